@@ -1,0 +1,182 @@
+/*
+ * Owns the attachment to the daemon, from greeting to hang-up. Thread: the callers of pwc_init and
+ * pwc_finalize, alone with the client.
+ */
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "context.h"
+#include "environment.h"
+#include "region.h"
+
+enum {
+    VERSION_MIN = 1, /* of the control protocol */
+    VERSION_MAX = 1,
+};
+
+static int connect_socket(const char *path, char *why, size_t why_size)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int rc;
+
+    if (fd < 0)
+        return -errno;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    /* A full backlog; to the caller it is the same as nobody there. */
+    rc = errno == EAGAIN ? -ECONNREFUSED : -errno;
+    snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
+             strerror(-rc));
+    close(fd);
+    return rc;
+}
+
+static int accept_welcome(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    const Pwc__Welcome *welcome = reply->welcome;
+    struct pwc_client *client = context;
+
+    if (welcome->version < VERSION_MIN || welcome->version > VERSION_MAX)
+        return -EPROTONOSUPPORT;
+    client->packed_max = welcome->packed_max;
+    client->bounce_max = welcome->bounce_max;
+    client->message_max = welcome->message_max;
+    return 1;
+}
+
+static int say_hello(struct pwc_client *client, struct environment *environment)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Hello hello = PWC__HELLO__INIT;
+
+    hello.version_min = VERSION_MIN;
+    hello.version_max = VERSION_MAX;
+    hello.job = environment->job;
+    hello.rank = environment->rank;
+    hello.size = environment->size;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    return control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_WELCOME, accept_welcome,
+                        client);
+}
+
+/* Everything of an attachment but the greeting. Takes `fd` on success. */
+static int client_open(const struct environment *environment, int fd, struct pwc_client **out)
+{
+    struct pwc_client *client = calloc(1, sizeof(*client));
+    int rc;
+
+    if (!client)
+        return -ENOMEM;
+    rc = fork_guard_open(&client->guard);
+    if (rc < 0) {
+        free(client);
+        return rc;
+    }
+    client->rank = environment->rank;
+    client->size = environment->size;
+    pthread_mutex_init(&client->lock, NULL);
+    control_open(&client->control, fd, environment->timeout_ms);
+    span_table_init(&client->spans);
+    segments_init(&client->segments, &client->control, &client->spans);
+    *out = client;
+    return 0;
+}
+
+static void client_close(struct pwc_client *client)
+{
+    /* First, so that the daemon posts nothing more into what is unmapped below. */
+    control_close(&client->control);
+    while (client->contexts) {
+        struct pwc_ctx *ctx = client->contexts;
+
+        client->contexts = ctx->next;
+        context_free(ctx);
+    }
+    while (client->regions) {
+        struct pwc_region *region = client->regions;
+
+        client->regions = region->next;
+        region_abandon(region);
+    }
+    segments_destroy(&client->segments);
+    span_table_destroy(&client->spans);
+    pthread_mutex_destroy(&client->lock);
+    fork_guard_close(&client->guard);
+    free(client);
+}
+
+int pwc_init(const struct pwc_attr *attr, pwc_client **out)
+{
+    static const struct pwc_attr defaults;
+    char why[CONTROL_TEXT_MAX] = "";
+    struct environment environment;
+    struct pwc_client *client;
+    int rc, fd;
+
+    if (!attr)
+        attr = &defaults;
+    rc = environment_resolve(attr, &environment, why, sizeof(why));
+    if (rc < 0)
+        goto explain;
+    rc = fd = connect_socket(environment.socket, why, sizeof(why));
+    if (rc < 0)
+        goto explain;
+    rc = client_open(&environment, fd, &client);
+    if (rc < 0) {
+        close(fd);
+        goto explain;
+    }
+    rc = say_hello(client, &environment);
+    if (rc == 0) {
+        *out = client;
+        return 0;
+    }
+    control_text(&client->control, why, sizeof(why));
+    client_close(client);
+explain:
+    if (attr->error && attr->error_size > 0)
+        snprintf(attr->error, attr->error_size, "%s", *why ? why : pwc_strerror(rc));
+    return rc;
+}
+
+int pwc_finalize(pwc_client *client)
+{
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    client_close(client);
+    return 0;
+}
+
+uint32_t pwc_rank(const pwc_client *client)
+{
+    return client->rank;
+}
+
+uint32_t pwc_size(const pwc_client *client)
+{
+    return client->size;
+}
+
+size_t pwc_packed_max(const pwc_client *client)
+{
+    return client->packed_max;
+}
+
+size_t pwc_message_max(const pwc_client *client)
+{
+    return client->message_max;
+}
+
+size_t pwc_error_text(pwc_client *client, char *text, size_t size)
+{
+    return control_text(&client->control, text, size);
+}

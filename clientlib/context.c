@@ -1,0 +1,196 @@
+/*
+ * Owns contexts: their session's mapping and descriptors, from creation to the end. Thread: the one
+ * that uses the context.
+ */
+#include "context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    RING_DEFAULT = 256 << 10,
+    SUBMIT_MIN = 16 << 10, /* two ids of full length fit in a quarter of it */
+};
+
+enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
+
+struct opened {
+    uint32_t session, context;
+    uint32_t submit, local, remote;
+    int fds[FD_COUNT];
+};
+
+static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    const Pwc__ContextOpened *message = reply->context_opened;
+    struct opened *opened = context;
+
+    if (fd_count != FD_COUNT)
+        return -EPROTO;
+    opened->session = message->session;
+    opened->context = message->context;
+    opened->submit = message->submit_bytes;
+    opened->local = message->local_bytes;
+    opened->remote = message->remote_bytes;
+    for (int i = 0; i < FD_COUNT; i++) {
+        opened->fds[i] = fds[i];
+        fds[i] = -1;
+    }
+    return 1;
+}
+
+static int request_open(struct control *control, const uint32_t sizes[3], struct opened *opened)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
+
+    open.submit_bytes = sizes[0];
+    open.local_bytes = sizes[1];
+    open.remote_bytes = sizes[2];
+    request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
+    request.context_open = &open;
+    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
+                        opened);
+}
+
+static int request_close(struct control *control, uint32_t session)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextClose close_request = PWC__CONTEXT_CLOSE__INIT;
+
+    close_request.session = session;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
+    request.context_close = &close_request;
+    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+}
+
+/* The next power of two from `min` on; -EINVAL above the largest. */
+static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
+{
+    *size = min;
+    if (wanted == 0)
+        wanted = RING_DEFAULT;
+    if (wanted > SESSION_RING_MAX)
+        return -EINVAL;
+    while (*size < wanted)
+        *size *= 2;
+    return 0;
+}
+
+static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t bytes = session_bytes(opened->submit, opened->local, opened->remote);
+    int rc = mapping_adopt(&ctx->mapping, opened->fds[FD_SESSION],
+                           (bytes + page - 1) & ~(uint64_t)(page - 1));
+
+    if (rc < 0) {
+        close(opened->fds[FD_SESSION]);
+        return rc;
+    }
+    mapping_close_fd(&ctx->mapping);
+    rc = channel_init(&ctx->channel, ctx->mapping.base, ctx->mapping.size);
+    if (rc == 0)
+        rc = gets_open(&ctx->gets, session_local_limit(opened->local) / event_bytes(0));
+    if (rc == 0)
+        channel_set_settle(&ctx->channel, gets_settle, &ctx->gets);
+    return rc;
+}
+
+int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx **out)
+{
+    static const struct pwc_ctx_attr defaults;
+    struct opened opened;
+    struct pwc_ctx *ctx;
+    uint32_t sizes[3];
+    int rc;
+
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    if (!attr)
+        attr = &defaults;
+    if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes[0]) < 0 ||
+        ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes[1]) < 0 ||
+        ring_size(attr->remote_bytes, SESSION_RING_MIN, &sizes[2]) < 0)
+        return -EINVAL;
+    ctx = calloc(1, sizeof(*ctx));
+    if (!ctx)
+        return -ENOMEM;
+    ctx->client = client;
+    ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = -1;
+
+    rc = request_open(&client->control, sizes, &opened);
+    if (rc < 0)
+        goto free_ctx;
+    ctx->session = opened.session;
+    ctx->number = opened.context;
+    ctx->doorbell_fd = opened.fds[FD_DOORBELL];
+    ctx->wake_fd = opened.fds[FD_WAKE];
+    rc = map_session(ctx, &opened);
+    if (rc < 0)
+        goto close_session;
+
+    pthread_mutex_lock(&client->lock);
+    ctx->next = client->contexts;
+    client->contexts = ctx;
+    pthread_mutex_unlock(&client->lock);
+    *out = ctx;
+    return 0;
+
+close_session:
+    (void)request_close(&client->control, ctx->session);
+free_ctx:
+    context_free(ctx);
+    return rc;
+}
+
+void context_free(struct pwc_ctx *ctx)
+{
+    while (ctx->remotes) {
+        struct pwc_remote *remote = ctx->remotes;
+
+        ctx->remotes = remote->next;
+        free(remote);
+    }
+    span_view_destroy(&ctx->spans);
+    gets_close(&ctx->gets);
+    channel_destroy(&ctx->channel);
+    mapping_destroy(&ctx->mapping);
+    if (ctx->doorbell_fd >= 0)
+        close(ctx->doorbell_fd);
+    if (ctx->wake_fd >= 0)
+        close(ctx->wake_fd);
+    free(ctx);
+}
+
+int pwc_ctx_destroy(pwc_ctx *ctx)
+{
+    struct pwc_client *client = ctx->client;
+    struct pwc_ctx **at = &client->contexts;
+
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    pthread_mutex_lock(&client->lock);
+    while (*at != ctx)
+        at = &(*at)->next;
+    *at = ctx->next;
+    pthread_mutex_unlock(&client->lock);
+    (void)request_close(&client->control, ctx->session); /* if it fails, the session is gone */
+    context_free(ctx);
+    return 0;
+}
+
+pwc_peer pwc_ctx_peer(const pwc_ctx *ctx)
+{
+    return pwc_peer_of(ctx->client->rank, ctx->number);
+}
+
+void context_ring(struct pwc_ctx *ctx)
+{
+    static const uint64_t one = 1;
+
+    /* A counter that is full already is readable: nothing is lost. */
+    (void)!write(ctx->doorbell_fd, &one, sizeof(one));
+}

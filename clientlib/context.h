@@ -1,0 +1,57 @@
+/*
+ * A context: one thread's session with the daemon, and the remotes bound in it.
+ *
+ * Thread: the one that uses the context. Its client's lock guards `next` only.
+ */
+#ifndef PWC_CLIENTLIB_CONTEXT_H
+#define PWC_CLIENTLIB_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "channel.h"
+#include "client.h"
+#include "gets.h"
+#include "mapping.h"
+#include "spans.h"
+
+struct pwc_remote {
+    struct pwc_ctx *ctx;
+    struct pwc_remote *next;
+    pwc_peer peer;
+    uint64_t length;
+    uint32_t handle; /* the daemon's */
+    uint32_t rights; /* PWC_REMOTE_* */
+};
+
+struct pwc_ctx {
+    struct pwc_client *client;
+    struct pwc_ctx *next;
+    uint32_t session; /* the daemon's handle */
+    uint32_t number;
+    struct mapping mapping;
+    int doorbell_fd; /* eventfd: wakes the daemon */
+    int wake_fd;     /* socket: bytes from the daemon wake us; hangs up with it */
+    bool fd_used;    /* pwc_fd has been called: empty probes arm */
+    uint64_t flushes;
+    struct pwc_remote *remotes;
+    struct span_view spans;
+    struct gets gets;
+    struct channel channel;
+};
+
+/* Frees what the context holds in this process; the daemon is not told. */
+void context_free(struct pwc_ctx *ctx);
+
+/* Wakes the daemon that sleeps. */
+void context_ring(struct pwc_ctx *ctx);
+
+/*
+ * Sleeps until the daemon rings for an event of these kinds or for another reason, the deadline
+ * passes, or a moment has gone by (then it looks whether the daemon still lives). May return early.
+ */
+void context_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t deadline);
+
+/* Blocks until what was submitted towards `remote`'s peer has ended. */
+int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Who we are and where the daemon is: what pwc_init was told, and the environment for the rest.
+ */
+#ifndef PWC_CLIENTLIB_ENVIRONMENT_H
+#define PWC_CLIENTLIB_ENVIRONMENT_H
+
+#include <stdint.h>
+#include "pwc/pwc.h"
+
+#define ENVIRONMENT_SOCKET_MAX 108 /* sun_path, terminator included */
+#define ENVIRONMENT_JOB_MAX    60  /* a job's name, terminator included */
+#define ENVIRONMENT_TIMEOUT_MS 30000
+
+struct environment {
+    char socket[ENVIRONMENT_SOCKET_MAX];
+    char job[ENVIRONMENT_JOB_MAX];
+    uint32_t rank;
+    uint32_t size;
+    int timeout_ms;
+};
+
+/* 0, or -EINVAL with the reason in `why` (room for `why_size` bytes). */
+int environment_resolve(const struct pwc_attr *attr, struct environment *out, char *why,
+                        size_t why_size);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Which ranges of a segment are free: first fit over a sorted list.
+ *
+ * Thread: whoever holds the client's lock.
+ */
+#ifndef PWC_CLIENTLIB_EXTENTS_H
+#define PWC_CLIENTLIB_EXTENTS_H
+
+#include <stdint.h>
+
+struct extent {
+    uint64_t offset;
+    uint64_t length;
+};
+
+struct extents {
+    struct extent *free; /* by offset, never touching one another */
+    uint32_t count;
+    uint32_t room;
+    uint32_t taken; /* ranges given out */
+};
+
+/* All of `length` bytes free. */
+int extents_init(struct extents *extents, uint64_t length);
+void extents_destroy(struct extents *extents);
+
+/* The lowest free range of `length` bytes at a multiple of `align` (a power of two): 0 with
+ * *offset, or -ENOMEM. */
+int extents_take(struct extents *extents, uint64_t length, uint64_t align, uint64_t *offset);
+/* Gives back exactly what was taken. Cannot fail: extents_take has made room. */
+void extents_give(struct extents *extents, uint64_t offset, uint64_t length);
+
+#endif

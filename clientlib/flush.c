@@ -1,0 +1,83 @@
+/*
+ * Flush: until everything, or everything towards one peer, has ended.
+ *
+ * Local events that come meanwhile are kept for later probes, so that gets whose data comes through
+ * a copy are really done. For one peer a SUBMIT_FLUSH goes along its queue, whose own event the
+ * channel swallows; for all peers the session's count of ended operations tells.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include <sched.h>
+#include "context.h"
+#include "deadline.h"
+
+enum {
+    SPIN_NS = 200000,
+    NAP_NS = 1000000, /* operations without an event end without a ring of the bell */
+};
+
+/* Lets time pass, then keeps what has come: 0, or why waiting is of no use any more. */
+static int pass_time(struct pwc_ctx *ctx, int64_t spin_end)
+{
+    int64_t now = clock_now();
+    int rc = channel_state(&ctx->channel);
+
+    if (rc < 0)
+        return rc;
+    if (now < spin_end)
+        sched_yield();
+    else
+        context_sleep(ctx, PWC_LOCAL, now + NAP_NS);
+    rc = channel_collect(&ctx->channel);
+    return rc < 0 ? rc : 0;
+}
+
+static int flush_all(struct pwc_ctx *ctx)
+{
+    int64_t spin_end = clock_now() + SPIN_NS;
+    int rc = 0;
+
+    /* A get's end is seen when its event is collected. */
+    while (rc == 0 && !(channel_idle(&ctx->channel) && ctx->gets.pending == 0))
+        rc = pass_time(ctx, spin_end);
+    return rc;
+}
+
+int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
+{
+    struct submit_record record = {
+        .kind = SUBMIT_FLUSH,
+        .remote = remote->handle,
+        .lid = ++ctx->flushes,
+    };
+    int64_t spin_end = clock_now() + SPIN_NS;
+    int rc;
+
+    while ((rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL)) == -EAGAIN) {
+        rc = pass_time(ctx, spin_end);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc < 0)
+        return rc;
+    if (rc == 1)
+        context_ring(ctx);
+    rc = 0;
+    while (rc == 0 && ctx->channel.flushed < record.lid)
+        rc = pass_time(ctx, spin_end);
+    return rc;
+}
+
+int pwc_flush(pwc_ctx *ctx, pwc_peer peer)
+{
+    const struct pwc_remote *remote = ctx->remotes;
+
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if (peer == PWC_ANY)
+        return flush_all(ctx);
+    while (remote && remote->peer != peer)
+        remote = remote->next;
+    return remote ? context_flush_peer(ctx, remote) : channel_state(&ctx->channel);
+}

@@ -1,0 +1,354 @@
+/*
+ * libpwc: put-with-completion, get-with-completion and notification through the node's daemon.
+ *
+ * Conventions, for every call:
+ *   - int results are 0 or more, or a negative errno (pwc_strerror tells what it means here);
+ *   - handles are opaque and belong to the caller until the matching destroy call;
+ *   - the library starts no thread, installs no signal handler, never exits, never prints;
+ *   - in a child made by fork every call that returns an int fails with -EOWNERDEAD;
+ *   - lengths and offsets are bytes, times milliseconds;
+ *   - outputs are written on success only.
+ *
+ * A pwc_client is the process's attachment to the daemon and owns its regions; calls on it and on
+ * regions are thread-safe. A pwc_ctx, and the remotes bound in it, belong to one thread at a time;
+ * it has its own rings.
+ *
+ * Calls that say "blocks" ask the daemon and wait for its answer: up to the client's timeout, then
+ * -ETIMEDOUT. When the daemon is gone they give -ESHUTDOWN, and -EPROTO when it or the library
+ * found the protocol broken. All others return at once.
+ *
+ * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
+ * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime
+ * Systems" (2016).
+ */
+#ifndef PWC_PWC_H
+#define PWC_PWC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PWC_VERSION_MAJOR 0
+#define PWC_VERSION_MINOR 1
+
+#if defined(__GNUC__)
+#define PWC_API __attribute__((visibility("default")))
+#else
+#define PWC_API
+#endif
+
+typedef struct pwc_client pwc_client;
+typedef struct pwc_ctx pwc_ctx;
+typedef struct pwc_region pwc_region;
+typedef struct pwc_remote pwc_remote;
+
+/* A target: a rank in the low 32 bits, its context in the high ones. A plain rank is context 0. */
+typedef uint64_t pwc_peer;
+#define PWC_ANY UINT64_MAX
+
+static inline pwc_peer pwc_peer_of(uint32_t rank, uint32_t context)
+{
+    return (uint64_t)context << 32 | rank;
+}
+
+static inline uint32_t pwc_peer_rank(pwc_peer peer)
+{
+    return (uint32_t)peer;
+}
+
+static inline uint32_t pwc_peer_context(pwc_peer peer)
+{
+    return (uint32_t)(peer >> 32);
+}
+
+/* A completion id: eight bytes by value (size 0), or `size` bytes at `data`, copied at submission.
+ */
+typedef struct pwc_cid {
+    union {
+        uint64_t value;
+        const void *data;
+    };
+    uint64_t size; /* 0, or 1 to PWC_CID_MAX */
+} pwc_cid;
+
+#define PWC_CID_MAX 1024
+
+static inline pwc_cid pwc_cid_u64(uint64_t value)
+{
+    pwc_cid id;
+    id.value = value;
+    id.size = 0;
+    return id;
+}
+
+static inline pwc_cid pwc_cid_bytes(const void *data, size_t size)
+{
+    pwc_cid id;
+    id.data = data;
+    id.size = size;
+    return id;
+}
+
+/* Flags of put and get. */
+enum {
+    PWC_NO_LCE = 1 << 0,     /* no local event, unless the operation fails */
+    PWC_NO_RCE = 1 << 1,     /* no remote event */
+    PWC_LCE_SOURCE = 1 << 2, /* the local event asks only that the source may be used again: it says
+                                nothing about the target, where the operation may yet fail */
+    PWC_FENCE =
+        1 << 3, /* starts when all earlier operations of this context to that peer have ended */
+    PWC_UNORDERED = 1 << 4, /* this operation's local event may pass those of earlier ones */
+};
+
+/* Rights of a region, for pwc_alloc and pwc_register; 0 means both. */
+enum {
+    PWC_REMOTE_WRITE = 1 << 0,
+    PWC_REMOTE_READ = 1 << 1,
+    PWC_MOVE = 1 << 8, /* pwc_register only: move the pages under a shared mapping, in place */
+};
+
+/* Event kinds, also a mask for probe and wait; 0 means all. */
+enum {
+    PWC_LOCAL = 1 << 0,
+    PWC_REMOTE = 1 << 1,
+};
+
+struct pwc_event {
+    int kind;         /* PWC_LOCAL or PWC_REMOTE */
+    int status;       /* 0, or a negative errno: how the operation ended */
+    pwc_peer peer;    /* the other side */
+    uint64_t id;      /* the completion id, when size is 0 */
+    const void *data; /* the completion id's bytes when size is not 0: a private copy, valid until
+                         the next probe, wait or destroy on this context */
+    size_t size;
+    uint64_t bytes; /* moved */
+};
+
+/* A region's key: plain data, a capability to be handed to peers. */
+struct pwc_key {
+    uint32_t node;
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t reserved;
+    uint8_t secret[16];
+};
+
+/*
+ * A zeroed attr takes everything from the environment, the first that is set:
+ *
+ *     socket  PWC_SOCKET; else /run/pwcd/pwcd.sock for root, $XDG_RUNTIME_DIR/pwcd/pwcd.sock else
+ *     job     PWC_JOB, PMIX_NAMESPACE, SLURM_JOB_ID with SLURM_STEP_ID
+ *     rank    PWC_RANK, PMIX_RANK, SLURM_PROCID
+ *     size    PWC_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_STEP_NUM_TASKS, SLURM_NTASKS
+ */
+struct pwc_attr {
+    const char *socket; /* path of the daemon's socket */
+    const char *job; /* up to 59 characters; ranks of one user and one job name know each other */
+    uint32_t rank;
+    uint32_t size;  /* ranks in the job; 0: rank and size from the environment */
+    int timeout_ms; /* of calls that block (attach, alloc, bind, ...); 0: 30 s */
+    char *error;    /* where pwc_init says in words why it failed, terminated; NULL: nowhere */
+    size_t error_size;
+};
+
+struct pwc_ctx_attr {
+    /* Sizes of the rings, rounded up to a power of two, up to 64 MiB; 0: 256 KiB. */
+    uint32_t submit_bytes; /* at least 16 KiB; a packed put takes at most a quarter of it */
+    uint32_t local_bytes;  /* at least 8 KiB; 48 bytes and the id for each operation in flight */
+    uint32_t remote_bytes; /* at least 8 KiB */
+};
+
+/*
+ * Attach to the node's daemon; a NULL attr is a zeroed one. Blocks. -ECONNREFUSED or -ENOENT: no
+ * daemon at the socket; -EACCES: the daemon does not serve this user; -EADDRINUSE: the rank is live
+ * already; -EINVAL: rank, size or job is missing or wrong; -EPROTONOSUPPORT: no common version.
+ */
+PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
+
+/*
+ * Detach: destroys contexts and regions that are left, and frees the client. What is still in
+ * flight is given up. Waits a second at most for the daemon to have noticed. No other thread may be
+ * in a call on this client, its regions or its contexts.
+ */
+PWC_API int pwc_finalize(pwc_client *client);
+
+/* This process's rank, and the number of ranks in its job. */
+PWC_API uint32_t pwc_rank(const pwc_client *client);
+PWC_API uint32_t pwc_size(const pwc_client *client);
+
+/* Largest payload that leaves packed with its record; source memory needs no region up to here. */
+PWC_API size_t pwc_packed_max(const pwc_client *client);
+/* Longest put or get. */
+PWC_API size_t pwc_message_max(const pwc_client *client);
+
+/*
+ * A thread's rings; a NULL attr is a zeroed one. The first context has number 0, later ones the
+ * lowest free number. Blocks. -EINVAL: a ring over 64 MiB; -ENOSPC, -EDQUOT: too many contexts.
+ */
+PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx **out);
+
+/*
+ * Ends a context, with its remotes and events. What is still in flight is given up: pwc_flush
+ * first to avoid that. Blocks; always frees, and returns 0.
+ */
+PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
+PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address */
+
+/*
+ * A descriptor that becomes readable when events may be there, or the daemon is gone; for poll,
+ * libuv, libevent. Drain with pwc_probe until it returns 0: that arms it, the first time as well.
+ * pwc_flush keeps events for pwc_probe without making it readable: probe after a flush. Never read
+ * from it, write to it or close it: it is the context's. From the first call of pwc_fd on, a probe
+ * that finds nothing makes a system call.
+ */
+PWC_API int pwc_fd(pwc_ctx *ctx);
+
+/*
+ * Memory that daemon and card reach without a copy: zeroed, aligned to 64 bytes, from a page on to
+ * a page. `flags`: PWC_REMOTE_WRITE, PWC_REMOTE_READ, 0 for both. It belongs to the region and goes
+ * with it. Blocks. -EINVAL: no length, unknown flags; -ENOMEM; -EDQUOT: over the client's quota;
+ * -ENOSPC: too many regions.
+ */
+PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out);
+
+/*
+ * Existing memory, counted: a second call with the same range and flags gives the same region.
+ * -EEXIST: it overlaps memory of another region, or is registered with other flags. Blocks.
+ *
+ * Without PWC_MOVE it goes through a copy (-EINVAL above the daemon's bounce_max, 1 MiB unless
+ * configured): such a region is for the caller's own puts and gets and has no key. A put copies its
+ * source when it is submitted; a get's destination is filled when pwc_probe, pwc_wait or pwc_flush
+ * of its context sees its end, also when it asked for no local event.
+ *
+ * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
+ * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
+ * are refused with -EINVAL. The stack of another thread cannot be told from other memory: do not
+ * ask for it. Moved memory must not be unmapped or freed before its deregister. A child made by
+ * fork shares it with its parent instead of having its own copy.
+ */
+PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned flags,
+                         pwc_region **out);
+
+/*
+ * Withdraw: revoked at every daemon that has resolved its key, then freed. Blocks until no fabric
+ * operation can reach it. A counted region goes with its last deregister; moved memory is then
+ * private again, at its place and with its contents, and nothing may touch it during the call. The
+ * caller's own operations on it must have ended. On -ETIMEDOUT (somebody may still reach it) and
+ * -ENOMEM (moved memory could not be put back) the region stays: try again. Else it is gone.
+ */
+PWC_API int pwc_deregister(pwc_region *region);
+
+/* Where the region stands in this process, and how long it is as it was asked for. */
+PWC_API void *pwc_region_addr(const pwc_region *region);
+PWC_API size_t pwc_region_len(const pwc_region *region);
+
+/* The key that lets peers bind the region: to be sent to them by any means. -ENOTSUP for a region
+ * that goes through a copy. */
+PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
+
+/*
+ * All-gather at start-up, collective over all ranks of the job: `len` bytes of each rank (the same
+ * everywhere, up to 4096, or -EINVAL) land in `all`, by rank: pwc_size times `len` bytes. Every
+ * rank makes the same exchanges and barriers in the same order, one at a time. Blocks; on
+ * -ETIMEDOUT a rank did not come in time, and `all` may hold a part.
+ */
+PWC_API int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all);
+
+/* Returns when every rank of the job has called it: an exchange of nothing. It says nothing about
+ * puts and gets in flight. */
+PWC_API int pwc_barrier(pwc_ctx *ctx);
+
+/*
+ * Resolve a peer and a key of its region once, off the hot path. A NULL key binds the peer alone,
+ * for notifications (length 0). The remote is this context's. Blocks. -EHOSTUNREACH: no such peer;
+ * -EKEYREJECTED: a key that is unknown, stale or not for us; -EHOSTDOWN: its node is gone; -ENOSPC:
+ * too many remotes.
+ */
+PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out);
+
+/*
+ * Frees a remote, after what was submitted towards its peer has ended (as pwc_flush, without a
+ * timeout): local events stay for later probes. -ENOBUFS: too many are kept, probe first.
+ */
+PWC_API int pwc_unbind(pwc_remote *remote);
+
+/* Length of the region behind it; 0 when it was bound without a key. */
+PWC_API size_t pwc_remote_len(const pwc_remote *remote);
+
+/*
+ * Put `len` bytes from `src` to offset `off` of the region behind `dst`. Never blocks. The local
+ * event (lid) says that the data has been placed at the target; the remote event (rid) appears at
+ * the target, never before the data. A length of 0 is a pure notification: `src` is not looked at.
+ *
+ * Up to pwc_packed_max bytes are copied at once and `src` may be any memory; more must stand in a
+ * region of this client and stay untouched until the local event (or the end of a pwc_flush).
+ * Events of one pair of contexts come in the order of submission, but for PWC_UNORDERED.
+ *
+ * What is known at once is said at once, and nothing is submitted:
+ *     -EAGAIN         the submission ring, or the space for local events, is full: probe, try again
+ *     -EINVAL         unknown flags, an id over PWC_CID_MAX, a remote of another context
+ *     -ERANGE         off and len go past the end of the region behind `dst`
+ *     -EKEYREJECTED   the key gives no right to write (to read, for a get)
+ *     -EFAULT         `src` is in no region of this client
+ *     -EMSGSIZE       over pwc_message_max; or packed, but too long for a quarter of a small
+ *                     submission ring, and in no region
+ *     -ENOMEM         after a region has come or gone, no memory to note that
+ *     -ESHUTDOWN, -EPROTO   the session is over
+ * What only the daemon can see comes as the status of the local event, even under PWC_NO_LCE:
+ *     -EKEYREJECTED   the region has been withdrawn
+ *     -EHOSTDOWN      the peer is gone
+ *     -ECONNABORTED   the link was lost for good, and the outcome is unknown
+ */
+PWC_API int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t len,
+                    pwc_cid lid, pwc_cid rid, unsigned flags);
+
+/*
+ * Get `len` bytes from offset `off` of the region behind `src` into `dst`, which must stand in a
+ * region of this client and stay untouched until the local event (lid), which says that the data is
+ * there. The remote event (rid) tells the owner that its data has been read. Never blocks. Errors
+ * as for pwc_put.
+ */
+PWC_API int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid,
+                    pwc_cid rid, unsigned flags);
+
+/*
+ * 1 with an event, 0 with none, or an error. Never blocks. `peer` (or PWC_ANY) and `kinds`
+ * (PWC_LOCAL, PWC_REMOTE, 0 for both) filter; events of other peers that are passed over are kept
+ * in order for later calls, up to 1 MiB, then -ENOBUFS until some are taken. Events that had come
+ * before the end of a session are still given, then -ESHUTDOWN: the daemon ended it or is gone;
+ * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds.
+ */
+PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
+
+/*
+ * As probe, but waits for an event: polls for about 200 us, yielding the processor, then sleeps. 0
+ * after timeout_ms without one; timeout_ms < 0 waits for ever. A daemon that dies is noticed within
+ * a second. Signals do not end it.
+ */
+PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
+                     int timeout_ms);
+
+/*
+ * Waits, without a timeout, until all that this context has submitted towards `peer` (or PWC_ANY)
+ * has ended, well or not. Events stay for later probes. 0 at once for a peer that is not bound.
+ * -ENOBUFS: too many events are kept, probe first; -ESHUTDOWN, -EPROTO: the session is over.
+ */
+PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer);
+
+/*
+ * The daemon's own words on the last control call that failed (attach, alloc, bind, ...): what was
+ * wrong, with the value, and what to do. Copied to `text`, cut to `size` bytes with a terminator;
+ * empty when it had none. Returns the whole length.
+ */
+PWC_API size_t pwc_error_text(pwc_client *client, char *text, size_t size);
+
+/* What a result or an event's status means here, of either sign. Never NULL; a constant string. */
+PWC_API const char *pwc_strerror(int error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,132 @@
+/*
+ * Probe, wait, and the descriptor that becomes readable.
+ *
+ * Two ways to be woken: in pwc_wait by a futex on the session's event bell; through pwc_fd by a
+ * byte on the wake socket, which an empty probe arms once pwc_fd has been called. The wake socket
+ * also hangs up when the daemon dies, which no bell tells.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include "context.h"
+#include "deadline.h"
+#include "doorbell.h"
+
+enum {
+    KINDS_ALL = PWC_LOCAL | PWC_REMOTE,
+    SPIN_NS = 200000, /* polling pays for about so long: a wake-up costs a tenth of it */
+    YIELD_LONG_NS =
+        1000000, /* a yield that took longer ran somebody who computes: get out of the way */
+    NAP_NS = 1000000000, /* look after the daemon's health so often */
+};
+
+static bool daemon_hung_up(struct pwc_ctx *ctx)
+{
+    struct pollfd wake = {.fd = ctx->wake_fd, .events = POLLRDHUP};
+
+    return poll(&wake, 1, 0) > 0 && (wake.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+void context_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t deadline)
+{
+    int64_t left = deadline - clock_now();
+    int64_t nap = left < NAP_NS ? left : NAP_NS;
+
+    if (nap <= 0 || channel_arm(&ctx->channel, DOORBELL_FUTEX, kinds) != 0)
+        return;
+    if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) == -ETIMEDOUT && nap == NAP_NS &&
+        daemon_hung_up(ctx))
+        channel_end(&ctx->channel, -ESHUTDOWN);
+    channel_disarm(&ctx->channel);
+}
+
+/* Reads the bytes that woke us. */
+static void drain_wake(struct pwc_ctx *ctx)
+{
+    char bytes[64];
+    ssize_t got;
+
+    do
+        got = recv(ctx->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    while (got > 0 || (got < 0 && errno == EINTR));
+    if (got == 0 || (got < 0 && errno != EAGAIN))
+        channel_end(&ctx->channel, -ESHUTDOWN);
+}
+
+/* After an empty probe: makes the descriptor tell of what comes next. */
+static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
+{
+    int rc = 0;
+
+    while (rc == 0) {
+        drain_wake(ctx);
+        if (channel_arm(&ctx->channel, DOORBELL_FD, kinds) == 0)
+            break;
+        rc = channel_probe(&ctx->channel, peer, kinds, out);
+    }
+    return rc;
+}
+
+int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
+{
+    int rc;
+
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if (kinds & ~(unsigned)KINDS_ALL)
+        return -EINVAL;
+    rc = channel_probe(&ctx->channel, peer, kinds, out);
+    if (rc == 0 && ctx->fd_used)
+        rc = arm_descriptor(ctx, peer, kinds, out);
+    return rc;
+}
+
+/* Polls on while that pays, else sleeps. The end of polling is moved. */
+static void yield_or_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t *spin_end,
+                           int64_t deadline)
+{
+    if (now < *spin_end) {
+        sched_yield();
+        if (clock_now() - now > YIELD_LONG_NS)
+            *spin_end = now;
+    } else {
+        context_sleep(ctx, kinds, deadline);
+        *spin_end = clock_now() + SPIN_NS;
+    }
+}
+
+int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out, int timeout_ms)
+{
+    int64_t deadline, spin_end, now;
+    int rc;
+
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if (kinds & ~(unsigned)KINDS_ALL)
+        return -EINVAL;
+    rc = channel_probe(&ctx->channel, peer, kinds, out);
+    if (rc != 0)
+        return rc;
+    deadline = deadline_after_ms(timeout_ms);
+    now = clock_now();
+    spin_end = now + SPIN_NS;
+    while (now < deadline) {
+        yield_or_sleep(ctx, kinds, now, &spin_end, deadline);
+        rc = channel_probe(&ctx->channel, peer, kinds, out);
+        if (rc != 0)
+            return rc;
+        now = clock_now();
+    }
+    return ctx->fd_used ? arm_descriptor(ctx, peer, kinds, out) : 0;
+}
+
+int pwc_fd(pwc_ctx *ctx)
+{
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    ctx->fd_used = true;
+    return ctx->wake_fd;
+}

@@ -1,0 +1,88 @@
+/*
+ * Remotes: peers, and regions of theirs, that a context has resolved.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "context.h"
+
+static int accept_bound(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    struct pwc_remote *remote = context;
+
+    remote->handle = reply->bound->remote;
+    remote->length = reply->bound->length;
+    remote->rights = reply->bound->rights;
+    return 1;
+}
+
+int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Bind bind = PWC__BIND__INIT;
+    Pwc__Key key_message = PWC__KEY__INIT;
+    struct pwc_remote *remote;
+    int rc;
+
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return -ENOMEM;
+    remote->ctx = ctx;
+    remote->peer = peer;
+    bind.session = ctx->session;
+    bind.peer = peer;
+    if (key) {
+        key_message.node = key->node;
+        key_message.slot = key->slot;
+        key_message.generation = key->generation;
+        key_message.secret.len = sizeof(key->secret);
+        key_message.secret.data = (uint8_t *)(uintptr_t)key->secret;
+        bind.key = &key_message;
+    }
+    request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
+    request.bind = &bind;
+    rc = control_call(&ctx->client->control, &request, PWC__CLIENT_REPLY__BODY_BOUND, accept_bound,
+                      remote);
+    if (rc < 0) {
+        free(remote);
+        return rc;
+    }
+    remote->next = ctx->remotes;
+    ctx->remotes = remote;
+    *out = remote;
+    return 0;
+}
+
+int pwc_unbind(pwc_remote *remote)
+{
+    struct pwc_ctx *ctx = remote->ctx;
+    struct pwc_remote **at = &ctx->remotes;
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Unbind unbind = PWC__UNBIND__INIT;
+    int rc;
+
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    rc = context_flush_peer(ctx, remote);
+    if (rc == -ENOBUFS)
+        return rc;
+    while (*at != remote)
+        at = &(*at)->next;
+    *at = remote->next;
+    unbind.session = ctx->session;
+    unbind.remote = remote->handle;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
+    request.unbind = &unbind;
+    /* If it fails, the session is over, and the handle with it. */
+    (void)control_call(&ctx->client->control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    free(remote);
+    return 0;
+}
+
+size_t pwc_remote_len(const pwc_remote *remote)
+{
+    return remote->length;
+}

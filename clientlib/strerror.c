@@ -1,0 +1,52 @@
+/*
+ * What results and statuses mean here.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include "pwc/pwc.h"
+
+struct meaning {
+    int error;
+    const char *text;
+};
+
+static const struct meaning meanings[] = {
+    {0, "success"},
+    {EACCES, "the daemon does not serve this user"},
+    {EADDRINUSE, "this rank of the job is attached already"},
+    {EAGAIN, "no room in the submission ring or for local events: probe, then try again"},
+    {ECONNABORTED, "the link was lost for good: whether the operation took place is unknown"},
+    {ECONNREFUSED, "no daemon answers at the socket: is pwcd running?"},
+    {EDQUOT, "over the client's quota"},
+    {EEXIST, "the memory overlaps a region that is registered otherwise"},
+    {EFAULT, "the memory is not in a region of this client: use pwc_alloc or pwc_register"},
+    {EHOSTDOWN, "the peer, or its node, is gone"},
+    {EHOSTUNREACH, "no such peer in this job"},
+    {EINVAL, "an argument is out of range"},
+    {EKEYREJECTED, "the key is unknown, withdrawn, of another job, or does not give this right"},
+    {EMSGSIZE, "longer than a message or a submission may be"},
+    {ENOBUFS, "too many events kept by filters: probe for those first"},
+    {ENOENT, "no daemon's socket at that path: is pwcd running?"},
+    {ENOMEM, "out of memory"},
+    {ENOSPC, "the daemon has no room for more of these"},
+    {ENOTSUP, "not for a region that goes through a copy"},
+    {EOWNERDEAD, "this process is a child made by fork: attach anew"},
+    {EPROTO, "the protocol was broken, and the daemon or the library ended the session"},
+    {EPROTONOSUPPORT, "library and daemon have no protocol version in common"},
+    {ERANGE, "outside the bounds of the remote region"},
+    {ESHUTDOWN, "the daemon ended the session, or is gone"},
+    {ETIMEDOUT, "no answer in time"},
+};
+
+const char *pwc_strerror(int error)
+{
+    int number = error < 0 && error != INT_MIN ? -error : error;
+    const char *text;
+
+    for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+        if (meanings[i].error == number)
+            return meanings[i].text;
+    text = strerrordesc_np(number);
+    return text ? text : "unknown error";
+}

@@ -1,0 +1,136 @@
+/* Owns the lists of who is served (admission.h). */
+#include "admission.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIST_MAX = 256, NAME_MAX_BYTES = 64, GROUPS_MAX = 256 };
+
+static bool number_of(const char *name, unsigned *out)
+{
+    char *end;
+    unsigned long value;
+
+    if (!isdigit((unsigned char)*name))
+        return false;
+    value = strtoul(name, &end, 10);
+    *out = (unsigned)value;
+    return *end == '\0' && value < UINT32_MAX;
+}
+
+static bool user_id(const char *name, unsigned *out)
+{
+    const struct passwd *entry;
+
+    if (number_of(name, out))
+        return true;
+    entry = getpwnam(name);
+    if (entry)
+        *out = entry->pw_uid;
+    return entry != NULL;
+}
+
+static bool group_id(const char *name, unsigned *out)
+{
+    const struct group *entry;
+
+    if (number_of(name, out))
+        return true;
+    entry = getgrnam(name);
+    if (entry)
+        *out = entry->gr_gid;
+    return entry != NULL;
+}
+
+static int parse(const char *list, const char *kind, bool (*lookup)(const char *, unsigned *),
+                 unsigned **out, size_t *count, char *why, size_t why_size)
+{
+    *count = 0;
+    if (!list)
+        return 0;
+    *out = calloc(LIST_MAX, sizeof(**out));
+    if (!*out)
+        return -ENOMEM;
+    for (const char *at = list;; at++) {
+        char name[NAME_MAX_BYTES];
+        size_t length = strcspn(at, ",");
+
+        snprintf(name, sizeof(name), "%.*s", (int)length, at);
+        if (length == 0 || length >= sizeof(name) || *count == LIST_MAX ||
+            !lookup(name, &(*out)[*count])) {
+            snprintf(why, why_size, "%s \"%s\" is unknown here: give names or numbers, at most %d",
+                     kind, name, LIST_MAX);
+            return -EINVAL;
+        }
+        (*count)++;
+        at += length;
+        if (*at == '\0')
+            return 0;
+    }
+}
+
+int admission_open(struct admission *a, const char *users, const char *groups, char *why,
+                   size_t why_size)
+{
+    int rc;
+
+    *a = (struct admission){.own = geteuid()};
+    rc = parse(users, "allow-users: user", user_id, &a->users, &a->user_count, why, why_size);
+    if (rc == 0)
+        rc = parse(groups, "allow-groups: group", group_id, &a->groups, &a->group_count, why,
+                   why_size);
+    if (rc < 0)
+        admission_close(a);
+    return rc;
+}
+
+void admission_close(struct admission *a)
+{
+    free(a->users);
+    free(a->groups);
+    *a = (struct admission){0};
+}
+
+bool admission_is_open(const struct admission *a)
+{
+    return a->user_count > 0 || a->group_count > 0;
+}
+
+static bool has_group(const struct admission *a, gid_t gid)
+{
+    for (size_t i = 0; i < a->group_count; i++)
+        if (a->groups[i] == gid)
+            return true;
+    return false;
+}
+
+bool admission_allows(const struct admission *a, uid_t uid, gid_t gid)
+{
+    const struct passwd *entry;
+    gid_t groups[GROUPS_MAX];
+    int count = GROUPS_MAX;
+
+    if (uid == a->own)
+        return true;
+    for (size_t i = 0; i < a->user_count; i++)
+        if (a->users[i] == uid)
+            return true;
+    if (a->group_count == 0)
+        return false;
+    if (has_group(a, gid))
+        return true;
+    entry = getpwuid(uid);
+    if (!entry || getgrouplist(entry->pw_name, entry->pw_gid, groups, &count) < 0)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (has_group(a, groups[i]))
+            return true;
+    return false;
+}

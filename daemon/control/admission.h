@@ -1,0 +1,26 @@
+/* Who is served: our own user, and configured users and groups. Thread: control. */
+#ifndef PWC_CONTROL_ADMISSION_H
+#define PWC_CONTROL_ADMISSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct admission {
+    uid_t own;
+    uid_t *users;
+    size_t user_count;
+    gid_t *groups;
+    size_t group_count;
+};
+
+/* Lists of names or numbers, comma-separated, or NULL. -EINVAL with the name in `why`. */
+int admission_open(struct admission *a, const char *users, const char *groups, char *why,
+                   size_t why_size);
+void admission_close(struct admission *a);
+/* Members of an admitted group count by their main group and by the group file. */
+bool admission_allows(const struct admission *a, uid_t uid, gid_t gid);
+/* Users beside our own are served. */
+bool admission_is_open(const struct admission *a);
+
+#endif

@@ -1,0 +1,255 @@
+/* Owns the life of clients: from accept to the last thing that the engine lets go (client.h). */
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "clock.h"
+#include "jobs.h"
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call))
+{
+    struct call *call = call_new(&c->control->target, kind, c, done);
+
+    if (call)
+        c->calls++;
+    return call;
+}
+
+struct client *client_of_call(struct call *call)
+{
+    struct client *c = call->owner;
+
+    c->calls--;
+    return c;
+}
+
+/* ---- the way out ----------------------------------------------------------------------------- */
+
+static void unlink_client(struct client *c)
+{
+    struct client **at = &c->control->clients;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->control->client_count--;
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct client *c = handle->data;
+
+    if (--c->uv_handles > 0)
+        return;
+    unlink_client(c);
+    if (c->pidfd >= 0)
+        close(c->pidfd);
+    if (c->descriptor >= 0)
+        close(c->descriptor);
+    free(c);
+}
+
+static void drop_pending(struct client *c)
+{
+    struct pending *p;
+
+    for (uint32_t at = 0; (p = pending_next(&c->control->pending, &at)) != NULL;)
+        if (p->client == c)
+            pending_remove(&c->control->pending, p);
+    c->waiting = 0;
+}
+
+void client_settle(struct client *c)
+{
+    if (c->state != CLIENT_ENDING || c->in_engine || c->calls > 0 || c->sessions || c->segments)
+        return;
+    if (uv_is_closing((uv_handle_t *)&c->deadline))
+        return;
+    client_stream_free(c);
+    uv_close((uv_handle_t *)&c->deadline, handle_closed);
+    uv_close((uv_handle_t *)&c->socket, handle_closed);
+    if (c->uv_handles == 3)
+        uv_close((uv_handle_t *)&c->process, handle_closed);
+}
+
+static void close_done(struct call *call)
+{
+    client_settle(client_of_call(call));
+}
+
+void client_leave_engine(struct client *c)
+{
+    struct call *call = client_call(c, CALL_CLIENT_CLOSE, close_done);
+
+    if (!call) {
+        log_line(&c->control->log, LOG_LEVEL_ERROR, "out of memory: client %u stays attached",
+                 c->number);
+        return;
+    }
+    call->handle = c->number;
+    call_post(c->control->progress, call);
+}
+
+/* Who broke the protocol stays to be seen. */
+static void remember(struct client *c, const char *reason)
+{
+    struct control *control = c->control;
+    struct quarantined *q = &control->history[control->history_count++ % QUARANTINE_HISTORY];
+
+    *q = (struct quarantined){.client = c->number,
+                              .uid = c->uid,
+                              .pid = (uint32_t)c->pid,
+                              .rank = c->rank,
+                              .at_ns = clock_ns()};
+    memcpy(q->job, c->job, sizeof(q->job));
+    snprintf(q->reason, sizeof(q->reason), "%s", reason);
+    atomic_fetch_add_explicit(&control->publisher.quarantined, 1, memory_order_relaxed);
+}
+
+void client_end(struct client *c, const char *reason)
+{
+    struct log *log = &c->control->log;
+    bool stranger = c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING;
+
+    if (c->state == CLIENT_ENDING)
+        return;
+    if (reason) {
+        log_hostile(log, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid, reason);
+        reply_error(c, 0, -EPROTO, "%s", reason);
+        remember(c, reason);
+    } else if (!stranger) {
+        log_line(log, LOG_LEVEL_INFO, "rank %u of job %s, pid %d, has left", c->rank, c->job,
+                 (int)c->pid);
+    }
+    if (c->state == CLIENT_STRANGER)
+        c->control->strangers--;
+    c->state = CLIENT_ENDING;
+    uv_timer_stop(&c->deadline);
+    if (c->uv_handles == 3)
+        uv_poll_stop(&c->process);
+    drop_pending(c);
+    if (c->attached)
+        jobs_detach(c);
+    c->attached = false;
+    if (c->in_engine)
+        client_leave_engine(c);
+    client_stream_resume(c); /* flushes what is left, reads no more */
+    client_settle(c);
+}
+
+/* ---- the way in ------------------------------------------------------------------------------ */
+
+static void process_exited(uv_poll_t *poll, int status, int events)
+{
+    client_end(poll->data, NULL);
+}
+
+static void deadline_passed(uv_timer_t *timer)
+{
+    struct client *c = timer->data;
+
+    if (c->state == CLIENT_STRANGER)
+        client_end(c, "no Hello within 5 s of connecting");
+    else
+        client_end(c, "a frame was begun and not ended within 5 s");
+}
+
+static int watch_process(struct client *c)
+{
+    int rc;
+
+    c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (c->pidfd < 0)
+        return -errno; /* gone already */
+    rc = uv_poll_init(&c->control->loop, &c->process, c->pidfd);
+    if (rc < 0)
+        return rc;
+    c->process.data = c;
+    c->uv_handles++;
+    return uv_poll_start(&c->process, UV_READABLE, process_exited);
+}
+
+static void refuse(struct control *control, int descriptor, const char *text)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Error error = PWC__ERROR__INIT;
+    uint8_t frame[512];
+    size_t size;
+
+    error.status = -EACCES;
+    error.text = (char *)(uintptr_t)text;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
+    reply.error = &error;
+    size = pwc__client_reply__get_packed_size(&reply);
+    if (size + FRAME_HEAD_BYTES <= sizeof(frame)) {
+        frame_head_write(frame, (uint32_t)size);
+        pwc__client_reply__pack(&reply, frame + FRAME_HEAD_BYTES);
+        (void)send(descriptor, frame, FRAME_HEAD_BYTES + size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    close(descriptor);
+}
+
+void client_accept(struct control *control, int descriptor)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    struct client *c;
+    uint32_t connections_max = 2u * (uint32_t)control->config->clients_max;
+
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        close(descriptor);
+        return;
+    }
+    if (!admission_allows(&control->admission, peer.uid, peer.gid)) {
+        log_hostile(&control->log, "user %u (pid %d) is not served: --allow-users would",
+                    (unsigned)peer.uid, (int)peer.pid);
+        refuse(control, descriptor, "this daemon does not serve your user: see --allow-users");
+        return;
+    }
+    if (control->client_count >= connections_max || control->strangers >= CLIENT_STRANGERS_MAX) {
+        log_hostile(&control->log, "too many connections: %u, %u of them without Hello",
+                    control->client_count, control->strangers);
+        refuse(control, descriptor, "too many connections to this daemon: try again later");
+        return;
+    }
+    c = calloc(1, sizeof(*c));
+    if (!c) {
+        close(descriptor);
+        return;
+    }
+    c->control = control;
+    c->descriptor = descriptor;
+    c->pidfd = -1;
+    c->pid = peer.pid;
+    c->uid = peer.uid;
+    c->number = CLIENT_NONE;
+    c->state = CLIENT_STRANGER;
+    c->output_tail = &c->output;
+    c->deadline.data = c;
+    uv_timer_init(&control->loop, &c->deadline);
+    c->uv_handles = 1;
+    if (client_stream_open(c) < 0) {
+        close(descriptor);
+        c->descriptor = -1;
+        c->state = CLIENT_ENDING;
+        c->next = control->clients;
+        control->clients = c;
+        control->client_count++;
+        uv_close((uv_handle_t *)&c->deadline, handle_closed);
+        return;
+    }
+    c->next = control->clients;
+    control->clients = c;
+    control->client_count++;
+    control->strangers++;
+    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
+    if (watch_process(c) < 0)
+        client_end(c, NULL);
+}

@@ -1,0 +1,178 @@
+/*
+ * A client: one connection to the Unix socket, and what it has in the engine.
+ *
+ *     STRANGER --Hello--> GREETING --Welcome--> SERVED --hang-up, exit, offence--> ENDING --> freed
+ *         \--Inspect--> LOOKING (no rank of a job) ------------------------------/
+ *
+ * It ends at hang-up or at the exit of its process, whichever is first. Its socket is closed when
+ * the engine has let go of everything, so that a client that waits for that may attach again.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_CLIENT_H
+#define PWC_CONTROL_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+#include "control.h"
+#include "control.pb-c.h"
+#include "frame.h"
+#include "mapping.h"
+
+#define CLIENT_FRAME_MAX     65536u
+#define CLIENT_REPLY_MAX     (1u << 20)
+#define CLIENT_STRANGERS_MAX 32u
+#define CLIENT_DEADLINE_MS   5000u        /* to say Hello, and to end a frame that was begun */
+#define CLIENT_PENDING_MAX   256u         /* requests under way; then it is not read from */
+#define CLIENT_OUTPUT_PAUSE  (256u << 10) /* bytes unsent; then it is not read from */
+#define CLIENT_OUTPUT_MAX    (96u << 20)  /* bytes unsent; then it is dropped */
+#define CLIENT_DESCRIPTORS   3u
+#define CLIENT_BOUNCE_MAX    (UINT64_C(4) << 20)
+#define CLIENT_NONE          UINT32_MAX
+
+enum client_state {
+    CLIENT_STRANGER = 1,
+    CLIENT_LOOKING,
+    CLIENT_GREETING,
+    CLIENT_SERVED,
+    CLIENT_ENDING,
+};
+
+/* A reply on its way. */
+struct client_output {
+    struct client_output *next;
+    size_t size, sent;
+    int descriptors[CLIENT_DESCRIPTORS]; /* ours to close */
+    uint32_t descriptor_count;
+    uint8_t bytes[];
+};
+
+/* A context. Kept until the engine has let go of it. */
+struct client_session {
+    struct client_session *next; /* of its client */
+    struct client *client;
+    uint32_t handle; /* CLIENT_NONE: being opened */
+    uint32_t context;
+    struct mapping mapping;
+    int doorbell;
+    int wake;
+    int range;
+    int client_wake;  /* the client's end, until it is sent */
+    uint32_t request; /* that opens it, then that closes it */
+    bool closing;
+    bool watched;
+};
+
+struct client_segment {
+    struct client_segment *next;
+    struct client *client;
+    uint32_t handle;
+    struct mapping mapping;
+    int range;
+    uint32_t request;
+    bool opening; /* not registered yet: its request waits */
+    bool closing;
+};
+
+struct client {
+    struct client *next; /* of all */
+    struct control *control;
+    enum client_state state;
+    int descriptor;
+    int pidfd; /* -1: none */
+    pid_t pid;
+    uid_t uid;
+    uv_poll_t socket, process;
+    uv_timer_t deadline;
+    uint32_t uv_handles; /* open ones: the client is freed behind the last */
+    struct frame_parser frames;
+    struct client_output *output, **output_tail;
+    size_t output_bytes;
+    bool reading;  /* not held back */
+    bool overfull; /* to be ended for its output */
+
+    uint32_t number; /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
+    bool in_engine;
+    bool attached; /* the job's home knows it */
+    char job[ENGINE_JOB_MAX];
+    uint32_t rank, size;
+    uint32_t hello_request;
+    uint32_t calls;   /* to the engine, not back yet */
+    uint32_t waiting; /* entries of control.pending */
+    struct client_session *sessions;
+    struct client_segment *segments;
+    uint64_t memory; /* bytes of rings and segments */
+    uint32_t session_count, segment_count, region_count;
+};
+
+/* ---- client.c: life ------------------------------------------------------------------------ */
+
+/* Takes an accepted descriptor over. */
+void client_accept(struct control *control, int descriptor);
+/* Ends it; `reason` NULL: it hung up. Safe to call again. */
+void client_end(struct client *c, const char *reason);
+/* Asks the engine to let go of it. */
+void client_leave_engine(struct client *c);
+/* Frees it when nothing of it is left. Call after anything that it waited for. */
+void client_settle(struct client *c);
+/* A call to the engine on its behalf: counted, so that it outlives it. NULL without memory. */
+struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call));
+/* At the start of each such call's done: the client it was for. */
+struct client *client_of_call(struct call *call);
+
+/* ---- client_stream.c: bytes in and out ----------------------------------------------------- */
+
+int client_stream_open(struct client *c);
+/* Frees what is buffered. The descriptor and its handle are the caller's to close. */
+void client_stream_free(struct client *c);
+/* Descriptors are taken over, whatever happens. */
+void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
+                  uint32_t descriptor_count);
+/* Reads on where there is room for what may come of it. */
+void client_stream_resume(struct client *c);
+/* control.resume: takes up clients whose frames had to wait for others. */
+void clients_resume(uv_async_t *async);
+
+/* ---- requests.c ---------------------------------------------------------------------------- */
+
+/* One frame of the client. */
+void request_handle(struct client *c, const uint8_t *body, size_t size);
+void reply_done(struct client *c, uint32_t request);
+__attribute__((format(printf, 4, 5))) void reply_error(struct client *c, uint32_t request,
+                                                       int status, const char *format, ...);
+
+/* ---- request_*.c: one group of requests each ----------------------------------------------- */
+
+void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello);
+/* The answer of the job's home. */
+void hello_answered(struct control *control, uint64_t cookie, int status, uint32_t node);
+
+void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open);
+void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close);
+struct client_session *client_session_find(struct client *c, uint32_t handle);
+void session_closed(struct control *control, uint32_t handle);
+/* Frees what the engine never saw, or has let go of. */
+void session_free(struct client_session *s);
+
+void request_segment_open(struct client *c, uint32_t request, const Pwc__SegmentOpen *open);
+void request_segment_close(struct client *c, uint32_t request, const Pwc__SegmentClose *close);
+void segment_ready(struct control *control, uint32_t handle, int status);
+void segment_closed(struct control *control, uint32_t handle);
+void segment_free(struct client_segment *s);
+
+void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOpen *open);
+void request_region_close(struct client *c, uint32_t request, const Pwc__RegionClose *close);
+void region_closed(struct control *control, uint64_t cookie);
+
+void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind);
+void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind);
+void bind_located(struct control *control, uint64_t cookie, int status, uint32_t node);
+void bind_ended(struct control *control, const struct engine_notice *notice);
+
+void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);
+
+void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * The configuration: one table of keys, read from flags, the environment and a file.
+ *
+ * Each key is a flag (--peer-deadline-ms N), a line of the file (peer-deadline-ms = N), and where
+ * said an environment variable. A flag goes before the environment, that before the file, that
+ * before the default. Unknown keys and bad values are refused with their place and a remedy.
+ *
+ * Thread: main, at start; read-only afterwards.
+ */
+#ifndef PWC_CONTROL_CONFIG_H
+#define PWC_CONTROL_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CONFIG_TEXT_MAX 4096u
+
+/* Where a value came from; higher goes before lower. */
+enum config_source {
+    CONFIG_DEFAULT = 0,
+    CONFIG_FILE = 1,
+    CONFIG_ENVIRONMENT = 2,
+    CONFIG_FLAG = 3,
+};
+
+struct config {
+    char *socket; /* strings: NULL where nothing was given */
+    char *nodes;
+    char *nodes_file;
+    char *secret;
+    char *provider;
+    char *address;
+    char *allow_users;
+    char *allow_groups;
+    uint64_t node;     /* UINT64_MAX: not given */
+    uint64_t protocol; /* enum engine_protocol */
+    uint64_t log;      /* enum log_level */
+    uint64_t ledger_start, ledger_max, ledger_bytes;
+    uint64_t packed_max, spill_max;
+    uint64_t peer_deadline_ms;
+    uint64_t clients_max;
+    uint64_t client_memory, client_segments, client_contexts, client_regions;
+    uint8_t sources[32]; /* enum config_source of each key */
+};
+
+enum config_kind {
+    CONFIG_STRING = 1,
+    CONFIG_NUMBER = 2, /* min to max */
+    CONFIG_BYTES = 3,  /* as a number, with K, M, G */
+    CONFIG_CHOICE = 4, /* one of `choices`, stored as its index */
+};
+
+struct config_key {
+    const char *name;
+    enum config_kind kind;
+    size_t offset; /* in struct config */
+    uint64_t initial;
+    uint64_t min, max;
+    const char *choices; /* "a|b|c" */
+    const char *environment;
+    const char *help;
+};
+
+/* The table; the last key has no name. */
+const struct config_key *config_keys(void);
+
+void config_init(struct config *config);
+void config_free(struct config *config);
+/* One value. -ENOENT: no such key; -EINVAL; with the reason in `why`. A value of a lower source
+ * than what stands there is checked and passed over. */
+int config_set(struct config *config, const char *name, const char *value,
+               enum config_source source, char *why, size_t why_size);
+/* All of a file; `why` names the line. */
+int config_load(struct config *config, const char *path, char *why, size_t why_size);
+int config_environment(struct config *config, char *why, size_t why_size);
+/* The value of a key as text. */
+void config_text(const struct config *config, const struct config_key *key, char *to, size_t size);
+/* One paragraph of help a key. */
+void config_help(FILE *to);
+
+#endif

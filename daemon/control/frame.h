@@ -1,0 +1,42 @@
+/*
+ * Frames out of a stream of bytes: a 32-bit little-endian length, then that many bytes.
+ *
+ * The parser owns a buffer that grows to the frame announced and never past its bound, whatever a
+ * peer claims. The caller reads into frame_space and takes frames out until there is no whole one.
+ *
+ * Pure but for memory. Thread: whoever owns the struct.
+ */
+#ifndef PWC_CONTROL_FRAME_H
+#define PWC_CONTROL_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAME_HEAD_BYTES 4u
+
+struct frame_parser {
+    uint8_t *buffer;
+    size_t capacity;
+    size_t have;  /* bytes read */
+    size_t taken; /* bytes of frames already given out */
+    size_t bound; /* longest body */
+};
+
+void frame_parser_init(struct frame_parser *p, size_t bound);
+void frame_parser_destroy(struct frame_parser *p);
+
+/* Where to read to: *room bytes (at least 1) at *to. -ENOMEM. Invalidates bodies given out. */
+int frame_space(struct frame_parser *p, uint8_t **to, size_t *room);
+/* So many bytes have been read there. */
+void frame_fed(struct frame_parser *p, size_t bytes);
+/* 1 with the next body (valid until frame_space), 0: none is whole, -EMSGSIZE: over the bound. */
+int frame_next(struct frame_parser *p, const uint8_t **body, size_t *size);
+/* frame_next would give something, be it an error. */
+bool frame_is_ready(const struct frame_parser *p);
+/* A frame has begun and is not whole. */
+bool frame_is_partial(const struct frame_parser *p);
+
+void frame_head_write(uint8_t head[FRAME_HEAD_BYTES], uint32_t size);
+
+#endif

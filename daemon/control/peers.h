@@ -1,0 +1,40 @@
+/*
+ * The other nodes: who is dialled, which of two connections stays, when a node is given up, and the
+ * engine's half of each link (offer, up, down, lost).
+ *
+ *     IDLE --wanted--> DIALLING <--retry--> (waits) --deadline--> LOST
+ *                         \--ready--> LINKED --closed--> DIALLING ...
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_PEERS_H
+#define PWC_CONTROL_PEERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "control.pb-c.h"
+#include "engine.h"
+
+struct control;
+struct peers;
+
+/* Listens where the list of nodes says that we are. */
+int peers_open(struct control *control, char *why, size_t why_size);
+/* Closes all links; memory goes when the loop has run out. */
+void peers_close(struct control *control);
+/* After the loop. */
+void peers_free(struct control *control);
+
+/* Sends, once there is a link: dials if need be. What cannot be sent shows by jobs_node_lost. */
+void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
+
+/* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN. */
+void peers_notice(struct control *control, const struct engine_notice *notice);
+
+/* Linked, or being dialled. */
+bool peers_in_reach(const struct control *control, uint32_t node);
+
+/* "linked", "dialling", ... and why the last connection ended ("" when it did not). */
+const char *peers_state(const struct control *control, uint32_t node, const char **reason);
+
+#endif

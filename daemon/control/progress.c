@@ -1,0 +1,353 @@
+/* The progress thread and its waiting. */
+#include "progress.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STEP_BUDGET 256
+#define SPIN_NS     200000u
+#define YIELD_LONG_NS                                                                              \
+    1000000u /* a yield that took longer, twice in a row: somebody computes here */
+#define SHARED_CORE_NS 10000000u /* for so long, do not poll */
+#define OBSERVE_NS     100000000u
+/* Without a descriptor: how often to look, and when LOOKS_IDLE of them have found nothing (a wake
+ * costs 20 to 40 us of processor time). */
+#define LOOK_NS      1000000u
+#define LOOK_IDLE_NS 12000000u
+#define LOOKS_IDLE   100
+#define NOTICES_MAX  64
+
+/* A batch of notices on its way to the control thread. */
+struct notice_batch {
+    struct command command;
+    struct progress *progress;
+    int count;
+    struct engine_notice notices[NOTICES_MAX];
+};
+
+struct progress {
+    struct progress_config config;
+    struct engine *engine;
+    void *memory; /* the engine's private memory */
+    size_t memory_bytes;
+    pthread_t thread;
+    struct mailbox inbox;  /* to the progress thread */
+    struct mailbox outbox; /* to the control thread */
+    uv_async_t wake;       /* the control thread */
+    int wake_fd;           /* the progress thread: an eventfd of our own */
+    int epoll;
+    int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
+    uint64_t shared_core_until;
+    uint32_t long_yields; /* in a row */
+    uint32_t looks;       /* in a row, without a descriptor, that found nothing */
+    _Atomic bool stop;
+    _Atomic uint64_t heartbeat, sleeps, cpu_ns, work;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void send_back(struct progress *p, struct command *command)
+{
+    if (mailbox_put(&p->outbox, command))
+        uv_async_send(&p->wake);
+}
+
+static int run_commands(struct progress *p)
+{
+    struct command *command = mailbox_take(&p->inbox);
+    int n = 0;
+
+    for (; command; n++) {
+        struct command *next = command->next;
+
+        command->run(command, p->engine);
+        send_back(p, command);
+        command = next;
+    }
+    return n;
+}
+
+static void batch_done(struct command *command)
+{
+    struct notice_batch *batch = (struct notice_batch *)command;
+
+    for (int i = 0; i < batch->count; i++)
+        batch->progress->config.notice(batch->progress->config.context, &batch->notices[i]);
+    free(batch);
+}
+
+/* Notices are rare; without memory for a batch they stay in the engine until the next round. */
+static int forward_notices(struct progress *p)
+{
+    struct notice_batch *batch;
+    int count = 0;
+
+    if (!engine_notice_pending(p->engine))
+        return 0;
+    batch = malloc(sizeof(*batch));
+    if (!batch)
+        return 0;
+    batch->command = (struct command){.done = batch_done};
+    batch->progress = p;
+    while (count < NOTICES_MAX && engine_notice(p->engine, &batch->notices[count]))
+        count++;
+    batch->count = count;
+    send_back(p, &batch->command); /* not ours any more */
+    return count;
+}
+
+/* The fabric's descriptor in the epoll set; it seldom changes. */
+static void watch_fabric(struct progress *p, int descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+
+    if (descriptor == p->fabric_fd)
+        return;
+    if (p->fabric_fd >= 0)
+        epoll_ctl(p->epoll, EPOLL_CTL_DEL, p->fabric_fd, NULL);
+    p->fabric_fd = epoll_ctl(p->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? descriptor : -1;
+}
+
+/* The number of descriptors that are ready; 0: the time is over. */
+static int wait_for_events(struct progress *p, uint64_t limit_ns)
+{
+    struct epoll_event events[64];
+    struct timespec limit = {.tv_sec = (time_t)(limit_ns / 1000000000u),
+                             .tv_nsec = (long)(limit_ns % 1000000000u)};
+    int n = epoll_pwait2(p->epoll, events, 64, limit_ns == UINT64_MAX ? NULL : &limit, NULL);
+    uint64_t count;
+
+    for (int i = 0; i < n; i++)
+        if (events[i].data.fd == p->wake_fd && read(p->wake_fd, &count, sizeof(count)) < 0)
+            break;
+    return n;
+}
+
+/*
+ * Arms everything, looks once more, sleeps. The fabric is armed last: a provider's word that it may
+ * be slept on is void once it has been polled again. Where it has none to give, a look every
+ * millisecond, later less often, costs one step and no new arming.
+ */
+static void sleep_unless_work(struct progress *p)
+{
+    int descriptor, ready = 0;
+
+    if (engine_arm(p->engine) < 0)
+        return;
+    if (p->config.observe)
+        p->config.observe(p->config.context, p->engine);
+    atomic_store_explicit(&p->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
+    while (ready == 0) {
+        uint64_t now = clock_ns(CLOCK_MONOTONIC), limit = UINT64_MAX, deadline;
+        int r;
+
+        if (engine_step(p->engine, now, STEP_BUDGET, &deadline) > 0 ||
+            engine_notice_pending(p->engine))
+            break;
+        r = fabric_arm(p->config.fabric, &descriptor);
+        if (r == -EAGAIN)
+            break;
+        if (r == 0)
+            watch_fabric(p, descriptor);
+        else
+            limit = p->looks++ < LOOKS_IDLE ? LOOK_NS : LOOK_IDLE_NS;
+        if (deadline != UINT64_MAX && (deadline <= now || deadline - now < limit))
+            limit = deadline <= now ? 0 : deadline - now;
+        ready = wait_for_events(p, limit);
+    }
+    engine_disarm(p->engine);
+}
+
+/* Nothing to do now: give the core away, and notice when that took long. */
+static void yield_core(struct progress *p, uint64_t now)
+{
+    uint64_t back;
+
+    sched_yield();
+    back = clock_ns(CLOCK_MONOTONIC);
+    if (back - now <= YIELD_LONG_NS) {
+        p->long_yields = 0;
+        return;
+    }
+    /* Once may be chance. And sleeping pays only where the fabric wakes the sleeper. */
+    if (++p->long_yields >= 2 && p->config.fabric->traits.can_sleep)
+        p->shared_core_until = back + SHARED_CORE_NS;
+}
+
+static void *progress_main(void *argument)
+{
+    struct progress *p = argument;
+    uint64_t worked = 0, observed = 0;
+
+    while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
+        uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
+        int commands = run_commands(p);
+        int work = engine_step(p->engine, now, STEP_BUDGET, &deadline) + forward_notices(p);
+
+        atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
+        if (p->config.observe && now - observed > OBSERVE_NS) {
+            p->config.observe(p->config.context, p->engine);
+            atomic_store_explicit(&p->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                                  memory_order_relaxed);
+            observed = now;
+        }
+        if (work > 0) {
+            atomic_fetch_add_explicit(&p->work, (uint64_t)work, memory_order_relaxed);
+            worked = now;
+            p->looks = 0;
+            if (p->config.mode == PROGRESS_ADAPTIVE && engine_told(p->engine))
+                sched_yield(); /* the client may share this core, and answer at once */
+            continue;
+        }
+        if (commands > 0 || p->config.mode == PROGRESS_DEDICATED)
+            continue; /* commands alone are no traffic: what they start is */
+        if (p->config.mode == PROGRESS_ADAPTIVE && now - worked < p->config.spin_ns &&
+            now >= p->shared_core_until)
+            yield_core(p, now);
+        else
+            sleep_unless_work(p);
+    }
+    return NULL;
+}
+
+static void wake_control(uv_async_t *async)
+{
+    struct progress *p = async->data;
+    struct command *command = mailbox_take(&p->outbox);
+
+    while (command) {
+        struct command *next = command->next;
+
+        if (command->done)
+            command->done(command);
+        command = next;
+    }
+}
+
+int progress_watch(struct progress *p, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
+
+    return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+void progress_unwatch(struct progress *p, int fd)
+{
+    epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void progress_post(struct progress *p, struct command *command)
+{
+    uint64_t one = 1;
+
+    if (mailbox_put(&p->inbox, command) && write(p->wake_fd, &one, sizeof(one)) < 0)
+        return; /* only when the counter is full: then it is readable already */
+}
+
+void progress_stats(const struct progress *p, struct progress_stats *out)
+{
+    out->heartbeat = atomic_load_explicit(&p->heartbeat, memory_order_relaxed);
+    out->sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed);
+    out->cpu_ns = atomic_load_explicit(&p->cpu_ns, memory_order_relaxed);
+    out->work = atomic_load_explicit(&p->work, memory_order_relaxed);
+}
+
+static void progress_free(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct progress *p = calloc(1, sizeof(*p));
+    bool on_loop = false;
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    p->config = *config;
+    p->fabric_fd = p->epoll = p->wake_fd = -1;
+    if (p->config.spin_ns == 0)
+        p->config.spin_ns = SPIN_NS;
+    mailbox_init(&p->inbox);
+    mailbox_init(&p->outbox);
+    r = engine_config_check(&p->config.engine);
+    if (r < 0)
+        goto fail;
+    p->memory_bytes = engine_private_bytes(&p->config.engine);
+    p->memory =
+        mmap(NULL, p->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p->memory == MAP_FAILED) {
+        p->memory = NULL;
+        r = -ENOMEM;
+        goto fail;
+    }
+    p->epoll = epoll_create1(EPOLL_CLOEXEC);
+    p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = p->wake_fd;
+    if (p->epoll < 0 || p->wake_fd < 0 ||
+        epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->wake_fd, &event) < 0) {
+        r = -errno;
+        goto fail;
+    }
+    r = engine_open(&p->config.engine, config->arena, p->memory, config->fabric, config->host,
+                    clock_ns(CLOCK_MONOTONIC), &p->engine);
+    if (r < 0)
+        goto fail;
+    p->wake.data = p;
+    r = uv_async_init(loop, &p->wake, wake_control);
+    if (r < 0)
+        goto fail;
+    r = -pthread_create(&p->thread, NULL, progress_main, p);
+    if (r < 0) {
+        on_loop = true;
+        goto fail;
+    }
+    *out = p;
+    return 0;
+fail:
+    if (p->wake_fd >= 0)
+        close(p->wake_fd);
+    if (p->epoll >= 0)
+        close(p->epoll);
+    if (p->memory)
+        munmap(p->memory, p->memory_bytes);
+    if (on_loop)
+        uv_close((uv_handle_t *)&p->wake, progress_free);
+    else
+        free(p);
+    return r;
+}
+
+void progress_stop(struct progress *p)
+{
+    uint64_t one = 1;
+
+    atomic_store_explicit(&p->stop, true, memory_order_release);
+    if (write(p->wake_fd, &one, sizeof(one)) < 0)
+        return;
+    pthread_join(p->thread, NULL);
+    run_commands(p);
+    wake_control(&p->wake);
+    p->config.fabric->ops->close(p->config.fabric);
+    close(p->epoll);
+    close(p->wake_fd);
+    munmap(p->memory, p->memory_bytes);
+    uv_close((uv_handle_t *)&p->wake, progress_free);
+}

@@ -1,0 +1,68 @@
+/*
+ * The progress thread: it alone touches the engine and the fabric.
+ *
+ *     +----------------------------------------------------------------+
+ *     | commands -> engine_step -> notices                             |
+ *     |    work done: again at once                                    |
+ *     |    none: yield and again, for up to `spin_ns` since the last   |
+ *     |    then: arm sessions, arm fabric, look once more, epoll_wait  |
+ *     +----------------------------------------------------------------+
+ *
+ * It sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each session's
+ * doorbell eventfd (edge-triggered, never read: a client shares it). Where the fabric has no honest
+ * descriptor it wakes every millisecond, and every twelve after a tenth of a second without work. A
+ * yield that took long means that an application computes on this core: then blocking is woken
+ * sooner than polling, so it sleeps at once for a while.
+ */
+#ifndef PWC_CONTROL_PROGRESS_H
+#define PWC_CONTROL_PROGRESS_H
+
+#include <stdint.h>
+#include <uv.h>
+#include "command.h"
+#include "engine.h"
+
+struct progress;
+
+enum progress_mode {
+    PROGRESS_ADAPTIVE = 0,
+    PROGRESS_DEDICATED = 1, /* never sleeps, never yields */
+    PROGRESS_SLEEP = 2,     /* sleeps as soon as there is no work */
+};
+
+/* Called on the control thread, from its loop. */
+typedef void (*progress_notice)(void *context, const struct engine_notice *notice);
+/* Called on the progress thread now and then, and before it sleeps: publish counters. */
+typedef void (*progress_observe)(void *context, struct engine *engine);
+
+struct progress_config {
+    struct engine_config engine;
+    struct fabric *fabric;          /* taken over: closed at the end */
+    const struct engine_host *host; /* called on the progress thread */
+    void *arena;                    /* engine_arena_bytes, page aligned */
+    enum progress_mode mode;
+    uint64_t spin_ns; /* 0: 200 us */
+    void *context;
+    progress_notice notice;
+    progress_observe observe; /* may be NULL */
+};
+
+/* What others may read while it runs; relaxed atomics. */
+struct progress_stats {
+    uint64_t heartbeat; /* rounds */
+    uint64_t sleeps;
+    uint64_t cpu_ns; /* of the thread */
+    uint64_t work;
+};
+
+int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out);
+/* Stops the thread, runs `done` of what was posted, frees. Control thread. */
+void progress_stop(struct progress *p);
+/* Control thread. Commands run in order. */
+void progress_post(struct progress *p, struct command *command);
+/* A session's doorbell joins, or leaves, what the thread sleeps on. Any thread. */
+int progress_watch(struct progress *p, int eventfd);
+void progress_unwatch(struct progress *p, int eventfd);
+void progress_stats(const struct progress *p, struct progress_stats *out);
+
+#endif

@@ -1,0 +1,104 @@
+/* Owns when counters are written (publisher.h). */
+#include "publisher.h"
+
+#include "clock.h"
+
+#define INTERVAL_NS UINT64_C(100000000)
+#define INTERVAL_MS 100u
+
+void publisher_totals(const struct control *control, struct counters_totals *out)
+{
+    const struct publisher *p = &control->publisher;
+    const struct progress *progress = atomic_load_explicit(&p->progress, memory_order_acquire);
+    struct progress_stats stats = {0};
+
+    if (progress)
+        progress_stats(progress, &stats);
+    *out = (struct counters_totals){
+        .heartbeat = stats.heartbeat,
+        .cpu_ns = stats.cpu_ns,
+        .work = stats.work,
+        .sleeps = stats.sleeps,
+        .commands = atomic_load_explicit(&p->calls, memory_order_relaxed),
+        .quarantined = atomic_load_explicit(&p->quarantined, memory_order_relaxed),
+    };
+}
+
+void publisher_count(void *context, struct engine *engine)
+{
+    struct control *control = context;
+    struct publisher *p = &control->publisher;
+    struct counters_totals totals;
+    uint64_t now = clock_ns();
+
+    publisher_totals(control, &totals);
+    counters_write(&p->counters, engine, now, &totals);
+    p->written_ns = now;
+    p->written_work = totals.work;
+    atomic_store_explicit(&p->due, false, memory_order_relaxed);
+}
+
+/* Called before each sleep too: what is too early now is written when the timer has run out. */
+void publisher_observe(void *context, struct engine *engine)
+{
+    struct control *control = context;
+    struct publisher *p = &control->publisher;
+    struct counters_totals totals;
+
+    publisher_totals(control, &totals);
+    if (totals.work == p->written_work)
+        return;
+    if (clock_ns() - p->written_ns >= INTERVAL_NS)
+        publisher_count(control, engine);
+    else if (!atomic_exchange_explicit(&p->due, true, memory_order_relaxed))
+        uv_async_send(&p->nudge);
+}
+
+static void interval_over(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct call *call = NULL;
+
+    if (atomic_load_explicit(&control->publisher.due, memory_order_relaxed))
+        call = call_new(&control->target, CALL_COUNT, control, NULL);
+    if (call)
+        call_post(control->progress, call);
+}
+
+static void nudged(uv_async_t *async)
+{
+    struct control *control = async->data;
+
+    uv_timer_start(&control->publisher.timer, interval_over, INTERVAL_MS, 0);
+}
+
+int publisher_open(struct control *control)
+{
+    struct publisher *p = &control->publisher;
+    const struct counters_config config = {
+        .path = control->place.counters,
+        .node = control->engine.node,
+        .nodes = control->engine.nodes,
+        .sessions_max = control->engine.sessions_max,
+        .provider = control->provider,
+        .now = control->started_ns,
+    };
+    int rc = counters_open(&p->counters, &config);
+
+    if (rc < 0)
+        return rc;
+    p->nudge.data = p->timer.data = control;
+    uv_timer_init(&control->loop, &p->timer);
+    return uv_async_init(&control->loop, &p->nudge, nudged);
+}
+
+void publisher_close(struct control *control)
+{
+    struct publisher *p = &control->publisher;
+
+    if (!p->counters.shared)
+        return;
+    uv_close((uv_handle_t *)&p->timer, NULL);
+    uv_close((uv_handle_t *)&p->nudge, NULL);
+    counters_close(&p->counters);
+}

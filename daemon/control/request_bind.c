@@ -1,0 +1,207 @@
+/* Binds: a peer's node found, then its key resolved by the engine; and exchanges. */
+#include <errno.h>
+#include <string.h>
+#include "client.h"
+#include "jobs.h"
+
+/* ---- bind ------------------------------------------------------------------------------------ */
+
+static const char *bind_text(int status)
+{
+    switch (status) {
+    case -EHOSTUNREACH:
+        return "no such rank or context in this job: has it attached?";
+    case -EKEYREJECTED:
+        return "the key is unknown, stale, or not for this job";
+    case -EHOSTDOWN:
+        return "its node cannot be reached";
+    case -ENOSPC:
+        return "this daemon has no bind left: unbind some";
+    default:
+        return strerror(-status);
+    }
+}
+
+/* Ends a bind that waits. */
+static void fail(struct control *control, struct pending *p, int status)
+{
+    struct client *c = p->client;
+    uint32_t request = p->request;
+    uint64_t peer = p->peer;
+
+    pending_remove(&control->pending, p);
+    c->waiting--;
+    reply_error(c, request, status, "rank %u, context %u: %s", (uint32_t)peer,
+                (uint32_t)(peer >> 32), bind_text(status));
+    client_stream_resume(c);
+}
+
+static void bind_posted(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    struct pending *p = pending_find(&c->control->pending, call->bind.cookie, PENDING_BIND);
+
+    if (call->result < 0 && p)
+        fail(c->control, p, call->result);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+static void ask_engine(struct control *control, struct pending *p, uint64_t cookie, uint32_t node,
+                       const struct engine_key *key)
+{
+    struct call *call = client_call(p->client, CALL_BIND, bind_posted);
+
+    if (!call) {
+        fail(control, p, -ENOMEM);
+        return;
+    }
+    p->kind = PENDING_BIND;
+    p->node = node;
+    call->bind =
+        (struct call_bind){.session = p->session, .node = node, .peer = p->peer, .cookie = cookie};
+    if (key) {
+        call->bind.has_key = true;
+        call->bind.key = *key;
+    }
+    call_post(control->progress, call);
+}
+
+void bind_located(struct control *control, uint64_t cookie, int status, uint32_t node)
+{
+    struct pending *p = pending_find(&control->pending, cookie, PENDING_WHERE);
+
+    if (!p)
+        return;
+    if (status < 0 || node >= control->engine.nodes)
+        fail(control, p, status < 0 ? status : -EHOSTUNREACH);
+    else if (!client_session_find(p->client, p->session)) /* closed meanwhile */
+        fail(control, p, -EINVAL);
+    else
+        ask_engine(control, p, cookie, node, NULL);
+}
+
+static bool key_parse(const struct control *control, const Pwc__Key *packed, struct engine_key *key)
+{
+    if (packed->secret.len != sizeof(key->secret) || packed->node >= control->engine.nodes)
+        return false;
+    *key = (struct engine_key){
+        .node = packed->node, .slot = packed->slot, .generation = packed->generation};
+    memcpy(key->secret, packed->secret.data, sizeof(key->secret));
+    return true;
+}
+
+void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
+{
+    struct control *control = c->control;
+    struct engine_key key;
+    struct pending *p;
+    uint64_t cookie;
+
+    if (!client_session_find(c, bind->session)) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", bind->session);
+        return;
+    }
+    if (bind->key && !key_parse(control, bind->key, &key)) {
+        reply_error(c, request, -EKEYREJECTED, "%s", bind_text(-EKEYREJECTED));
+        return;
+    }
+    p = pending_add(&control->pending, PENDING_WHERE, c, request, &cookie);
+    if (!p) {
+        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    c->waiting++;
+    p->session = bind->session;
+    p->peer = bind->peer;
+    if (bind->key)
+        ask_engine(control, p, cookie, key.node, &key);
+    else
+        jobs_where(c, (uint32_t)bind->peer, cookie);
+}
+
+void bind_ended(struct control *control, const struct engine_notice *notice)
+{
+    struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Bound bound = PWC__BOUND__INIT;
+    struct client *c;
+
+    if (!p)
+        return;
+    if (notice->status < 0) {
+        fail(control, p, notice->status);
+        return;
+    }
+    c = p->client;
+    bound.remote = notice->handle;
+    bound.length = notice->length;
+    bound.rights = notice->rights;
+    reply.id = p->request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_BOUND;
+    reply.bound = &bound;
+    pending_remove(&control->pending, p);
+    c->waiting--;
+    client_reply(c, &reply, NULL, 0);
+    client_stream_resume(c);
+}
+
+/* ---- unbind ---------------------------------------------------------------------------------- */
+
+static void unbound(struct call *call)
+{
+    struct client *c = client_of_call(call);
+
+    if (c->state == CLIENT_SERVED && call->result < 0)
+        reply_error(c, (uint32_t)call->cookie, call->result, "remote %u is not bound here",
+                    call->bind.remote);
+    else if (c->state == CLIENT_SERVED)
+        reply_done(c, (uint32_t)call->cookie);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind)
+{
+    struct call *call;
+
+    if (!client_session_find(c, unbind->session)) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", unbind->session);
+        return;
+    }
+    call = client_call(c, CALL_UNBIND, unbound);
+    if (!call) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    call->cookie = request;
+    call->bind = (struct call_bind){.session = unbind->session, .remote = unbind->remote};
+    call_post(c->control->progress, call);
+}
+
+/* ---- exchange -------------------------------------------------------------------------------- */
+
+void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange)
+{
+    struct pending *p;
+    uint64_t cookie;
+
+    if (exchange->data.len > DIRECTORY_DATA_MAX) {
+        reply_error(c, request, -EINVAL, "%zu bytes for an exchange: a rank may give %u",
+                    exchange->data.len, DIRECTORY_DATA_MAX);
+        return;
+    }
+    if ((uint64_t)exchange->data.len * c->size > DIRECTORY_TOTAL_MAX) {
+        reply_error(c, request, -EMSGSIZE, "%zu bytes from each of %u ranks: all may be %u bytes",
+                    exchange->data.len, c->size, DIRECTORY_TOTAL_MAX);
+        return;
+    }
+    p = pending_add(&c->control->pending, PENDING_EXCHANGE, c, request, &cookie);
+    if (!p) {
+        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    c->waiting++;
+    p->sequence = exchange->sequence;
+    jobs_contribute(c, cookie, exchange->data.data, (uint32_t)exchange->data.len);
+}

@@ -1,0 +1,279 @@
+/* Contexts: sessions made, passed to the client, and taken back when the engine has let go. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "client.h"
+#include "doorbell.h"
+#include "sigbus.h"
+
+enum { DEFAULT_RING = 1 << 18 };
+
+struct client_session *client_session_find(struct client *c, uint32_t handle)
+{
+    struct control *control = c->control;
+    struct client_session *s =
+        handle < control->engine.sessions_max ? control->sessions[handle] : NULL;
+
+    return s && s->client == c && !s->closing ? s : NULL;
+}
+
+static void close_if_open(int descriptor)
+{
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+void session_free(struct client_session *s)
+{
+    struct client *c = s->client;
+    struct client_session **at = &c->sessions;
+
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (*at) {
+        *at = s->next;
+        c->session_count--;
+        c->memory -= s->mapping.size;
+    }
+    if (s->watched && c->control->progress)
+        progress_unwatch(c->control->progress, s->doorbell);
+    if (s->range >= 0)
+        sigbus_remove(s->range);
+    mapping_destroy(&s->mapping);
+    close_if_open(s->doorbell);
+    close_if_open(s->wake);
+    close_if_open(s->client_wake);
+    free(s);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static uint32_t free_number(const struct client *c)
+{
+    uint32_t number = 0;
+    const struct client_session *s = c->sessions;
+
+    while (s) {
+        if (s->context == number) {
+            number++;
+            s = c->sessions;
+        } else {
+            s = s->next;
+        }
+    }
+    return number;
+}
+
+static void reply_opened(struct client_session *s)
+{
+    const struct session_shared *shared = s->mapping.base;
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
+    int descriptors[] = {s->mapping.fd, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
+
+    /* They belong to the reply now; the mapping stays. */
+    s->mapping.fd = s->client_wake = -1;
+    opened.session = s->handle;
+    opened.context = s->context;
+    opened.submit_bytes = shared->submit_size;
+    opened.local_bytes = shared->local_size;
+    opened.remote_bytes = shared->remote_size;
+    reply.id = s->request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED;
+    reply.context_opened = &opened;
+    client_reply(s->client, &reply, descriptors, 3);
+}
+
+static void opened(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
+
+    if (call->result < 0) {
+        if (c->state != CLIENT_ENDING)
+            reply_error(c, s->request, call->result, "context %u: %s%s", s->context,
+                        strerror(-call->result),
+                        call->result == -ENOSPC ? ": this daemon has no session left" : "");
+        session_free(s);
+        client_settle(c);
+        return;
+    }
+    s->handle = (uint32_t)call->result;
+    c->control->sessions[s->handle] = s;
+    if (c->state != CLIENT_ENDING)
+        reply_opened(s);
+    client_stream_resume(c);
+}
+
+static uint32_t ring_bytes(uint32_t asked)
+{
+    uint32_t bytes = SESSION_RING_MIN;
+
+    if (asked == 0)
+        return DEFAULT_RING;
+    while (bytes < asked && bytes < SESSION_RING_MAX)
+        bytes *= 2;
+    return bytes;
+}
+
+static int make_session(struct client_session *s, size_t size)
+{
+    int wake[2];
+    int rc = mapping_create(&s->mapping, "pwc-session", size);
+
+    if (rc < 0)
+        return rc;
+    s->range = sigbus_add(s->mapping.base, s->mapping.size);
+    if (s->range < 0)
+        return s->range;
+    s->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (s->doorbell < 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, wake) != 0)
+        return -errno;
+    s->wake = wake[0];
+    s->client_wake = wake[1];
+    rc = progress_watch(s->client->control->progress, s->doorbell);
+    s->watched = rc == 0;
+    return rc;
+}
+
+static bool within_quota(struct client *c, uint32_t request, uint64_t bytes)
+{
+    const struct config *config = c->control->config;
+
+    if (c->session_count >= config->client_contexts)
+        reply_error(c, request, -EDQUOT, "%u contexts are open: the quota (client-contexts) is %u",
+                    c->session_count, (unsigned)config->client_contexts);
+    else if (bytes > config->client_memory || c->memory > config->client_memory - bytes)
+        reply_error(c, request, -EDQUOT,
+                    "rings of %llu bytes beside %llu: the quota (client-memory) is %llu",
+                    (unsigned long long)bytes, (unsigned long long)c->memory,
+                    (unsigned long long)config->client_memory);
+    else
+        return true;
+    return false;
+}
+
+void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open)
+{
+    uint32_t submit = ring_bytes(open->submit_bytes), local = ring_bytes(open->local_bytes),
+             remote = ring_bytes(open->remote_bytes);
+    uint64_t size = session_bytes(submit, local, remote);
+    struct client_session *s;
+    struct call *call = NULL;
+    int rc = -ENOMEM;
+
+    if (open->submit_bytes > SESSION_RING_MAX || open->local_bytes > SESSION_RING_MAX ||
+        open->remote_bytes > SESSION_RING_MAX) {
+        reply_error(c, request, -EINVAL, "rings of %u, %u and %u bytes: a ring may have %u",
+                    open->submit_bytes, open->local_bytes, open->remote_bytes, SESSION_RING_MAX);
+        return;
+    }
+    if (!within_quota(c, request, size))
+        return;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        goto fail;
+    *s = (struct client_session){.client = c,
+                                 .handle = CLIENT_NONE,
+                                 .context = free_number(c),
+                                 .mapping = {.fd = -1},
+                                 .doorbell = -1,
+                                 .wake = -1,
+                                 .client_wake = -1,
+                                 .range = -1,
+                                 .request = request};
+    rc = make_session(s, size);
+    if (rc == 0) {
+        call = client_call(c, CALL_SESSION_OPEN, opened);
+        rc = call ? 0 : -ENOMEM;
+    }
+    if (rc < 0) {
+        session_free(s);
+        goto fail;
+    }
+    s->next = c->sessions;
+    c->sessions = s;
+    c->session_count++;
+    c->memory += s->mapping.size;
+    call->cookie = (uintptr_t)s;
+    call->session = (struct call_session){.client = c->number,
+                                          .context = s->context,
+                                          .base = s->mapping.base,
+                                          .submit_bytes = submit,
+                                          .local_bytes = local,
+                                          .remote_bytes = remote,
+                                          .wake = s->wake,
+                                          .range = s->range};
+    call_post(c->control->progress, call);
+    return;
+fail:
+    reply_error(c, request, rc, "a context of %llu bytes: %s", (unsigned long long)size,
+                strerror(-rc));
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+static void close_posted(struct call *call)
+{
+    client_settle(client_of_call(call));
+}
+
+void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close_it)
+{
+    struct client_session *s = client_session_find(c, close_it->session);
+    struct call *call;
+
+    if (!s) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", close_it->session);
+        return;
+    }
+    call = client_call(c, CALL_SESSION_CLOSE, close_posted);
+    if (!call) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    s->closing = true;
+    s->request = request;
+    call->handle = s->handle;
+    call_post(c->control->progress, call);
+}
+
+static void detached(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
+    uint32_t request = s->closing ? s->request : 0;
+
+    /* For a client that still looks at it. */
+    atomic_store_explicit(&((struct session_shared *)s->mapping.base)->state, SESSION_CLOSED,
+                          memory_order_release);
+    session_free(s);
+    if (request && c->state == CLIENT_SERVED)
+        reply_done(c, request);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+void session_closed(struct control *control, uint32_t handle)
+{
+    struct client_session *s =
+        handle < control->engine.sessions_max ? control->sessions[handle] : NULL;
+    struct call *call;
+
+    if (!s)
+        return;
+    control->sessions[handle] = NULL;
+    call = client_call(s->client, CALL_DETACH, detached);
+    if (!call) {
+        log_line(&control->log, LOG_LEVEL_ERROR, "out of memory: session %u stays mapped", handle);
+        return;
+    }
+    call->cookie = (uintptr_t)s;
+    call->detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
+    call_post(control->progress, call);
+}

@@ -1,0 +1,191 @@
+/* Hello: a client becomes a rank of a job, here and at the job's home. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "client.h"
+#include "jobs.h"
+
+enum { VERSION = 1 };
+
+static void welcome(struct client *c)
+{
+    struct control *control = c->control;
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Welcome w = PWC__WELCOME__INIT;
+
+    c->state = CLIENT_SERVED;
+    w.version = VERSION;
+    w.client = c->number;
+    w.node = control->engine.node;
+    w.nodes = control->engine.nodes;
+    w.packed_max = control->engine.packed_max;
+    w.bounce_max = CLIENT_BOUNCE_MAX;
+    w.message_max = control->message_max;
+    reply.id = c->hello_request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
+    reply.welcome = &w;
+    log_line(&control->log, LOG_LEVEL_INFO, "rank %u of %u of job %s, pid %d, is client %u",
+             c->rank, c->size, c->job, (int)c->pid, c->number);
+    client_reply(c, &reply, NULL, 0);
+}
+
+/* A Hello that was refused; the client may not try again on this connection. */
+static void refuse(struct client *c, int status, const char *text)
+{
+    reply_error(c, c->hello_request, status, "%s", text);
+    client_end(c, NULL);
+}
+
+static const char *home_refusal(const struct client *c, int status, uint32_t node, char *text,
+                                size_t size)
+{
+    switch (status) {
+    case -EADDRINUSE:
+        snprintf(text, size, "rank %u of job %s is live on node %u: end it, or take another rank",
+                 c->rank, c->job, node);
+        break;
+    case -EINVAL:
+        snprintf(text, size,
+                 "rank %u of %u does not fit job %s, which has another size or is full: all ranks "
+                 "of a job name one size",
+                 c->rank, c->size, c->job);
+        break;
+    case -EHOSTDOWN:
+        snprintf(text, size, "node %u, which keeps the directory of job %s, cannot be reached",
+                 node, c->job);
+        break;
+    default:
+        snprintf(text, size, "node %u, which keeps the directory of job %s, says: %s", node, c->job,
+                 strerror(-status));
+        break;
+    }
+    return text;
+}
+
+void hello_answered(struct control *control, uint64_t cookie, int status, uint32_t node)
+{
+    struct pending *p = pending_find(&control->pending, cookie, PENDING_ATTACH);
+    struct client *c;
+    char text[256];
+
+    if (!p)
+        return;
+    c = p->client;
+    pending_remove(&control->pending, p);
+    c->waiting--;
+    if (status == 0) {
+        welcome(c);
+        return;
+    }
+    c->attached = status == -EHOSTDOWN; /* it may have heard of us */
+    refuse(c, status, home_refusal(c, status, node, text, sizeof(text)));
+}
+
+static void attach(struct client *c)
+{
+    struct control *control = c->control;
+    uint64_t cookie;
+
+    if (!pending_add(&control->pending, PENDING_ATTACH, c, c->hello_request, &cookie)) {
+        refuse(c, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    c->waiting++;
+    c->attached = true;
+    jobs_attach(c, cookie);
+}
+
+static void opened(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    struct control *control = c->control;
+    char text[256];
+
+    if (call->result >= 0) {
+        c->number = (uint32_t)call->result;
+        c->in_engine = true;
+        control->by_handle[c->number] = c;
+    }
+    if (c->state == CLIENT_ENDING) {
+        if (c->in_engine)
+            client_leave_engine(c);
+        client_settle(c);
+        return;
+    }
+    if (call->result >= 0) {
+        attach(c);
+    } else if (call->result == -EADDRINUSE) {
+        snprintf(text, sizeof(text),
+                 "rank %u of job %s is live on this node: end it, or take another rank", c->rank,
+                 c->job);
+        refuse(c, call->result, text);
+    } else if (call->result == -ENOSPC) {
+        snprintf(text, sizeof(text), "this daemon serves %u clients already: raise clients-max",
+                 control->engine.clients_max);
+        refuse(c, call->result, text);
+    } else {
+        snprintf(text, sizeof(text), "rank %u of %u of job %s: %s", c->rank, c->size, c->job,
+                 strerror(-call->result));
+        refuse(c, call->result, text);
+    }
+}
+
+/* A job's name ends up in logs, on screens and in other nodes' tables. */
+static bool name_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length >= ENGINE_JOB_MAX)
+        return false;
+    for (; *name; name++)
+        if (*name <= ' ' || *name > '~')
+            return false;
+    return true;
+}
+
+static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hello)
+{
+    if (c->state != CLIENT_STRANGER && c->state != CLIENT_LOOKING)
+        reply_error(c, request, -EALREADY, "a second Hello: open another connection");
+    else if (hello->version_min > VERSION || hello->version_max < VERSION)
+        reply_error(c, request, -EPROTONOSUPPORT,
+                    "the library speaks versions %u to %u, this daemon %d: install versions that "
+                    "fit each other",
+                    hello->version_min, hello->version_max, VERSION);
+    else if (!name_valid(hello->job))
+        reply_error(c, request, -EINVAL,
+                    "job \"%.64s\": give a name of 1 to %u printable characters without spaces",
+                    hello->job, ENGINE_JOB_MAX - 1);
+    else if (hello->size == 0 || hello->size > DIRECTORY_RANKS_MAX || hello->rank >= hello->size)
+        reply_error(c, request, -EINVAL,
+                    "rank %u of %u: a rank is below the size, and a size is 1 to %u", hello->rank,
+                    hello->size, DIRECTORY_RANKS_MAX);
+    else
+        return true;
+    return false;
+}
+
+void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
+{
+    struct call *call;
+
+    if (!acceptable(c, request, hello))
+        return;
+    call = client_call(c, CALL_CLIENT_OPEN, opened);
+    if (!call) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    if (c->state == CLIENT_STRANGER)
+        c->control->strangers--;
+    c->state = CLIENT_GREETING;
+    uv_timer_stop(&c->deadline);
+    c->hello_request = request;
+    c->rank = hello->rank;
+    c->size = hello->size;
+    snprintf(c->job, sizeof(c->job), "%s", hello->job);
+    call->client = (struct engine_client_info){
+        .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
+    memcpy(call->client.job, c->job, sizeof(c->job));
+    call_post(c->control->progress, call);
+}

@@ -1,0 +1,16 @@
+/* The secret that daemons share, from a file that must be ours alone. Thread: main, at start. */
+#ifndef PWC_CONTROL_SECRET_H
+#define PWC_CONTROL_SECRET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SECRET_KEY_BYTES 32u
+#define SECRET_FILE_MIN  32u
+#define SECRET_FILE_MAX  4096u
+
+/* Reads `path` and hashes it into `key`. Refused, with the reason and remedy in `why`: not a
+ * regular file, a symbolic link, not owned by us, any mode but 0600, shorter than 32 bytes. */
+int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
+
+#endif

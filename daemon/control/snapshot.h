@@ -1,0 +1,46 @@
+/*
+ * A snapshot of the engine and the progress thread, for inspection.
+ *
+ * Thread: the control thread allocates and frees it, the progress thread fills it in.
+ */
+#ifndef PWC_CONTROL_SNAPSHOT_H
+#define PWC_CONTROL_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "engine.h"
+
+/* What is wanted of it. */
+enum snapshot_part {
+    SNAPSHOT_NONE = 0,
+    SNAPSHOT_CLIENTS = 1 << 0,
+    SNAPSHOT_SESSIONS = 1 << 1,
+    SNAPSHOT_PEERS = 1 << 2,
+    SNAPSHOT_REGIONS = 1 << 3,
+    SNAPSHOT_OPS = 1 << 4,
+};
+
+/* Rows beyond these are counted as truncated: the answer has to fit a frame. */
+#define SNAPSHOT_CLIENTS_MAX  1024
+#define SNAPSHOT_SESSIONS_MAX 1024
+#define SNAPSHOT_PEERS_MAX    1024
+#define SNAPSHOT_REGIONS_MAX  2048
+#define SNAPSHOT_OPS_MAX      2048
+
+struct snapshot {
+    unsigned parts;
+    bool truncated;
+    struct engine_client_view *clients;
+    struct engine_session_view *sessions;
+    struct engine_peer_view *peers;
+    struct engine_region_view *regions;
+    struct engine_op_view *ops;
+    int client_count, session_count, peer_count, region_count, op_count;
+};
+
+struct snapshot *snapshot_new(unsigned parts);
+void snapshot_free(struct snapshot *s);
+/* Progress thread. */
+void snapshot_fill(struct snapshot *s, struct engine *engine);
+
+#endif

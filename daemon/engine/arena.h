@@ -1,0 +1,98 @@
+/*
+ * The state arena: all of the engine's state that outlives the process, and its transactions.
+ *
+ * The arena is memory that only the daemon maps. It holds a header, then tables of fixed entries
+ * (state.h); links between entries are indices. An engine that dies at any store leaves it such
+ * that the next engine_open can go on:
+ *
+ *   - what no index reaches yet (a new entry, bytes past a tail) is written freely;
+ *   - everything else is changed by arena_set*, which first notes the old value in the undo log;
+ *   - arena_commit ends the transaction by emptying the log;
+ *   - opening puts the values of an unfinished transaction back, latest first.
+ *
+ * Nothing leaves the engine (a published tail, a fabric write) before the commit of what it tells.
+ * Only the compiler may reorder these stores, for the reader is the same machine later, so compiler
+ * barriers are enough.
+ *
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_ARENA_H
+#define PWC_ENGINE_ARENA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARENA_MAGIC   UINT64_C(0x314152414e455750)
+#define ARENA_VERSION 1u
+#define ARENA_UNDO    1024u
+
+struct arena_undo {
+    uint64_t offset_width; /* offset << 8 | bytes */
+    uint64_t old;
+};
+
+struct arena_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t bytes;       /* of the whole arena */
+    uint64_t fingerprint; /* of entry sizes and counts: another layout is another arena */
+    uint32_t incarnation;
+    uint32_t unused;
+    uint64_t undo_count; /* 0: no transaction is open */
+    struct arena_undo undo[ARENA_UNDO];
+};
+
+struct arena {
+    uint8_t *base;
+    struct arena_header *header;
+};
+
+/* 1: new and initialised, 0: inherited and rolled back to its last commit, -EUCLEAN: not ours. */
+int arena_open(struct arena *a, void *base, uint64_t bytes, uint64_t fingerprint);
+
+static inline void arena_note(struct arena *a, const void *field, uint64_t width, uint64_t old)
+{
+    struct arena_header *h = a->header;
+    uint64_t n = h->undo_count;
+    uint64_t offset = (uint64_t)((const uint8_t *)field - a->base);
+
+    h->undo[n].offset_width = offset << 8 | width;
+    h->undo[n].old = old;
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&h->undo_count = n + 1;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void arena_set64(struct arena *a, uint64_t *field, uint64_t value)
+{
+    arena_note(a, field, sizeof(*field), *field);
+    *(volatile uint64_t *)field = value;
+}
+
+static inline void arena_set32(struct arena *a, uint32_t *field, uint32_t value)
+{
+    arena_note(a, field, sizeof(*field), *field);
+    *(volatile uint32_t *)field = value;
+}
+
+static inline void arena_set8(struct arena *a, uint8_t *field, uint8_t value)
+{
+    arena_note(a, field, sizeof(*field), *field);
+    *(volatile uint8_t *)field = value;
+}
+
+static inline void arena_commit(struct arena *a)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&a->header->undo_count = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Puts the open transaction back, for an operation that finds in its middle that it cannot be done.
+ */
+void arena_rollback(struct arena *a);
+
+#endif

@@ -1,0 +1,323 @@
+/* Resolving peers and keys. Thread: the progress thread. */
+#include "bind.h"
+
+#include <string.h>
+#include "flow.h"
+#include "notes.h"
+#include "notice.h"
+#include "peer.h"
+#include "region.h"
+
+static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    if (r->session == NONE)
+        return;
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_BOUND,
+                                           .status = status,
+                                           .handle = remote,
+                                           .node = r->node,
+                                           .cookie = r->cookie,
+                                           .length = r->length,
+                                           .rights = r->rights});
+}
+
+/* Within a transaction: asks the owner. */
+static int bind_ask(struct engine *e, uint32_t remote)
+{
+    const struct remote *r = &e->remotes[remote];
+    const struct flow *f = &e->flows[r->flow];
+    struct wire_bind w = {
+        .head.kind = WIRE_BIND,
+        .remote = remote,
+        .flow = f->inflow,
+        .origin_flow = r->flow,
+        .target = r->peer,
+        .has_key = r->has_key,
+        .slot = r->key.slot,
+        .generation = r->key.generation,
+    };
+
+    if (f->session != NONE) {
+        const struct session *s = &e->sessions[f->session];
+        const struct client *c = &e->clients[s->client];
+
+        w.uid = c->uid;
+        w.origin = (uint64_t)s->context << 32 | c->rank;
+        memcpy(w.job, c->job, sizeof(w.job));
+    }
+    memcpy(w.secret, r->key.secret, sizeof(w.secret));
+    return notes_push(e, r->node, &w, sizeof(w));
+}
+
+/* An entry that nothing names any more. */
+static uint32_t remote_take(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if (r->state == REMOTE_FREE)
+            return i;
+        if (r->unbound && r->state != REMOTE_BINDING && r->state != REMOTE_STALE &&
+            !r->revoke_due && e->remote_busy[i] == 0 && e->flows[r->flow].ops.head >= r->free_after)
+            return i;
+    }
+    return NONE;
+}
+
+int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
+                const struct engine_key *key, uint64_t cookie)
+{
+    struct remote *r;
+    uint32_t i;
+    int flow;
+
+    if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
+        return -EINVAL;
+    if (node >= e->config.nodes)
+        return -EHOSTUNREACH;
+    if (key && key->node != node)
+        return -EKEYREJECTED;
+    i = remote_take(e);
+    if (i == NONE)
+        return -ENOSPC;
+    flow = flow_open(e, session, node, peer);
+    if (flow < 0)
+        return flow;
+    r = &e->remotes[i];
+    set32(e, &r->state, REMOTE_FREE);
+    commit(e);
+    *r = (struct remote){.session = session,
+                         .flow = (uint32_t)flow,
+                         .node = node,
+                         .peer = peer,
+                         .cookie = cookie,
+                         .has_key = key != NULL};
+    if (key)
+        r->key = *key;
+    set32(e, &r->state, REMOTE_BINDING);
+    if (bind_ask(e, i) < 0) {
+        arena_rollback(&e->arena);
+        return -ENOBUFS;
+    }
+    commit(e);
+    return 0;
+}
+
+int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
+{
+    struct remote *r;
+
+    if (remote >= e->config.remotes_max)
+        return -EINVAL;
+    r = &e->remotes[remote];
+    if (r->state == REMOTE_FREE || r->session != session || r->unbound)
+        return -EINVAL;
+    set64(e, &r->free_after, e->flows[r->flow].ops.tail);
+    set32(e, &r->unbound, 1);
+    commit(e);
+    return 0;
+}
+
+/* The open session of this job's rank and context, or NONE. */
+static uint32_t session_find(const struct engine *e, uint32_t uid, const char *job, uint64_t peer)
+{
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        const struct session *s = &e->sessions[e->open_sessions[i]];
+        const struct client *c = &e->clients[s->client];
+
+        if (s->state == SESSION_OPEN && c->state == CLIENT_LIVE && c->uid == uid &&
+            c->rank == (uint32_t)peer && s->context == peer >> 32 && strcmp(c->job, job) == 0)
+            return e->open_sessions[i];
+    }
+    return NONE;
+}
+
+/* Within a transaction: our end of the flow, the known one or a new one. */
+static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const struct wire_bind *w)
+{
+    struct session *s = &e->sessions[session];
+    struct inflow *in;
+    uint32_t free = 0;
+
+    if (w->flow != WIRE_NONE) {
+        in = w->flow < e->config.flows_max ? &e->inflows[w->flow] : NULL;
+        if (!in || in->node != node || in->session != session || in->origin_flow != w->origin_flow)
+            return -EHOSTUNREACH;
+        return (int)w->flow;
+    }
+    /* Two binds of one new flow may be under way at once. */
+    for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
+        if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow)
+            return (int)i;
+    while (free < e->config.flows_max && e->inflows[free].state != INFLOW_FREE)
+        free++;
+    if (free == e->config.flows_max)
+        return -ENOSPC;
+    in = &e->inflows[free];
+    in->session = session;
+    in->node = node;
+    in->origin_flow = w->origin_flow;
+    in->origin = w->origin;
+    in->next = s->first_inflow;
+    set32(e, &in->state, INFLOW_OPEN);
+    set32(e, &s->first_inflow, free);
+    return (int)free;
+}
+
+static int bind_resolve(struct engine *e, uint32_t node, const struct wire_bind *w,
+                        struct wire_bound *answer)
+{
+    uint32_t session = session_find(e, w->uid, w->job, w->target);
+    int r, inflow;
+
+    if (session == NONE)
+        return -EHOSTUNREACH;
+    if (w->has_key) {
+        const struct region *region;
+        const struct segment_live *segment;
+
+        r = region_resolve(e, e->sessions[session].client, w->slot, w->generation, w->secret);
+        if (r < 0)
+            return r;
+        region = &e->regions[r];
+        segment = &e->segment_live[region->segment];
+        if (!segment->registered)
+            return segment->status < 0 ? segment->status : -EAGAIN;
+        answer->rights = region->rights;
+        answer->length = region->length;
+        answer->address = segment->memory.address + region->offset;
+        answer->key = segment->memory.key;
+    }
+    inflow = inflow_take(e, node, session, w);
+    if (inflow < 0)
+        return inflow;
+    answer->flow = (uint32_t)inflow;
+    return w->has_key ? region_grant(e, w->slot, node) : 0;
+}
+
+int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+{
+    struct wire_bind w;
+    struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
+
+    if (size != sizeof(w))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    w.job[sizeof(w.job) - 1] = '\0';
+    answer.remote = w.remote;
+    answer.status = bind_resolve(e, node, &w, &answer);
+    return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
+}
+
+int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+{
+    struct wire_bound w;
+    struct remote *r;
+    struct flow *f;
+
+    if (size != sizeof(w))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    if (w.remote >= e->config.remotes_max)
+        return -EPROTO;
+    r = &e->remotes[w.remote];
+    if ((r->state != REMOTE_BINDING && r->state != REMOTE_STALE) || r->node != node)
+        return 0;
+    if (w.status == -EAGAIN)
+        return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
+    f = &e->flows[r->flow];
+    if (w.flow != WIRE_NONE && f->inflow == NONE)
+        set32(e, &f->inflow, w.flow);
+    if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
+        set32(e, &f->state, FLOW_OPEN);
+    if (w.status < 0) {
+        bool binding = r->state == REMOTE_BINDING;
+
+        set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
+        if (binding)
+            bind_notice(e, w.remote, w.status);
+    } else {
+        bool binding = r->state == REMOTE_BINDING;
+
+        set64(e, &r->length, w.length);
+        set64(e, &r->address, w.address);
+        set64(e, &r->fabric_key, w.key);
+        set32(e, &r->rights, w.rights);
+        set32(e, &r->state, REMOTE_READY);
+        if (binding)
+            bind_notice(e, w.remote, 0);
+    }
+    e->sweep = true;
+    flow_ready(e, r->flow);
+    return 0;
+}
+
+int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
+{
+    struct inflow *in;
+
+    if (inflow >= e->config.flows_max || e->inflows[inflow].node != node)
+        return -EPROTO;
+    in = &e->inflows[inflow];
+    if (in->session != NONE && in->state != INFLOW_FREE) {
+        uint32_t *link = &e->sessions[in->session].first_inflow;
+
+        while (*link != NONE && *link != inflow)
+            link = &e->inflows[*link].next;
+        if (*link == inflow)
+            set32(e, link, in->next);
+    }
+    set32(e, &in->state, INFLOW_FREE);
+    return 0;
+}
+
+void bind_refresh_node(struct engine *e, uint32_t node)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if (r->node != node || r->state != REMOTE_READY || !r->has_key)
+            continue;
+        set32(e, &r->state, REMOTE_STALE);
+        commit(e); /* from here on its old key is not used, whatever happens */
+        if (bind_ask(e, i) < 0) {
+            arena_rollback(&e->arena);
+            set32(e, &r->state, REMOTE_REVOKED);
+        }
+        commit(e);
+    }
+}
+
+void bind_forget_node(struct engine *e, uint32_t node)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+        bool binding = r->state == REMOTE_BINDING;
+
+        if (r->state == REMOTE_FREE || r->node != node)
+            continue;
+        set32(e, &r->revoke_due, 0);
+        set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
+        commit(e);
+        if (binding)
+            bind_notice(e, i, -EHOSTDOWN);
+    }
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].node != node)
+            continue;
+        bind_inflow_closed(e, node, i);
+        commit(e);
+    }
+}
+
+void bind_forget_session(struct engine *e, uint32_t session)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        if (e->remotes[i].state == REMOTE_FREE || e->remotes[i].session != session)
+            continue;
+        set32(e, &e->remotes[i].session, NONE);
+        commit(e);
+    }
+}

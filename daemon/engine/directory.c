@@ -1,0 +1,248 @@
+/* Owns the directory's tables and decisions (directory.h). */
+#include "directory.h"
+
+#include <errno.h>
+#include <string.h>
+
+void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count)
+{
+    memset(d, 0, sizeof(*d));
+    d->memory = memory;
+    d->node_count = node_count;
+}
+
+/* FNV-1a: spreads names evenly, the same on every machine. */
+uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
+{
+    uint32_t hash = 2166136261u;
+
+    for (int i = 0; i < 4; i++)
+        hash = (hash ^ (uint8_t)(id->uid >> (8 * i))) * 16777619u;
+    for (const char *c = id->job; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 16777619u;
+    return hash % node_count;
+}
+
+static struct directory_job *job_find(const struct directory *d, const struct directory_id *id)
+{
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
+        const struct directory_job *job = &d->jobs[i];
+
+        if (job->used && job->uid == id->uid && strcmp(job->name, id->job) == 0)
+            return (struct directory_job *)job;
+    }
+    return NULL;
+}
+
+static bool is_away(const struct directory_job *job, uint32_t rank)
+{
+    return job->nodes[rank] == DIRECTORY_NOWHERE || job->nodes[rank] == DIRECTORY_LEFT;
+}
+
+static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
+                    struct directory_job **out)
+{
+    struct directory_job *job = d->jobs;
+
+    while (job < d->jobs + DIRECTORY_JOBS_MAX && job->used)
+        job++;
+    if (job == d->jobs + DIRECTORY_JOBS_MAX)
+        return -ENOSPC;
+    *job = (struct directory_job){.uid = id->uid, .size = size};
+    job->nodes = d->memory->take(d->memory->context, size * sizeof(*job->nodes));
+    if (!job->nodes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < size; i++)
+        job->nodes[i] = DIRECTORY_NOWHERE;
+    memcpy(job->name, id->job, strlen(id->job) + 1);
+    job->used = true;
+    *out = job;
+    return 0;
+}
+
+static void job_close(struct directory *d, struct directory_job *job)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        directory_gather_close(d, &job->gathers[i]);
+    d->memory->give(d->memory->context, job->nodes);
+    *job = (struct directory_job){0};
+}
+
+void directory_clear(struct directory *d)
+{
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++)
+        if (d->jobs[i].used)
+            job_close(d, &d->jobs[i]);
+}
+
+int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t size, uint32_t node)
+{
+    struct directory_job *job;
+    size_t length = strlen(id->job);
+    int rc;
+
+    if (length == 0 || length >= DIRECTORY_NAME_MAX || size == 0 || size > DIRECTORY_RANKS_MAX ||
+        rank >= size || node >= d->node_count)
+        return -EINVAL;
+    job = job_find(d, id);
+    if (!job) {
+        rc = job_open(d, id, size, &job);
+        if (rc < 0)
+            return rc;
+    }
+    if (job->size != size)
+        return -EINVAL;
+    if (job->nodes[rank] == node)
+        return 0;
+    if (!is_away(job, rank))
+        return -EADDRINUSE;
+    if (job->nodes[rank] == DIRECTORY_LEFT)
+        job->left--;
+    job->nodes[rank] = node;
+    job->live++;
+    return 0;
+}
+
+int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t node, struct directory_job **out, uint32_t *failed)
+{
+    struct directory_job *job = job_find(d, id);
+
+    *failed = 0;
+    *out = job;
+    if (!job || rank >= job->size || job->nodes[rank] != node)
+        return -ENOENT;
+    job->nodes[rank] = DIRECTORY_LEFT;
+    job->left++;
+    job->live--;
+    if (job->live == 0) {
+        job_close(d, job);
+        *out = NULL;
+        return 0;
+    }
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->gathers[i].open && !job->gathers[i].given[rank])
+            *failed |= 1u << i;
+    return 0;
+}
+
+int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank)
+{
+    const struct directory_job *job = job_find(d, id);
+
+    if (!job || rank >= job->size || is_away(job, rank))
+        return -EHOSTUNREACH;
+    return (int)job->nodes[rank];
+}
+
+/* ---- exchange ------------------------------------------------------------------------------- */
+
+static int gather_open(struct directory *d, struct directory_job *job,
+                       const struct directory_part *part, struct directory_gather **out)
+{
+    const struct directory_memory *memory = d->memory;
+    struct directory_gather *g = job->gathers;
+    uint64_t total = (uint64_t)part->length * job->size;
+
+    if (total > DIRECTORY_TOTAL_MAX)
+        return -EMSGSIZE;
+    while (g < job->gathers + DIRECTORY_OPEN_MAX && g->open)
+        g++;
+    if (g == job->gathers + DIRECTORY_OPEN_MAX)
+        return -ENOSPC;
+    *g = (struct directory_gather){.sequence = part->sequence, .length = part->length};
+    g->data = memory->take(memory->context, total ? total : 1);
+    g->given = memory->take(memory->context, job->size);
+    g->open = true;
+    if (!g->data || !g->given) {
+        directory_gather_close(d, g);
+        return -ENOMEM;
+    }
+    *out = g;
+    return 0;
+}
+
+void directory_gather_close(struct directory *d, struct directory_gather *gather)
+{
+    if (!gather->open)
+        return;
+    if (gather->data)
+        d->memory->give(d->memory->context, gather->data);
+    if (gather->given)
+        d->memory->give(d->memory->context, gather->given);
+    *gather = (struct directory_gather){0};
+}
+
+static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
+{
+    for (uint32_t i = 0; i < job->size; i++)
+        if (job->nodes[i] == DIRECTORY_LEFT && !g->given[i])
+            return true;
+    return false;
+}
+
+int directory_contribute(struct directory *d, const struct directory_id *id,
+                         const struct directory_part *part, struct directory_job **out_job,
+                         struct directory_gather **out)
+{
+    struct directory_job *job = job_find(d, id);
+    struct directory_gather *g = NULL;
+    int rc;
+
+    *out_job = job;
+    *out = NULL;
+    if (part->length > DIRECTORY_DATA_MAX)
+        return -EMSGSIZE;
+    if (!job || part->rank >= job->size || job->nodes[part->rank] != part->node)
+        return -EPERM;
+    if (part->size != job->size)
+        return -EINVAL;
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX && !g; i++)
+        if (job->gathers[i].open && job->gathers[i].sequence == part->sequence)
+            g = &job->gathers[i];
+    if (!g) {
+        rc = gather_open(d, job, part, &g);
+        if (rc < 0)
+            return rc;
+    }
+    *out = g;
+    if (g->length != part->length)
+        return -EBADMSG;
+    if (g->given[part->rank])
+        return -EALREADY;
+    if (part->length > 0)
+        memcpy(g->data + (uint64_t)part->rank * g->length, part->data, part->length);
+    g->given[part->rank] = 1;
+    g->have++;
+    if (job->left > 0 && waits_for_the_gone(job, g))
+        return -EHOSTDOWN;
+    return g->have == job->size ? 1 : 0;
+}
+
+uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen)
+{
+    for (; *at < job->size; (*at)++) {
+        uint32_t node = job->nodes[*at];
+
+        if (is_away(job, *at) || seen[node])
+            continue;
+        seen[node] = 1;
+        (*at)++;
+        return node;
+    }
+    return DIRECTORY_NOWHERE;
+}
+
+bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at)
+{
+    for (; *job_at < DIRECTORY_JOBS_MAX; (*job_at)++, *rank_at = 0) {
+        const struct directory_job *job = &d->jobs[*job_at];
+
+        for (; job->used && *rank_at < job->size; (*rank_at)++)
+            if (job->nodes[*rank_at] == node)
+                return true;
+    }
+    return false;
+}

@@ -1,0 +1,118 @@
+/*
+ * The directory: which node each rank of a job is on, and the job's all-gathers.
+ *
+ * A job is (user, name). Its home node, found by hashing, keeps one entry of this directory for it;
+ * every node tells the home when a rank comes or goes, asks it where a rank is, and sends it what
+ * its ranks contribute to an exchange.
+ *
+ * Pure: no clock or socket, and memory comes from the caller's `directory_memory`. Nothing here
+ * trusts its arguments: they come from other nodes. Thread: whoever owns the struct (control).
+ */
+#ifndef PWC_ENGINE_DIRECTORY_H
+#define PWC_ENGINE_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIRECTORY_NAME_MAX  60u /* terminator included */
+#define DIRECTORY_RANKS_MAX 65536u
+#define DIRECTORY_DATA_MAX  4096u
+#define DIRECTORY_JOBS_MAX  1024u
+#define DIRECTORY_TOTAL_MAX (64u << 20)      /* bytes of one exchange, all ranks */
+#define DIRECTORY_OPEN_MAX  8u               /* exchanges of one job that are under way */
+#define DIRECTORY_NOWHERE   UINT32_MAX       /* has not come yet */
+#define DIRECTORY_LEFT      (UINT32_MAX - 1) /* has come and gone */
+
+/* Where memory comes from, zeroed. Owned by the caller; outlives the directory. */
+struct directory_memory {
+    void *context;
+    void *(*take)(void *context, size_t size);
+    void (*give)(void *context, void *memory);
+};
+
+/* One exchange that is being gathered. */
+struct directory_gather {
+    bool open;
+    uint32_t sequence;
+    uint32_t length; /* of each contribution */
+    uint32_t have;
+    uint8_t *data;  /* size * length, by rank */
+    uint8_t *given; /* one byte a rank */
+};
+
+struct directory_job {
+    bool used;
+    uint32_t uid;
+    char name[DIRECTORY_NAME_MAX];
+    uint32_t size;
+    uint32_t live;   /* ranks attached */
+    uint32_t left;   /* ranks at DIRECTORY_LEFT */
+    uint32_t *nodes; /* by rank: where it is, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
+    struct directory_gather gathers[DIRECTORY_OPEN_MAX];
+};
+
+struct directory {
+    const struct directory_memory *memory;
+    uint32_t node_count;
+    struct directory_job jobs[DIRECTORY_JOBS_MAX];
+};
+
+struct directory_id {
+    uint32_t uid;
+    const char *job;
+};
+
+void directory_init(struct directory *d, const struct directory_memory *memory,
+                    uint32_t node_count);
+void directory_clear(struct directory *d);
+
+/* The home node of a job: the same on every node. */
+uint32_t directory_home(const struct directory_id *id, uint32_t node_count);
+
+/*
+ * A rank has come. Again from the same node: 0. -EADDRINUSE: it lives on another node; -EINVAL:
+ * rank, size, name or node out of range, or a size that differs from the job's; -ENOSPC, -ENOMEM.
+ */
+int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t size, uint32_t node);
+/*
+ * A rank has gone. 0, or -ENOENT when it was not on that node. Exchanges that wait for it can never
+ * end: *failed gets a bit for each such gather of *job, for the caller to deliver and close.
+ */
+int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t node, struct directory_job **job, uint32_t *failed);
+/* The node that a rank is on, or -EHOSTUNREACH. */
+int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank);
+
+/* One rank's part of an exchange. */
+struct directory_part {
+    uint32_t rank;
+    uint32_t size; /* of the job, as its client says */
+    uint32_t sequence;
+    uint32_t node; /* that it came from */
+    const uint8_t *data;
+    uint32_t length;
+};
+
+/*
+ * 0: waits for more; 1: all are there, *out is the result, to be delivered and closed. Otherwise
+ * -EPERM (the rank does not live on that node), -EINVAL, -EMSGSIZE (over the bounds), -EALREADY
+ * (contributed before), -EBADMSG (length differs from the others'), -EHOSTDOWN (a rank has left
+ * without having contributed), -ENOSPC, -ENOMEM. Where *out is set the exchange is open.
+ */
+int directory_contribute(struct directory *d, const struct directory_id *id,
+                         const struct directory_part *part, struct directory_job **job,
+                         struct directory_gather **out);
+void directory_gather_close(struct directory *d, struct directory_gather *gather);
+
+/* The job's nodes one after another, each once: start with *at = 0; DIRECTORY_NOWHERE at the end.
+ * Linear in the ranks. `seen` holds node_count bytes, zeroed by the caller at the start. */
+uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen);
+
+/* A node's rank, so that all of a lost node can be detached: the next (job, rank) from *job_at,
+ * *rank_at on; false: no more. */
+bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at);
+
+#endif

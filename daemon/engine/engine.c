@@ -1,0 +1,453 @@
+/*
+ * The engine: opening, one step, sleeping, notices.
+ * Thread: the progress thread.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <string.h>
+#include "bind.h"
+#include "client.h"
+#include "doorbell.h"
+#include "flow.h"
+#include "ledger.h"
+#include "notes.h"
+#include "notice.h"
+#include "peer.h"
+#include "session.h"
+
+#define FABRIC_BATCH 64
+/* While events wait in a spill, look again at how far the client has got. */
+#define SPILL_LOOK_NS 1000000u
+
+static void default32(uint32_t *field, uint32_t value)
+{
+    if (*field == 0)
+        *field = value;
+}
+
+static bool power_of_two(uint64_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+/* Longest record that an operation can need. */
+static uint32_t record_longest(const struct engine_config *c)
+{
+    return (uint32_t)sizeof(struct wire_put) + SESSION_ID_MAX + abi_pad8(c->packed_max);
+}
+
+int engine_config_check(struct engine_config *c)
+{
+    default32(&c->nodes, 1);
+    default32(&c->clients_max, 256);
+    default32(&c->sessions_max, 512);
+    default32(&c->segments_max, 1024);
+    default32(&c->regions_max, 16384);
+    default32(&c->remotes_max, 16384);
+    default32(&c->flows_max, 4096);
+    default32(&c->chunks_max, 4096);
+    default32(&c->ledger_start, 16384);
+    default32(&c->ledger_max, 1u << 20);
+    default32(&c->packed_max, 4096);
+    default32(&c->spill_max, 1u << 20);
+    default32(&c->ops_max, 262144);
+    if (c->ledger_bytes == 0)
+        c->ledger_bytes = 64u << 20;
+    if (c->ack_delay_ns == 0)
+        c->ack_delay_ns = 12000;
+    if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->flows_max > 1u << 20 ||
+        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536)
+        return -EINVAL;
+    if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
+        c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
+        return -EINVAL;
+    /* A record and the padding before it fit beside what is kept for control. */
+    if (c->ledger_start - c->ledger_start / 8 < 2 * record_longest(c))
+        return -EINVAL;
+    if (c->ledger_bytes < 4ull * c->ledger_start || c->ledger_bytes % c->ledger_max != 0 ||
+        c->ledger_bytes / c->ledger_start > UINT32_MAX)
+        return -EINVAL;
+    return 0;
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/* Hands out consecutive, aligned pieces of a block; with base NULL it only measures. */
+struct carver {
+    uint8_t *base;
+    uint64_t used;
+};
+
+static void *carve(struct carver *c, uint64_t entry, uint64_t count, uint64_t align)
+{
+    uint64_t at = (c->used + align - 1) / align * align;
+
+    c->used = at + entry * count;
+    return c->base ? c->base + at : NULL;
+}
+
+static uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *base)
+{
+    struct carver carver = {.base = base, .used = sizeof(struct arena_header)};
+
+    e->clients = carve(&carver, sizeof(*e->clients), c->clients_max, 64);
+    e->sessions = carve(&carver, sizeof(*e->sessions), c->sessions_max, 64);
+    e->segments = carve(&carver, sizeof(*e->segments), c->segments_max, 64);
+    e->regions = carve(&carver, sizeof(*e->regions), c->regions_max, 64);
+    e->grants = carve(&carver, sizeof(*e->grants), c->remotes_max, 64);
+    e->remotes = carve(&carver, sizeof(*e->remotes), c->remotes_max, 64);
+    e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
+    e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
+    e->peers = carve(&carver, sizeof(*e->peers), c->nodes, 64);
+    e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
+    e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
+    e->pool.chunks = carve(&carver, CHUNK_BYTES, c->chunks_max, 4096);
+    return (carver.used + 4095) / 4096 * 4096;
+}
+
+static uint64_t private_layout(struct engine *e, const struct engine_config *c, void *base)
+{
+    struct carver carver = {.base = base, .used = sizeof(struct engine)};
+
+    /* One for each thing that can end or be answered, and a few for each node. */
+    e->notices_max = (uint64_t)c->clients_max * 2 + c->sessions_max + 2ull * c->segments_max +
+                     c->regions_max + c->remotes_max + 8ull * c->nodes;
+    e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
+    e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
+    e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);
+    e->peer_live = carve(&carver, sizeof(*e->peer_live), c->nodes, 64);
+    e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
+    e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
+    e->active = carve(&carver, sizeof(uint32_t), 2ull * c->nodes, 64);
+    e->dirty = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
+    e->notices = carve(&carver, sizeof(*e->notices), e->notices_max, 64);
+    e->record_max =
+        (uint32_t)sizeof(struct submit_record) + 2 * SESSION_ID_MAX + abi_pad8(c->packed_max);
+    e->record = carve(&carver, 1, e->record_max, 64);
+    e->heap.unit = c->ledger_start;
+    e->heap.units = (uint32_t)(c->ledger_bytes / c->ledger_start);
+    e->heap.used = carve(&carver, 1, e->heap.units, 64);
+    e->heap.base = carve(&carver, 1, c->ledger_bytes, 4096);
+    return (carver.used + 4095) / 4096 * 4096;
+}
+
+size_t engine_arena_bytes(const struct engine_config *config)
+{
+    struct engine measure;
+
+    return arena_layout(&measure, config, NULL);
+}
+
+size_t engine_private_bytes(const struct engine_config *config)
+{
+    struct engine measure;
+
+    return private_layout(&measure, config, NULL);
+}
+
+/* Another layout is another arena: every count and every entry's size goes into this. */
+static uint64_t layout_fingerprint(const struct engine_config *c)
+{
+    uint64_t numbers[] = {
+        c->node,
+        c->nodes,
+        c->clients_max,
+        c->sessions_max,
+        c->segments_max,
+        c->regions_max,
+        c->remotes_max,
+        c->flows_max,
+        c->chunks_max,
+        c->packed_max,
+        sizeof(struct client),
+        sizeof(struct session),
+        sizeof(struct segment),
+        sizeof(struct region),
+        sizeof(struct grant),
+        sizeof(struct remote),
+        sizeof(struct flow),
+        sizeof(struct inflow),
+        sizeof(struct peer),
+        sizeof(struct op),
+    };
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        hash = (hash ^ numbers[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void arena_fill(struct engine *e)
+{
+    const struct engine_config *c = &e->config;
+
+    for (uint32_t i = 0; i < c->remotes_max; i++)
+        e->grants[i].region = NONE;
+    for (uint32_t i = 0; i < c->nodes; i++)
+        peer_init(e, i);
+    chunk_pool_init(&e->pool, c->chunks_max);
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&e->arena.header->magic = ARENA_MAGIC;
+}
+
+/* What dies with the process is set to "nothing is under way". */
+static void arena_inherit(struct engine *e)
+{
+    const struct engine_config *c = &e->config;
+
+    for (uint32_t i = 0; i < c->flows_max; i++) {
+        struct flow *f = &e->flows[i];
+
+        if (f->state == FLOW_FREE)
+            continue;
+        set64(e, &f->started, f->staged);
+        commit(e);
+        for (uint64_t slot = f->ops.head; slot < f->ops.tail;) {
+            struct op *op = flow_op(e, f, slot);
+
+            op->pending = 0;
+            op->nonce = UINT16_MAX;
+            slot += op->span;
+        }
+    }
+    for (uint32_t i = 0; i < c->sessions_max; i++) {
+        if (e->sessions[i].state == SESSION_FREE)
+            continue;
+        e->open_sessions[e->open_count++] = i;
+        e->spilling += e->sessions[i].spill_bytes > 0;
+    }
+    /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
+    for (uint32_t i = 0; i < c->nodes; i++)
+        notes_inherit(e, i);
+    for (uint32_t i = 0; i < c->nodes; i++)
+        if (queue_count(&e->peers[i].notes) > 0 || queue_count(&e->peers[i].sent) > 0)
+            peer_want(e, i);
+    for (uint32_t i = 0; i < c->flows_max; i++) {
+        flow_ready(e, i);
+        /* A held flow has nothing to send, but waits for its GO. */
+        if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
+            peer_want(e, e->flows[i].node);
+    }
+    e->sweep = true;
+}
+
+int engine_open(const struct engine_config *config, void *arena, void *memory,
+                struct fabric *fabric, const struct engine_host *host, uint64_t now,
+                struct engine **out)
+{
+    struct engine *e = memory;
+    int r;
+
+    e->config = *config;
+    r = engine_config_check(&e->config);
+    if (r < 0)
+        return r;
+    e->fabric = fabric;
+    e->host = host;
+    e->now = now;
+    arena_layout(e, &e->config, arena);
+    private_layout(e, &e->config, memory);
+    e->grants_max = e->config.remotes_max;
+    e->chunks_keep = e->config.chunks_max / 8;
+    if (fabric->traits.ordered_write_max >= record_longest(&e->config))
+        e->ordered_max = fabric->traits.ordered_write_max;
+    e->pool.arena = &e->arena;
+    r = arena_open(&e->arena, arena, engine_arena_bytes(&e->config),
+                   layout_fingerprint(&e->config));
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < e->config.nodes; i++) {
+        e->peer_live[i].first_ready = e->peer_live[i].last_ready = NONE;
+        e->peer_live[i].gone = NONE;
+    }
+    if (r == 1)
+        arena_fill(e);
+    else
+        arena_inherit(e);
+    e->arena.header->incarnation++;
+    r = fabric_mem_add(fabric, e->heap.base, e->config.ledger_bytes, FABRIC_LOCAL,
+                       cookie_of(COOKIE_HEAP, 0));
+    if (r < 0)
+        return r;
+    *out = e;
+    return 0;
+}
+
+/* ---- fabric events --------------------------------------------------------------------------- */
+
+static void heap_added(struct engine *e, const struct fabric_event *event)
+{
+    if (event->status < 0) {
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN,
+                                               .status = event->status,
+                                               .node = e->config.node});
+        return;
+    }
+    e->heap_memory = event->memory;
+    e->heap_registered = true;
+    for (uint32_t i = 0; i < e->config.nodes; i++)
+        if (e->peer_live[i].wanted)
+            peer_activate(e, i);
+}
+
+static void completed(struct engine *e, const struct fabric_event *event)
+{
+    uint64_t value = event->cookie & ((UINT64_C(1) << 60) - 1);
+
+    switch (event->cookie >> 60) {
+    case COOKIE_OP:
+        flow_fabric_done(e, (uint32_t)(value >> 40), value & ((UINT64_C(1) << 40) - 1),
+                         event->status);
+        break;
+    case COOKIE_RUN:
+        ledger_written(e, (uint32_t)(value >> 16), (uint16_t)value, event->status);
+        break;
+    case COOKIE_HEAP:
+        heap_added(e, event);
+        break;
+    case COOKIE_RING:
+    case COOKIE_NEXT:
+        peer_ring_added(e, (uint32_t)value, event->cookie >> 60 == COOKIE_NEXT, event->status,
+                        &event->memory);
+        break;
+    case COOKIE_PARTING:
+        peer_ring_dropped(e, (uint32_t)value);
+        break;
+    case COOKIE_SEGMENT:
+        if (event->kind == FABRIC_ADDED)
+            segment_added(e, (uint32_t)value, event->status, &event->memory);
+        else
+            segment_dropped(e, (uint32_t)value);
+        break;
+    }
+}
+
+static int fabric_step(struct engine *e)
+{
+    struct fabric_event events[FABRIC_BATCH];
+    int n = fabric_poll(e->fabric, events, FABRIC_BATCH);
+
+    for (int i = 0; i < n; i++) {
+        const struct fabric_event *event = &events[i];
+
+        if (event->kind == FABRIC_ARRIVED) {
+            int r = ledger_arrived(e, event->immediate);
+
+            if (r < 0 && (event->immediate >> 16 & 0x3fffu) < e->config.nodes)
+                peer_broken(e, event->immediate >> 16 & 0x3fffu, r);
+        } else if (event->kind == FABRIC_BROKEN) {
+            if (event->peer < e->config.nodes)
+                peer_broken(e, event->peer, event->status);
+        } else {
+            completed(e, event);
+        }
+    }
+    return n > 0 ? n : 0;
+}
+
+/* ---- one step -------------------------------------------------------------------------------- */
+
+static void publish(struct engine *e)
+{
+    e->told |= e->dirty_count > 0;
+    while (e->dirty_count > 0)
+        session_publish(e, e->dirty[--e->dirty_count]);
+}
+
+static int peers_step(struct engine *e, int budget, uint64_t *deadline)
+{
+    uint32_t count = e->active_count;
+    int work = 0;
+
+    /* Those that stay active are put behind `count`, then moved to the front. */
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t node = e->active[i];
+
+        e->peer_live[node].active = false;
+        work += peer_step(e, node, budget, deadline);
+    }
+    e->active_count -= count;
+    memmove(e->active, e->active + count, e->active_count * sizeof(e->active[0]));
+    return work;
+}
+
+int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
+{
+    int work;
+
+    e->now = now;
+    e->told = false;
+    *deadline = UINT64_MAX;
+    work = fabric_step(e);
+    for (uint32_t i = 0; i < e->open_count; i++)
+        work += session_take(e, e->open_sessions[i], budget);
+    work += peers_step(e, budget, deadline);
+    if (e->spilling > 0) {
+        for (uint32_t i = 0; i < e->open_count; i++)
+            work += session_drain_spill(e, e->open_sessions[i]);
+        if (e->spilling > 0 && now + SPILL_LOOK_NS < *deadline)
+            *deadline = now + SPILL_LOOK_NS;
+    }
+    publish(e);
+    if (e->sweep) {
+        client_sweep(e);
+        publish(e);
+        work++;
+    }
+    return work;
+}
+
+bool engine_told(const struct engine *e)
+{
+    return e->told;
+}
+
+int engine_arm(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->open_count; i++)
+        if (e->session_live[e->open_sessions[i]].attached)
+            doorbell_arm(&e->session_live[e->open_sessions[i]].shared->submit_bell, DOORBELL_FD);
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        struct session_live *live = &e->session_live[e->open_sessions[i]];
+        const struct session *s = &e->sessions[e->open_sessions[i]];
+
+        if (live->attached && !live->stalled && s->state == SESSION_OPEN &&
+            e->clients[s->client].quarantine == QUARANTINE_NONE && ring_pending(&live->submit)) {
+            engine_disarm(e);
+            return -EAGAIN;
+        }
+    }
+    return 0;
+}
+
+void engine_disarm(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->open_count; i++)
+        if (e->session_live[e->open_sessions[i]].attached)
+            doorbell_disarm(&e->session_live[e->open_sessions[i]].shared->submit_bell);
+}
+
+/* ---- notices --------------------------------------------------------------------------------- */
+
+void notice_push(struct engine *e, const struct engine_notice *notice)
+{
+    if (e->notice_tail - e->notice_head == e->notices_max)
+        return;
+    e->notices[e->notice_tail++ % e->notices_max] = *notice;
+}
+
+int engine_notice(struct engine *e, struct engine_notice *out)
+{
+    if (e->notice_head == e->notice_tail)
+        return 0;
+    *out = e->notices[e->notice_head++ % e->notices_max];
+    return 1;
+}
+
+bool engine_notice_pending(const struct engine *e)
+{
+    return e->notice_head != e->notice_tail;
+}

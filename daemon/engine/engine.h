@@ -1,0 +1,260 @@
+/*
+ * The engine: sessions, operations, ledgers, credits and protocols, as one pure state machine.
+ *
+ * It has no clock, socket, allocation, libuv or libfabric: it is handed an arena, a fabric, a host
+ * (to wake clients and draw random bytes), and the time at each step. All its state that must
+ * outlive the process stands in the arena; engine_open is the only constructor, for a fresh arena
+ * and for one that a dead engine left behind.
+ *
+ * Thread: the progress thread makes every call here. Results that come later are notices
+ * (engine_notice), identified by the caller's cookie or by the handle that the call returned.
+ *
+ * All results: 0 or more, or a negative errno.
+ */
+#ifndef PWC_ENGINE_ENGINE_H
+#define PWC_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../fabric/fabric.h"
+
+#define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
+#define ENGINE_NODES_MAX 16384u
+
+struct engine;
+
+/* What the engine needs of the world; owned by the caller, outlives the engine. */
+struct engine_host {
+    void *context;
+    /* Wake the client that sleeps on this session (mode: DOORBELL_FUTEX or DOORBELL_FD). Must not
+     * block. */
+    void (*wake)(void *context, uint32_t session, uint32_t mode);
+    void (*random)(void *context, void *to, size_t size);
+    /* Since the last call, has memory of this client faulted (sigbus.h)? NULL: never. */
+    bool (*faulted)(void *context, uint32_t client);
+};
+
+enum engine_protocol {
+    ENGINE_PROTOCOL_AUTO = 0,       /* by the fabric's ordering guarantee */
+    ENGINE_PROTOCOL_ORDERED = 1,    /* payload and record back to back on an ordered fabric */
+    ENGINE_PROTOCOL_REASSEMBLE = 2, /* both announced, matched at the target by nonce */
+    ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
+};
+
+/* Zero means the default. Fixed for the life of an arena, but for the protocol. */
+struct engine_config {
+    uint32_t node;         /* which we are */
+    uint32_t nodes;        /* how many there are */
+    uint32_t clients_max;  /* 256 */
+    uint32_t sessions_max; /* 512: contexts of all clients */
+    uint32_t segments_max; /* 1024 */
+    uint32_t regions_max;  /* 16384 */
+    uint32_t remotes_max;  /* 16384: binds */
+    uint32_t flows_max;    /* 4096: pairs (context here, context there), and as many inbound */
+    uint32_t chunks_max;   /* 4096 of 16 KiB: queued operations, spilled events */
+    uint64_t ledger_bytes; /* 64 MiB: memory for staging and inbound rings */
+    uint32_t ledger_start; /* 16 KiB: size of a new ledger */
+    uint32_t ledger_max;   /* 1 MiB: what it may grow to */
+    uint32_t packed_max;   /* 4096 */
+    uint32_t spill_max;    /* 1 MiB: events kept for a context that does not drain, then refused */
+    uint32_t ops_max;      /* 262144: operations in flight of one context */
+    uint32_t protocol;     /* enum engine_protocol */
+    uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */
+};
+
+/* Fills defaults in; -EINVAL with a value out of range. */
+int engine_config_check(struct engine_config *config);
+/* Bytes that the arena and the private memory take. The arena must be page aligned and zeroed when
+ * new. */
+size_t engine_arena_bytes(const struct engine_config *config);
+size_t engine_private_bytes(const struct engine_config *config);
+
+/*
+ * Opens a new or an inherited arena. `memory` (engine_private_bytes, zeroed) holds what dies with
+ * the process. The fabric is new in both cases. After an inherited arena the caller gives each live
+ * session and segment its mapping again (engine_session_attach, engine_segment_attach) before the
+ * first step.
+ */
+int engine_open(const struct engine_config *config, void *arena, void *memory,
+                struct fabric *fabric, const struct engine_host *host, uint64_t now,
+                struct engine **out);
+
+/* ---- clients, from the control thread's commands ------------------------------------------ */
+
+struct engine_client_info {
+    uint32_t uid;
+    uint32_t pid;
+    uint32_t rank;
+    uint32_t size;
+    char job[ENGINE_JOB_MAX];
+};
+
+/* Client handle, or -EADDRINUSE (rank is live), -ENOSPC, -EINVAL. */
+int engine_client_open(struct engine *e, const struct engine_client_info *info);
+/* Ends it in order: revokes, drains, frees. ENGINE_CLIENT_CLOSED comes when no memory of it is in
+ * use. */
+void engine_client_close(struct engine *e, uint32_t client);
+
+/*
+ * A context: `base` is the session's mapping (session_abi.h), made and zeroed by the caller, header
+ * filled in by the engine. Session handle or an error.
+ */
+int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
+                        uint32_t submit_bytes, uint32_t local_bytes, uint32_t remote_bytes);
+int engine_session_attach(struct engine *e, uint32_t session, void *base);
+/* ENGINE_SESSION_CLOSED comes when its mapping may go. */
+void engine_session_close(struct engine *e, uint32_t session);
+
+/* A segment: registered with the fabric; ENGINE_SEGMENT_READY brings the result. Handle or an
+ * error. */
+int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t length);
+int engine_segment_attach(struct engine *e, uint32_t segment, void *base);
+/* Only without regions (-EBUSY). ENGINE_SEGMENT_CLOSED comes when the mapping may go. */
+int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment);
+
+struct engine_key {
+    uint32_t node;
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t reserved;
+    uint8_t secret[16];
+};
+
+enum engine_rights {
+    ENGINE_REMOTE_WRITE = 1 << 0,
+    ENGINE_REMOTE_READ = 1 << 1,
+};
+
+int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
+                       uint64_t length, unsigned rights, struct engine_key *out);
+/* Two-phase withdrawal; ENGINE_REGION_CLOSED (with cookie) when no one can reach it any more. */
+int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
+                        uint64_t cookie);
+
+/* Resolve (session -> peer on `node`, and its region where key is given). ENGINE_BOUND brings the
+ * handle. */
+int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
+                const struct engine_key *key, uint64_t cookie);
+int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
+
+/* ---- peers, from the handshake ------------------------------------------------------------- */
+
+/* One side's half of what the handshake carries for the engines: plain data, authenticated by it.
+ */
+struct engine_offer {
+    uint32_t node;
+    uint32_t incarnation;
+    uint64_t state_id;
+    uint64_t peer_state_id; /* the other's state_id as we remember it; 0: we do not */
+    uint64_t consumed;      /* ledger position up to which we have consumed the other's records */
+    uint64_t ring_address;  /* our inbound ring for the other */
+    uint64_t ring_key;
+    uint32_t ring_bytes;
+    uint32_t flags;
+    struct fabric_address address;
+};
+
+/* ENGINE_WANT_PEER asks for a handshake with a node. -EAGAIN: the ring is being registered,
+ * ENGINE_OFFER_READY tells when to ask again. */
+int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out);
+/* The handshake succeeded. -EPROTO, -EINVAL on an offer that makes no sense. */
+int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs);
+/* The link is gone; the engine keeps what is unfinished and asks again (ENGINE_WANT_PEER). */
+void engine_peer_down(struct engine *e, uint32_t node);
+/* The peer is given up: everything towards it ends. */
+void engine_peer_lost(struct engine *e, uint32_t node);
+
+/* ---- progress ------------------------------------------------------------------------------ */
+
+/*
+ * One round of progress, up to about `budget` records. Returns the work done (0: nothing to do);
+ * *deadline is the time (ns) of the next timed action, UINT64_MAX for none.
+ */
+int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
+/* Whether the last step has shown something to a client: where it shares our core, let it run. */
+bool engine_told(const struct engine *e);
+/* Before sleeping: arms every session's word; -EAGAIN when work appeared. engine_disarm after
+ * waking. */
+int engine_arm(struct engine *e);
+void engine_disarm(struct engine *e);
+
+enum engine_notice_kind {
+    ENGINE_WANT_PEER = 1,      /* node */
+    ENGINE_OFFER_READY = 2,    /* node */
+    ENGINE_SEGMENT_READY = 3,  /* handle, status */
+    ENGINE_SEGMENT_CLOSED = 4, /* handle */
+    ENGINE_REGION_CLOSED = 5,  /* cookie */
+    ENGINE_BOUND = 6,          /* cookie, status, handle, length, rights */
+    ENGINE_SESSION_CLOSED = 7, /* handle */
+    ENGINE_CLIENT_CLOSED = 8,  /* handle */
+    ENGINE_QUARANTINED =
+        9, /* handle (client), reason: the caller ends it with engine_client_close */
+    ENGINE_PEER_BROKEN =
+        10, /* node, status: the fabric or the peer's records failed; drop the link */
+};
+
+struct engine_notice {
+    uint32_t kind;
+    int32_t status;
+    uint32_t handle;
+    uint32_t node;
+    uint64_t cookie;
+    uint64_t length;
+    uint32_t rights;
+    const char *reason; /* a constant string */
+};
+
+/* 1 with the next notice, 0 when there is none. */
+int engine_notice(struct engine *e, struct engine_notice *out);
+bool engine_notice_pending(const struct engine *e);
+
+/* ---- looking inside ------------------------------------------------------------------------ */
+/* Each fills up to `room` rows from `*from` on and returns how many; *from moves on. Off the hot
+ * path. */
+
+struct engine_client_view {
+    uint32_t client, uid, pid, rank, size, sessions, segments, regions;
+    char job[ENGINE_JOB_MAX];
+    const char *quarantine; /* NULL: not */
+};
+
+struct engine_session_view {
+    uint32_t session, client, rank, context;
+    uint32_t submit_size, local_size, remote_size;
+    uint64_t submit_used, local_used, remote_used;
+    uint64_t submit_high, local_high, remote_high; /* high-water marks, bytes */
+    uint64_t submitted, ended, in_flight, delivered;
+    uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
+};
+
+struct engine_peer_view {
+    uint32_t node, state; /* 0 none, 1 wanted, 2 up, 3 down, 4 lost */
+    uint32_t incarnation;
+    uint32_t tx_bytes, rx_bytes;                       /* ring sizes */
+    uint64_t tx_tail, tx_sent, tx_consumed, tx_credit; /* positions and free bytes */
+    uint64_t rx_consumed, rx_acked;
+    uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
+    uint64_t sent_pending; /* operations whose consumption is awaited */
+};
+
+struct engine_region_view {
+    uint32_t slot, generation, client, segment, rights, state, grants;
+    uint64_t offset, length;
+};
+
+struct engine_op_view {
+    uint32_t session, client, kind, state, flags, node;
+    uint64_t peer, sequence, length, age_ns;
+};
+
+int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows,
+                        int room);
+int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session_view *rows,
+                         int room);
+int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view *rows, int room);
+int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_view *rows,
+                        int room);
+int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *rows, int room);
+
+#endif

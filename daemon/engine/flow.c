@@ -1,0 +1,377 @@
+/* Flows: starting, staging and finishing operations in order. Thread: the progress thread. */
+#include "flow.h"
+
+#include <string.h>
+#include "ledger.h"
+#include "notes.h"
+#include "op.h"
+#include "peer.h"
+#include "session.h"
+
+/* Entries of operations whose payload or read may be on its way ahead of their records. */
+#define START_AHEAD 64u
+
+struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
+{
+    return queue_at(&e->pool, &f->ops, slot);
+}
+
+int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    struct session *s = &e->sessions[session];
+    uint32_t free = NONE;
+
+    for (uint32_t i = s->first_flow; i != NONE; i = e->flows[i].next)
+        if (e->flows[i].node == node && e->flows[i].peer == peer && e->flows[i].state != FLOW_DEAD)
+            return (int)i;
+    for (uint32_t i = 0; i < e->config.flows_max && free == NONE; i++)
+        if (e->flows[i].state == FLOW_FREE)
+            free = i;
+    if (free == NONE)
+        return -ENOSPC;
+    e->flows[free] = (struct flow){.state = FLOW_FREE,
+                                   .session = session,
+                                   .node = node,
+                                   .inflow = NONE,
+                                   .peer = peer,
+                                   .next = s->first_flow};
+    queue_init(&e->flows[free].ops, OP_SHIFT);
+    e->flow_live[free] = (struct flow_live){.next = NONE};
+    set32(e, &e->flows[free].state, FLOW_BINDING);
+    set32(e, &s->first_flow, free);
+    commit(e);
+    return (int)free;
+}
+
+void flow_ready(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    struct flow_live *live = &e->flow_live[flow];
+    struct peer_live *peer = &e->peer_live[f->node];
+
+    if (live->ready || f->held || f->state != FLOW_OPEN || f->staged == f->ops.tail)
+        return;
+    live->ready = true;
+    live->next = NONE;
+    if (peer->first_ready == NONE)
+        peer->first_ready = flow;
+    else
+        e->flow_live[peer->last_ready].next = flow;
+    peer->last_ready = flow;
+    peer_want(e, f->node);
+    peer_activate(e, f->node);
+}
+
+/* Takes it off its peer's ready list, before it is freed. */
+static void flow_unready(struct engine *e, uint32_t flow)
+{
+    struct flow_live *live = &e->flow_live[flow];
+    struct peer_live *peer = &e->peer_live[e->flows[flow].node];
+    uint32_t before = NONE;
+
+    if (!live->ready)
+        return;
+    live->ready = false;
+    for (uint32_t i = peer->first_ready; i != flow; i = e->flow_live[i].next)
+        before = i;
+    if (before == NONE)
+        peer->first_ready = live->next;
+    else
+        e->flow_live[before].next = live->next;
+    if (peer->last_ready == flow)
+        peer->last_ready = before;
+}
+
+/* The operation at the staging end ends here and now with `status`. */
+static void flow_fail_op(struct engine *e, struct op *op, int32_t status)
+{
+    set32(e, (uint32_t *)&op->status, (uint32_t)status);
+    set8(e, &op->phase, OP_PLACED);
+}
+
+/* Posts payloads and reads ahead of the records. 0 or the reason to stop. */
+static int flow_start(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    while (f->started < f->ops.tail && f->started < f->staged + START_AHEAD) {
+        uint64_t slot = f->started;
+        struct op *op = flow_op(e, f, slot);
+        int r = 0;
+
+        if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
+            return -EINPROGRESS;
+        if (op->phase != OP_PLACED)
+            r = op_kind_of(op->kind)->start(e, flow, slot, op);
+        if (r == -EAGAIN || r == -EINPROGRESS)
+            return r;
+        if (r < 0)
+            flow_fail_op(e, op, r);
+        set64(e, &f->started, slot + op->span);
+        commit(e);
+    }
+    return 0;
+}
+
+int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t begun = e->peers[f->node].tx_tail;
+    int reason = 0;
+
+    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held) {
+        uint64_t slot = f->staged;
+        struct op *op;
+        int r = 0;
+
+        if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
+            reason = flow_start(e, flow);
+        if (f->started <= slot)
+            return reason == -EAGAIN ? -EAGAIN : 0;
+        op = flow_op(e, f, slot);
+        if (op->phase != OP_PLACED)
+            r = op_kind_of(op->kind)->record(e, flow, slot, op);
+        if (r == -ENOSPC || r == -EINPROGRESS) {
+            arena_rollback(&e->arena);
+            return r == -ENOSPC ? -ENOSPC : 0;
+        }
+        if (r < 0)
+            flow_fail_op(e, op, r);
+        else if (r == 0 && op->kind == SUBMIT_FLUSH)
+            set8(e, &op->phase, OP_PLACED);
+        set64(e, &f->staged, slot + op->span);
+        commit(e);
+        ++*work;
+        if (r <= 0)
+            flow_finish(e, flow);
+        if (e->peers[f->node].tx_tail - begun >= bytes)
+            return f->staged < f->ops.tail ? 1 : 0;
+    }
+    return reason == -EAGAIN ? -EAGAIN : 0;
+}
+
+static bool flow_told_now(const struct flow *f, const struct op *op, uint64_t slot)
+{
+    if (op->flags & SUBMIT_LCE_SOURCE && op->flags & SUBMIT_INLINE &&
+        !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
+        return true; /* its source was copied at submission */
+    if (op->kind == SUBMIT_FLUSH && slot != f->ops.head)
+        return false;
+    return op->phase == OP_PLACED && op->pending == 0;
+}
+
+void flow_finish(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    bool fence = false;
+
+    if (f->session == NONE)
+        return;
+    for (;;) {
+        bool moved = false;
+
+        if (f->told < f->staged) {
+            struct op *op = flow_op(e, f, f->told);
+
+            if (op->ended || flow_told_now(f, op, f->told)) {
+                if (!op->ended)
+                    session_tell_local(e, flow, f->told, op);
+                set64(e, &f->told, f->told + op->span);
+                moved = true;
+            }
+        }
+        if (f->ops.head < f->told) {
+            struct op *op = flow_op(e, f, f->ops.head);
+
+            if (op->phase == OP_PLACED && op->pending == 0) {
+                queue_pop(&e->pool, &f->ops, op->span);
+                moved = fence = true;
+            }
+        }
+        if (!moved)
+            break;
+        commit(e);
+    }
+    /* The next may have waited behind a fence for its turn at the head. */
+    if (fence && f->started == f->ops.head)
+        flow_ready(e, flow);
+}
+
+/* UNORDERED: the event need not wait for those before it. */
+static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
+        e->flows[flow].session == NONE)
+        return;
+    session_tell_local(e, flow, slot, op);
+    commit(e);
+}
+
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (f->state == FLOW_FREE || (f->epoch != epoch && slot >= f->rewound) || slot < f->ops.head ||
+        slot >= f->ops.tail) {
+        commit(e);
+        return;
+    }
+    op = flow_op(e, f, slot);
+    set8(e, &op->phase, OP_PLACED);
+    commit(e);
+    flow_end_early(e, flow, slot, op);
+    flow_finish(e, flow);
+}
+
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t node = f->node;
+    struct op *op = flow_op(e, f, slot);
+
+    op_fabric_end(e, flow, op);
+    if (e->peer_live[node].link != LINK_UP) {
+        peer_drained(e, node);
+    } else if (status < 0) {
+        peer_broken(e, node, status);
+    } else {
+        op_kind_of(op->kind)->on_fabric(e, flow, op);
+        flow_end_early(e, flow, slot, op);
+    }
+    if (e->flow_live[flow].outstanding == 0 && f->state == FLOW_CLOSING)
+        e->sweep = true;
+    flow_finish(e, flow);
+    flow_ready(e, flow);
+}
+
+/* The index of a sequence that came over the wire, or UINT64_MAX. */
+static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence)
+{
+    uint64_t slot = f->ops.head + (uint32_t)(sequence - (uint32_t)f->ops.head);
+    uint64_t at = f->ops.head;
+
+    /* The peer's word: it must be where an operation begins. */
+    while (at < slot && at < f->staged)
+        at += flow_op(e, f, at)->span;
+    return at == slot && slot < f->staged ? slot : UINT64_MAX;
+}
+
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+
+    if (slot != UINT64_MAX)
+        set32(e, (uint32_t *)&flow_op(e, f, slot)->status, (uint32_t)(status < 0 ? status : -EIO));
+}
+
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+
+    if (slot == UINT64_MAX)
+        return;
+    /* The payloads behind these records have been placed; only the records go again. */
+    set64(e, &f->staged, slot);
+    set64(e, &f->rewound, slot);
+    set32(e, &f->epoch, f->epoch + 1);
+    set32(e, &f->held, 1);
+}
+
+void flow_hold(struct engine *e, uint32_t flow, bool held)
+{
+    set32(e, &e->flows[flow].held, held);
+    if (!held)
+        flow_ready(e, flow);
+}
+
+/* Operations from `slot` on end with an error, and so does what comes. */
+static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborted)
+{
+    struct flow *f = &e->flows[flow];
+
+    while (slot < f->ops.tail) {
+        struct op *op = flow_op(e, f, slot);
+
+        if (op->phase != OP_PLACED) {
+            flow_fail_op(e, op, slot < f->started && aborted ? -ECONNABORTED : -EHOSTDOWN);
+            commit(e);
+        }
+        slot += op->span;
+    }
+    set64(e, &f->started, f->ops.tail);
+    set64(e, &f->staged, f->ops.tail);
+    set32(e, &f->held, 0);
+    set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
+    if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)
+        set32(e, &f->state, FLOW_DEAD);
+}
+
+void flow_gone(struct engine *e, uint32_t flow)
+{
+    flow_die(e, flow, e->flows[flow].staged, false);
+    commit(e);
+    flow_finish(e, flow);
+}
+
+void flow_kill(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    flow_die(e, flow, f->ops.head, true);
+    set32(e, &f->epoch, f->epoch + 1);
+    set32(e, &f->inflow, NONE);
+    commit(e);
+    e->sweep = true;
+    flow_finish(e, flow);
+}
+
+static bool flow_binds_pending(const struct engine *e, uint32_t flow)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].flow == flow && e->remotes[i].state == REMOTE_BINDING)
+            return true;
+    return false;
+}
+
+void flow_sweep(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (e->flow_live[flow].outstanding > 0)
+        return;
+    flow_unready(e, flow);
+    if (queue_count(&f->ops) > 0) {
+        set32(e, &f->epoch, f->epoch + 1);
+        set64(e, &f->staged, f->ops.tail);
+        set64(e, &f->started, f->ops.tail);
+        set64(e, &f->told, f->ops.tail);
+        commit(e);
+        queue_clear(&e->pool, &f->ops);
+    }
+    if (flow_binds_pending(e, flow))
+        return;
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if (r->state != REMOTE_FREE && r->flow == flow) {
+            if (r->revoke_due || e->remote_busy[i] > 0)
+                return;
+            set32(e, &r->state, REMOTE_FREE);
+            commit(e);
+        }
+    }
+    if (f->inflow == NONE) {
+        set32(e, &f->state, FLOW_FREE);
+    } else {
+        if (notes_push_flow(e, f->node, WIRE_CLOSE, f->inflow, flow, 0) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return;
+        }
+        set32(e, &f->state, FLOW_CLOSED);
+    }
+    commit(e);
+}

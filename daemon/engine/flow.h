@@ -1,0 +1,48 @@
+/*
+ * Flows: the operations of one pair of contexts at their origin, in order of submission.
+ *
+ *     head           told            staged         started           tail
+ *      | wait for     | wait for      | payload or   | wait for        |
+ *      | the target   | their event   | read is on   | room, fence,    |
+ *      |              |               | its way      | hold            |
+ *
+ * A flow is the unit of order, of hold (STOP) and of fairness. It is advanced by its peer's turn,
+ * and stops for a reason that something else ends: then it is put on the peer's ready list again.
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_FLOW_H
+#define PWC_ENGINE_FLOW_H
+
+#include "state.h"
+
+/* The flow of this pair, or a new one (a transaction of its own). Flow number, -ENOSPC. */
+int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
+struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot);
+
+/* Puts it on its peer's ready list if it has something to stage and may. */
+void flow_ready(struct engine *e, uint32_t flow);
+/*
+ * Starts and stages operations, up to about `bytes`. -ENOSPC: no credit in the ledger; -EAGAIN: the
+ * fabric takes no more now; 1: its turn is over, more is there; 0: nothing more to do until
+ * something happens.
+ */
+int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work);
+/* Posts local events and lets finished operations leave. */
+void flow_finish(struct engine *e, uint32_t flow);
+
+/* Within a transaction, which it commits: the target has consumed the record of this operation. */
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch);
+/* A payload write or a read has ended. */
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
+/* Within a transaction: the target's answer about one operation, or about the flow. */
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status);
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence);
+void flow_hold(struct engine *e, uint32_t flow, bool held);
+/* The target's context has ended: what stands in the ledger is still answered, the rest fails. */
+void flow_gone(struct engine *e, uint32_t flow);
+/* The peer's state is lost: everything fails, what had started with an unknown outcome. */
+void flow_kill(struct engine *e, uint32_t flow);
+/* On its way out: drains, sends CLOSE. Called until the flow is free. */
+void flow_sweep(struct engine *e, uint32_t flow);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * The handshake of two daemons, as one pure state machine for each side.
+ *
+ *     initiator                               responder
+ *     Greeting (nonce, who I am)  ---------->
+ *                                 <----------  Greeting (nonce, who I am)
+ *     Proof(initiator)            ---------->  checked: the link is authentic
+ *     checked: authentic          <----------  Proof(responder)
+ *     sealed frames (seal.h), each way
+ *
+ * A proof is HMAC(secret, purpose, role, both greetings whole). Each side's nonce is in it, so an
+ * old proof does not fit a new connection (replay), and the role is in it, so a side's own proof
+ * does not fit when it comes back (reflection). Nothing of value is said before the proofs: offers
+ * (ring keys, fabric addresses) travel sealed.
+ *
+ * The caller sends and receives, parses the greeting's fields, and keeps the time. Calls that
+ * refuse leave a text for both logs in `text`, and the machine takes nothing more.
+ *
+ * Pure: no clock, socket or allocation. Thread: whoever owns the struct.
+ */
+#ifndef PWC_ENGINE_HANDSHAKE_H
+#define PWC_ENGINE_HANDSHAKE_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <stddef.h>
+#include "seal.h"
+
+#define HANDSHAKE_VERSION_MIN  1u
+#define HANDSHAKE_VERSION_MAX  1u
+#define HANDSHAKE_NONCE_BYTES  32u
+#define HANDSHAKE_BOOT_BYTES   16u
+#define HANDSHAKE_MAC_BYTES    32u
+#define HANDSHAKE_HASH_BYTES   32u
+#define HANDSHAKE_PROVIDER_MAX 64u
+#define HANDSHAKE_TEXT_MAX     256u
+#define HANDSHAKE_ANY          UINT32_MAX
+
+enum handshake_role {
+    HANDSHAKE_INITIATOR = 1,
+    HANDSHAKE_RESPONDER = 2,
+};
+
+/* Who we are; the same for every handshake of this daemon. */
+struct handshake_identity {
+    uint32_t node;
+    uint32_t nodes;
+    uint32_t version_min, version_max;
+    char provider[HANDSHAKE_PROVIDER_MAX];
+    uint8_t boot_id[HANDSHAKE_BOOT_BYTES]; /* random at each start */
+    uint8_t secret[HANDSHAKE_HASH_BYTES];  /* hash of the secret file */
+};
+
+/* The other side's greeting, parsed: plain data from a stranger. */
+struct handshake_greeting {
+    uint32_t version_min, version_max;
+    uint32_t node, target, nodes;
+    const char *provider;
+    const uint8_t *nonce;
+    size_t nonce_size;
+    const uint8_t *boot_id;
+    size_t boot_id_size;
+};
+
+enum handshake_state {
+    HANDSHAKE_GREET = 1,  /* our greeting is to be sent, theirs to come */
+    HANDSHAKE_PROVE = 2,  /* both have greeted; their proof is to come */
+    HANDSHAKE_PROVEN = 3, /* they know the secret */
+    HANDSHAKE_REFUSED = 4,
+};
+
+struct handshake {
+    const struct handshake_identity *self;
+    uint32_t state;
+    uint32_t role;
+    uint32_t node;    /* of the other; HANDSHAKE_ANY before its greeting, for a responder */
+    uint32_t version; /* the highest both speak */
+    uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
+    uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
+    uint32_t greeted; /* bit 0: ours is sent, bit 1: theirs has come */
+    char text[HANDSHAKE_TEXT_MAX];
+};
+
+/* `node`: whom the initiator has dialled; HANDSHAKE_ANY for a responder. */
+void handshake_begin(struct handshake *h, const struct handshake_identity *self,
+                     enum handshake_role role, uint32_t node);
+/* Our greeting, as its bytes go out. */
+int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size);
+/*
+ * Their greeting: 0, or -EPROTO (nonsense, out of order), -EPROTONOSUPPORT (versions),
+ * -EADDRNOTAVAIL (not the node that was dialled), -EINVAL (number of nodes), -EADDRINUSE (our own
+ * node number), -ELOOP (our own greeting), -EXDEV (another provider).
+ */
+int handshake_greeted(struct handshake *h, const struct handshake_greeting *theirs,
+                      const uint8_t *bytes, size_t size);
+/* Our proof. -EPROTO: too early. */
+int handshake_proof(const struct handshake *h, uint8_t mac[HANDSHAKE_MAC_BYTES]);
+/* Their proof: 0, -EACCES, or -EPROTO (out of order). Compared in constant time. */
+int handshake_proved(struct handshake *h, const uint8_t *mac, size_t size);
+/* The keys of what follows. -EPROTO before the proof. */
+int handshake_seal(const struct handshake *h, struct seal *out);
+
+/* ---- two connections with one node ------------------------------------------------------- */
+
+/* A connection of ours with that node, beside the one in question. */
+struct handshake_rival {
+    uint32_t initiator;     /* node that dialled it */
+    const uint8_t *boot_id; /* NULL: dialled, and not yet proven */
+};
+
+enum handshake_verdict {
+    HANDSHAKE_TAKE = 0,      /* the new connection replaces the other */
+    HANDSHAKE_KEEP = 1,      /* the other one stays; both sides agree on it */
+    HANDSHAKE_DUPLICATE = 2, /* two daemons claim that node number; the first stays */
+};
+
+/* Whether a connection that has been proven takes the place of another with the same node. */
+enum handshake_verdict handshake_choose(const struct handshake *proven,
+                                        const struct handshake_rival *other);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Memory of the ledgers: staging and inbound rings, powers of two from one unit on.
+ *
+ * Private: what stands in a ring is derived from the arena and is written anew after a restart.
+ * Thread: the progress thread; off the hot path.
+ */
+#ifndef PWC_ENGINE_HEAP_H
+#define PWC_ENGINE_HEAP_H
+
+#include <stdint.h>
+
+struct heap {
+    uint8_t *base;
+    uint8_t *used; /* one byte a unit */
+    uint32_t unit;
+    uint32_t units;
+};
+
+/* `size` a power of two times the unit. NULL when there is no room. */
+void *heap_take(struct heap *h, uint32_t size);
+void heap_give(struct heap *h, void *at, uint32_t size);
+
+#endif

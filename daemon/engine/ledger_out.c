@@ -1,0 +1,236 @@
+/* The outbound ledger: staging, runs, credit, acknowledgement, rewind. Thread: the progress thread.
+ */
+#include "ledger.h"
+
+#include <string.h>
+#include "flow.h"
+#include "notes.h"
+#include "peer.h"
+
+/* Runs outstanding that carry no ACK; the rest of the window is for those that do, or two full
+ * windows would wait for each other. */
+#define RUNS_WITHOUT_ACK (RUN_WINDOW - 16u)
+
+static uint64_t credit_floor(const struct peer *p, const struct ledger_out *out)
+{
+    uint64_t floor = p->tx_acked < out->completed ? p->tx_acked : out->completed;
+
+    return floor > out->base ? floor : out->base;
+}
+
+uint64_t ledger_credit(const struct engine *e, uint32_t node)
+{
+    const struct peer *p = &e->peers[node];
+    const struct ledger_out *out = &e->peer_live[node].out;
+    uint64_t used = p->tx_tail - credit_floor(p, out);
+    uint64_t limit = out->size - out->size / 8;
+
+    return out->staging && used < limit ? limit - used : 0;
+}
+
+void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
+                   enum ledger_share share, const struct ledger_mark *mark)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[node].out;
+    uint32_t offset = (uint32_t)(p->tx_tail - out->base) & (out->size - 1);
+    uint32_t pad = out->size - offset < size ? out->size - offset : 0;
+    uint64_t used = p->tx_tail - credit_floor(p, out) + pad + size;
+    uint32_t kept = share == LEDGER_OPERATION ? out->size / 8
+                    : share == LEDGER_NOTE    ? LEDGER_ACK_BYTES
+                                              : 0;
+    struct wire_record *head;
+
+    if (used > out->size - kept || out->switching)
+        return NULL;
+    if (mark) {
+        struct sent *sent;
+
+        if (queue_push(&e->pool, &p->sent, 1, 0) < 0)
+            return NULL;
+        sent = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
+        *sent = (struct sent){.end = p->tx_tail + pad + size,
+                              .slot = mark->slot,
+                              .flow = mark->flow,
+                              .epoch = mark->epoch,
+                              .nonce = mark->nonce};
+    }
+    if (pad > 0) {
+        head = (struct wire_record *)(out->staging + offset);
+        *head = (struct wire_record){.words = (uint16_t)(pad / 8), .kind = WIRE_PAD};
+        offset = 0;
+    }
+    set64(e, &p->tx_tail, p->tx_tail + pad + size);
+    head = (struct wire_record *)(out->staging + offset);
+    *head = (struct wire_record){.words = (uint16_t)(size / 8), .kind = kind};
+    e->peer_live[node].records_out++;
+    peer_activate(e, node);
+    return head;
+}
+
+static bool run_window_open(const struct peer *p, const struct peer_live *live)
+{
+    const struct ledger_out *out = &live->out;
+    uint16_t outstanding = (uint16_t)(out->run - out->run_done);
+    uint64_t window = out->urgent ? RUN_WINDOW : RUNS_WITHOUT_ACK;
+
+    if (outstanding >= RUN_WINDOW)
+        return false;
+    /* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed. */
+    return out->run_end[(out->run - window) % RUN_WINDOW] <= p->tx_acked ||
+           out->run_end[(out->run - window) % RUN_WINDOW] <= out->base;
+}
+
+/* Where writes keep their order only up to some length, a run is cut between two records. */
+static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t length)
+{
+    uint64_t cut = 0;
+
+    if (e->ordered_max == 0 || length <= e->ordered_max)
+        return length;
+    for (;;) {
+        uint64_t size = ((const struct wire_record *)(first + cut))->words * UINT64_C(8);
+
+        if (cut + size > e->ordered_max)
+            return cut;
+        cut += size;
+    }
+}
+
+int ledger_post(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_out *out = &live->out;
+    int posted = 0;
+
+    while (out->sent < p->tx_tail) {
+        uint32_t offset = (uint32_t)(out->sent - out->base) & (out->size - 1);
+        uint64_t length = p->tx_tail - out->sent;
+        struct wire_record *first = (struct wire_record *)(out->staging + offset);
+        struct fabric_write write;
+        int r;
+
+        if (!run_window_open(p, live))
+            return posted;
+        if (length > out->size - offset)
+            length = out->size - offset;
+        length = run_cut(e, (const uint8_t *)first, length);
+        first->run = (uint32_t)length;
+        write = (struct fabric_write){
+            .peer = node,
+            .memory = e->heap_memory.index,
+            .source = first,
+            .length = length,
+            .remote_address = out->remote_address + offset,
+            .remote_key = out->remote_key,
+            .cookie = cookie_of(COOKIE_RUN, (uint64_t)node << 16 | out->run),
+            .immediate = wire_immediate(WIRE_RUN, e->config.node, out->run),
+            .announce = true,
+        };
+        r = fabric_post_write(e->fabric, &write);
+        if (r == -EAGAIN)
+            return -EAGAIN;
+        if (r < 0) {
+            peer_broken(e, node, r);
+            return posted;
+        }
+        out->sent += length;
+        out->run_end[out->run % RUN_WINDOW] = out->sent;
+        out->run++;
+        live->outstanding++;
+        live->runs_out++;
+        posted = 1;
+    }
+    out->urgent = false;
+    return posted;
+}
+
+void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_out *out = &live->out;
+
+    live->outstanding--;
+    if (live->link != LINK_UP) {
+        peer_drained(e, node);
+        return;
+    }
+    if (status < 0) {
+        peer_broken(e, node, status);
+        return;
+    }
+    out->done_bits |= UINT64_C(1) << (run % RUN_WINDOW);
+    while (out->run_done != out->run && out->done_bits & UINT64_C(1)
+                                                             << (out->run_done % RUN_WINDOW)) {
+        out->done_bits &= ~(UINT64_C(1) << (out->run_done % RUN_WINDOW));
+        out->completed = out->run_end[out->run_done % RUN_WINDOW];
+        out->run_done++;
+    }
+    peer_activate(e, node);
+}
+
+void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (nonce != NONE && out->nonces_free < NONCE_WINDOW)
+        out->nonces[out->nonces_free++] = (uint16_t)nonce;
+}
+
+int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (consumed < p->tx_acked || consumed > out->sent)
+        return -EPROTO;
+    while (queue_count(&p->sent) > 0) {
+        const struct sent *entry = queue_at(&e->pool, &p->sent, p->sent.head);
+        struct sent sent = *entry;
+
+        if (sent.end > consumed)
+            break;
+        queue_pop(&e->pool, &p->sent, 1);
+        if (sent.flow == NONE)
+            notes_acknowledged(e, node); /* commits */
+        else
+            flow_acknowledged(e, sent.flow, sent.slot, sent.epoch); /* commits */
+        ledger_free_nonce(e, node, sent.nonce);
+    }
+    if (consumed > p->tx_acked) {
+        set64(e, &p->tx_acked, consumed);
+        commit(e);
+        out->wanting = false;
+    }
+    peer_activate(e, node);
+    return 0;
+}
+
+void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed)
+{
+    struct peer *p = &e->peers[node];
+
+    while (queue_count(&p->sent) > 0) {
+        const struct sent *last = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
+
+        if (last->end <= consumed)
+            break;
+        if (last->flow == NONE) {
+            if (last->slot < p->notes_staged)
+                set64(e, &p->notes_staged, last->slot);
+        } else {
+            struct flow *f = &e->flows[last->flow];
+
+            if (last->epoch == f->epoch && last->slot < f->staged)
+                set64(e, &f->staged, last->slot);
+        }
+        queue_unpush(&e->pool, &p->sent, 1);
+        commit(e);
+    }
+    set64(e, &p->tx_tail, consumed);
+    commit(e);
+    /* Nonces are the old link's. */
+    for (uint64_t i = p->sent.head; i < p->sent.tail; i++)
+        ((struct sent *)queue_at(&e->pool, &p->sent, i))->nonce = NONE;
+}

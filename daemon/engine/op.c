@@ -1,0 +1,156 @@
+/* What the operation kinds share. Thread: the progress thread. */
+#include "op.h"
+
+#include <string.h>
+#include "ledger.h"
+#include "region.h"
+
+const struct op_kind *op_kind_of(uint8_t kind)
+{
+    switch (kind) {
+    case SUBMIT_PUT:
+        return &op_put;
+    case SUBMIT_GET:
+        return &op_get;
+    case SUBMIT_FLUSH:
+        return &op_flush;
+    default:
+        return NULL;
+    }
+}
+
+int op_check_remote(const struct engine *e, const struct submit_record *r,
+                    const struct remote *remote, uint32_t right)
+{
+    if (r->length == 0)
+        return 0;
+    if (r->length > e->fabric->traits.message_max || r->length > UINT32_MAX)
+        return -EMSGSIZE;
+    if (!remote->has_key || remote->state == REMOTE_REVOKED || !(remote->rights & right))
+        return -EKEYREJECTED;
+    if (!(r->offset <= remote->length && r->length <= remote->length - r->offset))
+        return -ERANGE;
+    return 0;
+}
+
+int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r)
+{
+    const struct segment *segment;
+
+    if (r->segment >= e->config.segments_max)
+        return -EPROTO;
+    segment = &e->segments[r->segment];
+    if (segment->state != SEGMENT_OPEN || segment->client != s->client)
+        return -EPROTO;
+    if (!(r->local_offset <= segment->length && r->length <= segment->length - r->local_offset))
+        return -EPROTO;
+    return 0;
+}
+
+int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
+{
+    uint32_t session = e->flows[flow].session;
+    const struct segment *segment = &e->segments[op->segment];
+    const struct segment_live *live = &e->segment_live[op->segment];
+
+    if (session == NONE)
+        return -EHOSTDOWN;
+    /* While it waited its segment may have gone, and the index may be another client's. */
+    if (segment->state != SEGMENT_OPEN || segment->client != e->sessions[session].client ||
+        !(op->local_offset <= segment->length && op->length <= segment->length - op->local_offset))
+        return -EFAULT;
+    switch (e->remotes[op->remote].state) {
+    case REMOTE_READY:
+        return live->registered ? 0 : live->status < 0 ? live->status : -EINPROGRESS;
+    case REMOTE_STALE:
+        return -EINPROGRESS;
+    default:
+        return -EKEYREJECTED;
+    }
+}
+
+void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
+{
+    op->pending++;
+    e->flow_live[flow].outstanding++;
+    e->peer_live[e->flows[flow].node].outstanding++;
+    e->segment_live[op->segment].busy++;
+    e->remote_busy[op->remote]++;
+}
+
+void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
+{
+    op->pending--;
+    e->flow_live[flow].outstanding--;
+    e->peer_live[e->flows[flow].node].outstanding--;
+    if (--e->segment_live[op->segment].busy == 0 &&
+        e->segments[op->segment].state == SEGMENT_CLOSING)
+        e->sweep = true;
+    if (--e->remote_busy[op->remote] == 0 && e->remotes[op->remote].revoke_due)
+        region_answer_revoke(e, op->remote);
+}
+
+void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to)
+{
+    struct op *op = queue_at(&e->pool, &f->ops, slot);
+    uint8_t *out = to;
+
+    if (op->span == 1) {
+        memcpy(out, op->small + from, n);
+        return;
+    }
+    while (n > 0) {
+        uint64_t entry = slot + 1 + from / sizeof(struct op);
+        uint32_t in_entry = from % sizeof(struct op);
+        /* Entries of one chunk stand side by side. */
+        uint64_t left =
+            (CHUNK_BYTES / sizeof(struct op) - entry % (CHUNK_BYTES / sizeof(struct op))) *
+                sizeof(struct op) -
+            in_entry;
+        uint32_t take = n < left ? n : (uint32_t)left;
+
+        memcpy(out, (const uint8_t *)queue_at(&e->pool, &f->ops, entry) + in_entry, take);
+        out += take;
+        from += take;
+        n -= take;
+    }
+}
+
+void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w)
+{
+    if (op->flags & SUBMIT_NO_RCE)
+        w->head.flags |= WIRE_NO_EVENT;
+    w->flow = e->flows[flow].inflow;
+    w->sequence = (uint32_t)slot;
+    w->rid = op->rid;
+    w->rid_len = op->rid_len;
+    w->nonce = 0;
+    w->length = (uint32_t)op->length;
+}
+
+int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
+{
+    struct flow *f = &e->flows[flow];
+    bool event = !(op->flags & SUBMIT_NO_RCE);
+    uint32_t id_bytes = event ? abi_pad8(op->rid_len) : 0;
+    struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
+    bool nonce = kind == WIRE_PLACED && op->nonce != UINT16_MAX;
+    struct wire_op *w;
+
+    if (nonce)
+        mark.nonce = op->nonce;
+    w = ledger_stage(e, f->node, kind, sizeof(*w) + id_bytes, LEDGER_OPERATION, &mark);
+    if (!w)
+        return -ENOSPC;
+    op_fill_wire(e, flow, slot, op, w);
+    if (!event)
+        w->rid_len = 0;
+    if (nonce) {
+        w->head.flags |= WIRE_NONCE;
+        w->nonce = op->nonce;
+        op->nonce = UINT16_MAX;
+    }
+    if (id_bytes > 0)
+        op_bytes(e, f, slot, abi_pad8(op->lid_len), id_bytes, w + 1);
+    return 1;
+}

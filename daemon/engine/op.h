@@ -1,0 +1,49 @@
+/*
+ * Operation kinds: one row each, one file each.
+ *
+ * validate  at submission: 0, an errno that becomes the operation's status, or -EPROTO for what no
+ *           honest library submits (quarantine)
+ * start     posts what goes by itself (a payload, a read). 0 when started or when there is nothing
+ * to post; -EAGAIN: the fabric is full; -EINPROGRESS: wait; other errors end the operation record
+ * stages the record. 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet on_fabric
+ * what start posted has ended (success only; failures break the link) Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_OP_H
+#define PWC_ENGINE_OP_H
+
+#include "state.h"
+
+struct op_kind {
+    const char *name;
+    int (*validate)(struct engine *e, const struct session *s, const struct submit_record *r,
+                    const struct remote *remote);
+    int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+    int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+    void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
+};
+
+extern const struct op_kind op_put;
+extern const struct op_kind op_get;
+extern const struct op_kind op_flush;
+
+/* NULL for a kind that does not exist. */
+const struct op_kind *op_kind_of(uint8_t kind);
+
+/* Bounds, rights and length, the same for put and get. */
+int op_check_remote(const struct engine *e, const struct submit_record *r,
+                    const struct remote *remote, uint32_t right);
+/* The client's memory that a record names, or -EPROTO. */
+int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r);
+/* Whether the operation may start now, its memory and its remote being what they were at
+ * submission: 0, -EINPROGRESS, or the errno that ends it. */
+int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
+/* Counts a fabric operation of this operation in, and out. */
+void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op);
+void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
+/* Bytes behind the fixed part: copies `n` from `from` on. */
+void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to);
+/* Stages PLACED, GOT or NOTE: a record without payload. As `record`. */
+int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
+void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w);
+
+#endif

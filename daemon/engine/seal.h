@@ -1,0 +1,37 @@
+/*
+ * Sealed frames between two daemons: a counter and a MAC in front of each, after the handshake.
+ *
+ *     0x08 | counter, varint | 0x12 0x20 | MAC, 32 bytes | body
+ *
+ * That is a PeerFrame of control.proto whose fields 1 and 2 come first. The MAC is
+ * HMAC-SHA-512-256 over the sender's role, the counter and the body as it stands in the frame, so
+ * nothing of a frame is parsed before it has been authenticated. Each direction counts from 1
+ * without a gap: a frame that is replayed, reflected, lost or out of place does not open.
+ *
+ * Pure: no clock, socket or allocation. Thread: whoever owns the struct.
+ */
+#ifndef PWC_ENGINE_SEAL_H
+#define PWC_ENGINE_SEAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SEAL_KEY_BYTES 32u
+#define SEAL_MAC_BYTES 32u
+#define SEAL_HEAD_MAX  (1u + 10u + 2u + SEAL_MAC_BYTES)
+
+/* Both directions of one connection. */
+struct seal {
+    uint8_t key[SEAL_KEY_BYTES];
+    uint8_t role; /* ours; the other has the other one: enum handshake_role */
+    uint64_t sent;
+    uint64_t received;
+};
+
+/* Writes the head of the next frame with this body; the number of bytes written. */
+size_t seal_close(struct seal *s, const uint8_t *body, size_t body_size,
+                  uint8_t head[SEAL_HEAD_MAX]);
+/* The offset of the body in a received frame, or -EBADMSG: not the next frame of the other side. */
+int seal_open(struct seal *s, const uint8_t *frame, size_t size);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Sessions: a context's rings as the engine sees them. Submissions are taken from here, local and
+ * remote events are posted here, and remote events that find their ring full wait in the spill.
+ *
+ * A published tail tells only what is committed: events are written past the tail, the arena's tail
+ * moves with the operation's end in one transaction, and session_publish shows it. Thread: the
+ * progress thread.
+ */
+#ifndef PWC_ENGINE_SESSION_H
+#define PWC_ENGINE_SESSION_H
+
+#include "state.h"
+
+/* Takes submissions, up to `budget`. The number taken. */
+int session_take(struct engine *e, uint32_t session, int budget);
+/* Within a transaction: ends the operation for its client, by an event or without. */
+void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/*
+ * Within a transaction: the remote event of a record that came by `inflow`. 0: posted, spilled (the
+ * flow is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the
+ * STOP.
+ */
+int session_tell_remote(struct engine *e, uint32_t inflow, const struct wire_op *w,
+                        const void *rid);
+/* Nothing is spilled: those who were told to wait may go on. Twice does no harm. */
+void session_release_spill(struct engine *e, uint32_t session);
+/* Moves spilled events into the ring. The number moved. */
+int session_drain_spill(struct engine *e, uint32_t session);
+/* Shows what has been committed since the last call, and wakes the client if it sleeps. */
+void session_publish(struct engine *e, uint32_t session);
+/* The views over a mapping, from the arena's indices. */
+void session_views(struct engine *e, uint32_t session, void *base);
+/* On its way out: detaches its flows, frees it. 1 once it is free. */
+int session_sweep(struct engine *e, uint32_t session);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * The fabric from this node to itself: a write or a read is a copy of memory, done by poll.
+ *
+ * Thread: the progress thread; everything happens in its calls, nothing is allocated after opening.
+ */
+#ifndef PWC_FABRIC_LOOP_H
+#define PWC_FABRIC_LOOP_H
+
+#include <stdint.h>
+#include "fabric.h"
+
+/* Zero means the default. */
+struct loop_config {
+    uint32_t operations_max; /* 4096: outstanding writes and reads; -EAGAIN past it */
+    uint32_t memories_max;   /* 4096 */
+};
+
+int loop_open(const struct loop_config *config, struct fabric **out);
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * The counters file: what pwcd counts, in a file beside its socket that pwcctl maps read-only, so
+ * that it can be read while the daemon is stuck or stopped.
+ *
+ *     header and global counters | session rows | peer rows
+ *
+ * Written by the progress thread with relaxed stores, some ten times a second while it works and
+ * before it sleeps: each value is whole, a row is not a snapshot. Sizes and offsets stand in the
+ * header; a reader takes rows by them, so that later versions can append to rows. Values only grow
+ * unless said otherwise.
+ */
+#ifndef PWC_PROTO_COUNTERS_ABI_H
+#define PWC_PROTO_COUNTERS_ABI_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define COUNTERS_MAGIC   UINT64_C(0x3130304343435750) /* "PWCCC001" */
+#define COUNTERS_VERSION 1u
+
+struct counters_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t bytes; /* of the file */
+    uint32_t session_offset, session_row_bytes, session_rows;
+    uint32_t peer_offset, peer_row_bytes, peer_rows;
+    uint32_t node, nodes;
+    uint32_t pid;
+    uint32_t unused;
+    uint64_t started_ns; /* CLOCK_MONOTONIC */
+    char provider[64];
+
+    _Atomic uint64_t updated_ns; /* CLOCK_MONOTONIC of the last writing */
+    _Atomic uint64_t heartbeat;  /* rounds of the progress thread */
+    _Atomic uint64_t cpu_ns;     /* used by the progress thread */
+    _Atomic uint64_t work;       /* records and events handled */
+    _Atomic uint64_t sleeps;
+    _Atomic uint64_t commands;
+    _Atomic uint64_t quarantined; /* clients so far */
+    _Atomic uint64_t clients;     /* now */
+    _Atomic uint64_t sessions;    /* now */
+};
+
+/* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */
+struct counters_session {
+    _Atomic uint64_t session; /* handle + 1; 0: the row is free */
+    _Atomic uint64_t client, rank, context;
+    _Atomic uint64_t submit_used, local_used, remote_used; /* bytes now */
+    _Atomic uint64_t submit_high, local_high, remote_high;
+    _Atomic uint64_t submitted, ended, in_flight, delivered;
+    _Atomic uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
+};
+
+/* One peer node. */
+struct counters_peer {
+    _Atomic uint64_t node;  /* number + 1; 0: the row is free */
+    _Atomic uint64_t state; /* engine.h: 0 none, 1 wanted, 2 up, 3 down, 4 lost */
+    _Atomic uint64_t tx_bytes, rx_bytes;
+    _Atomic uint64_t tx_tail, tx_sent, tx_consumed, tx_credit;
+    _Atomic uint64_t rx_consumed, rx_acked;
+    _Atomic uint64_t runs_out, runs_in, records_out, records_in, starved, grown, sent_pending;
+};
+
+static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
+static_assert(sizeof(struct counters_session) == 21 * 8, "counters_session");
+static_assert(sizeof(struct counters_peer) == 17 * 8, "counters_peer");
+
+#endif

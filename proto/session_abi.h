@@ -1,0 +1,200 @@
+/*
+ * The session: the shared memory between one context of a client and the daemon.
+ *
+ * The daemon creates it (a sealed memfd) and passes it over the control socket. It holds three
+ * single-producer single-consumer rings (shm_ring/ring.h says how a ring works):
+ *
+ *     offset 0                                                    4096
+ *     +--------+--------+---------+---------+---------+----------+-------------+-----------+------------+
+ *     | header | state  | submit  | local   | remote  | doorbells| submit data | local     | remote
+ * | |        |        | control | control | control |          | client->    | event data| event
+ * data |
+ *     +--------+--------+---------+---------+---------+----------+-------------+-----------+------------+
+ *       0        128      256       512       768       1024       4096          daemon -> client
+ *
+ *     submit   the client produces, the daemon consumes: struct submit_record
+ *     local    the daemon produces: struct event_record, one slot reserved at each submission
+ *     remote   the daemon produces: struct event_record, for what peers did to this context
+ *
+ * The client is hostile until shown otherwise: the daemon takes nothing from here but what passes
+ * shm_ring's checks, and keeps its own indices in private memory. Sizes are powers of two.
+ */
+#ifndef PWC_PROTO_SESSION_ABI_H
+#define PWC_PROTO_SESSION_ABI_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SESSION_MAGIC       UINT64_C(0x3130304453435750) /* "PWCSD001" */
+#define SESSION_VERSION     1u
+#define SESSION_DATA_OFFSET 4096u
+#define SESSION_RING_MIN    8192u
+#define SESSION_RING_MAX    (64u << 20)
+
+#define SESSION_ID_MAX 1024u /* bytes of a completion id */
+
+/* What stands in `session_shared.state`. A futex wakes sleepers when it changes. */
+enum session_state {
+    SESSION_LIVE = 1,
+    SESSION_CLOSED = 2,      /* the daemon ended it in order */
+    SESSION_QUARANTINED = 3, /* the client broke the protocol; pwcctl tells the reason */
+};
+
+/* One ring's indices. Counters of bytes that only grow; the low bits index the data area. */
+struct ring_control {
+    _Alignas(64) _Atomic uint64_t tail; /* written by the producer only */
+    _Alignas(64) _Atomic uint64_t head; /* written by the consumer only */
+    _Alignas(64) uint64_t unused[16];
+};
+static_assert(sizeof(struct ring_control) == 256, "ring_control");
+static_assert(offsetof(struct ring_control, head) == 64, "ring_control.head");
+
+/* A sleeper's word (shm_ring/doorbell.h). */
+struct doorbell_word {
+    _Alignas(64) _Atomic uint32_t armed; /* enum doorbell_mode */
+};
+static_assert(sizeof(struct doorbell_word) == 64, "doorbell_word");
+
+struct session_shared {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t submit_size;
+    uint32_t local_size;
+    uint32_t remote_size;
+    uint32_t context; /* number of this context at its client */
+    uint32_t rank;
+    _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
+    _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
+    _Atomic uint64_t released; /* bytes of local event space given back without an event */
+    _Alignas(64) uint64_t unused0[8];
+    struct ring_control submit;
+    struct ring_control local;
+    struct ring_control remote;
+    struct doorbell_word submit_bell; /* the daemon sleeps, the client rings (its eventfd) */
+    struct doorbell_word event_bell;  /* the client sleeps, the daemon rings (futex or socket) */
+};
+static_assert(offsetof(struct session_shared, state) == 64, "session.state");
+static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
+static_assert(offsetof(struct session_shared, submit) == 256, "session.submit");
+static_assert(offsetof(struct session_shared, local) == 512, "session.local");
+static_assert(offsetof(struct session_shared, remote) == 768, "session.remote");
+static_assert(offsetof(struct session_shared, submit_bell) == 1024, "session.submit_bell");
+static_assert(offsetof(struct session_shared, event_bell) == 1088, "session.event_bell");
+static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
+
+static inline uint64_t session_bytes(uint32_t submit, uint32_t local, uint32_t remote)
+{
+    return (uint64_t)SESSION_DATA_OFFSET + submit + local + remote;
+}
+
+/*
+ * Every record in a ring starts with its size in bytes (a multiple of 8, at least 8) and a kind.
+ * Kind 0 is padding up to the end of the data area.
+ *
+ * A submission:
+ *
+ *     0        4     5     6       8         12        16       24      32     40     48
+ *     +--------+-----+-----+-------+---------+---------+--------+-------+------+------+
+ *     | size   | kind| -   | flags | remote  | reserve | offset | length| lid  | rid  |
+ *     +--------+-----+-----+-------+---------+---------+--------+-------+------+------+
+ *     | lid_len| rid_len| segment  | local_offset | lid bytes | rid bytes | inline payload |
+ *     +--------+--------+----------+--------------+-----------+-----------+----------------+
+ *     48       50       52         56             64   each padded to 8 bytes
+ *
+ * A completion id of length 0 is the eight bytes by value in `lid` or `rid`; otherwise its bytes
+ * follow. With SUBMIT_INLINE the payload follows too, else it stands in `segment` at
+ * `local_offset`.
+ */
+enum submit_kind {
+    SUBMIT_PAD = 0,
+    SUBMIT_PUT = 1,
+    SUBMIT_GET = 2,
+    SUBMIT_FLUSH =
+        3, /* no record on the wire: ends when all before it towards that peer has ended */
+};
+
+enum submit_flags {
+    SUBMIT_NO_LCE = 1 << 0,
+    SUBMIT_NO_RCE = 1 << 1,
+    SUBMIT_LCE_SOURCE = 1 << 2,
+    SUBMIT_FENCE = 1 << 3,
+    SUBMIT_UNORDERED = 1 << 4,
+    SUBMIT_INLINE = 1 << 15,
+};
+#define SUBMIT_FLAGS_ALL 0x801fu
+
+struct submit_record {
+    uint32_t size;
+    uint8_t kind;
+    uint8_t unused;
+    uint16_t flags;
+    uint32_t remote; /* handle that bind gave */
+    uint32_t
+        reserve; /* bytes of local event space that this operation holds: event_bytes(lid_len) */
+    uint64_t offset; /* in the remote region */
+    uint64_t length; /* bytes to move; 0 is a pure notification */
+    uint64_t lid;
+    uint64_t rid;
+    uint16_t lid_len;
+    uint16_t rid_len;
+    uint32_t segment;
+    uint64_t local_offset;
+};
+static_assert(sizeof(struct submit_record) == 64, "submit_record");
+static_assert(offsetof(struct submit_record, lid_len) == 48, "submit_record.lid_len");
+
+/*
+ * An event, in the local or the remote ring:
+ *
+ *     0      4      5    6        8        12       16     24      32         40    48
+ *     +------+------+----+--------+--------+--------+------+-------+----------+-----+----------+
+ *     | size | kind | op | id_len | status | origin | peer | bytes | sequence | id  | id bytes |
+ *     +------+------+----+--------+--------+--------+------+-------+----------+-----+----------+
+ */
+enum event_kind {
+    EVENT_PAD = 0,
+    EVENT_LOCAL = 1,
+    EVENT_REMOTE = 2,
+};
+
+struct event_record {
+    uint32_t size;
+    uint8_t kind;
+    uint8_t op; /* enum submit_kind of the operation that ended */
+    uint16_t id_len;
+    int32_t status;    /* 0 or a negative errno */
+    uint32_t origin;   /* node of the origin */
+    uint64_t peer;     /* rank in the low, context in the high 32 bits: the other side */
+    uint64_t bytes;    /* moved */
+    uint64_t sequence; /* of the operation at its origin */
+    uint64_t id;       /* by value when id_len is 0 */
+};
+static_assert(sizeof(struct event_record) == 48, "event_record");
+
+static inline uint32_t abi_pad8(uint32_t n)
+{
+    return (n + 7u) & ~7u;
+}
+
+/* Bytes that an event with an id of `id_len` bytes takes in its ring. */
+static inline uint32_t event_bytes(uint32_t id_len)
+{
+    return (uint32_t)sizeof(struct event_record) + abi_pad8(id_len);
+}
+
+#define EVENT_BYTES_MAX ((uint32_t)sizeof(struct event_record) + SESSION_ID_MAX)
+
+/*
+ * Local event space: the sum of event_bytes over operations in flight and events not yet consumed
+ * never exceeds this, so an event always finds its slot, wrap padding included.
+ * The library keeps to `session_local_limit`; the daemon quarantines a client that passes it by
+ * more than the padding (EVENT_BYTES_MAX).
+ */
+static inline uint32_t session_local_limit(uint32_t local_size)
+{
+    return local_size - 2u * EVENT_BYTES_MAX;
+}
+
+#endif

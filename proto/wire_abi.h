@@ -1,0 +1,162 @@
+/*
+ * The wire: what one daemon writes into another's ledger, and the immediate data of each fabric
+ * write.
+ *
+ * A ledger is a stream of records at positions that only grow. A record is contiguous in the ring;
+ * a pad fills up to the ring's end. Any contiguous run of records travels as one fabric write,
+ * announced by its immediate data; the first record of a run tells the run's length.
+ *
+ *     position p        p+24              p+80                 ring end
+ *     +-----------------+-----------------+---------+----------+
+ *     | FAIL  run=136   | PUT  run=0      | ACK     | PAD      |   one run: 136 bytes, one write
+ *     +-----------------+-----------------+---------+----------+
+ *
+ * Immediate data, 32 bits (EFA and verbs have no more):
+ *
+ *     31  30 29                16 15                 0
+ *     +-----+--------------------+--------------------+
+ *     | kind| node of the sender | run or nonce       |
+ *     +-----+--------------------+--------------------+
+ *
+ * Little-endian; both ends of a link run the same byte order (the handshake's version says which).
+ */
+#ifndef PWC_PROTO_WIRE_ABI_H
+#define PWC_PROTO_WIRE_ABI_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_VERSION 1u
+#define WIRE_NONE    UINT32_MAX
+
+enum wire_immediate_kind {
+    WIRE_RUN = 0,     /* number: the run's, modulo 2^16 */
+    WIRE_PAYLOAD = 1, /* number: the nonce that the operation's record carries too */
+};
+
+static inline uint32_t wire_immediate(uint32_t kind, uint32_t node, uint16_t number)
+{
+    return kind << 30 | (node & 0x3fffu) << 16 | number;
+}
+
+enum wire_kind {
+    WIRE_PAD = 0,
+    WIRE_ACK = 1,     /* consumed, cumulative; stands behind every FAIL and REFUSE that it covers */
+    WIRE_WANT = 2,    /* the sender starves for credit: acknowledge, grow */
+    WIRE_PUT = 3,     /* packed: id and payload follow */
+    WIRE_PLACED = 4,  /* two-put: the payload travels by itself */
+    WIRE_GOT = 5,     /* the origin has read */
+    WIRE_NOTE = 6,    /* pure notification */
+    WIRE_FAIL = 7,    /* target to origin: this operation failed */
+    WIRE_REFUSE = 8,  /* target to origin: no room; hold the flow, and send again from here at GO */
+    WIRE_STOP = 9,    /* target to origin: hold the flow */
+    WIRE_GO = 10,     /* target to origin: release the flow */
+    WIRE_GONE = 11,   /* target to origin: the target's context has ended */
+    WIRE_CLOSE = 12,  /* origin to target: the flow has ended */
+    WIRE_BIND = 13,   /* origin to target: resolve a peer and a key */
+    WIRE_BOUND = 14,  /* its answer */
+    WIRE_REVOKE = 15, /* owner to origin: a region is withdrawn */
+    WIRE_REVOKED = 16, /* its answer: nothing here reaches the region any more */
+    WIRE_OFFER = 17,   /* receiver to sender: a larger ring is ready */
+    WIRE_SWITCH = 18,  /* sender to receiver: last record in the old ring */
+    WIRE_KINDS
+};
+
+enum wire_flags {
+    WIRE_NO_EVENT = 1 << 0, /* no remote event */
+    WIRE_NONCE = 1 << 1,    /* the payload is announced by itself; meet it by nonce */
+};
+
+/* The head of every record. */
+struct wire_record {
+    uint16_t words; /* size in 8-byte words, head included */
+    uint8_t kind;
+    uint8_t flags;
+    uint32_t run; /* bytes of the run, in its first record; else 0 */
+};
+static_assert(sizeof(struct wire_record) == 8, "wire_record");
+
+/* PLACED, GOT, NOTE; and the start of PUT. An id longer than 8 bytes follows, padded to 8. */
+struct wire_op {
+    struct wire_record head;
+    uint32_t flow;     /* the target's number for this pair of contexts */
+    uint32_t sequence; /* the origin's, in this flow */
+    uint64_t rid;
+    uint16_t rid_len; /* 0: by value */
+    uint16_t nonce;
+    uint32_t length; /* bytes moved */
+};
+static_assert(sizeof(struct wire_op) == 32, "wire_op");
+
+struct wire_put {
+    struct wire_op op;
+    uint32_t slot; /* the region's */
+    uint32_t generation;
+    uint64_t offset; /* in the region */
+};
+static_assert(sizeof(struct wire_put) == 48, "wire_put");
+
+struct wire_ack {
+    struct wire_record head;
+    uint64_t consumed;
+};
+static_assert(sizeof(struct wire_ack) == 16, "wire_ack");
+
+/* FAIL, REFUSE, STOP, GO, GONE, CLOSE */
+struct wire_flow {
+    struct wire_record head;
+    uint32_t flow; /* number at the receiver of this record */
+    uint32_t sequence;
+    int32_t status;
+    uint32_t unused;
+};
+static_assert(sizeof(struct wire_flow) == 24, "wire_flow");
+
+/* REVOKE, REVOKED */
+struct wire_region {
+    struct wire_record head;
+    uint32_t slot;
+    uint32_t generation;
+};
+static_assert(sizeof(struct wire_region) == 16, "wire_region");
+
+struct wire_bind {
+    struct wire_record head;
+    uint32_t remote;      /* the origin's handle, for the answer */
+    uint32_t uid;         /* the job's user */
+    uint32_t flow;        /* the target's number if this pair has one already, else WIRE_NONE */
+    uint32_t origin_flow; /* the origin's number */
+    uint64_t origin;      /* rank and context */
+    uint64_t target;
+    uint32_t has_key;
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t unused;
+    uint8_t secret[16];
+    char job[64];
+};
+static_assert(sizeof(struct wire_bind) == 136, "wire_bind");
+
+struct wire_bound {
+    struct wire_record head;
+    uint32_t remote;
+    int32_t status;
+    uint32_t flow;
+    uint32_t rights;
+    uint64_t length;
+    uint64_t address;
+    uint64_t key;
+};
+static_assert(sizeof(struct wire_bound) == 48, "wire_bound");
+
+struct wire_offer {
+    struct wire_record head;
+    uint64_t address;
+    uint64_t key;
+    uint32_t bytes;
+    uint32_t unused;
+};
+static_assert(sizeof(struct wire_offer) == 32, "wire_offer");
+
+#endif

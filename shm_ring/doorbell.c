@@ -1,0 +1,103 @@
+/*
+ * Owns nothing: arm, ring, sleep and wake on a doorbell word (doorbell.h shows the pairing).
+ *
+ * Thread: one sleeper and any number of wakers, in any processes that map the word.
+ */
+#include "doorbell.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+
+#if defined(PWC_MUTANT_NO_FENCE)
+
+/* The broken doorbell that the litmus test must catch: no fence for the processor. */
+static void store_then_fence(struct doorbell_word *word, uint32_t mode)
+{
+    atomic_store_explicit(&word->armed, mode, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static uint32_t fence_then_load(struct doorbell_word *word)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    return atomic_load_explicit(&word->armed, memory_order_relaxed);
+}
+
+#elif defined(THREAD_SANITIZER)
+
+/* ThreadSanitizer does not understand fences. Two read-modify-writes of one word order the same. */
+static void store_then_fence(struct doorbell_word *word, uint32_t mode)
+{
+    (void)atomic_exchange_explicit(&word->armed, mode, memory_order_seq_cst); /* C */
+}
+
+static uint32_t fence_then_load(struct doorbell_word *word)
+{
+    return atomic_fetch_or_explicit(&word->armed, 0, memory_order_seq_cst); /* D */
+}
+
+#else
+
+static void store_then_fence(struct doorbell_word *word, uint32_t mode)
+{
+    atomic_store_explicit(&word->armed, mode, memory_order_relaxed); /* C */
+    atomic_thread_fence(memory_order_seq_cst);                       /* C */
+}
+
+static uint32_t fence_then_load(struct doorbell_word *word)
+{
+    atomic_thread_fence(memory_order_seq_cst);                       /* D */
+    return atomic_load_explicit(&word->armed, memory_order_relaxed); /* D */
+}
+
+#endif
+
+void doorbell_arm(struct doorbell_word *word, uint32_t mode)
+{
+    store_then_fence(word, mode);
+}
+
+void doorbell_disarm(struct doorbell_word *word)
+{
+    /* No order needed: a waker that still sees the arm only wakes once too often. */
+    atomic_store_explicit(&word->armed, DOORBELL_AWAKE, memory_order_relaxed);
+}
+
+uint32_t doorbell_ring(struct doorbell_word *word)
+{
+    if (fence_then_load(word) == DOORBELL_AWAKE)
+        return DOORBELL_AWAKE;
+
+    /* Several wakers may have seen the arm: one of them takes it. */
+    uint32_t mode = atomic_exchange_explicit(&word->armed, DOORBELL_AWAKE, memory_order_acq_rel);
+
+    return mode == DOORBELL_FUTEX || mode == DOORBELL_FD ? mode : DOORBELL_AWAKE;
+}
+
+int doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
+{
+    struct timespec limit = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+
+    if (syscall(SYS_futex, &word->armed, FUTEX_WAIT, DOORBELL_FUTEX, timeout_ns < 0 ? NULL : &limit,
+                NULL, 0) == 0)
+        return 0;
+    return errno == EAGAIN ? 0 : -errno; /* EAGAIN: rung before we slept */
+}
+
+void doorbell_wake(struct doorbell_word *word)
+{
+    /* One sleeper. What else a client parks here costs us nothing and is not woken. */
+    (void)syscall(SYS_futex, &word->armed, FUTEX_WAKE, 1, NULL, NULL, 0);
+}

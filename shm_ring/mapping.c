@@ -1,0 +1,117 @@
+/*
+ * Owns the life of a sealed memfd mapping: create or adopt, close its descriptor, unmap.
+ *
+ * Thread: any; a struct mapping belongs to whoever holds it.
+ */
+#include "mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008u /* since Linux 6.3 */
+#endif
+
+static const int seals_required = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+static bool size_fits(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return size != 0 && (size & (page - 1)) == 0;
+}
+
+static int open_memfd(const char *name)
+{
+    unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+
+    if (fd < 0 && errno == EINVAL) /* an older kernel; fchmod takes the mode bits away there too */
+        fd = memfd_create(name, flags);
+    return fd < 0 ? -errno : fd;
+}
+
+static int map_shared(struct mapping *m, int fd, size_t size, void *at)
+{
+    void *base =
+        mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0);
+
+    if (base == MAP_FAILED)
+        return -errno;
+    *m = (struct mapping){.base = base, .size = size, .fd = fd};
+    return 0;
+}
+
+int mapping_create(struct mapping *m, const char *name, size_t size)
+{
+    if (!size_fits(size))
+        return -EINVAL;
+
+    int fd = open_memfd(name);
+    int rc = fd;
+
+    if (fd < 0)
+        return rc;
+    if (ftruncate(fd, (off_t)size) != 0 || fchmod(fd, 0) != 0 ||
+        fcntl(fd, F_ADD_SEALS, seals_required) != 0) {
+        rc = -errno;
+        goto close_fd;
+    }
+    rc = map_shared(m, fd, size, NULL);
+    if (rc != 0)
+        goto close_fd;
+    return 0;
+
+close_fd:
+    close(fd);
+    return rc;
+}
+
+/* What came over a socket is what we think it is, and can never be resized. */
+static int check_sealed(int fd, size_t size)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+
+    if (seals < 0) /* EINVAL: a file that knows no seals */
+        return errno == EINVAL ? -EPROTO : -errno;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if ((seals & seals_required) != seals_required || (uint64_t)st.st_size != size)
+        return -EPROTO;
+    return 0;
+}
+
+int mapping_adopt(struct mapping *m, int fd, size_t size)
+{
+    return mapping_adopt_at(m, fd, size, NULL);
+}
+
+int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at)
+{
+    if (!size_fits(size))
+        return -EINVAL;
+
+    int rc = check_sealed(fd, size);
+
+    return rc != 0 ? rc : map_shared(m, fd, size, at);
+}
+
+void mapping_close_fd(struct mapping *m)
+{
+    if (m->fd >= 0)
+        close(m->fd);
+    m->fd = -1;
+}
+
+void mapping_destroy(struct mapping *m)
+{
+    if (m->base != NULL)
+        munmap(m->base, m->size);
+    mapping_close_fd(m);
+    m->base = NULL;
+    m->size = 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * Sealed shared mappings: memfds that the daemon creates and both sides map.
+ *
+ * The creator seals them against shrinking, growing and further seals, so neither side can be made
+ * to fault by a resize, and takes their mode bits away (a memfd is born 0777 and could be reopened
+ * through /proc). They have no name in any file system. Seals do not stop hole punching: sigbus.h.
+ */
+#ifndef PWC_SHM_RING_MAPPING_H
+#define PWC_SHM_RING_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mapping {
+    void *base;
+    size_t size; /* page multiple */
+    int fd;      /* -1 once closed; the mapping stays */
+};
+
+/* Creates, sizes, seals and maps. `name` is for /proc only. Zeroed memory. */
+int mapping_create(struct mapping *m, const char *name, size_t size);
+/* Maps a received descriptor (ownership passes on success) after checking its seals and size:
+ * -EPROTO when it lacks a seal or its size differs from `size`. */
+int mapping_adopt(struct mapping *m, int fd, size_t size);
+/* As adopt, at a fixed address over existing pages (PWC_MOVE). */
+int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at);
+/* Closes the descriptor, keeps the memory. */
+void mapping_close_fd(struct mapping *m);
+/* Unmaps and closes. Safe on a zeroed struct with fd -1. */
+void mapping_destroy(struct mapping *m);
+
+#endif

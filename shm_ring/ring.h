@@ -1,0 +1,95 @@
+/*
+ * A single-producer single-consumer ring of variable-length records in shared memory.
+ *
+ * The shared part is a `struct ring_control` (two counters, each on its own line, each with one
+ * writer) and a data area of a power of two. The types below are the private views: each side keeps
+ * its own counter, and its last sight of the other's, in memory that the other cannot reach. What
+ * stands in shared memory is only published, and what is read from it is checked.
+ *
+ *     data area      head                      tail
+ *     +--------------+-------------------------+---------------+-----+
+ *     |  free        | record | record | ...   | free          | pad |
+ *     +--------------+-------------------------+---------------+-----+
+ *
+ * A record is contiguous: where it does not fit before the end of the data area, the producer fills
+ * the rest with one padding record (kind 0) and starts at offset 0. Records start with
+ * { uint32_t size; uint8_t kind; ... } and sizes are multiples of 8.
+ *
+ * Paired barriers (each atomic in ring.c cites its letter):
+ *
+ *     A  producer: records written, then tail stored (release)
+ *        consumer: tail loaded (acquire), then records read
+ *     B  consumer: records read, then head stored (release)
+ *        producer: head loaded (acquire), then the space written again
+ *     C, D are the doorbell's (doorbell.h)
+ *
+ * Thread: one thread a side; nothing here blocks, allocates or makes a system call.
+ */
+#ifndef PWC_SHM_RING_RING_H
+#define PWC_SHM_RING_RING_H
+
+#include <stdint.h>
+#include "session_abi.h"
+
+/* The first eight bytes of every record. */
+struct ring_record_head {
+    uint32_t size;
+    uint8_t kind;
+    uint8_t byte5;
+    uint16_t half6;
+};
+
+struct ring_producer {
+    struct ring_control *shared;
+    uint8_t *data;
+    uint64_t tail;      /* private truth; published by ring_publish */
+    uint64_t head_seen; /* last valid sight of the consumer's head */
+    uint64_t size;
+    uint64_t published; /* what stands in shared->tail, as far as we wrote it */
+};
+
+struct ring_consumer {
+    struct ring_control *shared;
+    const uint8_t *data;
+    uint64_t head;      /* private truth; published by ring_release */
+    uint64_t tail_seen; /* last valid sight of the producer's tail */
+    uint64_t size;
+};
+
+/* Views over a ring whose private counter stands at `tail` or `head` (0 for a new ring). */
+void ring_producer_init(struct ring_producer *p, struct ring_control *shared, void *data,
+                        uint64_t size, uint64_t tail);
+void ring_consumer_init(struct ring_consumer *c, struct ring_control *shared, const void *data,
+                        uint64_t size, uint64_t head);
+
+/*
+ * Room for one record of `size` bytes (multiple of 8, at least 8, at most a quarter of the ring),
+ * contiguous, padding written where the end of the area comes first. 0 with *out set, -EAGAIN when
+ * the ring is full, -EPROTO when the consumer's head is out of range. Nothing is visible before
+ * ring_advance and ring_publish; a reservation that is not advanced is simply made again. -EINVAL
+ * on a size that is none of these.
+ */
+int ring_reserve(struct ring_producer *p, uint32_t size, void **out);
+/* Takes the reserved record into the private tail. */
+void ring_advance(struct ring_producer *p, uint32_t size);
+/* Makes all records up to the private tail visible (A). */
+void ring_publish(struct ring_producer *p);
+/* Bytes between the private tail and the consumer's head as published now; -EPROTO if out of range.
+ */
+int64_t ring_used(struct ring_producer *p);
+
+/*
+ * Copies the next record, whole, into private memory. 1 with *size_out set, 0 when there is none,
+ * -EPROTO when tail or size is out of range, -EMSGSIZE when it is longer than `room`. Padding is
+ * passed over. The record stays until ring_consume. This is the daemon's one way to read a client's
+ * ring: each shared word is read once.
+ */
+int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
+/* Passes over the record that ring_copy gave, in the private head. */
+void ring_consume(struct ring_consumer *c, uint32_t size);
+/* Gives the space back to the producer (B). */
+void ring_release(struct ring_consumer *c);
+/* 1 if a record is there, by a fresh look at tail; for the second look after arming. */
+int ring_pending(struct ring_consumer *c);
+
+#endif

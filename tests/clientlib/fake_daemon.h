@@ -1,0 +1,90 @@
+/*
+ * A daemon for one client, as small as can be: it answers the control protocol over a real socket
+ * and carries puts and gets out between the client's own regions, in order. The test may take over
+ * single requests, hold the data path back, and make the daemon die.
+ *
+ * Threads: the daemon runs on one of its own, which owns everything but what the test is offered
+ * below. The test may look at the rest once fake_daemon_stop has returned.
+ */
+#ifndef PWC_TESTS_CLIENTLIB_FAKE_DAEMON_H
+#define PWC_TESTS_CLIENTLIB_FAKE_DAEMON_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "control.pb-c.h"
+#include "fake_session.h"
+#include "mapping.h"
+
+enum {
+    FAKE_PACKED_MAX = 4096,
+    FAKE_BOUNCE_MAX = 1 << 20,
+    FAKE_MESSAGE_MAX = 1 << 26,
+    FAKE_SESSIONS = 4,
+    FAKE_SEGMENTS = 16,
+    FAKE_REGIONS = 64,
+    FAKE_REMOTES = 64,
+};
+
+struct fake_daemon;
+
+/* Sees each request first. True: it has replied, or not, as it likes. */
+typedef bool fake_hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request);
+
+struct fake_context {
+    struct fake_session session;
+    int doorbell_fd;
+    int wake_fd; /* our end of the pair */
+    uint64_t peer;
+    bool open;
+};
+
+struct fake_region {
+    uint32_t segment;
+    uint64_t offset, length;
+    uint32_t rights;
+    bool open;
+};
+
+struct fake_remote {
+    uint64_t peer;
+    int region; /* -1: the peer alone */
+};
+
+struct fake_daemon {
+    /* The test's to set before it attaches. */
+    fake_hook *hook;
+
+    /* The test's to use while the daemon runs. */
+    char path[108];
+    _Atomic bool hold;         /* submissions stay in their ring */
+    _Atomic unsigned executed; /* operations */
+    _Atomic unsigned segments_open;
+    _Atomic unsigned regions_open;
+    _Atomic unsigned sessions_open;
+
+    /* The daemon's own. */
+    char directory[64];
+    pthread_t thread;
+    int listen_fd, client_fd, stop_fd;
+    struct fake_context contexts[FAKE_SESSIONS];
+    struct mapping segments[FAKE_SEGMENTS];
+    struct fake_region regions[FAKE_REGIONS];
+    struct fake_remote remotes[FAKE_REMOTES];
+    uint32_t remote_count;
+    uint32_t rank;
+};
+
+int fake_daemon_start(struct fake_daemon *daemon, fake_hook *hook);
+/* Ends it; what the client still has of it hangs up. */
+void fake_daemon_stop(struct fake_daemon *daemon);
+/* Wakes it to look at `hold` again. */
+void fake_daemon_kick(struct fake_daemon *daemon);
+
+/* For hooks: send a reply, with descriptors. */
+void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,
+                       int fd_count);
+void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, const char *text);
+
+#endif

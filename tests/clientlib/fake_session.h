@@ -1,0 +1,44 @@
+/*
+ * The daemon's side of one session, as small as can be: a memfd with a sound header, mapped, and
+ * rings to read submissions from and post events to. What it does is the test's choice.
+ */
+#ifndef PWC_TESTS_CLIENTLIB_FAKE_SESSION_H
+#define PWC_TESTS_CLIENTLIB_FAKE_SESSION_H
+
+#include <stdint.h>
+#include "mapping.h"
+#include "ring.h"
+#include "session_abi.h"
+
+/* A quarter of the largest ring used in tests, and so the longest submission. */
+#define FAKE_RECORD_MAX 65536u
+
+struct fake_session {
+    struct mapping mapping;
+    struct session_shared *shared;
+    struct ring_consumer submit;
+    struct ring_producer local;
+    struct ring_producer remote;
+    _Alignas(8) uint8_t record[FAKE_RECORD_MAX]; /* the last submission read */
+};
+
+int fake_session_open(struct fake_session *s, uint32_t submit, uint32_t local, uint32_t remote);
+void fake_session_close(struct fake_session *s);
+
+/* The next submission, or NULL. Its ids and payload follow the record. */
+const struct submit_record *fake_session_read(struct fake_session *s);
+const void *fake_record_lid(const struct submit_record *record);
+const void *fake_record_rid(const struct submit_record *record);
+const void *fake_record_payload(const struct submit_record *record);
+
+/* Ends an operation: its local event (0, or what the ring says), then `ended`. */
+int fake_session_end(struct fake_session *s, const struct submit_record *record, uint64_t peer,
+                     int status);
+/* Ends an operation without an event: its space is given back. */
+void fake_session_end_silent(struct fake_session *s, const struct submit_record *record);
+
+/* Posts an event with `id_len` bytes at `id`, or the value `id_value` when it is 0. */
+int fake_session_post(struct fake_session *s, uint8_t kind, uint8_t op, uint64_t peer, int status,
+                      uint64_t bytes, uint64_t id_value, const void *id, uint16_t id_len);
+
+#endif

@@ -1,0 +1,271 @@
+/* Attaching, contexts, collectives, threads and forks, against a daemon on a thread. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "client_world.h"
+#include "suite.h"
+
+static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_HELLO)
+        return false;
+    fake_daemon_error(daemon, request->id, -EADDRINUSE, "rank 0 of test is live: pid 123");
+    return true;
+}
+
+static bool newer_version(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Welcome welcome = PWC__WELCOME__INIT;
+
+    welcome.version = 2;
+    reply.id = request->id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
+    reply.welcome = &welcome;
+    fake_daemon_reply(daemon, &reply, NULL, 0);
+    return true;
+}
+
+static bool stay_silent(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    return true;
+}
+
+static void test_attach_refused(void)
+{
+    static const struct {
+        fake_hook *hook;
+        int result;
+        const char *text;
+    } rows[] = {
+        {refuse_hello, -EADDRINUSE, "rank 0 of test is live: pid 123"},
+        {newer_version, -EPROTONOSUPPORT, NULL},
+        {stay_silent, -ETIMEDOUT, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fake_daemon *daemon = calloc(1, sizeof(*daemon));
+        char error[128] = "";
+        struct pwc_attr attr = {
+            .job = "test", .size = 1, .timeout_ms = 50, .error = error, .error_size = 128};
+        pwc_client *client = NULL;
+
+        CU_ASSERT_EQUAL_FATAL(fake_daemon_start(daemon, rows[i].hook), 0);
+        attr.socket = daemon->path;
+        CU_ASSERT_EQUAL(pwc_init(&attr, &client), rows[i].result);
+        CU_ASSERT_STRING_EQUAL(error, rows[i].text ? rows[i].text : pwc_strerror(rows[i].result));
+        fake_daemon_stop(daemon);
+        CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ENOENT);
+        CU_ASSERT_PTR_NOT_NULL(strstr(error, daemon->path));
+        CU_ASSERT_PTR_NULL(client);
+        free(daemon);
+    }
+}
+
+static void test_attach(void)
+{
+    struct world *w = world_new();
+    pwc_ctx *more[FAKE_SESSIONS];
+    char text[64];
+
+    CU_ASSERT_EQUAL(pwc_rank(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_size(w->client), 2);
+    CU_ASSERT_EQUAL(pwc_packed_max(w->client), FAKE_PACKED_MAX);
+    CU_ASSERT_EQUAL(pwc_message_max(w->client), FAKE_MESSAGE_MAX);
+    CU_ASSERT_EQUAL(pwc_ctx_peer(w->ctx), 0);
+    for (int i = 1; i < FAKE_SESSIONS; i++) {
+        CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, NULL, &more[i]), 0);
+        CU_ASSERT_EQUAL(pwc_ctx_peer(more[i]), pwc_peer_of(0, (uint32_t)i));
+    }
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &more[0]), -ENOSPC);
+    CU_ASSERT_EQUAL(pwc_error_text(w->client, text, sizeof(text)), strlen(text));
+    CU_ASSERT_STRING_EQUAL(text, "4 contexts are open: close one");
+    CU_ASSERT_EQUAL(pwc_ctx_destroy(more[2]), 0);
+    CU_ASSERT_EQUAL(w->daemon.sessions_open, FAKE_SESSIONS - 1);
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client,
+                                   &(struct pwc_ctx_attr){.submit_bytes = SESSION_RING_MAX + 1},
+                                   &more[2]),
+                    -EINVAL);
+    world_free(w); /* with contexts, regions and a remote left */
+}
+
+static void test_exchange(void)
+{
+    struct world *w = world_new();
+    uint8_t mine[4096], all[2 * 4096];
+
+    for (size_t len = 0; len <= 4096; len = len * 4 + 1) {
+        fill(mine, len, (unsigned)len);
+        memset(all, 0x99, sizeof(all));
+        CU_ASSERT_EQUAL(pwc_exchange(w->ctx, mine, len, all), 0);
+        CU_ASSERT_EQUAL(memcmp(all, mine, len), 0);
+        for (size_t i = 0; i < len; i++)
+            CU_ASSERT_EQUAL_FATAL(all[len + i], (uint8_t)~mine[i]);
+        CU_ASSERT_EQUAL(all[2 * len == sizeof(all) ? 0 : 2 * len],
+                        2 * len == sizeof(all) ? mine[0] : 0x99);
+    }
+    CU_ASSERT_EQUAL(pwc_exchange(w->ctx, mine, 4097, all), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_barrier(w->ctx), 0);
+    world_free(w);
+}
+
+static bool bad_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    static const struct {
+        uint64_t offset;
+        size_t length;
+    } pieces[] = {{0, 8}, {16, 8}, {9, 8}, {UINT64_MAX, 8}, {0, 17}};
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Exchanged piece = PWC__EXCHANGED__INIT;
+    uint8_t bytes[32] = {0};
+
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_EXCHANGE)
+        return false;
+    piece.offset = pieces[request->exchange->sequence].offset;
+    piece.data.len = pieces[request->exchange->sequence].length;
+    piece.data.data = bytes;
+    piece.last = true;
+    reply.id = request->id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_EXCHANGED;
+    reply.exchanged = &piece;
+    fake_daemon_reply(daemon, &reply, NULL, 0);
+    return true;
+}
+
+static void test_exchange_checked(void)
+{
+    struct world *w = world_new_sized(0, bad_exchange);
+    uint8_t all[16];
+
+    for (int i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL(pwc_exchange(w->ctx, all, 8, all), -EPROTO);
+    world_free(w);
+}
+
+/* A forked child can use nothing, and disturbs nothing. */
+static void test_fork(void)
+{
+    struct world *w = world_new();
+    struct pwc_event event;
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        uint8_t byte;
+        struct pwc_key key;
+        pwc_region *region;
+        pwc_ctx *ctx;
+        pwc_remote *remote;
+        bool dead = put(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
+                    get(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
+                    pwc_probe(w->ctx, PWC_ANY, 0, &event) == -EOWNERDEAD &&
+                    pwc_wait(w->ctx, PWC_ANY, 0, &event, 0) == -EOWNERDEAD &&
+                    pwc_flush(w->ctx, PWC_ANY) == -EOWNERDEAD && pwc_fd(w->ctx) == -EOWNERDEAD &&
+                    pwc_alloc(w->client, 8, 0, &region) == -EOWNERDEAD &&
+                    pwc_register(w->client, &byte, 1, 0, &region) == -EOWNERDEAD &&
+                    pwc_deregister(w->region) == -EOWNERDEAD &&
+                    pwc_region_key(w->region, &key) == -EOWNERDEAD &&
+                    pwc_bind(w->ctx, 0, NULL, &remote) == -EOWNERDEAD &&
+                    pwc_unbind(w->remote) == -EOWNERDEAD &&
+                    pwc_exchange(w->ctx, NULL, 0, NULL) == -EOWNERDEAD &&
+                    pwc_barrier(w->ctx) == -EOWNERDEAD &&
+                    pwc_ctx_create(w->client, NULL, &ctx) == -EOWNERDEAD &&
+                    pwc_ctx_destroy(w->ctx) == -EOWNERDEAD &&
+                    pwc_finalize(w->client) == -EOWNERDEAD;
+
+        _exit(dead ? 0 : 1);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    world_free(w);
+}
+
+struct user {
+    struct world *world;
+    pthread_t thread;
+    unsigned number;
+    bool good;
+};
+
+/* Own context, own memory, and regions that come and go beside those of the others. */
+static void *use_from_thread(void *argument)
+{
+    enum { ROUNDS = 200 };
+    struct user *user = argument;
+    pwc_client *client = user->world->client;
+    bool good = true;
+    pwc_ctx *ctx;
+
+    if (pwc_ctx_create(client, NULL, &ctx) < 0)
+        return NULL;
+    for (int round = 0; round < ROUNDS && good; round++) {
+        size_t len = 2000 + 1000 * user->number + (size_t)round;
+        struct pwc_event event;
+        struct pwc_key key;
+        pwc_region *from, *to;
+        pwc_remote *remote;
+
+        good = pwc_alloc(client, len, 0, &from) == 0 && pwc_alloc(client, len, 0, &to) == 0 &&
+               pwc_region_key(to, &key) == 0 &&
+               pwc_bind(ctx, pwc_ctx_peer(ctx), &key, &remote) == 0;
+        if (!good)
+            break;
+        fill(pwc_region_addr(from), len, user->number);
+        good = pwc_put(ctx, remote, 0, pwc_region_addr(from), len, pwc_cid_u64(1), pwc_cid_u64(2),
+                       PWC_NO_RCE) == 0 &&
+               pwc_wait(ctx, PWC_ANY, 0, &event, WAIT_MS) == 1 && event.status == 0 &&
+               memcmp(pwc_region_addr(from), pwc_region_addr(to), len) == 0 &&
+               pwc_unbind(remote) == 0 && pwc_deregister(from) == 0 && pwc_deregister(to) == 0;
+    }
+    user->good = good && pwc_ctx_destroy(ctx) == 0;
+    return NULL;
+}
+
+/* Handles of the fake are never used again, so it can bind only so often. */
+static bool reuse_remotes(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case == PWC__CLIENT_REQUEST__BODY_BIND &&
+        daemon->remote_count == FAKE_REMOTES)
+        daemon->remote_count = 1;
+    return false;
+}
+
+static void test_threads(void)
+{
+    struct world *w = world_new_sized(0, reuse_remotes);
+    struct user users[FAKE_SESSIONS - 1];
+    size_t count = sizeof(users) / sizeof(users[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        users[i] = (struct user){.world = w, .number = (unsigned)i};
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&users[i].thread, NULL, use_from_thread, &users[i]),
+                              0);
+    }
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(users[i].thread, NULL);
+        CU_ASSERT_TRUE(users[i].good);
+    }
+    CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    world_free(w);
+}
+
+int main(void)
+{
+    static const struct suite_test tests[] = {
+        {"attach: refused, silent, no daemon", test_attach_refused},
+        {"attach, contexts, the daemon's words", test_attach},
+        {"exchange and barrier", test_exchange},
+        {"an exchange that makes no sense", test_exchange_checked},
+        {"a forked child", test_fork},
+        {"several threads", test_threads},
+    };
+
+    return suite_run("client", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,443 @@
+/* The control connection against replies of every kind, sound and not. */
+#include <CUnit/CUnit.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "control.h"
+#include "suite.h"
+
+/* A control connection, and the daemon's end of its socket. */
+struct link {
+    struct control control;
+    int daemon;
+};
+
+static void link_open(struct link *link, int timeout_ms)
+{
+    int pair[2];
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
+                          0);
+    CU_ASSERT_EQUAL_FATAL(control_open(&link->control, pair[0], timeout_ms), 0);
+    link->daemon = pair[1];
+    CU_ASSERT_EQUAL_FATAL(fcntl(link->daemon, F_SETFL, 0), 0);
+}
+
+static void hang_up(struct link *link)
+{
+    close(link->daemon);
+    link->daemon = -1;
+}
+
+static void link_close(struct link *link)
+{
+    if (link->daemon >= 0)
+        hang_up(link);
+    control_close(&link->control);
+}
+
+static void send_bytes(struct link *link, const void *bytes, size_t size, const int *fds,
+                       int fd_count)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (fd_count > 0) {
+        struct cmsghdr *header;
+
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE((size_t)fd_count * sizeof(int));
+        header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
+        memcpy(CMSG_DATA(header), fds, (size_t)fd_count * sizeof(int));
+    }
+    CU_ASSERT_EQUAL_FATAL(sendmsg(link->daemon, &message, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static void send_reply(struct link *link, const Pwc__ClientReply *reply, const int *fds,
+                       int fd_count)
+{
+    uint8_t frame[1024] = {0};
+    size_t length = pwc__client_reply__pack(reply, frame + 4);
+
+    frame[0] = (uint8_t)length;
+    frame[1] = (uint8_t)(length >> 8);
+    send_bytes(link, frame, 4 + length, fds, fd_count);
+}
+
+static void send_done(struct link *link, uint32_t id, const int *fds, int fd_count)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Done done = PWC__DONE__INIT;
+
+    reply.id = id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_DONE;
+    reply.done = &done;
+    send_reply(link, &reply, fds, fd_count);
+}
+
+static void send_error(struct link *link, uint32_t id, int status, const char *text)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Error error = PWC__ERROR__INIT;
+
+    error.status = status;
+    error.text = (char *)(uintptr_t)text;
+    reply.id = id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
+    reply.error = &error;
+    send_reply(link, &reply, NULL, 0);
+}
+
+static void send_bound(struct link *link, uint32_t id, uint32_t remote)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Bound bound = PWC__BOUND__INIT;
+
+    bound.remote = remote;
+    reply.id = id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_BOUND;
+    reply.bound = &bound;
+    send_reply(link, &reply, NULL, 0);
+}
+
+/* A request that wants a reply of this kind. */
+static int call(struct link *link, Pwc__ClientReply__BodyCase expected, control_accept *accept,
+                void *context)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__SegmentClose close_request = PWC__SEGMENT_CLOSE__INIT;
+
+    request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
+    request.segment_close = &close_request;
+    return control_call(&link->control, &request, expected, accept, context);
+}
+
+static int call_done(struct link *link)
+{
+    return call(link, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+}
+
+static int open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    int count = 0;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+static void expect_text(struct link *link, const char *expected)
+{
+    char text[CONTROL_TEXT_MAX];
+
+    CU_ASSERT_EQUAL(control_text(&link->control, text, sizeof(text)), strlen(expected));
+    CU_ASSERT_STRING_EQUAL(text, expected);
+}
+
+static void test_replies(void)
+{
+    struct link link;
+    char cut[5];
+
+    link_open(&link, 5000);
+    send_done(&link, 1, NULL, 0);
+    CU_ASSERT_EQUAL(call_done(&link), 0);
+    send_error(&link, 2, -EDQUOT, "5 GiB asked, 4 GiB left: ask for less");
+    CU_ASSERT_EQUAL(call_done(&link), -EDQUOT);
+    expect_text(&link, "5 GiB asked, 4 GiB left: ask for less");
+    CU_ASSERT_EQUAL(control_text(&link.control, cut, sizeof(cut)), 37);
+    CU_ASSERT_STRING_EQUAL(cut, "5 Gi");
+    /* The next call has its own words, and the connection is as good as before. */
+    send_done(&link, 3, NULL, 0);
+    CU_ASSERT_EQUAL(call_done(&link), 0);
+    expect_text(&link, "");
+    /* A status that is no error number is not passed on. */
+    send_error(&link, 4, 17, "");
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    send_error(&link, 5, INT32_MIN, "");
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    link_close(&link);
+}
+
+static void test_bad_frames(void)
+{
+    static const struct {
+        const char *what;
+        uint8_t bytes[16];
+        size_t size;
+        bool hang_up;
+        int result;
+    } frames[] = {
+        {"hang-up", {0}, 0, true, -ESHUTDOWN},
+        {"half a length", {1, 0}, 2, true, -ESHUTDOWN},
+        {"half a body", {8, 0, 0, 0, 1, 2}, 6, true, -ESHUTDOWN},
+        {"length over the bound", {1, 0, 16, 0}, 4, false, -EPROTO},
+        {"largest length", {0xff, 0xff, 0xff, 0xff}, 4, false, -EPROTO},
+        {"no message", {3, 0, 0, 0, 0xff, 0xff, 0xff}, 7, false, -EPROTO},
+        {"empty: id 0, no body", {0, 0, 0, 0}, 4, false, -EPROTO},
+        {"right id, no body", {2, 0, 0, 0, 8, 1}, 6, false, -EPROTO},
+        {"silence", {0}, 0, false, -ETIMEDOUT},
+        {"half a body, then silence", {8, 0, 0, 0, 1, 2}, 6, false, -ETIMEDOUT},
+    };
+
+    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+        struct link link;
+        int rc;
+
+        link_open(&link, 50);
+        if (frames[i].size > 0)
+            send_bytes(&link, frames[i].bytes, frames[i].size, NULL, 0);
+        if (frames[i].hang_up)
+            hang_up(&link);
+        rc = call_done(&link);
+        CU_ASSERT_EQUAL(rc, frames[i].result);
+        if (rc != frames[i].result)
+            printf("\n    %s: %d\n", frames[i].what, rc);
+        CU_ASSERT_EQUAL(call_done(&link), frames[i].result);
+        link_close(&link);
+    }
+}
+
+static void test_wrong_kind(void)
+{
+    struct link link;
+
+    link_open(&link, 5000);
+    send_bound(&link, 1, 3);
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    link_close(&link);
+}
+
+/* An Error without a request ends everything, and its words are kept. */
+static void test_unsolicited(void)
+{
+    struct link link;
+
+    link_open(&link, 5000);
+    send_error(&link, 0, -EPROTO, "record of 12 bytes: sizes are multiples of 8");
+    hang_up(&link);
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    expect_text(&link, "record of 12 bytes: sizes are multiples of 8");
+    link_close(&link);
+}
+
+/* A reply that comes after its caller gave up is dropped, with its descriptors. */
+static void test_late_reply(void)
+{
+    struct link link;
+    int before;
+
+    link_open(&link, 30);
+    before = open_descriptors();
+    CU_ASSERT_EQUAL(call_done(&link), -ETIMEDOUT);
+    send_done(&link, 1, (int[]){link.daemon, link.daemon}, 2);
+    send_done(&link, 2, NULL, 0);
+    CU_ASSERT_EQUAL(call_done(&link), 0);
+    CU_ASSERT_EQUAL(open_descriptors(), before);
+    link_close(&link);
+}
+
+struct taken {
+    int count;
+    int fd;
+};
+
+static int take_first(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    struct taken *taken = context;
+
+    taken->count = fd_count;
+    if (fd_count > 0) {
+        taken->fd = fds[0];
+        fds[0] = -1;
+    }
+    return 1;
+}
+
+static void test_descriptors(void)
+{
+    int before = open_descriptors();
+    struct taken taken;
+    struct link link;
+    int many[FRAME_FDS_MAX + 2];
+
+    link_open(&link, 5000);
+    for (int count = 0; count <= FRAME_FDS_MAX; count++) {
+        for (int i = 0; i < FRAME_FDS_MAX; i++)
+            many[i] = link.daemon;
+        send_done(&link, (uint32_t)count + 1, many, count);
+        taken = (struct taken){.fd = -1};
+        CU_ASSERT_EQUAL(call(&link, PWC__CLIENT_REPLY__BODY_DONE, take_first, &taken), 0);
+        CU_ASSERT_EQUAL(taken.count, count);
+        if (count > 0) {
+            CU_ASSERT_TRUE(fcntl(taken.fd, F_GETFD) & FD_CLOEXEC);
+            close(taken.fd);
+        }
+    }
+    for (size_t i = 0; i < sizeof(many) / sizeof(many[0]); i++)
+        many[i] = link.daemon;
+    send_done(&link, FRAME_FDS_MAX + 2, many, FRAME_FDS_MAX + 2);
+    CU_ASSERT_EQUAL(call_done(&link), -EPROTO);
+    link_close(&link);
+    CU_ASSERT_EQUAL(open_descriptors(), before);
+}
+
+static int take_three(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    int *seen = context;
+
+    return ++*seen == 3;
+}
+
+static int refuse(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    return -ENOLINK;
+}
+
+static void test_several_replies(void)
+{
+    struct link link;
+    int seen = 0;
+
+    link_open(&link, 5000);
+    for (int i = 0; i < 3; i++)
+        send_done(&link, 1, NULL, 0);
+    CU_ASSERT_EQUAL(call(&link, PWC__CLIENT_REPLY__BODY_DONE, take_three, &seen), 0);
+    CU_ASSERT_EQUAL(seen, 3);
+    send_done(&link, 2, NULL, 0);
+    CU_ASSERT_EQUAL(call(&link, PWC__CLIENT_REPLY__BODY_DONE, refuse, NULL), -ENOLINK);
+    send_done(&link, 3, NULL, 0);
+    CU_ASSERT_EQUAL(call_done(&link), 0);
+    link_close(&link);
+}
+
+struct caller {
+    struct link *link;
+    uint32_t remote;
+    int result;
+};
+
+static int take_remote(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    ((struct caller *)context)->remote = reply->bound->remote;
+    return 1;
+}
+
+static void *call_bound(void *argument)
+{
+    struct caller *caller = argument;
+
+    caller->result = call(caller->link, PWC__CLIENT_REPLY__BODY_BOUND, take_remote, caller);
+    return NULL;
+}
+
+static uint32_t read_request(struct link *link)
+{
+    uint8_t frame[256];
+    Pwc__ClientRequest *request;
+    uint32_t id;
+
+    CU_ASSERT_EQUAL_FATAL(recv(link->daemon, frame, 4, MSG_WAITALL), 4);
+    CU_ASSERT_EQUAL_FATAL(recv(link->daemon, frame + 4, frame[0], MSG_WAITALL), frame[0]);
+    request = pwc__client_request__unpack(NULL, frame[0], frame + 4);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(request);
+    id = request->id;
+    pwc__client_request__free_unpacked(request, NULL);
+    return id;
+}
+
+/* A daemon that does not read: requests leave whole or not at all, and later all is well. */
+static void test_daemon_does_not_read(void)
+{
+    enum { CALLS = 500 };
+    struct link link;
+    int small = 4096;
+    uint32_t arrived = 0;
+    char byte;
+
+    link_open(&link, 1);
+    CU_ASSERT_EQUAL(
+        setsockopt(link.control.frames.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+    for (int i = 0; i < CALLS; i++)
+        CU_ASSERT_EQUAL(call_done(&link), -ETIMEDOUT);
+    while (recv(link.daemon, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
+        CU_ASSERT_EQUAL(read_request(&link), arrived + 1);
+        arrived++;
+    }
+    CU_ASSERT_TRUE(arrived > 0 && arrived < CALLS);
+    send_done(&link, CALLS + 1, NULL, 0);
+    CU_ASSERT_EQUAL(call_done(&link), 0);
+    link_close(&link);
+}
+
+/* Calls of several threads are under way together, and answered in any order. */
+static void test_threads(void)
+{
+    enum { CALLERS = 8, ROUNDS = 50 };
+    struct caller callers[CALLERS];
+    pthread_t threads[CALLERS];
+    uint32_t ids[CALLERS];
+    struct link link;
+
+    link_open(&link, 10000);
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t seen = 0;
+
+        for (int i = 0; i < CALLERS; i++) {
+            callers[i] = (struct caller){.link = &link};
+            CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, call_bound, &callers[i]), 0);
+        }
+        for (int i = 0; i < CALLERS; i++)
+            ids[i] = read_request(&link);
+        for (int i = 0; i < CALLERS; i++)
+            send_bound(&link, ids[(i * 5 + round) % CALLERS], ids[(i * 5 + round) % CALLERS]);
+        for (int i = 0; i < CALLERS; i++) {
+            pthread_join(threads[i], NULL);
+            CU_ASSERT_EQUAL(callers[i].result, 0);
+            seen |= UINT64_C(1) << (callers[i].remote - 1 - (uint32_t)round * CALLERS);
+        }
+        CU_ASSERT_EQUAL(seen, (1u << CALLERS) - 1);
+    }
+    /* All that wait learn of the end. */
+    for (int i = 0; i < CALLERS; i++)
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, call_bound, &callers[i]), 0);
+    for (int i = 0; i < CALLERS; i++)
+        (void)read_request(&link);
+    hang_up(&link);
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(threads[i], NULL);
+        CU_ASSERT_EQUAL(callers[i].result, -ESHUTDOWN);
+    }
+    link_close(&link);
+}
+
+int main(void)
+{
+    static const struct suite_test tests[] = {
+        {"replies and errors", test_replies},
+        {"frames that make no sense", test_bad_frames},
+        {"a reply of the wrong kind", test_wrong_kind},
+        {"an error nobody asked for", test_unsolicited},
+        {"a reply that comes late", test_late_reply},
+        {"descriptors", test_descriptors},
+        {"several replies to one call", test_several_replies},
+        {"a daemon that does not read", test_daemon_does_not_read},
+        {"calls of several threads", test_threads},
+    };
+
+    return suite_run("control", tests, sizeof(tests) / sizeof(tests[0]));
+}

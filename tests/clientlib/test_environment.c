@@ -1,0 +1,189 @@
+/* Who we are and where the daemon is, from attributes and environment; and what errors mean. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "environment.h"
+#include "suite.h"
+
+static const char *const names[] = {
+    "PWC_SOCKET",      "PWC_JOB",      "PWC_RANK",      "PWC_SIZE",
+    "PMIX_RANK",       "SLURM_PROCID", "SLURM_NTASKS",  "SLURM_STEP_NUM_TASKS",
+    "PMIX_NAMESPACE",  "SLURM_JOB_ID", "SLURM_STEP_ID", "OMPI_COMM_WORLD_SIZE",
+    "XDG_RUNTIME_DIR",
+};
+
+static void clear_environment(void)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+}
+
+/* "NAME=value" strings. */
+static void set_environment(const char *const *settings, size_t count)
+{
+    clear_environment();
+    for (size_t i = 0; i < count && settings[i]; i++) {
+        char name[64];
+        const char *equals = strchr(settings[i], '=');
+
+        memcpy(name, settings[i], (size_t)(equals - settings[i]));
+        name[equals - settings[i]] = '\0';
+        CU_ASSERT_EQUAL_FATAL(setenv(name, equals + 1, 1), 0);
+    }
+}
+
+#define LONG_60 "123456789012345678901234567890123456789012345678901234567890"
+
+static void test_environment(void)
+{
+    static const struct {
+        const char *settings[6];
+        struct pwc_attr attr;
+        int result;
+        const char *socket, *job;
+        uint32_t rank, size;
+    } rows[] = {
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=3", "PWC_SIZE=4"}, {0}, 0, "/s", "j", 3, 4},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=4", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=-1", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK= 1", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1x", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1", "PWC_SIZE=4294967296"},
+         {0},
+         -EINVAL,
+         0,
+         0,
+         0,
+         0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1", "PWC_SIZE=99999999999999999999"},
+         {0},
+         -EINVAL,
+         0,
+         0,
+         0,
+         0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_RANK=1", "PWC_SIZE=2"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=" LONG_60, "PWC_RANK=1", "PWC_SIZE=2"},
+         {0},
+         -EINVAL,
+         0,
+         0,
+         0,
+         0},
+        {{"PWC_SOCKET=/" LONG_60 LONG_60, "PWC_JOB=j", "PWC_RANK=1", "PWC_SIZE=2"},
+         {0},
+         -EINVAL,
+         0,
+         0,
+         0,
+         0},
+        {{"PWC_SOCKET=/s", "SLURM_JOB_ID=17", "SLURM_STEP_ID=2", "SLURM_PROCID=1",
+          "SLURM_NTASKS=3"},
+         {0},
+         0,
+         "/s",
+         "17.2",
+         1,
+         3},
+        {{"PWC_SOCKET=/s", "PMIX_NAMESPACE=n", "PMIX_RANK=2", "SLURM_PROCID=1",
+          "SLURM_STEP_NUM_TASKS=5", "SLURM_NTASKS=9"},
+         {0},
+         0,
+         "/s",
+         "n",
+         2,
+         5},
+        {{"PWC_SOCKET=/s", "PMIX_NAMESPACE=n", "PMIX_RANK=0", "OMPI_COMM_WORLD_SIZE=1"},
+         {0},
+         0,
+         "/s",
+         "n",
+         0,
+         1},
+        {{"PWC_SOCKET=/e", "PWC_JOB=e", "PWC_RANK=3", "PWC_SIZE=4"},
+         {.socket = "/a", .job = "a", .rank = 1, .size = 2},
+         0,
+         "/a",
+         "a",
+         1,
+         2},
+        {{NULL}, {.socket = "/a", .job = "a", .rank = 2, .size = 2}, -EINVAL, 0, 0, 0, 0},
+        {{NULL}, {.socket = "", .job = "a", .rank = 0, .size = 2}, -EINVAL, 0, 0, 0, 0},
+        {{NULL}, {.socket = "/a", .job = "", .rank = 0, .size = 2}, -EINVAL, 0, 0, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct environment found;
+        char why[256] = "";
+
+        set_environment(rows[i].settings, 6);
+        CU_ASSERT_EQUAL(environment_resolve(&rows[i].attr, &found, why, sizeof(why)),
+                        rows[i].result);
+        CU_ASSERT_EQUAL(*why == '\0', rows[i].result == 0);
+        if (rows[i].result != 0)
+            continue;
+        CU_ASSERT_STRING_EQUAL(found.socket, rows[i].socket);
+        CU_ASSERT_STRING_EQUAL(found.job, rows[i].job);
+        CU_ASSERT_EQUAL(found.rank, rows[i].rank);
+        CU_ASSERT_EQUAL(found.size, rows[i].size);
+        CU_ASSERT_EQUAL(found.timeout_ms, ENVIRONMENT_TIMEOUT_MS);
+    }
+    clear_environment();
+}
+
+static void test_default_socket(void)
+{
+    struct pwc_attr attr = {.job = "j", .size = 1, .timeout_ms = 5};
+    struct environment found;
+    char why[256] = "";
+
+    clear_environment();
+    setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+    CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
+    CU_ASSERT_STRING_EQUAL(found.socket,
+                           geteuid() == 0 ? "/run/pwcd/pwcd.sock" : "/run/user/7/pwcd/pwcd.sock");
+    CU_ASSERT_EQUAL(found.timeout_ms, 5);
+    clear_environment();
+    CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)),
+                    geteuid() == 0 ? 0 : -EINVAL);
+}
+
+static void test_strerror(void)
+{
+    /* Every error that pwc.h names has words of its own, for both signs. */
+    static const int named[] = {
+        0,         EACCES,    EADDRINUSE, EAGAIN,          ECONNABORTED, ECONNREFUSED, EDQUOT,
+        EEXIST,    EFAULT,    EHOSTDOWN,  EINVAL,          EHOSTUNREACH, EKEYREJECTED, EMSGSIZE,
+        ENOBUFS,   ENOENT,    ENOMEM,     ENOTSUP,         EOWNERDEAD,   EPROTO,       ERANGE,
+        ESHUTDOWN, ETIMEDOUT, ENOSPC,     EPROTONOSUPPORT,
+    };
+    size_t count = sizeof(named) / sizeof(named[0]);
+
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_PTR_EQUAL(pwc_strerror(named[i]), pwc_strerror(-named[i]));
+        if (named[i] != ENOMEM && named[i] != 0)
+            CU_ASSERT_STRING_NOT_EQUAL(pwc_strerror(named[i]), strerrordesc_np(named[i]));
+        for (size_t j = 0; j < i; j++)
+            CU_ASSERT_STRING_NOT_EQUAL(pwc_strerror(named[i]), pwc_strerror(named[j]));
+    }
+    CU_ASSERT_STRING_EQUAL(pwc_strerror(-EXDEV), strerrordesc_np(EXDEV));
+    CU_ASSERT_STRING_EQUAL(pwc_strerror(-99999), "unknown error");
+    CU_ASSERT_STRING_EQUAL(pwc_strerror(INT_MIN), "unknown error");
+    CU_ASSERT_STRING_EQUAL(pwc_strerror(INT_MAX), "unknown error");
+}
+
+int main(void)
+{
+    static const struct suite_test tests[] = {
+        {"attributes and environment", test_environment},
+        {"the default socket", test_default_socket},
+        {"what errors mean", test_strerror},
+    };
+
+    return suite_run("environment", tests, sizeof(tests) / sizeof(tests[0]));
+}

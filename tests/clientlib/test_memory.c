@@ -1,0 +1,365 @@
+/* What finds and moves memory: free extents, spans of addresses, moves in place, gets in flight. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "extents.h"
+#include "gets.h"
+#include "mapping.h"
+#include "move.h"
+#include "spans.h"
+#include "suite.h"
+
+/* ---- extents -------------------------------------------------------------------------------- */
+
+static void test_extents_first_fit(void)
+{
+    struct extents e;
+    uint64_t at;
+
+    CU_ASSERT_EQUAL_FATAL(extents_init(&e, 1024), 0);
+    CU_ASSERT_EQUAL(extents_take(&e, 0, 64, &at), -ENOMEM);
+    CU_ASSERT_EQUAL(extents_take(&e, 1088, 64, &at), -ENOMEM);
+    CU_ASSERT_EQUAL(extents_take(&e, 64, 64, &at), 0);
+    CU_ASSERT_EQUAL(at, 0);
+    CU_ASSERT_EQUAL(extents_take(&e, 256, 256, &at), 0); /* leaves a gap before it */
+    CU_ASSERT_EQUAL(at, 256);
+    CU_ASSERT_EQUAL(extents_take(&e, 64, 64, &at), 0);
+    CU_ASSERT_EQUAL(at, 64);
+    CU_ASSERT_EQUAL(extents_take(&e, 512, 64, &at), 0);
+    CU_ASSERT_EQUAL(at, 512);
+    CU_ASSERT_EQUAL(extents_take(&e, 192, 64, &at), -ENOMEM);
+    CU_ASSERT_EQUAL(extents_take(&e, 128, 64, &at), 0);
+    CU_ASSERT_EQUAL(at, 128);
+    CU_ASSERT_EQUAL(e.count, 0);
+    CU_ASSERT_EQUAL(extents_take(&e, 64, 64, &at), -ENOMEM);
+    CU_ASSERT_EQUAL(extents_take(&e, UINT64_MAX, 64, &at), -ENOMEM);
+    /* Given back in an order in which neighbours join on the left, the right, and both sides. */
+    extents_give(&e, 64, 64);
+    extents_give(&e, 256, 256);
+    CU_ASSERT_EQUAL(e.count, 2);
+    extents_give(&e, 128, 128);
+    CU_ASSERT_EQUAL(e.count, 1);
+    extents_give(&e, 512, 512);
+    CU_ASSERT_EQUAL(e.count, 1);
+    extents_give(&e, 0, 64);
+    CU_ASSERT_EQUAL(e.count, 1);
+    CU_ASSERT_EQUAL(e.free[0].offset, 0);
+    CU_ASSERT_EQUAL(e.free[0].length, 1024);
+    CU_ASSERT_EQUAL(e.taken, 0);
+    extents_destroy(&e);
+}
+
+/* Against a map of bytes: nothing is given out twice, everything comes back. */
+static void test_extents_random(void)
+{
+    enum { SIZE = 4096, LIVE = 24, STEPS = 20000 };
+    static uint8_t used[SIZE];
+    struct extent live[LIVE] = {{0}};
+    struct extents e;
+    unsigned seed = 7, taken = 0;
+
+    CU_ASSERT_EQUAL_FATAL(extents_init(&e, SIZE), 0);
+    for (int step = 0; step < STEPS; step++) {
+        struct extent *slot = &live[rand_r(&seed) % LIVE];
+        uint64_t length = 1 + (uint64_t)rand_r(&seed) % 300;
+        uint64_t align = UINT64_C(1) << rand_r(&seed) % 9;
+
+        if (slot->length > 0) {
+            memset(used + slot->offset, 0, slot->length);
+            extents_give(&e, slot->offset, slot->length);
+            slot->length = 0;
+        } else if (extents_take(&e, length, align, &slot->offset) == 0) {
+            slot->length = length;
+            taken++;
+            CU_ASSERT_EQUAL_FATAL(slot->offset % align, 0);
+            CU_ASSERT_TRUE_FATAL(slot->offset + length <= SIZE);
+            CU_ASSERT_PTR_NULL_FATAL(memchr(used + slot->offset, 1, length));
+            memset(used + slot->offset, 1, length);
+        }
+    }
+    CU_ASSERT_TRUE(taken > STEPS / 4);
+    for (int i = 0; i < LIVE; i++)
+        if (live[i].length > 0)
+            extents_give(&e, live[i].offset, live[i].length);
+    CU_ASSERT_EQUAL(e.count, 1);
+    CU_ASSERT_EQUAL(e.free[0].length, SIZE);
+    extents_destroy(&e);
+}
+
+/* ---- spans ---------------------------------------------------------------------------------- */
+
+static void test_spans(void)
+{
+    static uint8_t shadow[4096];
+    static const struct {
+        uintptr_t start;
+        uint64_t length;
+        int result;
+        uint32_t segment;
+        uint64_t offset;
+    } looks[] = {
+        {0x10000, 1, 0, 1, 0},
+        {0x10000, 0x1000, 0, 1, 0},
+        {0x10000, 0x1001, -EFAULT, 0, 0},
+        {0xffff, 1, -EFAULT, 0, 0},
+        {0xffff, 2, -EFAULT, 0, 0},
+        {0x10fff, 1, 0, 1, 0xfff},
+        {0x10fff, 2, -EFAULT, 0, 0},
+        {0x11000, 1, -EFAULT, 0, 0},
+        {0x20000, 0x1000, 0, 2, 0x500},
+        {0x20010, 16, 0, 2, 0x510},
+        {0x21000, 16, 0, 3, 0}, /* touches the one before it */
+        {0x20fff, 2, -EFAULT, 0, 0},
+        {0x10010, UINT64_MAX, -EFAULT, 0, 0},
+        {0, 1, -EFAULT, 0, 0},
+        {UINTPTR_MAX, 1, -EFAULT, 0, 0},
+    };
+    static const struct span overlaps[] = {
+        {.start = 0x10000, .length = 0x1000}, {.start = 0x10fff, .length = 1},
+        {.start = 0xf000, .length = 0x1001},  {.start = 0xf000, .length = 0x100000},
+        {.start = 0x10800, .length = 8},      {.start = 0x1ffff, .length = 2},
+    };
+    struct span_table table;
+    struct span_view view = {0};
+    uint32_t segment;
+    uint64_t offset;
+    uint8_t *copy;
+
+    span_table_init(&table);
+    CU_ASSERT_EQUAL(span_view_find(&view, &table, (void *)0x10000, 1, &segment, &offset, &copy),
+                    -EFAULT);
+    CU_ASSERT_EQUAL(span_table_add(&table, &(struct span){.start = 0x20000,
+                                                          .length = 0x1000,
+                                                          .offset = 0x500,
+                                                          .segment = 2,
+                                                          .shadow = shadow}),
+                    0);
+    CU_ASSERT_EQUAL(
+        span_table_add(&table, &(struct span){.start = 0x21000, .length = 0x1000, .segment = 3}),
+        0);
+    CU_ASSERT_EQUAL(
+        span_table_add(&table, &(struct span){.start = 0x10000, .length = 0x1000, .segment = 1}),
+        0);
+    for (size_t i = 0; i < sizeof(overlaps) / sizeof(overlaps[0]); i++)
+        CU_ASSERT_EQUAL(span_table_add(&table, &overlaps[i]), -EEXIST);
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+        int rc = span_view_find(&view, &table, (void *)looks[i].start, looks[i].length, &segment,
+                                &offset, &copy);
+
+        CU_ASSERT_EQUAL(rc, looks[i].result);
+        if (rc < 0)
+            continue;
+        CU_ASSERT_EQUAL(segment, looks[i].segment);
+        CU_ASSERT_EQUAL(offset, looks[i].offset);
+        CU_ASSERT_PTR_EQUAL(copy, segment == 2 ? shadow + (looks[i].start - 0x20000) : NULL);
+    }
+    span_table_remove(&table, 0x20000);
+    span_table_remove(&table, 0x20000);
+    CU_ASSERT_EQUAL(table.count, 2);
+    CU_ASSERT_EQUAL(span_view_find(&view, &table, (void *)0x20000, 1, &segment, &offset, &copy),
+                    -EFAULT);
+    CU_ASSERT_EQUAL(span_view_find(&view, &table, (void *)0x21000, 1, &segment, &offset, &copy), 0);
+    span_view_destroy(&view);
+    span_table_destroy(&table);
+}
+
+/* ---- moving memory -------------------------------------------------------------------------- */
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint8_t *map(size_t pages, int protection, int flags, int fd)
+{
+    void *base = mmap(NULL, pages * page_bytes(), protection, flags, fd, 0);
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(base, MAP_FAILED);
+    return base;
+}
+
+static uint8_t *map_anonymous(size_t pages)
+{
+    return map(pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+static void test_move_check(void)
+{
+    size_t page = page_bytes();
+    uint8_t *good = map_anonymous(8);
+    uint8_t *shared = map(4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    uint8_t *read_only = map(4, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    int fd = memfd_create("file", MFD_CLOEXEC);
+    uint8_t *file;
+    uint8_t *heap;
+
+    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)(4 * page)), 0);
+    file = map(4, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd);
+
+    CU_ASSERT_EQUAL(move_check(good, 8 * page), 0);
+    CU_ASSERT_EQUAL(move_check(good + page, page), 0);
+    CU_ASSERT_EQUAL(move_check(good, 0), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(good + 8, page), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(good, page - 1), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(good, (size_t)0 - page), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(shared, page), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(read_only, page), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(file, page), -EINVAL);
+
+    /* Two mappings of different rights side by side, then a hole. */
+    CU_ASSERT_EQUAL(mprotect(good + 4 * page, page, PROT_READ), 0);
+    CU_ASSERT_EQUAL(move_check(good, 4 * page), 0);
+    CU_ASSERT_EQUAL(move_check(good, 5 * page), -EINVAL);
+    CU_ASSERT_EQUAL(munmap(good + 4 * page, page), 0);
+    CU_ASSERT_EQUAL(move_check(good + 3 * page, 2 * page), -EINVAL);
+    CU_ASSERT_EQUAL(move_check(good + 4 * page, page), -EINVAL);
+
+    /* The stack, and the heap break. */
+    CU_ASSERT_EQUAL(move_check((void *)((uintptr_t)&page & ~(uintptr_t)(page - 1)), page), -EINVAL);
+    heap = sbrk(0);
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(sbrk((intptr_t)(4 * page)), (void *)-1);
+    heap = (uint8_t *)(((uintptr_t)heap + page - 1) & ~(uintptr_t)(page - 1));
+    CU_ASSERT_EQUAL(move_check(heap, page), -EINVAL);
+
+    munmap(good, 4 * page);
+    munmap(good + 5 * page, 3 * page);
+    munmap(shared, 4 * page);
+    munmap(read_only, 4 * page);
+    munmap(file, 4 * page);
+    close(fd);
+}
+
+static void test_move_there_and_back(void)
+{
+    size_t size = 4 * page_bytes();
+    uint8_t *memory = map_anonymous(4);
+    struct mapping made, moved = {.fd = -1};
+
+    for (size_t i = 0; i < size; i++)
+        memory[i] = (uint8_t)(i * 31 >> 3);
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&made, "moved", size), 0);
+    CU_ASSERT_EQUAL_FATAL(move_in(&moved, dup(made.fd), memory, size), 0);
+    CU_ASSERT_PTR_EQUAL(moved.base, memory);
+    CU_ASSERT_EQUAL(memcmp(memory, made.base, size), 0);
+    CU_ASSERT_EQUAL(memory[1000], (uint8_t)(1000 * 31 >> 3));
+    memory[5] = 0x77;
+    CU_ASSERT_EQUAL(((uint8_t *)made.base)[5], 0x77);
+    ((uint8_t *)made.base)[size - 1] = 0x66;
+    CU_ASSERT_EQUAL(memory[size - 1], 0x66);
+
+    CU_ASSERT_EQUAL(move_out(&moved), 0);
+    CU_ASSERT_EQUAL(memcmp(memory, made.base, size), 0);
+    ((uint8_t *)made.base)[9] ^= 0xff; /* no longer ours */
+    CU_ASSERT_NOT_EQUAL(memory[9], ((uint8_t *)made.base)[9]);
+    CU_ASSERT_EQUAL(move_check(memory, size), 0);
+    mapping_destroy(&made);
+    munmap(memory, size);
+}
+
+/* A descriptor that is not what was asked for leaves the memory as it was. */
+static void test_move_refused(void)
+{
+    size_t size = 2 * page_bytes();
+    uint8_t *memory = map_anonymous(2);
+    struct mapping moved = {.fd = -1};
+    int fd = memfd_create("not sealed", MFD_CLOEXEC);
+
+    memset(memory, 0x3c, size);
+    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)size), 0);
+    CU_ASSERT_EQUAL(move_in(&moved, fd, memory, size), -EPROTO);
+    CU_ASSERT_EQUAL(memory[0], 0x3c);
+    CU_ASSERT_EQUAL(move_check(memory, size), 0);
+    close(fd);
+    munmap(memory, size);
+}
+
+/* ---- gets in flight ------------------------------------------------------------------------- */
+
+struct event_room {
+    struct event_record event;
+    uint8_t id[SESSION_ID_MAX];
+};
+
+static struct event_room end_of(int64_t slot, int status)
+{
+    return (struct event_room){
+        .event = {.size = event_bytes(0), .op = SUBMIT_GET, .status = status, .id = (uint64_t)slot},
+    };
+}
+
+static void test_gets(void)
+{
+    enum { CAPACITY = 5 };
+    uint8_t shadow[64], destination[64] = {0}, name[SESSION_ID_MAX];
+    pwc_cid by_value = pwc_cid_u64(99), by_name = pwc_cid_bytes(name, sizeof(name));
+    int64_t slots[CAPACITY];
+    struct event_room end;
+    struct gets gets;
+
+    memset(shadow, 0x11, sizeof(shadow));
+    memset(name, 0x22, sizeof(name));
+    CU_ASSERT_EQUAL_FATAL(gets_open(&gets, CAPACITY), 0);
+    for (int i = 0; i < CAPACITY; i++) {
+        slots[i] = gets_begin(&gets, i == 1 ? &by_name : &by_value, i == 2, destination, shadow,
+                              i == 4 ? 0 : 8);
+        CU_ASSERT_EQUAL(slots[i], i);
+    }
+    CU_ASSERT_EQUAL(gets_begin(&gets, &by_value, false, NULL, NULL, 0), -EAGAIN);
+    CU_ASSERT_EQUAL(gets.pending, CAPACITY);
+
+    end = end_of(slots[3], -EHOSTDOWN); /* a get that failed moves nothing */
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 1);
+    CU_ASSERT_EQUAL(end.event.id, 99);
+    CU_ASSERT_EQUAL(destination[0], 0);
+
+    end = end_of(slots[2], 0); /* silent, but its data arrives */
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 0);
+    CU_ASSERT_EQUAL(destination[7], 0x11);
+    CU_ASSERT_EQUAL(destination[8], 0);
+
+    end = end_of(slots[1], 0);
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 1);
+    CU_ASSERT_EQUAL(end.event.id_len, sizeof(name));
+    CU_ASSERT_EQUAL(end.event.size, event_bytes(sizeof(name)));
+    CU_ASSERT_EQUAL(memcmp(&end.event + 1, name, sizeof(name)), 0);
+
+    /* A silent get that failed is shown. */
+    slots[2] = gets_begin(&gets, &by_value, true, NULL, NULL, 0);
+    CU_ASSERT_TRUE(slots[2] >= 1 && slots[2] <= 3);
+    end = end_of(slots[2], -ERANGE);
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 1);
+
+    /* Ends of gets that are not in flight. */
+    end = end_of(slots[2], 0);
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    end = end_of(CAPACITY, 0);
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    end = end_of(-1, 0);
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    end = end_of(slots[0], 0);
+    end.event.id_len = 8;
+    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+
+    gets_cancel(&gets, (uint32_t)slots[0]);
+    CU_ASSERT_EQUAL(gets.pending, 1);
+    CU_ASSERT_EQUAL(gets_begin(&gets, &by_value, false, NULL, NULL, 0), slots[0]);
+    gets_close(&gets);
+}
+
+int main(void)
+{
+    static const struct suite_test tests[] = {
+        {"extents: first fit, joined again", test_extents_first_fit},
+        {"extents: against a map of bytes", test_extents_random},
+        {"spans: from address to segment", test_spans},
+        {"what may be moved", test_move_check},
+        {"moved there and back", test_move_there_and_back},
+        {"a move that is refused", test_move_refused},
+        {"gets in flight", test_gets},
+    };
+
+    return suite_run("memory", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,209 @@
+/* Memory through the public calls, against a daemon on a thread. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "client_world.h"
+#include "suite.h"
+
+static void test_alloc(void)
+{
+    static const struct {
+        size_t len;
+        unsigned flags;
+        int result;
+        size_t align;
+    } rows[] = {
+        {0, 0, -EINVAL, 0},           {1, 0, 0, 64},
+        {65, PWC_REMOTE_READ, 0, 64}, {4095, 0, 0, 64},
+        {4096, 0, 0, 4096},           {5000, 0, 0, 4096},
+        {9u << 20, 0, 0, 64},         {8, PWC_MOVE, -EINVAL, 0},
+        {SIZE_MAX, 0, -EINVAL, 0},
+    };
+    struct world *w = world_new();
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        pwc_region *region;
+        uint8_t *at;
+
+        CU_ASSERT_EQUAL(pwc_alloc(w->client, rows[i].len, rows[i].flags, &region), rows[i].result);
+        if (rows[i].result < 0)
+            continue;
+        at = pwc_region_addr(region);
+        CU_ASSERT_EQUAL((uintptr_t)at % rows[i].align, 0);
+        CU_ASSERT_EQUAL(pwc_region_len(region), rows[i].len);
+        for (size_t b = 0; b < rows[i].len; b += 61)
+            CU_ASSERT_EQUAL_FATAL(at[b], 0);
+        memset(at, 0xee, rows[i].len); /* the next one to get this range must not see it */
+        CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    }
+    /* The large one had a segment of its own, which went back. */
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    world_free(w);
+}
+
+static bool small_quota(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN ||
+        request->segment_open->length <= 2u << 20)
+        return false;
+    fake_daemon_error(daemon, request->id, -EDQUOT, "2 MiB left of 64 MiB: ask for less");
+    return true;
+}
+
+static void test_quota(void)
+{
+    struct world *w = world_new_sized(0, small_quota); /* its 1 MiB fits where 4 MiB do not */
+    pwc_region *region;
+
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 3u << 20, 0, &region), -EDQUOT);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 2u << 20, 0, &region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    world_free(w);
+}
+
+static void test_copied_region(void)
+{
+    struct world *w = world_new();
+    uint8_t *mine = malloc(2 * BIG);
+    pwc_region *region, *again, *other;
+    struct pwc_key key;
+
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, FAKE_BOUNCE_MAX + 1, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, NULL, 8, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, SIZE_MAX, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, &region), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 0, &again), 0);
+    CU_ASSERT_PTR_EQUAL(again, region);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, BIG, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, PWC_REMOTE_READ, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, 64, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_region_key(region, &key), -ENOTSUP);
+    CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
+
+    /* The source is copied when it is submitted. */
+    fill(mine, BIG, 1);
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 16, mine + 100, BIG - 100, 1, PWC_NO_RCE), 0);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory + 16, mine + 100, BIG - 100), 0);
+
+    /* The destination has its bytes when the event is seen, with an event for the caller or not. */
+    fill(w->memory, BIG, 2);
+    CU_ASSERT_EQUAL(get(w, 5, mine + 50, 1000, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(mine + 50, w->memory + 5, 1000), 0);
+    CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 3, PWC_NO_LCE | PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(memcmp(mine, w->memory, BIG), 0);
+    fill(w->memory, BIG, 4);
+    CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 3, PWC_NO_LCE | PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, pwc_ctx_peer(w->ctx)), 0);
+    CU_ASSERT_EQUAL(memcmp(mine, w->memory, BIG), 0);
+    expect_silence(w);
+
+    CU_ASSERT_EQUAL(get(w, 0, mine + 1, BIG, 4, 0), -EFAULT);
+    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 5, PWC_NO_RCE), 0); /* counted twice */
+    (void)expect(w, PWC_LOCAL, 5, 0);
+    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 6, 0), -EFAULT);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    free(mine);
+    world_free(w);
+}
+
+static void test_moved_region(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 40 * page;
+    struct world *w = world_new();
+    uint8_t *mine = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *expected = malloc(size);
+    pwc_region *region, *again, *other;
+    struct pwc_key key;
+    pwc_remote *remote;
+
+    fill(mine, size, 3);
+    fill(expected, size, 3);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, page, PWC_MOVE, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, page, PWC_MOVE, &region), -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_MOVE, &region), 0);
+    CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, PWC_MOVE, &again), 0);
+    CU_ASSERT_PTR_EQUAL(again, region);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_MOVE, &other), -EINVAL);
+
+    /* It has a key, and is a source without a copy. */
+    CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
+    CU_ASSERT_EQUAL(
+        pwc_put(w->ctx, remote, page, "written", 8, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    memcpy(expected + page, "written", 8);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+    CU_ASSERT_EQUAL(put(w, 0, mine, size, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, expected, size), 0);
+
+    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+
+    /* Moved memory stays when the client goes. */
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_MOVE, &region), 0);
+    world_free(w);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+    munmap(mine, size);
+    free(expected);
+}
+
+static bool refuse_region(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_REGION_OPEN ||
+        request->region_open->length != 8192)
+        return false;
+    fake_daemon_error(daemon, request->id, -ENOSPC, "16384 regions are open: withdraw some");
+    return true;
+}
+
+/* What fails half way leaves nothing behind. */
+static void test_region_unwinding(void)
+{
+    struct world *w = world_new_sized(0, refuse_region);
+    uint8_t *mine = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pwc_region *region;
+
+    memset(mine, 0x42, 8192);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8192, 0, &region), -ENOSPC);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, PWC_MOVE, &region), -ENOSPC);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(mine[8191], 0x42);
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 1, 0), -EFAULT);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, 0, &region), 0);
+    world_free(w);
+    munmap(mine, 8192);
+}
+
+int main(void)
+{
+    static const struct suite_test tests[] = {
+        {"alloc", test_alloc},
+        {"a segment that the quota refuses", test_quota},
+        {"memory that goes through a copy", test_copied_region},
+        {"memory that is moved", test_moved_region},
+        {"regions that fail half way", test_region_unwinding},
+    };
+
+    return suite_run("region", tests, sizeof(tests) / sizeof(tests[0]));
+}

@@ -1,0 +1,226 @@
+/* Keys and their bounds, sources in their order, files, lists of nodes, the secret's file. */
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "config.h"
+#include "nodes.h"
+#include "secret.h"
+#include "suite.h"
+
+static char directory[] = "/tmp/pwc-config-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text, size_t size, mode_t mode)
+{
+    FILE *file = fopen(path_of(name), "w");
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT_EQUAL(fwrite(text, 1, size, file), size);
+    fclose(file);
+    CU_ASSERT_EQUAL(chmod(path_of(name), mode), 0);
+}
+
+static void values(void)
+{
+    static const struct {
+        const char *key, *value;
+        int expected;
+    } rows[] = {
+        {"node", "0", 0},
+        {"node", "16383", 0},
+        {"node", "16384", -EINVAL},
+        {"node", "-1", -EINVAL},
+        {"node", "", -EINVAL},
+        {"node", "1x", -EINVAL},
+        {"node", "99999999999999999999", -EINVAL},
+        {"packed-max", "4K", 0},
+        {"packed-max", "1m", 0},
+        {"packed-max", "2M", -EINVAL},
+        {"packed-max", "4KB", -EINVAL},
+        {"client-memory", "64T", 0},
+        {"client-memory", "65T", -EINVAL},
+        {"client-memory", "18446744073709551615G", -EINVAL},
+        {"client-memory", "4095", -EINVAL},
+        {"protocol", "chain", 0},
+        {"protocol", "Chain", -EINVAL},
+        {"protocol", "chai", -EINVAL},
+        {"protocol", "", -EINVAL},
+        {"log", "debug", 0},
+        {"log", "auto", -EINVAL},
+        {"peer-deadline-ms", "100", 0},
+        {"peer-deadline-ms", "99", -EINVAL},
+        {"provider", "tcp;ofi_rxm", 0},
+        {"provider", "", -EINVAL},
+        {"provide", "tcp", -ENOENT},
+        {"", "", -ENOENT},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config config;
+        char why[256] = "";
+
+        config_init(&config);
+        int rc = config_set(&config, rows[i].key, rows[i].value, CONFIG_FLAG, why, sizeof(why));
+
+        if (rc != rows[i].expected)
+            printf("\n%s = %s: %d, not %d\n", rows[i].key, rows[i].value, rc, rows[i].expected);
+        CU_ASSERT_EQUAL(rc, rows[i].expected);
+        CU_ASSERT_EQUAL(rc < 0, why[0] != '\0');
+        config_free(&config);
+    }
+}
+
+static void sources(void)
+{
+    struct config config;
+    char why[256];
+
+    config_init(&config);
+    CU_ASSERT_EQUAL(config_set(&config, "node", "3", CONFIG_FLAG, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(config_set(&config, "node", "2", CONFIG_ENVIRONMENT, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(config_set(&config, "node", "1", CONFIG_FILE, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(config.node, 3);
+    CU_ASSERT_EQUAL(config_set(&config, "node", "x", CONFIG_FILE, why, sizeof(why)), -EINVAL);
+    CU_ASSERT_EQUAL(config_set(&config, "nodes", "a:1", CONFIG_FILE, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(setenv("PWCD_NODES", "b:2", 1), 0);
+    CU_ASSERT_EQUAL(config_environment(&config, why, sizeof(why)), 0);
+    CU_ASSERT_STRING_EQUAL(config.nodes, "b:2");
+    unsetenv("PWCD_NODES");
+    config_free(&config);
+}
+
+static void files(void)
+{
+    static const struct {
+        const char *text;
+        int expected;
+        const char *says;
+    } rows[] = {
+        {"node = 1\n[pwcd]\nlog = info\n", 0, ""},         {"# nothing\n\n", 0, ""},
+        {"node = 1\nnodse = 2\n", -ENOENT, "line 2"},      {"\n\nlog = loud\n", -EINVAL, "line 3"},
+        {"[elsewhere]\nnode = 1\n", -EINVAL, "elsewhere"}, {"node\n", -EINVAL, "line 1"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config config;
+        char why[512] = "";
+
+        write_file("conf", rows[i].text, strlen(rows[i].text), 0644);
+        config_init(&config);
+        CU_ASSERT_EQUAL(config_load(&config, path_of("conf"), why, sizeof(why)), rows[i].expected);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, rows[i].says));
+        config_free(&config);
+    }
+}
+
+static void node_lists(void)
+{
+    static const struct {
+        const char *text;
+        char separator;
+        int expected;     /* how many, or the error */
+        const char *host; /* of the last */
+    } rows[] = {
+        {"a:1", ',', 1, "a"},
+        {"a:1,b.example:65535", ',', 2, "b.example"},
+        {" a:1 , b:2 ", ',', 2, "b"},
+        {"[::1]:7711", ',', 1, "::1"},
+        {"[fe80::1%eth0]:7711,10.0.0.1:2", ',', 2, "10.0.0.1"},
+        {"a:1\n# none\n\nb:2 # the second\n", '\n', 2, "b"},
+        {"", ',', -EINVAL, NULL},
+        {"\n#\n", '\n', -EINVAL, NULL},
+        {"a:1,,b:2", ',', -EINVAL, NULL},
+        {"a:1,", ',', -EINVAL, NULL},
+        {"a", ',', -EINVAL, NULL},
+        {":1", ',', -EINVAL, NULL},
+        {"a:", ',', -EINVAL, NULL},
+        {"a:0", ',', -EINVAL, NULL},
+        {"a:65536", ',', -EINVAL, NULL},
+        {"a:123456", ',', -EINVAL, NULL},
+        {"a:1b", ',', -EINVAL, NULL},
+        {"::1:7711", ',', -EINVAL, NULL},
+        {"[::1:7711", ',', -EINVAL, NULL},
+        {"[]:1", ',', -EINVAL, NULL},
+        {"a b:1", ',', -EINVAL, NULL},
+        {"a;b:1", ',', -EINVAL, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct node_list list;
+        char why[256] = "";
+        int rc = node_list_parse(&list, rows[i].text, rows[i].separator, why, sizeof(why));
+
+        if (rows[i].expected < 0) {
+            CU_ASSERT_EQUAL(rc, rows[i].expected);
+            CU_ASSERT(why[0] != '\0');
+            CU_ASSERT_PTR_NULL(list.nodes);
+            continue;
+        }
+        CU_ASSERT_EQUAL_FATAL(rc, 0);
+        CU_ASSERT_EQUAL(list.count, rows[i].expected);
+        CU_ASSERT_STRING_EQUAL(list.nodes[list.count - 1].host, rows[i].host);
+        node_list_free(&list);
+    }
+}
+
+static void secrets(void)
+{
+    static const struct {
+        mode_t mode;
+        size_t size;
+        int expected;
+    } rows[] = {{0600, 32, 0},         {0600, 4096, 0},    {0600, 31, -EINVAL}, {0600, 0, -EINVAL},
+                {0600, 4097, -EINVAL}, {0640, 32, -EPERM}, {0604, 32, -EPERM},  {0700, 32, -EPERM},
+                {0400, 32, -EPERM},    {04600, 32, -EPERM}};
+    static const char bytes[4097];
+    uint8_t key[SECRET_KEY_BYTES];
+    char why[256];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        why[0] = '\0';
+        write_file("secret", bytes, rows[i].size, rows[i].mode);
+        CU_ASSERT_EQUAL(secret_load(path_of("secret"), key, why, sizeof(why)), rows[i].expected);
+        CU_ASSERT_EQUAL(rows[i].expected < 0, why[0] != '\0');
+    }
+    write_file("secret", bytes, 32, 0600);
+    CU_ASSERT_EQUAL(unlink(path_of("link")) == 0 || errno == ENOENT, 1);
+    char target[128];
+    snprintf(target, sizeof(target), "%s", path_of("secret"));
+    CU_ASSERT_EQUAL(symlink(target, path_of("link")), 0);
+    CU_ASSERT_EQUAL(secret_load(path_of("link"), key, why, sizeof(why)), -ELOOP);
+    CU_ASSERT_EQUAL(mkfifo(path_of("pipe"), 0600), 0);
+    CU_ASSERT_EQUAL(secret_load(path_of("pipe"), key, why, sizeof(why)), -EINVAL);
+    CU_ASSERT_EQUAL(secret_load(directory, key, why, sizeof(why)), -EINVAL);
+    CU_ASSERT_EQUAL(secret_load(path_of("none"), key, why, sizeof(why)), -ENOENT);
+    if (geteuid() == 0) {
+        CU_ASSERT_EQUAL(chown(target, 1, 1), 0);
+        CU_ASSERT_EQUAL(secret_load(target, key, why, sizeof(why)), -EPERM);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"values", values},   {"sources", sources},       {"files", files},
+                           {"secrets", secrets}, {"node lists", node_lists}, CU_TEST_INFO_NULL};
+    static const char *const names[] = {"conf", "secret", "link", "pipe"};
+    int failed;
+
+    if (sodium_init() < 0 || !mkdtemp(directory))
+        return 1;
+    failed = suite_run("config", tests);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        (void)unlink(path_of(names[i]));
+    rmdir(directory);
+    return failed;
+}

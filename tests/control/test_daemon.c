@@ -1,0 +1,497 @@
+/*
+ * One daemon as a process, and clients that break every rule of its socket: each hurts only itself,
+ * and one that behaves is served meanwhile. Then what the daemon keeps and takes down.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon.h"
+#include "suite.h"
+
+static const char *program;
+static struct daemon d;
+static int quiet_descriptors; /* of the daemon when it has no client */
+
+/* All that clients had is given back. Hang-ups are events of their own: each try is a round trip.
+ */
+static bool settles(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        (void)raw_is_served(&d);
+        if (daemon_descriptors(&d) == quiet_descriptors)
+            return true;
+    }
+    return false;
+}
+
+static int connected(void)
+{
+    int s = raw_connect(&d);
+
+    CU_ASSERT_FATAL(s >= 0);
+    return s;
+}
+
+static int attached(const char *job, uint32_t rank, uint32_t size)
+{
+    int s = connected();
+
+    CU_ASSERT_EQUAL_FATAL(raw_hello(s, job, rank, size), 0);
+    return s;
+}
+
+/* ---- abuse ----------------------------------------------------------------------------------- */
+
+static void frames_that_are_none(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } rows[] = {
+        {"\xff\xff\xff\xff", 4},                 /* over any bound */
+        {"\x01\x00\x01\x00", 4},                 /* 65537: just over it */
+        {"\x00\x00\x00\x00", 4},                 /* an empty message */
+        {"\x04\x00\x00\x00\xff\xff\xff\xff", 8}, /* not protobuf */
+        {"\x02\x00\x00\x00\x08\x00", 6},         /* id 0 */
+        {"GET / HTTP/1.0\r\n\r\n", 18},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int s = connected();
+
+        CU_ASSERT_EQUAL(send(s, rows[i].bytes, rows[i].size, MSG_NOSIGNAL), (ssize_t)rows[i].size);
+        CU_ASSERT_TRUE(raw_hangs_up(s));
+        close(s);
+        CU_ASSERT_TRUE(raw_is_served(&d));
+    }
+}
+
+/* Nothing at all, and half a frame after Hello: both have a deadline. */
+static void stalled(void)
+{
+    int silent = connected(), half = attached("stalled", 0, 1);
+
+    CU_ASSERT_EQUAL(send(half, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    CU_ASSERT_TRUE(raw_hangs_up(silent));
+    CU_ASSERT_TRUE(raw_hangs_up(half));
+    close(silent);
+    close(half);
+    CU_ASSERT_TRUE(daemon_says(&d, "no Hello within 5 s"));
+    CU_ASSERT_TRUE(daemon_says(&d, "was begun and not ended"));
+}
+
+static void descriptors_sent(void)
+{
+    int s = connected(), fds[3], count;
+    Pwc__ClientReply *reply;
+
+    CU_ASSERT_TRUE(raw_send(s, "\x08\x01", 2, STDIN_FILENO));
+    reply = raw_reply(s, fds, &count);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(reply);
+    CU_ASSERT_EQUAL_FATAL(reply->body_case, PWC__CLIENT_REPLY__BODY_ERROR);
+    CU_ASSERT_PTR_NOT_NULL(strstr(reply->error->text, "the daemon takes none"));
+    pwc__client_reply__free_unpacked(reply, NULL);
+    CU_ASSERT_TRUE(raw_hangs_up(s));
+    close(s);
+    CU_ASSERT_TRUE(settles());
+}
+
+/* Requests without end, whose replies are never read. */
+static void flood(void)
+{
+    int s = connected();
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    uint8_t bytes[64], frame[68];
+    size_t size;
+    int sent = 0;
+
+    inspect.what = "config";
+    request.id = 5;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    size = pwc__client_request__pack(&request, bytes);
+    frame[0] = (uint8_t)size;
+    frame[1] = frame[2] = frame[3] = 0;
+    memcpy(frame + 4, bytes, size);
+    fcntl(s, F_SETFL, fcntl(s, F_GETFL) | O_NONBLOCK);
+    /* Until the daemon reads no more: others are served all the while. */
+    while (sent < 200000 && send(s, frame, size + 4, MSG_NOSIGNAL) == (ssize_t)(size + 4))
+        sent++;
+    CU_ASSERT(sent < 200000);
+    for (int i = 0; i < 20; i++)
+        CU_ASSERT_TRUE(raw_is_served(&d));
+    close(s);
+}
+
+static void many_strangers(void)
+{
+    int sockets[64], refused = 0;
+    char byte;
+
+    for (int i = 0; i < 64; i++)
+        sockets[i] = connected();
+    /* Those over the bound are told and closed at once; the first keep their place. */
+    for (int i = 0; i < 64; i++) {
+        struct timeval limit = {.tv_usec = 200000};
+
+        setsockopt(sockets[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+        if (i >= 32)
+            refused += recv(sockets[i], &byte, 1, 0) == 1;
+    }
+    CU_ASSERT_EQUAL(refused, 32);
+    for (int i = 0; i < 64; i++)
+        close(sockets[i]);
+    CU_ASSERT_TRUE(settles());
+}
+
+/* ---- requests out of range ------------------------------------------------------------------- */
+
+static int status_of(int s, Pwc__ClientRequest *request, uint32_t *out)
+{
+    Pwc__ClientReply *reply;
+    int fds[3], count, status = 0;
+
+    if (!raw_request(s, 9, request))
+        return -EPIPE;
+    reply = raw_reply(s, fds, &count);
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+    if (!reply)
+        return -ECONNRESET;
+    if (reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
+        status = reply->error->status;
+        CU_ASSERT(strlen(reply->error->text) > 10);
+    } else if (reply->body_case == PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED) {
+        CU_ASSERT_EQUAL(count, 3);
+        *out = reply->context_opened->session;
+    } else if (reply->body_case == PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED) {
+        CU_ASSERT_EQUAL(count, 1);
+        *out = reply->segment_opened->segment;
+    } else if (reply->body_case == PWC__CLIENT_REPLY__BODY_REGION_OPENED) {
+        *out = reply->region_opened->key->slot;
+    }
+    pwc__client_reply__free_unpacked(reply, NULL);
+    return status;
+}
+
+static int context_open(int s, uint32_t bytes, uint32_t *session)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextOpen o = PWC__CONTEXT_OPEN__INIT;
+
+    o.submit_bytes = o.local_bytes = o.remote_bytes = bytes;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
+    r.context_open = &o;
+    return status_of(s, &r, session);
+}
+
+static int context_close(int s, uint32_t session)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextClose c = PWC__CONTEXT_CLOSE__INIT;
+    uint32_t unused;
+
+    c.session = session;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
+    r.context_close = &c;
+    return status_of(s, &r, &unused);
+}
+
+static int segment_open(int s, uint64_t length, uint32_t *segment)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__SegmentOpen o = PWC__SEGMENT_OPEN__INIT;
+
+    o.length = length;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN;
+    r.segment_open = &o;
+    return status_of(s, &r, segment);
+}
+
+static int segment_close(int s, uint32_t segment)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__SegmentClose c = PWC__SEGMENT_CLOSE__INIT;
+    uint32_t unused;
+
+    c.segment = segment;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
+    r.segment_close = &c;
+    return status_of(s, &r, &unused);
+}
+
+static int region_open(int s, uint32_t segment, uint64_t offset, uint64_t length, uint32_t rights)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__RegionOpen o = PWC__REGION_OPEN__INIT;
+    uint32_t unused;
+
+    o.segment = segment;
+    o.offset = offset;
+    o.length = length;
+    o.rights = rights;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
+    r.region_open = &o;
+    return status_of(s, &r, &unused);
+}
+
+static int bind_to(int s, uint32_t session, uint64_t peer, const Pwc__Key *key)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Bind b = PWC__BIND__INIT;
+    uint32_t unused;
+
+    b.session = session;
+    b.peer = peer;
+    b.key = (Pwc__Key *)(uintptr_t)key;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
+    r.bind = &b;
+    return status_of(s, &r, &unused);
+}
+
+static void hellos(void)
+{
+    static const struct {
+        const char *job;
+        uint32_t rank, size;
+        int expected;
+    } rows[] = {
+        {"hello", 0, 2, 0},
+        {"hello", 0, 2, -EADDRINUSE}, /* it is live */
+        {"hello", 2, 3, -EINVAL},     /* another size */
+        {"hello", 2, 2, -EINVAL},
+        {"hello", 0, 0, -EINVAL},
+        {"hello", 0, 65537, -EINVAL},
+        {"", 0, 1, -EINVAL},
+        {"with space", 0, 1, -EINVAL},
+        {"with\nline", 0, 1, -EINVAL},
+        {"0123456789012345678901234567890123456789012345678901234567890", 0, 1, -EINVAL},
+        {"hello", 1, 2, 0},
+    };
+    int sockets[16];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sockets[i] = connected();
+        CU_ASSERT_EQUAL(raw_hello(sockets[i], rows[i].job, rows[i].rank, rows[i].size),
+                        rows[i].expected);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        close(sockets[i]);
+}
+
+static void out_of_range(void)
+{
+    int s = attached("range", 0, 2), other = attached("range", 1, 2);
+    uint32_t session, segment, none = 0;
+    uint8_t secret[16] = {0};
+    Pwc__Key key = PWC__KEY__INIT;
+
+    CU_ASSERT_EQUAL(context_open(s, 16384, &session), 0);
+    CU_ASSERT_EQUAL(context_open(s, (64u << 20) + 1, &none), -EINVAL);
+    CU_ASSERT_EQUAL(context_open(s, UINT32_MAX, &none), -EINVAL);
+    CU_ASSERT_EQUAL(segment_open(s, 0, &none), -EINVAL);
+    CU_ASSERT_EQUAL(segment_open(s, UINT64_MAX, &none), -EINVAL);
+    CU_ASSERT_EQUAL(segment_open(s, UINT64_C(8) << 30, &none), -EDQUOT);
+    CU_ASSERT_EQUAL(segment_open(s, 10000, &segment), 0);
+    CU_ASSERT_EQUAL(region_open(s, segment, 0, 12288, 3), 0);
+    CU_ASSERT_EQUAL(region_open(s, segment, 0, 12289, 3), -ERANGE);
+    CU_ASSERT_EQUAL(region_open(s, segment, 12289, 0, 3), -ERANGE);
+    CU_ASSERT_EQUAL(region_open(s, segment, UINT64_MAX, 2, 3), -ERANGE);
+    CU_ASSERT_EQUAL(region_open(s, segment, 1, UINT64_MAX, 3), -ERANGE);
+    CU_ASSERT_EQUAL(region_open(s, segment, 0, 1, 0), -EINVAL);
+    CU_ASSERT_EQUAL(region_open(s, segment, 0, 1, 4), -EINVAL);
+    CU_ASSERT_EQUAL(region_open(s, segment + 1, 0, 1, 3), -EINVAL);
+    CU_ASSERT_EQUAL(region_open(s, UINT32_MAX, 0, 1, 3), -EINVAL);
+    CU_ASSERT_EQUAL(segment_close(s, segment), -EBUSY);
+
+    /* What is another client's is nobody's. */
+    CU_ASSERT_EQUAL(context_close(other, session), -EINVAL);
+    CU_ASSERT_EQUAL(context_close(other, UINT32_MAX), -EINVAL);
+    CU_ASSERT_EQUAL(segment_close(other, segment), -EINVAL);
+    CU_ASSERT_EQUAL(region_open(other, segment, 0, 1, 3), -EINVAL);
+    CU_ASSERT_EQUAL(bind_to(other, session, 0, NULL), -EINVAL);
+
+    /* Keys: one error for all that is wrong with them. */
+    key.secret.data = secret;
+    key.secret.len = sizeof(secret);
+    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
+    key.slot = UINT32_MAX;
+    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
+    key.node = 1;
+    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
+    key.node = 0;
+    key.secret.len = 15;
+    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(bind_to(s, session, 0, NULL), 0);
+    CU_ASSERT_EQUAL(bind_to(s, session, 7, NULL), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(bind_to(s, session, UINT64_C(5) << 32, NULL), -EHOSTUNREACH);
+
+    CU_ASSERT_EQUAL(context_close(s, session), 0);
+    CU_ASSERT_EQUAL(context_close(s, session), -EINVAL);
+    close(s);
+    close(other);
+}
+
+static void contexts_and_their_quota(void)
+{
+    int s = attached("quota", 0, 1);
+    uint32_t sessions[64], one;
+
+    for (int i = 0; i < 64; i++)
+        CU_ASSERT_EQUAL(context_open(s, 8192, &sessions[i]), 0);
+    CU_ASSERT_EQUAL(context_open(s, 8192, &one), -EDQUOT);
+    CU_ASSERT_EQUAL(context_close(s, sessions[20]), 0);
+    CU_ASSERT_EQUAL(context_open(s, 8192, &one), 0);
+    close(s);
+    CU_ASSERT_TRUE(settles());
+}
+
+/* ---- what is kept ---------------------------------------------------------------------------- */
+
+/* A client's process is killed: everything of it goes, and its rank is free again. */
+static void killed_client(void)
+{
+    int s, tries;
+    int tell[2];
+    char byte;
+    pid_t pid;
+
+    CU_ASSERT_EQUAL(pipe(tell), 0);
+    pid = fork();
+    if (pid == 0) {
+        int c = raw_connect(&d);
+        uint32_t out;
+        bool fine = raw_hello(c, "killed", 0, 1) == 0 && context_open(c, 8192, &out) == 0 &&
+                    segment_open(c, 1 << 20, &out) == 0 && region_open(c, out, 0, 4096, 3) == 0;
+
+        (void)!write(tell[1], fine ? "y" : "n", 1);
+        pause();
+    }
+    CU_ASSERT_EQUAL(read(tell[0], &byte, 1), 1);
+    CU_ASSERT_EQUAL(byte, 'y');
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    /* Its end reaches the daemon as an event of its own; each try is a round trip. */
+    for (tries = 0; tries < 1000; tries++) {
+        int rc;
+
+        s = connected();
+        rc = raw_hello(s, "killed", 0, 1);
+        close(s);
+        if (rc == 0)
+            break;
+        CU_ASSERT_EQUAL_FATAL(rc, -EADDRINUSE);
+    }
+    CU_ASSERT(tries < 1000);
+    CU_ASSERT_TRUE(settles());
+    close(tell[0]);
+    close(tell[1]);
+}
+
+static void one_daemon_a_socket(void)
+{
+    struct daemon second;
+    bool ready = true;
+
+    CU_ASSERT_EQUAL(daemon_start_beside(&second, &d, "pwcd.sock", program, NULL, &ready), 0);
+    CU_ASSERT_FALSE(ready);
+    CU_ASSERT_TRUE(daemon_says(&second, "already serves"));
+    CU_ASSERT_EQUAL(daemon_stop(&second), 1);
+    CU_ASSERT_TRUE(raw_is_served(&d));
+}
+
+static void modes(void)
+{
+    struct stat st;
+    char path[128];
+
+    CU_ASSERT_EQUAL(stat(d.socket, &st), 0);
+    CU_ASSERT_EQUAL(st.st_mode & 07777, 0600);
+    snprintf(path, sizeof(path), "%s/pwcd.counters", d.directory);
+    CU_ASSERT_EQUAL(stat(path, &st), 0);
+    CU_ASSERT_EQUAL(st.st_mode & 07777, 0600);
+}
+
+/* A daemon that was killed leaves its socket: the next one replaces it. */
+static void stale_socket(void)
+{
+    struct daemon first, second;
+    bool ready = false;
+
+    CU_ASSERT_EQUAL_FATAL(daemon_start_beside(&first, &d, "stale.sock", program, NULL, &ready), 0);
+    CU_ASSERT_TRUE(ready);
+    daemon_kill(&first);
+    CU_ASSERT_EQUAL(access(first.socket, F_OK), 0);
+    CU_ASSERT_EQUAL_FATAL(daemon_start_beside(&second, &d, "stale.sock", program, NULL, &ready), 0);
+    CU_ASSERT_TRUE(ready);
+    CU_ASSERT_TRUE(raw_is_served(&second));
+    CU_ASSERT_EQUAL(daemon_stop(&second), 0);
+}
+
+static void wrong_starts(void)
+{
+    static const struct {
+        const char *arguments[5];
+        const char *says;
+    } rows[] = {
+        {{"--nodes", "127.0.0.1:1,127.0.0.1:2"}, "which one this is"},
+        {{"--nodes", "127.0.0.1:1,127.0.0.1:2", "--node", "2"}, "not in the list"},
+        {{"--nodes", "127.0.0.1:1,127.0.0.1:2", "--node", "0"}, "need a secret"},
+        {{"--nodes", "127.0.0.1"}, "give host:port"},
+        {{"--allow-users", "no-such-user-here"}, "no-such-user-here"},
+        {{"--provider", "no-such-provider"}, "no-such-provider"},
+        {{"--ledger-start", "3"}, "sizes"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct daemon wrong;
+        bool ready = true;
+
+        CU_ASSERT_EQUAL(
+            daemon_start_beside(&wrong, &d, "wrong.sock", program, rows[i].arguments, &ready), 0);
+        CU_ASSERT_FALSE(ready);
+        CU_ASSERT_TRUE(daemon_says(&wrong, rows[i].says));
+        CU_ASSERT_EQUAL(daemon_stop(&wrong), 1);
+        CU_ASSERT_EQUAL(access(wrong.socket, F_OK), -1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"modes", modes},
+                           {"one daemon a socket", one_daemon_a_socket},
+                           {"stale socket", stale_socket},
+                           {"wrong starts", wrong_starts},
+                           {"frames that are none", frames_that_are_none},
+                           {"descriptors sent", descriptors_sent},
+                           {"flood", flood},
+                           {"many strangers", many_strangers},
+                           {"hellos", hellos},
+                           {"out of range", out_of_range},
+                           {"contexts and their quota", contexts_and_their_quota},
+                           {"killed client", killed_client},
+                           {"stalled", stalled},
+                           CU_TEST_INFO_NULL};
+    int failed, rc;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    program = argv[1];
+    rc = daemon_start(&d, program, NULL);
+    quiet_descriptors = daemon_descriptors(&d);
+    failed = rc < 0 ? 1 : suite_run("daemon", tests);
+    rc = daemon_stop(&d);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}

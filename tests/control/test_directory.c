@@ -1,0 +1,272 @@
+/* The directory of a home node: ranks that come and go, and exchanges, with hostile arguments. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "directory.h"
+#include "suite.h"
+
+#define NODES 4u
+
+static int taken; /* pieces of memory that are out */
+static int refuse_after = -1;
+
+static void *take(void *context, size_t size)
+{
+    if (refuse_after == 0)
+        return NULL;
+    if (refuse_after > 0)
+        refuse_after--;
+    taken++;
+    return calloc(1, size);
+}
+
+static void give(void *context, void *memory)
+{
+    taken--;
+    free(memory);
+}
+
+static const struct directory_memory memory = {.take = take, .give = give};
+static struct directory d;
+static const struct directory_id job = {.uid = 1000, .job = "job"};
+
+static void ranks(void)
+{
+    static char long_name[DIRECTORY_NAME_MAX + 1];
+    static const struct {
+        const char *name;
+        uint32_t uid, rank, size, node;
+        int expected;
+    } rows[] = {
+        {"job", 1000, 0, 4, 0, 0},
+        {"job", 1000, 0, 4, 0, 0},           /* the same again */
+        {"job", 1000, 0, 4, 1, -EADDRINUSE}, /* live elsewhere */
+        {"job", 1001, 0, 4, 1, 0},           /* another user's job */
+        {"job2", 1000, 0, 4, 1, 0},          /* another job */
+        {"job", 1000, 1, 5, 1, -EINVAL},     /* another size */
+        {"job", 1000, 4, 4, 1, -EINVAL},     /* beyond the size */
+        {"job", 1000, UINT32_MAX, 4, 1, -EINVAL},
+        {"job", 1000, 1, 4, NODES, -EINVAL}, /* no such node */
+        {"other", 1000, 0, 0, 0, -EINVAL},
+        {"other", 1000, 0, DIRECTORY_RANKS_MAX + 1, 0, -EINVAL},
+        {"", 1000, 0, 4, 0, -EINVAL},
+        {long_name, 1000, 0, 4, 0, -EINVAL},
+        {"big", 1000, DIRECTORY_RANKS_MAX - 1, DIRECTORY_RANKS_MAX, 3, 0},
+    };
+
+    memset(long_name, 'x', DIRECTORY_NAME_MAX);
+    directory_init(&d, &memory, NODES);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct directory_id id = {.uid = rows[i].uid, .job = rows[i].name};
+
+        CU_ASSERT_EQUAL(directory_attach(&d, &id, rows[i].rank, rows[i].size, rows[i].node),
+                        rows[i].expected);
+        if (rows[i].expected == 0)
+            CU_ASSERT_EQUAL(directory_where(&d, &id, rows[i].rank), (int)rows[i].node);
+    }
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 1), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 99), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(taken, 4);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+static void comings_and_goings(void)
+{
+    struct directory_job *at;
+    uint32_t failed;
+
+    directory_init(&d, &memory, NODES);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 2, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 1), 0);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 0, &at, &failed), -ENOENT); /* not its node */
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 2, 0, &at, &failed), -ENOENT);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), -ENOENT);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 3), 0); /* it may come back elsewhere */
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 0, 0, &at, &failed), 0);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 3, &at, &failed), 0);
+    CU_ASSERT_PTR_NULL(at); /* the job has ended with its last rank */
+    CU_ASSERT_EQUAL(taken, 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 7, 0), 0); /* and may have another size */
+    directory_clear(&d);
+}
+
+static void bounded(void)
+{
+    char name[16];
+    struct directory_id id = {.uid = 1, .job = name};
+
+    directory_init(&d, &memory, NODES);
+    for (uint32_t i = 0; i <= DIRECTORY_JOBS_MAX; i++) {
+        snprintf(name, sizeof(name), "j%u", i);
+        CU_ASSERT_EQUAL(directory_attach(&d, &id, 0, 1, 0), i < DIRECTORY_JOBS_MAX ? 0 : -ENOSPC);
+    }
+    directory_clear(&d);
+    refuse_after = 0;
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0), -ENOMEM);
+    refuse_after = 2; /* the job's nodes, and half of what a gather takes */
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0), 0);
+    struct directory_part part = {.size = 1, .data = (const uint8_t *)"x", .length = 1};
+    struct directory_job *at;
+    struct directory_gather *g;
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -ENOMEM);
+    refuse_after = -1;
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+static void exchange(void)
+{
+    static const char *const given[] = {"aaaa", "bbbb", "cccc"};
+    static const uint32_t nodes[] = {0, 1, 1};
+    struct directory_job *at;
+    struct directory_gather *g;
+    uint8_t seen[NODES] = {0};
+    uint32_t from = 0;
+
+    directory_init(&d, &memory, NODES);
+    for (uint32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, nodes[i]), 0);
+    for (uint32_t i = 0; i < 3; i++) { /* in any order */
+        uint32_t rank = 2 - i;
+        struct directory_part part = {.rank = rank,
+                                      .size = 3,
+                                      .sequence = 7,
+                                      .node = nodes[rank],
+                                      .data = (const uint8_t *)given[rank],
+                                      .length = 4};
+
+        CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), i == 2);
+    }
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    CU_ASSERT_EQUAL(memcmp(g->data, "aaaabbbbcccc", 12), 0);
+    CU_ASSERT_EQUAL(directory_next_node(at, &from, seen), 0);
+    CU_ASSERT_EQUAL(directory_next_node(at, &from, seen), 1);
+    CU_ASSERT_EQUAL(directory_next_node(at, &from, seen), DIRECTORY_NOWHERE);
+    directory_gather_close(&d, g);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+static void contributions_refused(void)
+{
+    static const uint8_t data[DIRECTORY_DATA_MAX + 1];
+    static const struct {
+        struct directory_part part;
+        int expected;
+    } rows[] = {
+        {{.rank = 0, .size = 3, .node = 0, .length = 8}, 0},
+        {{.rank = 0, .size = 3, .node = 0, .length = 8}, -EALREADY},
+        {{.rank = 1, .size = 3, .node = 0, .length = 8}, -EPERM}, /* it lives on node 1 */
+        {{.rank = 2, .size = 3, .node = 2, .length = 8}, -EPERM}, /* it has not attached */
+        {{.rank = 3, .size = 3, .node = 0, .length = 8}, -EPERM},
+        {{.rank = 1, .size = 2, .node = 1, .length = 8}, -EINVAL},
+        {{.rank = 1, .size = 3, .node = 1, .length = 9}, -EBADMSG},
+        {{.rank = 1, .size = 3, .node = 1, .length = DIRECTORY_DATA_MAX + 1}, -EMSGSIZE},
+        {{.rank = 1, .size = 3, .node = 1, .length = 8}, 0},
+    };
+    struct directory_job *at;
+    struct directory_gather *g;
+
+    directory_init(&d, &memory, NODES);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct directory_part part = rows[i].part;
+
+        part.data = data;
+        CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), rows[i].expected);
+    }
+    /* Several exchanges may be under way, but not any number. */
+    for (uint32_t i = 1; i <= DIRECTORY_OPEN_MAX; i++) {
+        struct directory_part part = {.size = 3, .sequence = i, .data = data, .length = 1};
+
+        CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g),
+                        i < DIRECTORY_OPEN_MAX ? 0 : -ENOSPC);
+    }
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* A rank that goes without having given ends the exchanges that wait for it, and no others. */
+static void a_rank_leaves(void)
+{
+    struct directory_job *at;
+    struct directory_gather *g;
+    uint32_t failed;
+
+    directory_init(&d, &memory, NODES);
+    for (uint32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i), 0);
+    struct directory_part part = {.rank = 1, .size = 3, .sequence = 0, .node = 1};
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    part = (struct directory_part){.rank = 0, .size = 3, .sequence = 1, .node = 0};
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
+    CU_ASSERT_EQUAL(failed, 1u << (g - at->gathers));
+    /* So does one that begins when it has gone; when it is back, all is well. */
+    part = (struct directory_part){.rank = 2, .size = 3, .sequence = 2, .node = 2};
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
+    CU_ASSERT_PTR_NOT_NULL(g);
+    directory_gather_close(&d, g);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3), 0);
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    directory_clear(&d);
+}
+
+static void a_node_is_lost(void)
+{
+    const struct directory_id other = {.uid = 5, .job = "other"};
+    uint32_t at_job = 0, at_rank = 0, found = 0;
+    struct directory_job *at;
+    uint32_t failed;
+
+    directory_init(&d, &memory, NODES);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 2), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 3, 2), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &other, 0, 1, 2), 0);
+    while (directory_next_rank_of(&d, 2, &at_job, &at_rank)) {
+        const struct directory_id id = at_job == 0 ? job : other;
+
+        CU_ASSERT_EQUAL_FATAL(directory_detach(&d, &id, at_rank, 2, &at, &failed), 0);
+        found++;
+    }
+    CU_ASSERT_EQUAL(found, 3);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 1), 1);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* Jobs spread over their homes, and every node finds the same one. */
+static void homes(void)
+{
+    uint32_t count[NODES] = {0};
+    char name[16];
+
+    for (uint32_t i = 0; i < 4000; i++) {
+        struct directory_id id = {.uid = i % 7, .job = name};
+
+        snprintf(name, sizeof(name), "job-%u", i);
+        count[directory_home(&id, NODES)]++;
+        CU_ASSERT_EQUAL(directory_home(&id, 1), 0);
+    }
+    for (uint32_t i = 0; i < NODES; i++)
+        CU_ASSERT(count[i] > 700);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"ranks", ranks},
+                           {"comings and goings", comings_and_goings},
+                           {"bounded", bounded},
+                           {"exchange", exchange},
+                           {"contributions refused", contributions_refused},
+                           {"a rank leaves", a_rank_leaves},
+                           {"a node is lost", a_node_is_lost},
+                           {"homes", homes},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("directory", tests);
+}

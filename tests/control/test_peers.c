@@ -1,0 +1,314 @@
+/*
+ * Two daemons as processes: one job over both, and the ways in which two daemons must not come
+ * together, each with a clear word in both logs.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "daemon.h"
+#include "directory.h"
+#include "suite.h"
+
+#define DEADLINE_MS "400"
+
+static const char *program;
+static char place[] = "/tmp/pwc-peers-XXXXXX";
+static char secrets[2][64];
+static char nodes[96];
+
+/* Two ports that are free, on a loopback address of this process's own. */
+static bool plan_ports(void)
+{
+    struct sockaddr_in names[2];
+    char host[INET_ADDRSTRLEN];
+    int sockets[2];
+
+    for (int i = 0; i < 2; i++) {
+        socklen_t size = sizeof(names[i]);
+
+        names[i] = (struct sockaddr_in){
+            .sin_family = AF_INET,
+            .sin_addr.s_addr = htonl(0x7f4d0000u | ((uint32_t)getpid() & 0xffff)),
+        };
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (bind(sockets[i], (struct sockaddr *)&names[i], sizeof(names[i])) != 0 ||
+            getsockname(sockets[i], (struct sockaddr *)&names[i], &size) != 0)
+            return false;
+    }
+    inet_ntop(AF_INET, &names[0].sin_addr, host, sizeof(host));
+    snprintf(nodes, sizeof(nodes), "%s:%u,%s:%u", host, ntohs(names[0].sin_port), host,
+             ntohs(names[1].sin_port));
+    close(sockets[0]);
+    close(sockets[1]);
+    return true;
+}
+
+static bool write_secrets(void)
+{
+    for (int i = 0; i < 2; i++) {
+        char bytes[32];
+        int fd;
+
+        snprintf(secrets[i], sizeof(secrets[i]), "%s/secret%d", place, i);
+        memset(bytes, 'a' + i, sizeof(bytes));
+        fd = open(secrets[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 || write(fd, bytes, sizeof(bytes)) != sizeof(bytes))
+            return false;
+        close(fd);
+    }
+    return true;
+}
+
+static bool start(struct daemon *d, const char *node, const char *secret, const char *list)
+{
+    const char *arguments[] = {
+        "--node",    node,         "--nodes",     list, "--secret", secret, "--peer-deadline-ms",
+        DEADLINE_MS, "--provider", "tcp;ofi_rxm", NULL};
+
+    return daemon_start(d, program, arguments) == 0;
+}
+
+/* A job whose directory is on this node. */
+static const char *job_at(uint32_t node)
+{
+    static char name[16];
+    const struct directory_id id = {.uid = getuid(), .job = name};
+
+    for (int i = 0;; i++) {
+        snprintf(name, sizeof(name), "job%d", i);
+        if (directory_home(&id, 2) == node)
+            return name;
+    }
+}
+
+static int hello(const struct daemon *d, const char *job, uint32_t rank, int *s)
+{
+    *s = raw_connect(d);
+    CU_ASSERT_FATAL(*s >= 0);
+    return raw_hello(*s, job, rank, 2);
+}
+
+/* ---- together -------------------------------------------------------------------------------- */
+
+static bool contribute(int s, uint32_t sequence, const char *data)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
+
+    exchange.sequence = sequence;
+    exchange.data.data = (uint8_t *)(uintptr_t)data;
+    exchange.data.len = strlen(data);
+    request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
+    request.exchange = &exchange;
+    return raw_request(s, 20 + sequence, &request);
+}
+
+/* The next reply to an exchange: its bytes, "error", or "nothing" within the limit. */
+static void gathered(int s, char *to, size_t size)
+{
+    int fds[3], count;
+    Pwc__ClientReply *reply = raw_reply(s, fds, &count);
+
+    snprintf(to, size, "nothing");
+    if (!reply)
+        return;
+    if (reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR)
+        snprintf(to, size, "error");
+    if (reply->body_case == PWC__CLIENT_REPLY__BODY_EXCHANGED && reply->exchanged->last)
+        snprintf(to, size, "%.*s", (int)reply->exchanged->data.len,
+                 (const char *)reply->exchanged->data.data);
+    pwc__client_reply__free_unpacked(reply, NULL);
+}
+
+static void exchange_over_two_nodes(const struct daemon *d, uint32_t home)
+{
+    const char *job = job_at(home);
+    int a, b, again;
+    char text[64];
+
+    CU_ASSERT_EQUAL(hello(&d[0], job, 0, &a), 0);
+    CU_ASSERT_EQUAL(hello(&d[1], job, 1, &b), 0);
+    /* A live rank is not claimed twice, on whichever node. */
+    CU_ASSERT_EQUAL(hello(&d[1], job, 0, &again), -EADDRINUSE);
+    close(again);
+    for (uint32_t i = 0; i < 3; i++) {
+        CU_ASSERT_TRUE(contribute(i % 2 ? a : b, i, i % 2 ? "left" : "righ"));
+        CU_ASSERT_TRUE(contribute(i % 2 ? b : a, i, i % 2 ? "righ" : "left"));
+        gathered(a, text, sizeof(text));
+        CU_ASSERT_STRING_EQUAL(text, "leftrigh");
+        gathered(b, text, sizeof(text));
+        CU_ASSERT_STRING_EQUAL(text, "leftrigh");
+    }
+    /* Who gives another length, and who leaves, ends it for the other. */
+    CU_ASSERT_TRUE(contribute(a, 3, "1"));
+    CU_ASSERT_TRUE(contribute(b, 3, "22"));
+    gathered(a, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "error");
+    gathered(b, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "error");
+    CU_ASSERT_TRUE(contribute(a, 4, "1"));
+    close(b);
+    gathered(a, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "error");
+    close(a);
+}
+
+static void one_job(void)
+{
+    struct daemon d[2];
+
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    exchange_over_two_nodes(d, 0);
+    exchange_over_two_nodes(d, 1);
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
+/* The home dies: what waits there fails in time, and a new one is found again. */
+static void home_dies(void)
+{
+    struct daemon d[2];
+    const char *job = job_at(1);
+    int a, b, s;
+    char text[64];
+
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    CU_ASSERT_EQUAL(hello(&d[0], job, 0, &a), 0);
+    CU_ASSERT_TRUE(contribute(a, 0, "left"));
+    daemon_kill(&d[1]);
+    gathered(a, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "error");
+    CU_ASSERT_TRUE(daemon_says(&d[0], "node 1 is given up"));
+    CU_ASSERT_EQUAL(hello(&d[0], job, 1, &s), -EHOSTDOWN);
+    close(s);
+
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    CU_ASSERT_EQUAL(hello(&d[1], job, 1, &b), 0);
+    CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EADDRINUSE); /* a is still rank 0 */
+    close(s);
+    CU_ASSERT_TRUE(contribute(b, 1, "righ"));
+    CU_ASSERT_TRUE(contribute(a, 1, "left"));
+    gathered(b, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "leftrigh");
+    gathered(a, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "leftrigh");
+    close(a);
+    close(b);
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
+/* ---- apart ----------------------------------------------------------------------------------- */
+
+static void wrong_secret(void)
+{
+    struct daemon d[2];
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[1], nodes));
+    CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EHOSTDOWN);
+    close(s);
+    CU_ASSERT_TRUE(daemon_says(&d[0], "does not know the secret"));
+    CU_ASSERT_TRUE(daemon_says(&d[1], "does not know the secret"));
+    CU_ASSERT_TRUE(daemon_says(&d[0], "given up"));
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
+/* Both call themselves node 0, and the list of one leads to the other. */
+static void one_node_number(void)
+{
+    struct daemon d[2];
+    char turned[96];
+    int s;
+
+    snprintf(turned, sizeof(turned), "%s,%.*s", strchr(nodes, ',') + 1,
+             (int)(strchr(nodes, ',') - nodes), nodes);
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "0", secrets[0], turned));
+    CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EHOSTDOWN);
+    close(s);
+    CU_ASSERT_TRUE(daemon_says(&d[0], "two daemons claim node number 0"));
+    CU_ASSERT_TRUE(daemon_says(&d[1], "two daemons claim node number 0"));
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
+static void node_number_taken(void)
+{
+    const char *arguments[] = {"--node", "0", "--nodes", nodes, "--secret", secrets[0], NULL};
+    struct daemon first, second;
+    bool ready = true;
+
+    CU_ASSERT_TRUE_FATAL(start(&first, "0", secrets[0], nodes));
+    CU_ASSERT_EQUAL(daemon_start_beside(&second, &first, "second.sock", program, arguments, &ready),
+                    0);
+    CU_ASSERT_FALSE(ready);
+    CU_ASSERT_TRUE(daemon_says(&second, "another --node"));
+    CU_ASSERT_EQUAL(daemon_stop(&second), 1);
+    CU_ASSERT_EQUAL(daemon_stop(&first), 0);
+}
+
+/* Strangers on the port between daemons: garbage and silence end, and do no harm. */
+static void strangers(void)
+{
+    struct daemon d[2];
+    struct sockaddr_in name = {.sin_family = AF_INET};
+    char host[64];
+    int sockets[24], s;
+    unsigned port;
+
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    CU_ASSERT_EQUAL_FATAL(sscanf(nodes, "%63[^:]:%u", host, &port), 2);
+    inet_pton(AF_INET, host, &name.sin_addr);
+    name.sin_port = htons((uint16_t)port);
+    for (int i = 0; i < 24; i++) {
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CU_ASSERT_EQUAL(connect(sockets[i], (struct sockaddr *)&name, sizeof(name)), 0);
+        if (i % 2)
+            (void)!send(sockets[i], "\xff\xff\xff\xff\xff", 5, MSG_NOSIGNAL);
+        else if (i % 4)
+            (void)!send(sockets[i], "\x02\x00\x00\x00\x08\x01", 6, MSG_NOSIGNAL);
+    }
+    for (int i = 0; i < 24; i++) {
+        CU_ASSERT_TRUE(raw_hangs_up(sockets[i]));
+        close(sockets[i]);
+    }
+    CU_ASSERT_EQUAL(hello(&d[1], job_at(0), 0, &s), 0);
+    close(s);
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"one job", one_job},
+                           {"home dies", home_dies},
+                           {"wrong secret", wrong_secret},
+                           {"one node number", one_node_number},
+                           {"node number taken", node_number_taken},
+                           {"strangers", strangers},
+                           CU_TEST_INFO_NULL};
+    int failed;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2 || !mkdtemp(place))
+        return 2;
+    program = argv[1];
+    failed = plan_ports() && write_secrets() ? suite_run("peers", tests) : 1;
+    (void)unlink(secrets[0]);
+    (void)unlink(secrets[1]);
+    (void)rmdir(place);
+    return failed;
+}

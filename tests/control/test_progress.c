@@ -1,0 +1,293 @@
+/*
+ * The progress thread and a client as two threads on one mapping: what ThreadSanitizer can see
+ * whole. The fabric is the loop, so the client's peer is itself.
+ *
+ * Threads: main is control and client; the progress thread is the one under test.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "channel.h"
+#include "doorbell.h"
+#include "loop.h"
+#include "progress.h"
+
+#define RING       65536u
+#define SEGMENT    (1u << 20)
+#define LARGE      65536u
+#define SMALL_PUTS 20000u
+#define LARGE_PUTS 200u
+
+/* A function run on the progress thread, waited for. */
+struct call {
+    struct command command;
+    int (*run)(struct engine *engine);
+    int result;
+    bool done;
+};
+
+static struct {
+    uv_loop_t loop;
+    struct progress *progress;
+    struct engine_config config;
+    struct engine_host host;
+    void *arena, *session, *segment;
+    int doorbell;
+    struct engine_key key;
+    struct channel channel;
+    bool bound;
+    int remote;
+    bool segment_ready, client_closed;
+} world;
+
+static void call_run(struct command *command, struct engine *engine)
+{
+    struct call *c = (struct call *)command;
+
+    c->result = c->run(engine);
+}
+
+static void call_done(struct command *command)
+{
+    ((struct call *)command)->done = true;
+}
+
+static int call(int (*run)(struct engine *engine))
+{
+    struct call c = {.command = {.run = call_run, .done = call_done}, .run = run};
+
+    progress_post(world.progress, &c.command);
+    while (!c.done)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    return c.result;
+}
+
+static void on_notice(void *context, const struct engine_notice *notice)
+{
+    switch (notice->kind) {
+    case ENGINE_SEGMENT_READY:
+        world.segment_ready = notice->status == 0;
+        break;
+    case ENGINE_BOUND:
+        world.bound = true;
+        world.remote = notice->status < 0 ? notice->status : (int)notice->handle;
+        break;
+    case ENGINE_CLIENT_CLOSED:
+        world.client_closed = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Both sides are in this process: the client never sleeps, so nothing needs waking. */
+static void host_wake(void *context, uint32_t session, uint32_t mode)
+{
+}
+
+static void host_random(void *context, void *to, size_t size)
+{
+    static uint64_t state = 1;
+
+    for (size_t i = 0; i < size; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        ((uint8_t *)to)[i] = (uint8_t)(state >> 56);
+    }
+}
+
+static int open_client(struct engine *e)
+{
+    struct engine_client_info info = {.size = 1, .job = "test"};
+
+    return engine_client_open(e, &info);
+}
+
+static int open_session(struct engine *e)
+{
+    return engine_session_open(e, 0, 0, world.session, RING, RING, RING);
+}
+
+static int open_segment(struct engine *e)
+{
+    return engine_segment_open(e, 0, world.segment, SEGMENT);
+}
+
+static int open_region(struct engine *e)
+{
+    return engine_region_open(e, 0, 0, 0, SEGMENT, 0x3, &world.key);
+}
+
+static int bind_self(struct engine *e)
+{
+    return engine_bind(e, 0, 0, 0, &world.key, 1);
+}
+
+static int close_client(struct engine *e)
+{
+    engine_client_close(e, 0);
+    return 0;
+}
+
+static void *map(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static int world_open(void)
+{
+    struct fabric *loop;
+    struct progress_config config = {.host = &world.host, .notice = on_notice};
+
+    world.host = (struct engine_host){.wake = host_wake, .random = host_random};
+    world.config = (struct engine_config){.nodes = 1, .ledger_bytes = 4u << 20};
+    if (engine_config_check(&world.config) < 0 || loop_open(&(struct loop_config){0}, &loop) < 0)
+        return -1;
+    world.arena = map(engine_arena_bytes(&world.config));
+    world.session = map(session_bytes(RING, RING, RING));
+    world.segment = map(SEGMENT);
+    world.doorbell = eventfd(0, EFD_NONBLOCK);
+    if (!world.arena || !world.session || !world.segment || world.doorbell < 0)
+        return -1;
+    config.engine = world.config;
+    config.fabric = loop;
+    config.arena = world.arena;
+    uv_loop_init(&world.loop);
+    if (progress_start(&config, &world.loop, &world.progress) < 0 ||
+        progress_watch(world.progress, world.doorbell) < 0)
+        return -1;
+    if (call(open_client) != 0 || call(open_session) != 0 || call(open_segment) != 0 ||
+        call(open_region) != 0 || call(bind_self) != 0)
+        return -1;
+    while (!world.bound || !world.segment_ready)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    return world.remote < 0
+               ? -1
+               : channel_init(&world.channel, world.session, session_bytes(RING, RING, RING));
+}
+
+static int world_close(void)
+{
+    call(close_client);
+    while (!world.client_closed)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    progress_stop(world.progress);
+    uv_run(&world.loop, UV_RUN_DEFAULT);
+    channel_destroy(&world.channel);
+    close(world.doorbell);
+    return uv_loop_close(&world.loop);
+}
+
+static void submit(struct submit_record *record, const void *payload)
+{
+    uint64_t one = 1;
+    int r = channel_submit(&world.channel, record, NULL, NULL, payload);
+
+    if (r == 1)
+        r = write(world.doorbell, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
+    CU_ASSERT_EQUAL_FATAL(r, 0);
+}
+
+/* The next event of a kind; the daemon works by itself meanwhile. */
+static void expect(unsigned kind, uint64_t id)
+{
+    struct pwc_event event;
+    int r;
+
+    while ((r = channel_probe(&world.channel, PWC_ANY, kind, &event)) == 0)
+        sched_yield();
+    CU_ASSERT_EQUAL_FATAL(r, 1);
+    CU_ASSERT_EQUAL_FATAL(event.status, 0);
+    CU_ASSERT_EQUAL_FATAL(event.id, id);
+}
+
+static void test_small_puts_in_order(void)
+{
+    uint64_t window = 64;
+
+    for (uint64_t i = 0; i < SMALL_PUTS + window; i++) {
+        struct submit_record record = {.kind = SUBMIT_PUT,
+                                       .flags = SUBMIT_INLINE,
+                                       .remote = (uint32_t)world.remote,
+                                       .offset = 8 * (i % window),
+                                       .length = 8,
+                                       .lid = i,
+                                       .rid = i};
+
+        if (i >= window) {
+            expect(PWC_REMOTE, i - window);
+            CU_ASSERT_EQUAL_FATAL(((uint64_t *)world.segment)[i % window], i - window);
+            expect(PWC_LOCAL, i - window);
+        }
+        if (i < SMALL_PUTS)
+            submit(&record, &i);
+    }
+}
+
+static void test_large_puts(void)
+{
+    uint8_t *from = (uint8_t *)world.segment + LARGE, *to = (uint8_t *)world.segment + 4 * LARGE;
+
+    for (uint64_t i = 0; i < LARGE_PUTS; i++) {
+        struct submit_record record = {.kind = SUBMIT_PUT,
+                                       .remote = (uint32_t)world.remote,
+                                       .offset = 4 * LARGE,
+                                       .length = LARGE,
+                                       .lid = i,
+                                       .rid = i,
+                                       .local_offset = LARGE};
+
+        memset(from, (int)i, LARGE);
+        submit(&record, NULL);
+        expect(PWC_REMOTE, i);
+        expect(PWC_LOCAL, i);
+        CU_ASSERT_EQUAL_FATAL(memcmp(from, to, LARGE), 0);
+    }
+}
+
+/* The thread sleeps when nothing is to do, and a doorbell wakes it. */
+static void test_sleep_and_wake(void)
+{
+    for (uint64_t i = 0; i < 20; i++) {
+        struct submit_record record = {
+            .kind = SUBMIT_PUT, .remote = (uint32_t)world.remote, .lid = i, .rid = i};
+        struct progress_stats before, after;
+
+        progress_stats(world.progress, &before);
+        do {
+            poll(NULL, 0, 1);
+            progress_stats(world.progress, &after);
+        } while (after.sleeps == before.sleeps && after.heartbeat != before.heartbeat);
+        submit(&record, NULL);
+        expect(PWC_REMOTE, i);
+        expect(PWC_LOCAL, i);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"small puts in order", test_small_puts_in_order},
+        {"large puts", test_large_puts},
+        {"sleep and wake", test_sleep_and_wake},
+        CU_TEST_INFO_NULL,
+    };
+    CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},
+                             CU_SUITE_INFO_NULL};
+    unsigned failed;
+
+    alarm(100);
+    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+        return 1;
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

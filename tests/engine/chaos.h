@@ -1,0 +1,26 @@
+/*
+ * One random run: a few nodes with clients that do everything at random over a fabric that does
+ * anything it may, while links break, daemons die and come back, clients die, and hostile clients
+ * throw bytes at their daemon. All of it follows from the seed.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_CHAOS_H
+#define PWC_TESTS_ENGINE_CHAOS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* What has come up, over all runs. */
+struct chaos_counters {
+    uint64_t operations, events, errors, rounds;
+    uint64_t breaks, cuts, losses, crashes, states_lost, deaths, quarantines, spills, starved,
+        grown;
+    uint64_t overtaken;
+};
+
+/* NULL, or what went wrong, in `failure`. Adds to the counters. */
+const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counters,
+                      char failure[400]);
+
+#endif

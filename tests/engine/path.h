@@ -1,0 +1,71 @@
+/*
+ * A path: whatever carries operations between contexts ("ends"), as the suite of the operations'
+ * meaning sees it. The simulated world is one (world_path.h); real daemons under libpwc can be
+ * another.
+ *
+ * Every end has memory that all others may reach. In its lower half others write and read; its
+ * upper half holds its own sources and destinations. There are four ends at least: 0 and 2 on one
+ * node, 1 and 3 on another.
+ */
+#ifndef PWC_TESTS_ENGINE_PATH_H
+#define PWC_TESTS_ENGINE_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "pwc/pwc.h"
+
+enum path_kind {
+    PATH_PUT = 1,
+    PATH_GET = 2,
+};
+
+/* What a path may be unable to do: cases that need it are left out there. */
+enum path_ability {
+    PATH_CUTS_LINKS = 1 << 0,     /* `cut` */
+    PATH_LIMITS_LENGTHS = 1 << 1, /* message_max is less than all there is */
+};
+
+struct path_op {
+    enum path_kind kind;
+    uint32_t from;
+    uint32_t remote; /* from bind */
+    unsigned flags;  /* PWC_NO_LCE, ... */
+    uint64_t remote_offset, local_offset, length;
+    pwc_cid lid, rid;
+};
+
+struct path_calls {
+    pwc_peer (*peer)(void *context, uint32_t end);
+    uint8_t *(*memory)(void *context, uint32_t end, uint64_t *length);
+    /* A key to all of the end's memory, with these rights (PWC_REMOTE_READ, ...). */
+    int (*key)(void *context, uint32_t end, unsigned rights, struct pwc_key *out);
+    /* Resolves; NULL key: for notifications. 0 with *remote, or how bind failed. */
+    int (*bind)(void *context, uint32_t from, uint32_t to, const struct pwc_key *key,
+                uint32_t *remote);
+    int (*submit)(void *context, const struct path_op *op);
+    int (*probe)(void *context, uint32_t end, struct pwc_event *out);
+    /* Lets things happen. False: nothing will happen any more before somebody submits or probes. */
+    bool (*progress)(void *context);
+    /* All that this end has submitted has ended. */
+    bool (*idle)(void *context, uint32_t end);
+    /* Begins to withdraw the key that was given last; then, whether that is over. */
+    int (*withdraw)(void *context, uint32_t end);
+    bool (*withdrawn)(void *context, uint32_t end);
+    /* The end's client dies. */
+    int (*kill)(void *context, uint32_t end);
+    /* The link between the nodes of two ends breaks, and comes back later; or never. */
+    int (*cut)(void *context, uint32_t a, uint32_t b, bool for_good);
+    /* What went wrong underneath, or NULL. */
+    const char *(*failure)(void *context);
+};
+
+struct path {
+    const struct path_calls *calls;
+    void *context;
+    uint32_t ends;
+    unsigned lacks; /* enum path_ability */
+    uint64_t packed_max;
+    uint64_t message_max;
+};
+
+#endif

@@ -1,0 +1,315 @@
+/*
+ * A daemon may die anywhere. For each scenario, for the node that submits and for the one that is
+ * written to, and for every n: the node stops before its n-th store to its arena or to a session,
+ * everything but arena and client memory is dropped, a new process takes over, and every operation
+ * still ends exactly once. After some of the crashes the new process dies too.
+ *
+ *     test_crash                                            all
+ *     test_crash --scenario S --victim V [--store N [--trace]]    one; and one crash of it again
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "crash_guard.h"
+#include "driver.h"
+#include "world_path.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define SKIPPED  77
+#define JOBS     2u
+
+struct scenario {
+    const char *name;
+    void (*run)(struct driver *d);
+    uint64_t ordered_write_max;
+    uint32_t protocol;
+};
+
+static void submit_many(struct driver *d, uint32_t count, struct model_op op)
+{
+    for (uint32_t i = 0; i < count; i++)
+        driver_submit(d, op);
+    driver_finish(d);
+}
+
+static void run_packed(struct driver *d)
+{
+    submit_many(d, 4, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .length = 60});
+}
+
+static void run_two_put(struct driver *d)
+{
+    submit_many(d, 4, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .length = 700});
+}
+
+static void run_get(struct driver *d)
+{
+    submit_many(d, 3, (struct model_op){.from = 0, .to = 1, .kind = PATH_GET, .length = 300});
+    submit_many(d, 1,
+                (struct model_op){
+                    .from = 0, .to = 1, .kind = PATH_GET, .length = 300, .flags = PWC_NO_RCE});
+}
+
+static void run_ids(struct driver *d)
+{
+    submit_many(
+        d, 3,
+        (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .lid_len = 255, .rid_len = 1024});
+}
+
+static void run_flags(struct driver *d)
+{
+    static const unsigned flags[] = {PWC_NO_LCE,     PWC_NO_RCE, PWC_NO_LCE | PWC_NO_RCE,
+                                     PWC_LCE_SOURCE, PWC_FENCE,  PWC_UNORDERED};
+
+    for (size_t i = 0; i < COUNT(flags); i++)
+        driver_submit(d, (struct model_op){.from = 0,
+                                           .to = 1,
+                                           .kind = PATH_PUT,
+                                           .length = i % 2 ? 500 : 20,
+                                           .flags = flags[i]});
+    driver_finish(d);
+}
+
+static void run_both_ways(struct driver *d)
+{
+    for (int i = 0; i < 5; i++) {
+        driver_submit(d, driver_random_op(d, 0, 1));
+        driver_submit(d, driver_random_op(d, 1, 0));
+    }
+    driver_finish(d);
+}
+
+static void run_same_node(struct driver *d)
+{
+    for (int i = 0; i < 3; i++) {
+        driver_submit(d, driver_random_op(d, 0, 2));
+        driver_submit(d, driver_random_op(d, 1, 1));
+    }
+    driver_finish(d);
+}
+
+static void run_errors(struct driver *d)
+{
+    struct model_op op = {.from = 0, .to = 1, .kind = PATH_PUT, .length = 10, .status = -ERANGE};
+
+    op.remote_offset = d->model.ends[1].length;
+    op.local_offset = d->model.ends[0].length / 2;
+    for (int i = 0; i < 2; i++) {
+        driver_submit_over(d, driver_remote(d, 0, 1), &op);
+        driver_submit(d, driver_random_op(d, 0, 1));
+    }
+    driver_finish(d);
+}
+
+/* End 1 does not look: spill, STOP, refusal, and GO when it looks again. */
+static void run_spill(struct driver *d)
+{
+    d->silent = 1u << 1;
+    for (int i = 0; i < 14; i++)
+        driver_submit(d, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .rid_len = 1024});
+    for (int i = 0; i < 60 && !d->failed; i++)
+        driver_turn(d);
+    d->silent = 0;
+    driver_finish(d);
+}
+
+static void run_break(struct driver *d)
+{
+    for (int i = 0; i < 6; i++)
+        driver_submit(d, driver_random_op(d, i % 2 ? 1 : 0, i % 2 ? 0 : 1));
+    for (int i = 0; i < 12; i++)
+        driver_turn(d);
+    d->path->calls->cut(d->path->context, 0, 1, false);
+    driver_finish(d);
+}
+
+static void run_wrap(struct driver *d)
+{
+    submit_many(d, 14, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .length = 250});
+}
+
+static void run_withdrawal(struct driver *d)
+{
+    for (int i = 0; i < 4; i++)
+        driver_submit(d, driver_random_op(d, 0, 1));
+    for (uint32_t i = 0; i < d->model.op_count; i++)
+        d->model.ops[i].shaken = true;
+    d->path->calls->withdraw(d->path->context, 1);
+    for (uint32_t i = 0; i < 100000 && !d->failed; i++) {
+        if (d->path->calls->withdrawn(d->path->context, 1))
+            break;
+        if (!driver_turn(d))
+            driver_fail(d, "withdrawal does not end");
+    }
+    driver_finish(d);
+}
+
+static void run_death(struct driver *d)
+{
+    for (int i = 0; i < 4; i++) {
+        driver_submit(d, driver_random_op(d, 0, 1));
+        driver_submit(d, driver_random_op(d, 0, 3));
+    }
+    model_dead(&d->model, 1);
+    d->path->calls->kill(d->path->context, 1);
+    driver_finish(d);
+}
+
+static const struct scenario scenarios[] = {
+    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
+    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED},
+    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE},
+    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN},
+    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO},
+    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
+    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO},
+    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO},
+    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
+    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
+    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
+    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO},
+    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
+    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO},
+    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO},
+};
+
+/* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
+ * return. NULL or what failed. */
+static const char *run(size_t number, uint32_t victim, uint64_t stop, FILE *trace,
+                       struct crash_guard *g, const char *name, char failure[400])
+{
+    static struct world_path path;
+    static struct driver driver;
+    const struct scenario *s = &scenarios[number];
+    struct world_options options = {
+        .seed = 7 + number,
+        .nodes = 2,
+        .protocol = s->protocol,
+        .submit_bytes = 16384,
+        .trace = trace,
+        .limits = {.ledger_start = 4096,
+                   .ledger_max = 16384,
+                   .ledger_bytes = 256 * 1024,
+                   .packed_max = 256,
+                   .chunks_max = 32,
+                   .spill_max = 4096},
+        .sim = {.ordered_write_max = s->ordered_write_max},
+    };
+
+    *g = (struct crash_guard){.victim = victim, .forking = stop == 0, .stop = stop};
+    if (world_path_open(&path, &options, 4, failure) != 0)
+        return failure;
+    if (driver_open(&driver, &path.path, number) != 0)
+        return "no memory for the model";
+    for (uint32_t from = 0; from < 4; from++)
+        for (uint32_t to = 0; to < 4; to++)
+            driver_remote(&driver, from, to);
+    g->world = path.world;
+    path.world->reopen_rounds = 20;
+    crash_guard_open(g);
+    g->armed = true;
+    s->run(&driver);
+    g->armed = false;
+    crash_guard_close(g);
+    if (driver.failed)
+        memcpy(failure, driver.failure, sizeof driver.failure);
+    if (g->child) {
+        if (driver.failed)
+            printf("%s, node %u dies at store %llu: %s\n  again: %s --scenario %zu --victim %u "
+                   "--store %llu --trace\n",
+                   s->name, victim, (unsigned long long)g->died_at, failure, name, number, victim,
+                   (unsigned long long)g->died_at);
+        fflush(stdout);
+        _exit(driver.failed);
+    }
+    driver_close(&driver);
+    world_path_close(&path);
+    return driver.failed ? failure : NULL;
+}
+
+/* All crashes of one scenario and victim; how many went wrong. */
+static uint64_t run_all_stores(size_t number, uint32_t victim, const char *name)
+{
+    struct crash_guard g;
+    char failure[400];
+    const char *wrong = run(number, victim, 0, NULL, &g, name, failure);
+
+    if (wrong)
+        printf("%s, node %u, without a crash: %s\n", scenarios[number].name, victim, wrong);
+    printf("%s, node %u: %llu stores, %llu crashes went wrong\n", scenarios[number].name, victim,
+           (unsigned long long)g.stores, (unsigned long long)g.failed);
+    if (g.stores < 10) {
+        printf("  too few stores: is it the right node?\n");
+        return 1;
+    }
+    return g.failed + (wrong != NULL);
+}
+
+static int run_all(const char *name)
+{
+    pid_t pids[JOBS];
+    int failed = 0;
+
+    for (uint32_t job = 0; job < JOBS; job++) {
+        fflush(stdout);
+        pids[job] = fork();
+        if (pids[job] == 0) {
+            uint64_t wrong = 0;
+
+            for (size_t i = job; i < 2 * COUNT(scenarios); i += JOBS) {
+                wrong += run_all_stores(i / 2, i % 2, name);
+                fflush(stdout);
+            }
+            _exit(wrong > 0);
+        }
+    }
+    for (uint32_t job = 0; job < JOBS; job++) {
+        int status;
+
+        if (pids[job] < 0 || waitpid(pids[job], &status, 0) < 0 || status != 0)
+            failed = 1;
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    size_t number = COUNT(scenarios);
+    uint32_t victim = 0;
+    uint64_t store = 0;
+    FILE *trace = NULL;
+    struct crash_guard g;
+    char failure[400];
+    const char *wrong;
+
+    if (!crash_guard_supported()) {
+        printf("skipped: single steps are known for x86-64 only\n");
+        return SKIPPED;
+    }
+    if (argc == 1)
+        return run_all(argv[0]);
+    for (int i = 1; i < argc; i++)
+        if (i + 1 < argc && strcmp(argv[i], "--scenario") == 0)
+            number = strtoul(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--victim") == 0)
+            victim = (uint32_t)strtoul(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--store") == 0)
+            store = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "--trace") == 0)
+            trace = stdout;
+    if (number >= COUNT(scenarios) || victim > 1) {
+        fprintf(stderr, "usage: %s [--scenario 0-%zu --victim 0-1 [--store N [--trace]]]\n",
+                argv[0], COUNT(scenarios) - 1);
+        return 2;
+    }
+    if (store == 0)
+        return run_all_stores(number, victim, argv[0]) != 0;
+    wrong = run(number, victim, store, trace, &g, argv[0], failure);
+    printf("%s, node %u, store %llu: %s\n", scenarios[number].name, victim,
+           (unsigned long long)store, wrong ? wrong : "passed");
+    return wrong != NULL;
+}

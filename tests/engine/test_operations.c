@@ -1,0 +1,163 @@
+/*
+ * The suite of the operations' meaning over the simulated world: ordered and unordered fabrics,
+ * each protocol, several seeds.
+ *
+ *     test_operations [--case N] [--way N] [--seed S] [--trace]
+ */
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "suite_operations.h"
+#include "world_path.h"
+
+#define SEEDS 10u
+
+struct way {
+    const char *name;
+    uint64_t ordered_write_max;
+    uint32_t protocol;
+};
+
+static const struct way ways[] = {
+    {"ordered fabric, back to back", UINT64_MAX, ENGINE_PROTOCOL_ORDERED},
+    {"fabric ordered for short writes, automatic", 4096, ENGINE_PROTOCOL_AUTO},
+    {"ordered fabric, reassembly", UINT64_MAX, ENGINE_PROTOCOL_REASSEMBLE},
+    {"ordered fabric, chain", UINT64_MAX, ENGINE_PROTOCOL_CHAIN},
+    {"unordered fabric, reassembly", 0, ENGINE_PROTOCOL_REASSEMBLE},
+    {"unordered fabric, chain", 0, ENGINE_PROTOCOL_CHAIN},
+};
+#define WAYS (sizeof ways / sizeof *ways)
+
+static struct world_options options_of(const struct way *way, uint64_t seed, FILE *trace)
+{
+    return (struct world_options){
+        .seed = seed,
+        .protocol = way->protocol,
+        .submit_bytes = 16384,
+        .local_bytes = 16384,
+        .remote_bytes = 16384,
+        .trace = trace,
+        .sim = {.ordered_write_max = way->ordered_write_max,
+                .message_max = 1u << 20,
+                .refuse_per_mille = seed % 3 * 50,
+                .silent_per_mille = 300,
+                .outstanding_max = seed % 2 ? 64 : 6,
+                .call_ns = seed % 4 * 20},
+    };
+}
+
+/* NULL, or what failed, in `room`. */
+static const char *run(size_t way, size_t number, uint64_t seed, FILE *trace, char room[400])
+{
+    static struct driver driver;
+    static struct world_path path;
+    struct world_options options = options_of(&ways[way], seed, trace);
+    const char *failure;
+
+    if (world_path_open(&path, &options, 4, room) != 0)
+        return room;
+    failure = suite_run(&driver, &suite_cases[number], &path.path, seed);
+    world_path_close(&path);
+    return failure;
+}
+
+static void run_way(size_t way)
+{
+    char room[400];
+
+    for (size_t number = 0; number < suite_case_count; number++)
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            const char *failure = run(way, number, seed, NULL, room);
+
+            CU_ASSERT_PTR_NULL(failure);
+            if (failure) {
+                printf("\n  %s, %s: %s\n  again: test_operations --way %zu --case %zu --seed %llu "
+                       "--trace\n",
+                       ways[way].name, suite_cases[number].name, failure, way, number,
+                       (unsigned long long)seed);
+                break;
+            }
+        }
+}
+
+static void test_way_0(void)
+{
+    run_way(0);
+}
+
+static void test_way_1(void)
+{
+    run_way(1);
+}
+
+static void test_way_2(void)
+{
+    run_way(2);
+}
+
+static void test_way_3(void)
+{
+    run_way(3);
+}
+
+static void test_way_4(void)
+{
+    run_way(4);
+}
+
+static void test_way_5(void)
+{
+    run_way(5);
+}
+
+static int run_all(void)
+{
+    static void (*const tests[WAYS])(void) = {test_way_0, test_way_1, test_way_2,
+                                              test_way_3, test_way_4, test_way_5};
+    CU_pSuite suite;
+    unsigned failed;
+
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return 1;
+    suite = CU_add_suite("operations", NULL, NULL);
+    for (size_t i = 0; i < WAYS; i++)
+        CU_add_test(suite, ways[i].name, tests[i]);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_tests_failed();
+    CU_cleanup_registry();
+    return failed != 0;
+}
+
+int main(int argc, char **argv)
+{
+    size_t way = 0, number = 0;
+    uint64_t seed = 0;
+    FILE *trace = NULL;
+    char room[400];
+    const char *failure;
+
+    if (argc == 1)
+        return run_all();
+    for (int i = 1; i < argc; i++)
+        if (i + 1 < argc && strcmp(argv[i], "--way") == 0)
+            way = strtoul(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--case") == 0)
+            number = strtoul(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
+            seed = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "--trace") == 0)
+            trace = stdout;
+        else
+            way = WAYS;
+    if (way >= WAYS || number >= suite_case_count) {
+        fprintf(stderr, "usage: %s [--way 0-%zu] [--case 0-%zu] [--seed S] [--trace]\n", argv[0],
+                WAYS - 1, suite_case_count - 1);
+        return 2;
+    }
+    failure = run(way, number, seed, trace, room);
+    printf("%s, %s, seed %llu: %s\n", ways[way].name, suite_cases[number].name,
+           (unsigned long long)seed, failure ? failure : "passed");
+    return failure != NULL;
+}

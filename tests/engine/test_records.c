@@ -1,0 +1,428 @@
+/*
+ * What a peer writes into our ledger can be anything: each field of each record out of range, and
+ * random bytes, break the link with a reason and nothing else. One engine over a fabric that only
+ * remembers; the test is the peer. Built with sanitizers it shows that nothing is read or written
+ * out of bounds. One thread.
+ */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "engine.h"
+#include "session_abi.h"
+#include "wire_abi.h"
+
+#define RING    8192u
+#define SEGMENT 65536u
+#define EVENTS  4096u
+
+/* A fabric whose operations succeed at once and go nowhere. */
+struct still_fabric {
+    struct fabric base;
+    struct fabric_event events[EVENTS];
+    uint32_t head, tail;
+    uint32_t memories;
+};
+
+struct bench {
+    struct still_fabric fabric;
+    struct engine_host host;
+    struct engine_config config;
+    struct engine *engine;
+    void *arena, *memory, *session;
+    uint8_t *segment;
+    uint8_t *ring; /* the inbound ring that the engine offered us */
+    struct engine_offer offer;
+    struct engine_key key;
+    uint64_t now;
+    uint16_t run;
+    uint64_t position;
+    uint32_t inflow;
+    bool broken;
+};
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_next(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static void push(struct still_fabric *f, const struct fabric_event *event)
+{
+    f->events[f->tail++ % EVENTS] = *event;
+}
+
+static void still_close(struct fabric *fabric)
+{
+}
+
+static int still_address(struct fabric *fabric, struct fabric_address *out)
+{
+    *out = (struct fabric_address){.size = 1};
+    return 0;
+}
+
+static int still_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address)
+{
+    return 0;
+}
+
+static int still_disconnect(struct fabric *fabric, uint32_t peer)
+{
+    return 0;
+}
+
+static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
+                         uint64_t cookie)
+{
+    struct still_fabric *f = (struct still_fabric *)fabric;
+    struct fabric_event event = {.kind = FABRIC_ADDED, .cookie = cookie};
+
+    event.memory.index = f->memories++;
+    event.memory.address = (uint64_t)(uintptr_t)base;
+    push(f, &event);
+    return 0;
+}
+
+static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie)
+{
+    push((struct still_fabric *)fabric,
+         &(struct fabric_event){.kind = FABRIC_DROPPED, .cookie = cookie});
+    return 0;
+}
+
+static int still_write(struct fabric *fabric, const struct fabric_write *write)
+{
+    push((struct still_fabric *)fabric,
+         &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
+    return 0;
+}
+
+static int still_read(struct fabric *fabric, const struct fabric_read *read)
+{
+    push((struct still_fabric *)fabric,
+         &(struct fabric_event){.kind = FABRIC_READ, .cookie = read->cookie});
+    return 0;
+}
+
+static int still_poll(struct fabric *fabric, struct fabric_event *events, int room)
+{
+    struct still_fabric *f = (struct still_fabric *)fabric;
+    int n = 0;
+
+    while (n < room && f->head != f->tail)
+        events[n++] = f->events[f->head++ % EVENTS];
+    return n;
+}
+
+static int still_arm(struct fabric *fabric, int *descriptor)
+{
+    return -ENOTSUP;
+}
+
+static const struct fabric_ops still_ops = {
+    "still",        still_close, still_address, still_connect, still_disconnect, still_mem_add,
+    still_mem_drop, still_write, still_read,    still_poll,    still_arm,
+};
+
+static void host_wake(void *context, uint32_t session, uint32_t mode)
+{
+}
+
+static void host_random(void *context, void *to, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)to)[i] = (uint8_t)random_next();
+}
+
+static void steps(struct bench *b, int n)
+{
+    struct engine_notice notice;
+    uint64_t deadline;
+
+    while (n-- > 0) {
+        b->now += 10000;
+        engine_step(b->engine, b->now, 64, &deadline);
+        while (engine_notice(b->engine, &notice))
+            if (notice.kind == ENGINE_PEER_BROKEN)
+                b->broken = true;
+    }
+}
+
+/* The link of an engine that we, node 1, have shaken hands with. */
+static int link_up(struct bench *b)
+{
+    struct engine_offer ours = {.node = 1, .incarnation = 1, .state_id = 77, .ring_bytes = 16384};
+    int r;
+
+    steps(b, 2);
+    while ((r = engine_offer(b->engine, 1, &b->offer)) == -EAGAIN)
+        steps(b, 1);
+    if (r < 0)
+        return r;
+    ours.peer_state_id = b->offer.peer_state_id == 77 ? b->offer.state_id : 0;
+    ours.consumed = b->offer.peer_state_id == 77 ? b->position : 0;
+    r = engine_peer_up(b->engine, 1, &ours);
+    b->ring = (uint8_t *)(uintptr_t)b->offer.ring_address;
+    b->run = 0;
+    b->position = 0;
+    b->broken = false;
+    return r;
+}
+
+/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. */
+static void send_run(struct bench *b, const void *records, uint32_t size)
+{
+    struct wire_record *first = (struct wire_record *)(b->ring + b->position);
+
+    memcpy(first, records, size);
+    first->run = size;
+    push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                            .immediate = wire_immediate(WIRE_RUN, 1, b->run++)});
+    b->position += size;
+    steps(b, 2);
+}
+
+static void bench_free(struct bench *b)
+{
+    free(b->arena);
+    free(b->memory);
+    free(b->session);
+    free(b->segment);
+    free(b);
+}
+
+static void *zeroed(size_t size)
+{
+    void *at = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+
+    return at ? memset(at, 0, size) : NULL;
+}
+
+/* An engine with one client, one context, one region and a flow from us to it. */
+static struct bench *bench_new(void)
+{
+    struct engine_client_info info = {.size = 2, .job = "j"};
+    struct bench *b = calloc(1, sizeof(*b));
+    struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
+                             .flow = WIRE_NONE,
+                             .origin_flow = 5,
+                             .origin = 1,
+                             .has_key = 1,
+                             .job = "j"};
+
+    b->fabric.base =
+        (struct fabric){&still_ops, {.message_max = 1u << 30, .ordered_write_max = 1u << 30}};
+    b->host = (struct engine_host){.wake = host_wake, .random = host_random};
+    b->config = (struct engine_config){.nodes = 2,
+                                       .clients_max = 4,
+                                       .sessions_max = 4,
+                                       .segments_max = 4,
+                                       .regions_max = 8,
+                                       .remotes_max = 8,
+                                       .flows_max = 8,
+                                       .chunks_max = 32,
+                                       .ledger_bytes = 1u << 20,
+                                       .ledger_max = 65536};
+    CU_ASSERT_EQUAL_FATAL(engine_config_check(&b->config), 0);
+    b->arena = zeroed(engine_arena_bytes(&b->config));
+    b->memory = zeroed(engine_private_bytes(&b->config));
+    b->session = zeroed(session_bytes(RING, RING, RING));
+    b->segment = zeroed(SEGMENT);
+    CU_ASSERT_EQUAL_FATAL(
+        engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 1, &b->engine), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 0, b->session, RING, RING, RING), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, b->segment, SEGMENT), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, 3, &b->key), 0);
+    CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
+    bind.slot = b->key.slot;
+    bind.generation = b->key.generation;
+    memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
+    send_run(b, &bind, sizeof(bind));
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    b->inflow = 0; /* the first of this engine */
+    return b;
+}
+
+static uint64_t remote_events(const struct bench *b)
+{
+    return atomic_load(&((struct session_shared *)b->session)->remote.tail);
+}
+
+struct put_record {
+    struct wire_put put;
+    uint8_t payload[16];
+};
+
+static struct put_record good_put(const struct bench *b)
+{
+    return (struct put_record){
+        .put = {.op = {.head = {.words = sizeof(struct put_record) / 8, .kind = WIRE_PUT},
+                       .flow = b->inflow,
+                       .rid = 9,
+                       .length = 16},
+                .slot = b->key.slot,
+                .generation = b->key.generation,
+                .offset = 64},
+        .payload = "0123456789abcde"};
+}
+
+static void test_good_put_is_taken(void)
+{
+    struct bench *b = bench_new();
+    struct put_record put = good_put(b);
+
+    send_run(b, &put, sizeof(put));
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(memcmp(b->segment + 64, put.payload, 16), 0);
+    CU_ASSERT_EQUAL(remote_events(b), 48);
+    bench_free(b);
+}
+
+/* A put that the region does not allow fails for its origin; the link stands, memory is untouched.
+ */
+static void test_refused_puts_touch_nothing(void)
+{
+    static const struct {
+        uint64_t offset;
+        uint32_t slot, generation;
+    } rows[] = {{4081, 0, 0}, {4096, 0, 0}, {UINT64_MAX, 0, 0}, {UINT64_MAX - 15, 0, 0}, {0, 1, 0},
+                {0, 7, 0},    {0, 8, 0},    {0, UINT32_MAX, 0}, {0, 0, UINT32_MAX},      {0, 0, 1}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new();
+        struct put_record put = good_put(b);
+        uint8_t before[SEGMENT];
+
+        memcpy(before, b->segment, SEGMENT);
+        put.put.offset = rows[i].offset;
+        put.put.slot += rows[i].slot;
+        put.put.generation += rows[i].generation;
+        send_run(b, &put, sizeof(put));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(memcmp(before, b->segment, SEGMENT), 0);
+        CU_ASSERT_EQUAL(remote_events(b), 0);
+        bench_free(b);
+    }
+}
+
+/* A field of 16 or 32 bits at an offset of a good put, set to what makes no sense. */
+static void test_senseless_records_break_the_link(void)
+{
+    static const struct {
+        uint32_t offset, bytes;
+        uint64_t value;
+    } rows[] = {
+        {0, 2, 0},          {0, 2, 1},           {0, 2, 7},           {0, 2, 9},
+        {0, 2, 65535},      {2, 1, 19},          {2, 1, 255},         {2, 1, WIRE_BIND},
+        {2, 1, WIRE_ACK},   {2, 1, WIRE_OFFER},  {2, 1, WIRE_SWITCH}, {2, 1, WIRE_REVOKE},
+        {2, 1, WIRE_FAIL},  {2, 1, WIRE_CLOSE},  {8, 4, 1},           {8, 4, 8},
+        {8, 4, UINT32_MAX}, {24, 2, 1},          {24, 2, 1025},       {24, 2, 65535},
+        {28, 4, 17},        {28, 4, UINT32_MAX}, {28, 4, 8},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new();
+        struct put_record put = good_put(b);
+
+        memcpy((uint8_t *)&put + rows[i].offset, &rows[i].value, rows[i].bytes);
+        send_run(b, &put, sizeof(put));
+        if (!b->broken)
+            printf("row %zu was taken\n", i);
+        CU_ASSERT_TRUE(b->broken);
+        CU_ASSERT_EQUAL(remote_events(b), 0);
+        bench_free(b);
+    }
+}
+
+static void test_run_lengths(void)
+{
+    static const uint32_t lengths[] = {0, 1, 4, 9, 63, 16392, 1u << 31, UINT32_MAX};
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct bench *b = bench_new();
+        struct put_record put = good_put(b);
+
+        memcpy(b->ring + b->position, &put, sizeof(put));
+        ((struct wire_record *)(b->ring + b->position))->run = lengths[i];
+        push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                                .immediate = wire_immediate(WIRE_RUN, 1, b->run)});
+        steps(b, 2);
+        CU_ASSERT_TRUE(b->broken);
+        bench_free(b);
+    }
+}
+
+/* Announcements of any kind, node and number; and ACKs of what was never sent. */
+static void test_announcements(void)
+{
+    struct bench *b = bench_new();
+
+    for (int i = 0; i < 20000; i++) {
+        push(&b->fabric,
+             &(struct fabric_event){.kind = FABRIC_ARRIVED, .immediate = (uint32_t)random_next()});
+        steps(b, 1);
+        if (b->broken) {
+            engine_peer_lost(b->engine, 1);
+            CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
+        }
+    }
+    bench_free(b);
+}
+
+/* Random records with plausible heads: whatever they say, the engine stands and the client's other
+ * memory stays as it was. */
+static void test_random_records(void)
+{
+    struct bench *b = bench_new();
+
+    for (int i = 0; i < 100000; i++) {
+        uint64_t record[40];
+        uint32_t words = 1 + (uint32_t)(random_next() % 40);
+        struct wire_record *head = (struct wire_record *)record;
+
+        for (uint32_t w = 0; w < words; w++)
+            record[w] = random_next() & (random_next() % 3 ? 0x0000000700000007u : UINT64_MAX);
+        head->words = (uint16_t)words;
+        head->kind = (uint8_t)(random_next() % (WIRE_KINDS + 1));
+        if (b->position + words * 8 > 16384)
+            b->broken = true;
+        else
+            send_run(b, record, words * 8);
+        if (b->broken) {
+            engine_peer_lost(b->engine, 1);
+            CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
+        }
+    }
+    for (uint32_t i = 4096; i < SEGMENT; i++)
+        CU_ASSERT_EQUAL_FATAL(b->segment[i], 0);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"a good put is taken", test_good_put_is_taken},
+        {"refused puts touch nothing", test_refused_puts_touch_nothing},
+        {"senseless records break the link", test_senseless_records_break_the_link},
+        {"lengths of runs", test_run_lengths},
+        {"announcements", test_announcements},
+        {"random records", test_random_records},
+        CU_TEST_INFO_NULL,
+    };
+    CU_SuiteInfo suites[] = {{"records", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
+    unsigned failed;
+
+    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+        return 1;
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    failed = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    return failed ? 1 : 0;
+}

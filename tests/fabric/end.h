@@ -1,0 +1,84 @@
+/*
+ * One end of a fabric under test: the fabric, a memory of its own registered with it, and a log of
+ * every event that poll gave. Tests act on an end, pump it, and read the log.
+ */
+#ifndef PWC_TESTS_FABRIC_END_H
+#define PWC_TESTS_FABRIC_END_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "fabric.h"
+
+#define END_MEMORY     (8u << 20)
+#define END_COOKIES    16384u
+#define END_ARRIVALS   16384u
+#define END_EXPECTED   64u
+#define END_PATIENCE   10000 /* ms that any wait lasts before it counts as a failure */
+#define END_OPERATIONS 64u   /* outstanding operations that the fabrics here are opened with */
+
+/* What must stand in memory at the moment when an arrival is seen. */
+struct expectation {
+    uint32_t immediate;
+    uint32_t seed;
+    const uint8_t *at;
+    uint64_t length;
+};
+
+struct end_log {
+    uint8_t ended[END_COOKIES]; /* events by cookie */
+    int32_t status[END_COOKIES];
+    uint32_t arrived[END_ARRIVALS]; /* immediates, in order */
+    uint32_t arrivals;
+    uint32_t violations; /* arrivals or reads before their data, unknown cookies, failed polls */
+    uint32_t broken;
+    uint32_t memory_events;
+    struct fabric_event memory_event; /* the last one */
+    struct expectation expected[END_EXPECTED];
+    uint32_t expectations;
+    struct expectation read; /* what stands there when any read ends well; length 0: whatever */
+};
+
+struct end {
+    struct fabric *fabric;
+    struct end_log *log; /* the loop's two ends share one */
+    uint8_t *memory;
+    struct fabric_memory registered;
+};
+
+/* The kind of fabric, by the name that meson gives: loop, delay, tcp, net, shm. */
+struct rig {
+    const char *name;
+    const char *provider; /* NULL: in this process */
+    bool delayed;
+    bool sleeps;        /* known to; the others may, where it works */
+    bool dies_anywhere; /* a peer may be killed at any instruction without hanging the others */
+};
+
+const struct rig *rig_find(const char *name);
+/* `role` tells the two processes of one test apart; -ENODEV: not on this machine. */
+int rig_open(const struct rig *rig, const char *role, struct fabric **out);
+
+/* Takes the fabric over, allocates and registers the memory. */
+int end_open(struct end *end, struct fabric *fabric, struct end_log *log);
+/* Frees the memory; closes the fabric if `with_fabric`. */
+void end_close(struct end *end, bool with_fabric);
+
+void pattern_fill(uint8_t *at, uint64_t length, uint32_t seed);
+bool pattern_holds(const uint8_t *at, uint64_t length, uint32_t seed);
+
+int64_t milliseconds(void);
+/* One poll, logged. Returns the number of events; yields the processor when there were none. */
+int end_pump(struct end *end);
+void end_expect(struct end *end, uint32_t immediate, const uint8_t *at, uint64_t length,
+                uint32_t seed);
+/* Pump until so many arrivals in all, or until all cookies from first on have ended. */
+bool end_await_arrivals(struct end *end, uint32_t count);
+bool end_await_ended(struct end *end, uint32_t first, uint32_t count);
+bool end_await_memory(struct end *end, uint32_t count);
+/* Sleeps as the daemon does: the descriptor inside an epoll set of its own. -ETIMEDOUT. */
+int end_sleep(int descriptor);
+/* Posts, pumping while the fabric says -EAGAIN. */
+int end_write(struct end *end, const struct fabric_write *write);
+int end_read(struct end *end, const struct fabric_read *read);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * Opening the libfabric fabric: what the configuration may say, and what is said back.
+ */
+#include <CUnit/CUnit.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "ofi.h"
+#include "../shm_ring/suite.h"
+
+static void refused(void)
+{
+    static const struct {
+        struct ofi_config config;
+        int status;
+        const char *named; /* in the message */
+    } rows[] = {
+        {{.provider = "no-such-provider"}, -ENODEV, "no-such-provider"},
+        {{.bind = "no-such-interface"}, -ENODEV, "no-such-interface"},
+        {{.bind = "127.0.0.1.5"}, -ENODEV, "127.0.0.1.5"},
+        {{.provider = "shm", .name = "a/b"}, -EINVAL, "a/b"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char message[256] = "";
+        struct ofi_config config = rows[i].config;
+        struct fabric *fabric;
+
+        config.message = message;
+        config.message_size = sizeof(message);
+        CU_ASSERT_EQUAL(ofi_open(&config, &fabric), rows[i].status);
+        CU_ASSERT_PTR_NOT_NULL(strstr(message, rows[i].named));
+        config.message = NULL;
+        CU_ASSERT_EQUAL(ofi_open(&config, &fabric), rows[i].status);
+    }
+}
+
+/* Without a word about the provider, one that reaches other machines is found. */
+static void by_default(void)
+{
+    struct ofi_config config = {0};
+    struct fabric *fabric;
+    struct fabric_address address;
+
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &fabric), 0);
+    CU_ASSERT_STRING_NOT_EQUAL(ofi_provider_name(fabric), "shm");
+    CU_ASSERT_TRUE(fabric->traits.message_max >= (4u << 20));
+    CU_ASSERT_EQUAL(fabric_address_of(fabric, &address), 0);
+    CU_ASSERT_TRUE(address.size > 0 && address.size <= FABRIC_ADDRESS_MAX);
+    fabric_close(fabric);
+}
+
+static void by_interface(void)
+{
+    struct ofi_config config = {.bind = "lo"};
+    struct fabric *fabric;
+
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &fabric), 0);
+    fabric_close(fabric);
+}
+
+static int count_files(const char *stem)
+{
+    DIR *folder = opendir("/dev/shm");
+    int n = 0;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        n += strncmp(entry->d_name, stem, strlen(stem)) == 0;
+    closedir(folder);
+    return n;
+}
+
+static int make_file(const char *name)
+{
+    int fd = shm_open(name, O_CREAT | O_RDWR, 0600);
+
+    if (fd >= 0)
+        close(fd);
+    return fd;
+}
+
+/* What was left under our name goes, what belongs to another stays, and we leave nothing. */
+static void leftovers(void)
+{
+    char name[64], left[96], other[96], stem[80];
+    struct ofi_config config = {.provider = "shm", .name = name};
+    struct fabric *fabric;
+
+    (void)snprintf(name, sizeof(name), "test.%d", (int)getpid());
+    (void)snprintf(stem, sizeof(stem), "pwcd-%s.", name);
+    (void)snprintf(left, sizeof(left), "%s0badcafe", stem);
+    (void)snprintf(other, sizeof(other), "pwcd-%s2.0badcafe", name);
+    CU_ASSERT_TRUE(make_file(left) >= 0);
+    CU_ASSERT_TRUE(make_file(other) >= 0);
+
+    int rc = ofi_open(&config, &fabric);
+
+    if (rc == 0) {
+        CU_ASSERT_EQUAL(count_files(left), 0);
+        CU_ASSERT_EQUAL(count_files(stem), 1);
+        CU_ASSERT_EQUAL(count_files(other), 1);
+        fabric_close(fabric);
+        CU_ASSERT_EQUAL(count_files(stem), 0);
+    }
+    CU_ASSERT_TRUE(rc == 0 || rc == -ENODEV);
+    (void)shm_unlink(left);
+    (void)shm_unlink(other);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+/* Providers install handlers; ours stay. */
+static void signals(void)
+{
+    static const int numbers[] = {SIGBUS, SIGSEGV, SIGTERM, SIGINT};
+    static const char *const providers[] = {NULL, "shm"};
+    struct sigaction ours = {.sa_handler = on_signal}, before[4], after;
+
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT_EQUAL(sigaction(numbers[i], &ours, &before[i]), 0);
+    for (int p = 0; p < 2; p++) {
+        struct ofi_config config = {.provider = providers[p]};
+        struct fabric *fabric;
+
+        if (ofi_open(&config, &fabric))
+            continue;
+        for (int i = 0; i < 4; i++) {
+            CU_ASSERT_EQUAL(sigaction(numbers[i], NULL, &after), 0);
+            CU_ASSERT_PTR_EQUAL((void *)after.sa_handler, (void *)on_signal);
+        }
+        fabric_close(fabric);
+    }
+    for (int i = 0; i < 4; i++)
+        (void)sigaction(numbers[i], &before[i], NULL);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"what cannot be opened", refused},
+        {"the default provider", by_default},
+        {"bound to an interface", by_interface},
+        {"leftovers of a killed process", leftovers},
+        {"signal handlers", signals},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("ofi", tests);
+}

@@ -1,0 +1,290 @@
+/*
+ * The litmus test of arm and wake: would a missing full fence be caught?
+ *
+ *     doorbell_litmus races N        N races with the sleep replaced by a check: no lost wake-up
+ *     doorbell_litmus lost N         expects a lost wake-up within N races (the build without
+ * fences) doorbell_litmus sleeps N       N real sleeps in the futex, each of which must end
+ *
+ * A race is store buffering (Dekker's handshake): the sleeper arms and looks at the ring, the waker
+ * publishes a record and looks at the word. When neither sees the other, the wake-up is lost. Both
+ * threads meet before each race, pinned to two cores, with every word on a line of its own that the
+ * other side has touched last, so that each store waits in its store buffer while the load that
+ * follows hits the cache. Two threads on one core never see this, so there the races are skipped.
+ */
+#include "cores.h"
+#include "doorbell.h"
+#include "ring.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum {
+    RING = 4096,
+    KIND_WORK = 1,
+    KIND_END = 2,
+    SKIPPED = 77,
+};
+
+#define SLEEP_LIMIT_NS INT64_C(20000000000)
+
+/* What both threads share. */
+struct ground {
+    struct ring_control control;
+    struct doorbell_word bell;
+    /* Each side's next race, and what it saw in the two before: meet. */
+    _Alignas(64) _Atomic uint64_t sleeper_turn;
+    _Alignas(64) _Atomic uint64_t waker_turn;
+    _Alignas(64) _Atomic uint64_t sleeps; /* counted by the sleeper */
+    _Alignas(64) uint8_t data[RING];
+    int cores[2];
+    uint64_t wanted;
+};
+
+/* How the races ended; the sleeper's. */
+struct tally {
+    uint64_t races;
+    uint64_t both;         /* the record was seen, and the arm too: woken for nothing */
+    uint64_t only_sleeper; /* the record was seen before the sleep */
+    uint64_t only_waker;   /* asleep, and woken */
+    uint64_t lost;         /* asleep for ever */
+};
+
+/*
+ * Posts that we are ready for race `turn`, waits until the other side is; whether the other side
+ * saw us in the race before. It may be one race ahead by now, so a turn carries what was seen in
+ * the last two races, in bit 0 for those of even number and in bit 1 for the others.
+ */
+static bool meet(_Atomic uint64_t *mine, _Atomic uint64_t *other, uint64_t turn, uint64_t seen)
+{
+    unsigned spins = 0;
+    uint64_t theirs;
+
+    atomic_store_explicit(mine, turn << 2 | seen, memory_order_release);
+    while ((theirs = atomic_load_explicit(other, memory_order_acquire)) >> 2 < turn)
+        cores_spin(&spins);
+    return (theirs >> ((turn - 1) & 1) & 1) != 0;
+}
+
+/* `seen` with what this race showed. */
+static uint64_t remember(uint64_t seen, uint64_t turn, bool saw)
+{
+    uint64_t bit = UINT64_C(1) << (turn & 1);
+
+    return saw ? seen | bit : seen & ~bit;
+}
+
+/* Shifts the two sides against one another, each turn by another amount. */
+static void skew(unsigned steps)
+{
+    for (volatile unsigned i = 0; i < steps; i++)
+        ;
+}
+
+static void *race_as_waker(void *arg)
+{
+    struct ground *g = arg;
+    struct ring_producer ring;
+    uint64_t seen = 0;
+    bool rang = false;
+
+    cores_pin(g->cores[1]);
+    ring_producer_init(&ring, &g->control, g->data, RING, 0);
+    for (uint64_t turn = 1; turn <= g->wanted + 1; turn++) {
+        struct ring_record_head head = {.size = sizeof(head), .kind = KIND_WORK};
+        unsigned spins = 0;
+        void *record;
+
+        while (ring_reserve(&ring, sizeof(head), &record) != 0)
+            cores_spin(&spins);
+        memcpy(record, &head, sizeof(head));
+        ring_advance(&ring, sizeof(head));
+
+        bool saw = meet(&g->waker_turn, &g->sleeper_turn, turn, seen);
+        if (turn > 1 && !saw && !rang)
+            break;
+        skew(turn >> 4 & 15);
+        ring_publish(&ring);
+        rang = doorbell_ring(&g->bell) == DOORBELL_FUTEX;
+        seen = remember(seen, turn, rang);
+    }
+    return NULL;
+}
+
+static void count(struct tally *t, bool saw, bool rang)
+{
+    t->races++;
+    t->both += saw && rang;
+    t->only_sleeper += saw && !rang;
+    t->only_waker += !saw && rang;
+    t->lost += !saw && !rang;
+}
+
+static void race_as_sleeper(struct ground *g, struct tally *tally)
+{
+    struct ring_consumer ring;
+    uint64_t seen = 0;
+    bool saw = false;
+
+    cores_pin(g->cores[0]);
+    ring_consumer_init(&ring, &g->control, g->data, RING, 0);
+    for (uint64_t turn = 1; turn <= g->wanted + 1; turn++) {
+        unsigned spins = 0;
+        bool rang = meet(&g->sleeper_turn, &g->waker_turn, turn, seen);
+
+        if (turn > 1)
+            count(tally, saw, rang);
+        if (tally->lost != 0 || turn > g->wanted)
+            break;
+        skew(turn & 15);
+        doorbell_arm(&g->bell, DOORBELL_FUTEX);
+        saw = ring_pending(&ring) != 0;
+        seen = remember(seen, turn, saw);
+        if (saw)
+            doorbell_disarm(&g->bell);
+        while (!ring_pending(&ring))
+            cores_spin(&spins);
+        ring_consume(&ring, sizeof(struct ring_record_head));
+        ring_release(&ring);
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int run_races(struct ground *g, bool expect_lost)
+{
+    struct tally t = {0};
+    pthread_t waker;
+    double start = seconds();
+
+    if (!cores_find_two(g->cores)) {
+        printf("skipped: one processor only, and store buffering shows between two\n");
+        return SKIPPED;
+    }
+    if (pthread_create(&waker, NULL, race_as_waker, g) != 0)
+        return 1;
+    race_as_sleeper(g, &t);
+    pthread_join(waker, NULL);
+    printf("%" PRIu64 " races in %.1f s: seen by both %" PRIu64 ", by the sleeper only %" PRIu64
+           ", by the waker only %" PRIu64 ", lost wake-ups %" PRIu64 "\n",
+           t.races, seconds() - start, t.both, t.only_sleeper, t.only_waker, t.lost);
+    if (expect_lost)
+        return t.lost != 0 ? 0 : 1;
+    /* Sides that never met in the middle have shown nothing. */
+    if (t.only_sleeper == 0 || t.only_waker == 0 || t.both == 0) {
+        printf("no race: one side always came first\n");
+        return 1;
+    }
+    return t.lost == 0 && t.races == g->wanted ? 0 : 1;
+}
+
+static void *wake_many(void *arg)
+{
+    struct ground *g = arg;
+    struct ring_producer ring;
+    bool end = false;
+
+    ring_producer_init(&ring, &g->control, g->data, RING, 0);
+    for (unsigned turn = 0; !end; turn++) {
+        unsigned spins = 0;
+        void *record;
+
+        while (ring_used(&ring) != 0)
+            cores_spin(&spins);
+        skew((turn & 63) * 64); /* from well before the sleep to well inside it */
+        end = atomic_load_explicit(&g->sleeps, memory_order_relaxed) >= g->wanted;
+        struct ring_record_head head = {.size = sizeof(head), .kind = end ? KIND_END : KIND_WORK};
+        if (ring_reserve(&ring, sizeof(head), &record) != 0)
+            break;
+        memcpy(record, &head, sizeof(head));
+        ring_advance(&ring, sizeof(head));
+        ring_publish(&ring);
+        if (doorbell_ring(&g->bell) == DOORBELL_FUTEX)
+            doorbell_wake(&g->bell);
+    }
+    return NULL;
+}
+
+/* How often this thread has really slept; yields are not counted. */
+static uint64_t times_slept(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (uint64_t)usage.ru_nvcsw;
+}
+
+/* 0 at the end record, or -ETIMEDOUT when a record came and nobody woke us. */
+static int sleep_many(struct ground *g)
+{
+    struct ring_consumer ring;
+    struct ring_record_head head;
+    uint32_t size;
+    uint64_t before = times_slept();
+
+    ring_consumer_init(&ring, &g->control, g->data, RING, 0);
+    for (;;) {
+        int rc = ring_copy(&ring, &head, sizeof(head), &size);
+
+        if (rc < 0)
+            return rc;
+        if (rc == 1) {
+            ring_consume(&ring, size);
+            ring_release(&ring);
+            if (head.kind == KIND_END)
+                return 0;
+            continue;
+        }
+        doorbell_arm(&g->bell, DOORBELL_FUTEX);
+        rc = ring_pending(&ring) ? 0 : doorbell_sleep(&g->bell, SLEEP_LIMIT_NS);
+        doorbell_disarm(&g->bell);
+        if (rc == -ETIMEDOUT)
+            return rc;
+        atomic_store_explicit(&g->sleeps, times_slept() - before, memory_order_relaxed);
+    }
+}
+
+static int run_sleeps(struct ground *g)
+{
+    pthread_t waker;
+    double start = seconds();
+
+    if (pthread_create(&waker, NULL, wake_many, g) != 0)
+        return 1;
+    int rc = sleep_many(g);
+    printf("%" PRIu64 " sleeps in %.1f s: %s\n", atomic_load(&g->sleeps), seconds() - start,
+           rc == 0 ? "all woken" : strerror(-rc));
+    fflush(stdout);
+    if (rc != 0)
+        _Exit(1); /* the waker waits for a consumer that has gone */
+    pthread_join(waker, NULL);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct ground ground;
+    const char *what = argc == 3 ? argv[1] : "";
+
+    ground.wanted = argc == 3 ? strtoull(argv[2], NULL, 10) : 0;
+    if (ground.wanted != 0 && strcmp(what, "races") == 0)
+        return run_races(&ground, false);
+    if (ground.wanted != 0 && strcmp(what, "lost") == 0)
+        return run_races(&ground, true);
+    if (ground.wanted != 0 && strcmp(what, "sleeps") == 0)
+        return run_sleeps(&ground);
+    fprintf(stderr, "usage: doorbell_litmus races|lost|sleeps COUNT\n");
+    return 2;
+}

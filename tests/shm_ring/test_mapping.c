@@ -1,0 +1,260 @@
+/*
+ * Sealed mappings: what the other side can and cannot do with the descriptor, and what adopt
+ * refuses.
+ */
+#include "mapping.h"
+#include "suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x0020
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008u
+#endif
+
+enum { ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+static size_t page;
+
+static bool open_fd(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void test_sizes(void)
+{
+    const struct {
+        size_t size;
+        int result;
+    } table[] = {
+        {0, -EINVAL},        {1, -EINVAL},  {page - 1, -EINVAL}, {page, 0},
+        {page + 1, -EINVAL}, {7 * page, 0}, {SIZE_MAX, -EINVAL}, {(size_t)0 - page, -EINVAL},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mapping m = {.fd = -1};
+
+        CU_ASSERT_EQUAL(mapping_create(&m, "test", table[i].size), table[i].result);
+        if (table[i].result == 0) {
+            const uint8_t *bytes = m.base;
+
+            CU_ASSERT_EQUAL(m.size, table[i].size);
+            for (size_t n = 0; n < m.size; n++)
+                CU_ASSERT_EQUAL_FATAL(bytes[n], 0);
+        } else {
+            CU_ASSERT_PTR_NULL(m.base);
+            CU_ASSERT_EQUAL(m.fd, -1);
+        }
+        mapping_destroy(&m);
+    }
+}
+
+static bool kernel_knows_noexec(void)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
+static void test_sealed(void)
+{
+    struct mapping m;
+    struct stat st;
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", 2 * page), 0);
+    CU_ASSERT_EQUAL(fcntl(m.fd, F_GETFD), FD_CLOEXEC);
+    CU_ASSERT_EQUAL_FATAL(fstat(m.fd, &st), 0);
+    CU_ASSERT_EQUAL(st.st_mode & 07777, 0);
+    int seals = fcntl(m.fd, F_GET_SEALS);
+    CU_ASSERT_EQUAL(seals & ALL_SEALS, ALL_SEALS);
+
+    const off_t sizes[] = {0,      1, (off_t)page, (off_t)(2 * page) - 1, (off_t)(2 * page) + 1,
+                           1 << 30};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        CU_ASSERT_EQUAL(ftruncate(m.fd, sizes[i]), -1);
+        CU_ASSERT_EQUAL(errno, EPERM);
+    }
+    CU_ASSERT_EQUAL(fallocate(m.fd, 0, 0, (off_t)(3 * page)), -1);
+    CU_ASSERT_EQUAL(errno, EPERM);
+    CU_ASSERT_EQUAL(pwrite(m.fd, "x", 1, (off_t)(2 * page)), -1);
+    CU_ASSERT_EQUAL(errno, EPERM);
+    /* Else a client could seal it against our own writes. */
+    CU_ASSERT_EQUAL(fcntl(m.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    CU_ASSERT_EQUAL(errno, EPERM);
+    CU_ASSERT_EQUAL(fcntl(m.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
+    CU_ASSERT_EQUAL(errno, EPERM);
+    if (kernel_knows_noexec()) { /* then it can never become a program */
+        CU_ASSERT((seals & F_SEAL_EXEC) != 0);
+        CU_ASSERT_EQUAL(fchmod(m.fd, 0755), -1);
+        CU_ASSERT_EQUAL(errno, EPERM);
+    }
+    mapping_destroy(&m);
+}
+
+/* In a child without privileges: the errno of opening what `fd` names anew, 0 when that worked. */
+static int reopen_unprivileged(int fd)
+{
+    pid_t child = fork();
+    int status;
+
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) {
+        char path[64];
+
+        if (geteuid() == 0 && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+            _exit(255);
+        /* Changing the user has closed /proc/self; without this the test would pass for nothing. */
+        prctl(PR_SET_DUMPABLE, 1);
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        _exit(open(path, O_RDWR) >= 0 ? 0 : errno);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_FATAL(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_reopen(void)
+{
+    struct mapping m;
+    int open_to_all = memfd_create("test", MFD_CLOEXEC);
+
+    CU_ASSERT_FATAL(open_to_all >= 0);
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
+    CU_ASSERT_EQUAL(reopen_unprivileged(open_to_all), 0); /* a memfd as it is born */
+    CU_ASSERT_EQUAL(reopen_unprivileged(m.fd), EACCES);
+    close(open_to_all);
+    mapping_destroy(&m);
+}
+
+static void test_adopt(void)
+{
+    struct mapping ours, theirs = {.fd = -1};
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&ours, "test", 2 * page), 0);
+    int fd = fcntl(ours.fd, F_DUPFD_CLOEXEC, 0);
+    CU_ASSERT_EQUAL_FATAL(mapping_adopt(&theirs, fd, 2 * page), 0);
+    CU_ASSERT_EQUAL(theirs.fd, fd);
+    strcpy((char *)ours.base + page, "seen by both");
+    CU_ASSERT_STRING_EQUAL((char *)theirs.base + page, "seen by both");
+
+    /* The memory outlives the descriptor, and the other side. */
+    mapping_close_fd(&theirs);
+    CU_ASSERT_EQUAL(theirs.fd, -1);
+    CU_ASSERT(!open_fd(fd));
+    mapping_destroy(&ours);
+    CU_ASSERT_STRING_EQUAL((char *)theirs.base + page, "seen by both");
+    mapping_destroy(&theirs);
+}
+
+static void test_adopt_refuses(void)
+{
+    static const struct {
+        int seals;
+        int pages; /* of the file, where 4 are asked for */
+        int result;
+    } table[] = {
+        {ALL_SEALS, 4, 0},
+        {ALL_SEALS | F_SEAL_FUTURE_WRITE, 4, -EPERM}, /* cannot be mapped writable */
+        {F_SEAL_GROW | F_SEAL_SEAL, 4, -EPROTO},
+        {F_SEAL_SHRINK | F_SEAL_SEAL, 4, -EPROTO},
+        {F_SEAL_SHRINK | F_SEAL_GROW, 4, -EPROTO},
+        {0, 4, -EPROTO},
+        {ALL_SEALS, 3, -EPROTO},
+        {ALL_SEALS, 5, -EPROTO},
+        {ALL_SEALS, 0, -EPROTO},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mapping m = {.fd = -1};
+        int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+        CU_ASSERT_FATAL(fd >= 0);
+        CU_ASSERT_EQUAL_FATAL(ftruncate(fd, table[i].pages * (off_t)page), 0);
+        CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, table[i].seals), 0);
+        CU_ASSERT_EQUAL(mapping_adopt(&m, fd, 4 * page), table[i].result);
+        CU_ASSERT(open_fd(fd)); /* ours again after a refusal */
+        mapping_destroy(&m);
+        CU_ASSERT_EQUAL(open_fd(fd), table[i].result != 0);
+        if (table[i].result != 0)
+            close(fd);
+    }
+
+    struct mapping m = {.fd = -1};
+    int device = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    CU_ASSERT_EQUAL(mapping_adopt(&m, device, page), -EPROTO);
+    close(device);
+    CU_ASSERT_EQUAL(mapping_adopt(&m, device, page), -EBADF);
+    CU_ASSERT_EQUAL(mapping_adopt(&m, -1, page), -EBADF);
+    CU_ASSERT_EQUAL(mapping_adopt(&m, 0, page + 8), -EINVAL);
+}
+
+static void test_adopt_at(void)
+{
+    struct mapping ours, theirs = {.fd = -1};
+    char *at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CU_ASSERT_FATAL(at != MAP_FAILED);
+    memset(at, 'p', 4 * page);
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&ours, "test", 2 * page), 0);
+    memset(ours.base, 's', 2 * page);
+    int fd = fcntl(ours.fd, F_DUPFD_CLOEXEC, 0);
+
+    CU_ASSERT_EQUAL(mapping_adopt_at(&theirs, fd, 2 * page, at + 8), -EINVAL);
+    CU_ASSERT_EQUAL(mapping_adopt_at(&theirs, fd, page, at + page), -EPROTO);
+    CU_ASSERT_EQUAL(at[page], 'p');
+    CU_ASSERT_EQUAL_FATAL(mapping_adopt_at(&theirs, fd, 2 * page, at + page), 0);
+    CU_ASSERT_PTR_EQUAL(theirs.base, at + page);
+    CU_ASSERT_EQUAL(at[page - 1], 'p');
+    CU_ASSERT_EQUAL(at[page], 's');
+    CU_ASSERT_EQUAL(at[3 * page - 1], 's');
+    CU_ASSERT_EQUAL(at[3 * page], 'p');
+    at[page] = 'w';
+    CU_ASSERT_EQUAL(*(char *)ours.base, 'w');
+    mapping_destroy(&theirs);
+    mapping_destroy(&ours);
+    munmap(at, 4 * page);
+}
+
+static void test_destroy(void)
+{
+    struct mapping m = {.fd = -1};
+
+    mapping_destroy(&m); /* never made */
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
+    int fd = m.fd;
+    mapping_destroy(&m);
+    CU_ASSERT(!open_fd(fd));
+    CU_ASSERT_PTR_NULL(m.base);
+    CU_ASSERT_EQUAL(m.fd, -1);
+    mapping_destroy(&m); /* twice */
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"sizes", test_sizes},
+        {"sealed", test_sealed},
+        {"reopen", test_reopen},
+        {"adopt", test_adopt},
+        {"adopt refuses", test_adopt_refuses},
+        {"adopt at", test_adopt_at},
+        {"destroy", test_destroy},
+        CU_TEST_INFO_NULL,
+    };
+
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    return suite_run("mapping", tests);
+}

@@ -1,0 +1,32 @@
+/*
+ * Two ranks on two nodes that put to each other in turn, check every event and byte, and must not
+ * notice what happens to others.
+ *
+ * Thread: one of their own, from start to stop.
+ */
+#ifndef PWC_TESTS_SYSTEM_BYSTANDERS_H
+#define PWC_TESTS_SYSTEM_BYSTANDERS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "cluster.h"
+#include "rank.h"
+
+struct bystanders {
+    struct rank ranks[2];
+    pthread_t thread;
+    bool runs;
+    _Atomic uint64_t rounds; /* that went well */
+    _Atomic bool stop;
+    _Atomic bool failed; /* and has been told on standard error */
+};
+
+int bystanders_start(struct bystanders *b, const struct cluster *cluster);
+/* Until so many rounds more have gone well; false when one has failed. */
+bool bystanders_go_on(const struct bystanders *b, uint64_t rounds);
+/* Whether all went well. */
+bool bystanders_stop(struct bystanders *b);
+
+#endif

@@ -1,0 +1,96 @@
+/* Counts rows of pwcctl's documents (census.h). Thread: any. */
+#include "census.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "../tools/command.h"
+#include "process.h"
+
+#define TRIES    200
+#define PAUSE_MS 50
+
+/* The view's array, to be released by the caller, or NULL. */
+static json_t *ask(const char *pwcctl, const struct cluster_node *node, const char *view)
+{
+    const char *const argv[] = {pwcctl, "--socket", node->socket, "--json", view, NULL};
+    struct command *command = command_start(argv, NULL);
+    json_error_t error = {.text = "no document"};
+    json_t *document = NULL, *rows = NULL;
+
+    if (command_finish(command) == 0)
+        document = json_loads(command->out_text, 0, &error);
+    rows = json_incref(json_object_get(document, view));
+    if (!json_is_array(rows)) {
+        fprintf(stderr, "pwcctl --json %s: %s%s\n%s\n", view, command->err_text, error.text,
+                command->out_text);
+        json_decref(rows);
+        rows = NULL;
+    }
+    json_decref(document);
+    command_free(command);
+    return rows;
+}
+
+static int count(const char *pwcctl, const struct cluster_node *node, const char *view)
+{
+    json_t *rows = ask(pwcctl, node, view);
+    int size = rows ? (int)json_array_size(rows) : -EIO;
+
+    json_decref(rows);
+    return size;
+}
+
+static int sum_grants(const char *pwcctl, const struct cluster_node *node)
+{
+    json_t *rows = ask(pwcctl, node, "regions"), *row;
+    int sum = rows ? 0 : -EIO;
+    size_t i;
+
+    json_array_foreach(rows, i, row) sum += (int)json_integer_value(json_object_get(row, "grants"));
+    json_decref(rows);
+    return sum;
+}
+
+int census_take(const char *pwcctl, const struct cluster_node *node, struct census *out)
+{
+    *out = (struct census){
+        .clients = count(pwcctl, node, "clients"),
+        .contexts = count(pwcctl, node, "queues"),
+        .regions = count(pwcctl, node, "regions"),
+        .ops = count(pwcctl, node, "ops"),
+        .grants = sum_grants(pwcctl, node),
+        .descriptors = process_descriptors(node->pid),
+    };
+    return out->clients < 0 || out->contexts < 0 || out->regions < 0 || out->ops < 0 ||
+                   out->grants < 0 || out->descriptors < 0
+               ? -EIO
+               : 0;
+}
+
+bool census_returns_to(const char *pwcctl, const struct cluster_node *node,
+                       const struct census *then)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    struct census now;
+
+    for (int i = 0; i < TRIES; i++) {
+        if (census_take(pwcctl, node, &now) < 0)
+            return false;
+        /* Operations come and go with the bystanders' traffic. */
+        if (now.clients == then->clients && now.contexts == then->contexts &&
+            now.regions == then->regions && now.grants == then->grants &&
+            now.descriptors == then->descriptors && now.ops <= then->ops + 1)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    fprintf(stderr,
+            "%s: clients %d, were %d; contexts %d, %d; regions %d, %d; grants %d, %d; operations "
+            "%d, %d; descriptors %d, %d\n",
+            node->socket, now.clients, then->clients, now.contexts, then->contexts, now.regions,
+            then->regions, now.grants, then->grants, now.ops, then->ops, now.descriptors,
+            then->descriptors);
+    return false;
+}

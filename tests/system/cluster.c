@@ -1,0 +1,289 @@
+/* Starts and ends daemons (cluster.h). Thread: one. */
+#include "cluster.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READY_FD       3
+#define READY_MS       20000
+#define END_MS         10000
+#define ARGUMENTS_MAX  40u
+#define FOLDER_PATTERN "pwc-system.XXXXXX"
+
+/* ---- the place ------------------------------------------------------------------------------ */
+
+static int make_folder(struct cluster *cluster)
+{
+    const char *bases[] = {getenv("XDG_RUNTIME_DIR"), "/tmp"};
+
+    for (size_t i = 0; i < 2; i++) {
+        int length = bases[i] ? snprintf(cluster->folder, sizeof(cluster->folder),
+                                         "%s/" FOLDER_PATTERN, bases[i])
+                              : -1;
+
+        if (length > 0 && (size_t)length < sizeof(cluster->folder) && mkdtemp(cluster->folder))
+            return 0;
+    }
+    cluster->folder[0] = '\0';
+    return -ENOENT;
+}
+
+static int make_secret(struct cluster *cluster)
+{
+    uint8_t random[64];
+    int fd, rc;
+
+    snprintf(cluster->secret, sizeof(cluster->secret), "%s/secret", cluster->folder);
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return -EIO;
+    fd = open(cluster->secret, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    rc = write(fd, random, sizeof(random)) == sizeof(random) ? 0 : -EIO;
+    close(fd);
+    return rc;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    return remove(path);
+}
+
+/* Free ports of an address that nobody else uses: 127/8 is all loopback. Each probe stays bound
+ * until all ports are known. */
+static int choose_ports(struct cluster *cluster)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET};
+    int probes[CLUSTER_NODES_MAX];
+    unsigned done = 0;
+    size_t used = 0;
+    int rc = 0;
+
+    name.sin_addr.s_addr = htonl(0x7f800000u | ((uint32_t)getpid() & 0x003fffffu));
+    inet_ntop(AF_INET, &name.sin_addr, cluster->host, sizeof(cluster->host));
+    while (rc == 0 && done < cluster->options.nodes) {
+        socklen_t length = sizeof(name);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+            rc = -errno;
+        else
+            probes[done++] = fd;
+        name.sin_port = 0;
+        if (rc == 0 && (bind(fd, (struct sockaddr *)&name, sizeof(name)) < 0 ||
+                        getsockname(fd, (struct sockaddr *)&name, &length) < 0))
+            rc = -errno;
+        if (rc < 0)
+            break;
+        cluster->nodes[done - 1].port = ntohs(name.sin_port);
+        used += (size_t)snprintf(cluster->list + used, sizeof(cluster->list) - used, "%s%s:%u",
+                                 done > 1 ? "," : "", cluster->host, cluster->nodes[done - 1].port);
+    }
+    while (done > 0)
+        close(probes[--done]);
+    return rc;
+}
+
+/* ---- daemons -------------------------------------------------------------------------------- */
+
+/* In the child. */
+static void become_daemon(char *const *argv, int ready, pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+        (ready == READY_FD ? fcntl(ready, F_SETFD, 0) : dup2(ready, READY_FD)) >= 0)
+        execv(argv[0], argv);
+    perror(argv[0]);
+    _exit(127);
+}
+
+static int start(struct cluster *cluster, unsigned number, int *ready)
+{
+    const struct cluster_options *options = &cluster->options;
+    struct cluster_node *node = &cluster->nodes[number];
+    char own[16];
+    const char *argv[ARGUMENTS_MAX] = {
+        options->pwcd, "--socket",    node->socket, "--node",        own,
+        "--nodes",     cluster->list, "--secret",   cluster->secret, "--address",
+        "127.0.0.1",   "--ready-fd",  "3"};
+    size_t count = 13;
+    pid_t parent = getpid();
+    int pipe_fds[2];
+
+    snprintf(own, sizeof(own), "%u", number);
+    if (options->provider) {
+        argv[count++] = "--provider";
+        argv[count++] = options->provider;
+    }
+    if (getenv("PWC_TEST_LOG")) {
+        argv[count++] = "--log";
+        argv[count++] = getenv("PWC_TEST_LOG");
+    }
+    if (options->protocol) {
+        argv[count++] = "--protocol";
+        argv[count++] = options->protocol;
+    }
+    for (size_t i = 0; options->more && options->more[i]; i++) {
+        if (count == ARGUMENTS_MAX - 1)
+            return -E2BIG;
+        argv[count++] = options->more[i];
+    }
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return -errno;
+    node->pid = fork();
+    if (node->pid == 0)
+        become_daemon((char *const *)argv, pipe_fds[1], parent);
+    close(pipe_fds[1]);
+    *ready = pipe_fds[0];
+    if (node->pid > 0)
+        return 0;
+    node->pid = 0;
+    close(pipe_fds[0]);
+    return -EAGAIN;
+}
+
+/* Takes the descriptor. */
+static int await_ready(struct cluster *cluster, unsigned number, int ready)
+{
+    struct pollfd polled = {.fd = ready, .events = POLLIN};
+    char text[16];
+    int rc = 0;
+
+    if (poll(&polled, 1, READY_MS) != 1 || read(ready, text, sizeof(text)) <= 0) {
+        snprintf(cluster->failure, sizeof(cluster->failure), "daemon %u does not come to serve",
+                 number);
+        rc = -EPIPE;
+    }
+    close(ready);
+    return rc;
+}
+
+int cluster_open(struct cluster *cluster, const struct cluster_options *options)
+{
+    int ready[CLUSTER_NODES_MAX];
+    unsigned started = 0;
+    int rc;
+
+    *cluster = (struct cluster){.options = *options};
+    if (options->nodes == 0 || options->nodes > CLUSTER_NODES_MAX)
+        return -EINVAL;
+    rc = make_folder(cluster);
+    if (rc == 0)
+        rc = make_secret(cluster);
+    if (rc == 0)
+        rc = choose_ports(cluster);
+    for (unsigned i = 0; i < options->nodes; i++)
+        snprintf(cluster->nodes[i].socket, sizeof(cluster->nodes[i].socket), "%s/%u.sock",
+                 cluster->folder, i);
+    while (rc == 0 && started < options->nodes) {
+        rc = start(cluster, started, &ready[started]);
+        started += rc == 0;
+    }
+    for (unsigned i = 0; i < started; i++) {
+        int late = await_ready(cluster, i, ready[i]);
+
+        rc = rc < 0 ? rc : late;
+    }
+    if (rc < 0) {
+        char why[sizeof(cluster->failure)];
+
+        snprintf(why, sizeof(why), "%s", cluster->failure[0] ? cluster->failure : strerror(-rc));
+        cluster_close(cluster);
+        memcpy(cluster->failure, why, sizeof(why));
+    }
+    return rc;
+}
+
+/* What the shm provider of a process that was killed has left: its endpoint's name has the pid. */
+static void remove_shared_memory(pid_t pid)
+{
+    char stem[32];
+    const struct dirent *entry;
+    DIR *folder = opendir("/dev/shm");
+
+    if (!folder)
+        return;
+    snprintf(stem, sizeof(stem), "pwcd-%d.", pid);
+    while ((entry = readdir(folder)) != NULL)
+        if (strncmp(entry->d_name, stem, strlen(stem)) == 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
+}
+
+/* Waits for its end, with SIGKILL when it takes too long. Whether it ended well. */
+static bool reap(struct cluster_node *node)
+{
+    struct pollfd polled = {.fd = pidfd_open(node->pid, 0), .events = POLLIN};
+    int status = -1;
+
+    if (poll(&polled, 1, END_MS) != 1)
+        kill(node->pid, SIGKILL);
+    waitpid(node->pid, &status, 0);
+    close(polled.fd);
+    remove_shared_memory(node->pid);
+    node->pid = 0;
+    return status == 0;
+}
+
+int cluster_close(struct cluster *cluster)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < CLUSTER_NODES_MAX; i++)
+        if (cluster->nodes[i].pid > 0)
+            kill(cluster->nodes[i].pid, SIGTERM);
+    for (unsigned i = 0; i < CLUSTER_NODES_MAX; i++)
+        if (cluster->nodes[i].pid > 0 && !reap(&cluster->nodes[i])) {
+            snprintf(cluster->failure, sizeof(cluster->failure),
+                     "daemon %u does not end well on SIGTERM", i);
+            rc = -EIO;
+        }
+    if (cluster->folder[0])
+        nftw(cluster->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    cluster->folder[0] = '\0';
+    return rc;
+}
+
+void cluster_kill(struct cluster *cluster, unsigned node)
+{
+    kill(cluster->nodes[node].pid, SIGKILL);
+    reap(&cluster->nodes[node]);
+}
+
+int cluster_restart(struct cluster *cluster, unsigned node)
+{
+    int ready;
+    int rc = start(cluster, node, &ready);
+
+    return rc < 0 ? rc : await_ready(cluster, node, ready);
+}
+
+bool cluster_runs(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->options.nodes; i++) {
+        siginfo_t info = {0};
+
+        if (cluster->nodes[i].pid > 0 &&
+            waitid(P_PID, (id_t)cluster->nodes[i].pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid != 0) {
+            snprintf(cluster->failure, sizeof(cluster->failure), "daemon %u has ended: %s %d", i,
+                     info.si_code == CLD_EXITED ? "exit status" : "signal", info.si_status);
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,59 @@
+/*
+ * A few daemons on this machine, each a node of its own, for tests that look at them from outside.
+ *
+ * They live on a loopback address of this process alone, in a folder of their own with the sockets
+ * and the secret, and die with the process. PWC_TEST_LOG sets their level of logging.
+ *
+ * Thread: the one that opened it (a daemon dies with the thread that started it).
+ */
+#ifndef PWC_TESTS_SYSTEM_CLUSTER_H
+#define PWC_TESTS_SYSTEM_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CLUSTER_NODES_MAX 4u
+
+struct cluster_options {
+    const char *pwcd;        /* path of the daemon */
+    const char *provider;    /* NULL: the daemon's choice */
+    const char *protocol;    /* NULL: the daemon's default */
+    const char *const *more; /* further arguments, up to NULL; NULL: none */
+    unsigned nodes;
+};
+
+struct cluster_node {
+    pid_t pid; /* 0: does not run */
+    unsigned port;
+    char socket[108];
+};
+
+struct cluster {
+    struct cluster_options options;
+    struct cluster_node nodes[CLUSTER_NODES_MAX];
+    char folder[64];
+    char secret[80];
+    char host[16];
+    char list[128]; /* of the nodes */
+    char failure[200];
+};
+
+/* Starts all daemons and waits until they serve. 0, or a negative errno with the words in
+ * cluster->failure. */
+int cluster_open(struct cluster *cluster, const struct cluster_options *options);
+
+/* Ends the daemons in order and removes the folder. 0, or -EIO with the words in cluster->failure
+ * when one of them did not end well. */
+int cluster_close(struct cluster *cluster);
+
+/* SIGKILL, and waits for the end. */
+void cluster_kill(struct cluster *cluster, unsigned node);
+/* A killed one again, at its old place. */
+int cluster_restart(struct cluster *cluster, unsigned node);
+
+/* Whether every daemon that was started and not killed still runs; else the words in
+ * cluster->failure. */
+bool cluster_runs(struct cluster *cluster);
+
+#endif

@@ -1,0 +1,295 @@
+/* The path through libpwc and real daemons (daemon_path.h). Thread: one. */
+#include "daemon_path.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "context.h" /* for what the library does not tell: whether all has ended, yet */
+#include "deadline.h"
+
+#define MEMORY_BYTES (256u << 10)
+#define RING_BYTES   16384u
+#define RIGHTS_ALL   (PWC_REMOTE_READ | PWC_REMOTE_WRITE)
+#define TURN_NS      200000
+#define STUCK_NS     INT64_C(10000000000)
+
+static pwc_peer path_peer(void *context, uint32_t end)
+{
+    return pwc_peer_of(end, 0);
+}
+
+static uint8_t *path_memory(void *context, uint32_t end, uint64_t *length)
+{
+    struct daemon_path *p = context;
+
+    *length = MEMORY_BYTES;
+    return p->ends[end].memory;
+}
+
+/* Narrower rights to memory that has been moved: it is registered anew. */
+static int narrow(struct daemon_end *e, unsigned rights)
+{
+    int rc;
+
+    if (!e->moved)
+        return -ENOTSUP;
+    rc = pwc_deregister(e->region);
+    if (rc < 0)
+        return rc;
+    e->region = NULL;
+    rc = pwc_register(e->client, e->moved, MEMORY_BYTES, PWC_MOVE | rights, &e->region);
+    if (rc == 0)
+        e->rights = rights;
+    return rc;
+}
+
+static int path_key(void *context, uint32_t end, unsigned rights, struct pwc_key *out)
+{
+    struct daemon_path *p = context;
+    struct daemon_end *e = &p->ends[end];
+    int rc = 0;
+
+    if (!e->region)
+        return -ENOENT;
+    rights = rights ? rights : RIGHTS_ALL;
+    if (rights != e->rights)
+        rc = narrow(e, rights);
+    return rc < 0 ? rc : pwc_region_key(e->region, out);
+}
+
+static int path_bind(void *context, uint32_t from, uint32_t to, const struct pwc_key *key,
+                     uint32_t *remote)
+{
+    struct daemon_path *p = context;
+    int rc;
+
+    if (p->remote_count == DAEMON_PATH_REMOTES)
+        return -ENOSPC;
+    *remote = p->remote_count;
+    p->remotes[*remote].peer = pwc_peer_of(to, 0);
+    rc = pwc_bind(p->ends[from].ctx, pwc_peer_of(to, 0), key, &p->remotes[*remote].remote);
+    if (rc == 0)
+        p->remote_count++;
+    p->moved = true;
+    return rc;
+}
+
+/* To the suite an operation that cannot be submitted is one that fails at once. */
+static int refuse(struct daemon_path *p, const struct path_op *op, int status)
+{
+    struct daemon_end *e = &p->ends[op->from];
+
+    if (e->refused)
+        return status;
+    e->refused = true;
+    e->refusal = (struct pwc_event){.kind = PWC_LOCAL,
+                                    .status = status,
+                                    .peer = p->remotes[op->remote].peer,
+                                    .id = op->lid.size ? 0 : op->lid.value,
+                                    .size = op->lid.size};
+    if (op->lid.size)
+        memcpy(e->refused_id, op->lid.data, op->lid.size);
+    e->refusal.data = op->lid.size ? e->refused_id : NULL;
+    return 0;
+}
+
+static int path_submit(void *context, const struct path_op *op)
+{
+    struct daemon_path *p = context;
+    struct daemon_end *e = &p->ends[op->from];
+    pwc_remote *remote = p->remotes[op->remote].remote;
+    void *local = e->memory + op->local_offset;
+    int rc = op->kind == PATH_PUT ? pwc_put(e->ctx, remote, op->remote_offset, local, op->length,
+                                            op->lid, op->rid, op->flags)
+                                  : pwc_get(e->ctx, remote, op->remote_offset, local, op->length,
+                                            op->lid, op->rid, op->flags);
+
+    if (rc == 0)
+        p->moved = true;
+    return rc == -ERANGE || rc == -EKEYREJECTED ? refuse(p, op, rc) : rc;
+}
+
+static int path_probe(void *context, uint32_t end, struct pwc_event *out)
+{
+    struct daemon_path *p = context;
+    struct daemon_end *e = &p->ends[end];
+    int rc = 1;
+
+    if (e->refused) {
+        e->refused = false;
+        *out = e->refusal;
+    } else {
+        rc = pwc_probe(e->ctx, PWC_ANY, 0, out);
+    }
+    if (rc == 1)
+        p->moved = true;
+    return rc;
+}
+
+/* Everything happens elsewhere: gives it a moment, and ends when nothing has come for too long. */
+static bool path_progress(void *context)
+{
+    struct daemon_path *p = context;
+    const struct timespec turn = {.tv_nsec = TURN_NS};
+    struct pollfd polled[DAEMON_PATH_ENDS];
+    int64_t now = clock_now();
+
+    if (p->moved) {
+        p->moved = false;
+        p->moved_ns = now;
+        sched_yield();
+        return true;
+    }
+    if (now - p->moved_ns > STUCK_NS)
+        return false;
+    for (uint32_t i = 0; i < p->path.ends; i++)
+        polled[i] = (struct pollfd){.fd = p->ends[i].wake, .events = POLLIN};
+    ppoll(polled, p->path.ends, &turn, NULL);
+    return true;
+}
+
+static bool path_idle(void *context, uint32_t end)
+{
+    struct daemon_path *p = context;
+
+    return channel_idle(&p->ends[end].ctx->channel);
+}
+
+/* In the library withdrawal is one call that blocks. */
+static int path_withdraw(void *context, uint32_t end)
+{
+    struct daemon_path *p = context;
+    struct daemon_end *e = &p->ends[end];
+    int rc = e->moved ? pwc_deregister(e->region) : -ENOTSUP;
+
+    if (rc == 0)
+        e->region = NULL;
+    p->moved = true;
+    return rc;
+}
+
+static bool path_withdrawn(void *context, uint32_t end)
+{
+    struct daemon_path *p = context;
+
+    return p->ends[end].region == NULL;
+}
+
+static int path_kill(void *context, uint32_t end)
+{
+    struct daemon_path *p = context;
+    int rc = pwc_finalize(p->ends[end].client);
+
+    p->ends[end].client = NULL;
+    p->ends[end].region = NULL;
+    p->ends[end].wake = -1;
+    p->moved = true;
+    return rc;
+}
+
+static int path_cut(void *context, uint32_t a, uint32_t b, bool for_good)
+{
+    return -ENOTSUP;
+}
+
+static const char *path_failure(void *context)
+{
+    struct daemon_path *p = context;
+
+    return p->moved || cluster_runs(p->cluster) ? NULL : p->cluster->failure;
+}
+
+static const struct path_calls calls = {
+    .peer = path_peer,
+    .memory = path_memory,
+    .key = path_key,
+    .bind = path_bind,
+    .submit = path_submit,
+    .probe = path_probe,
+    .progress = path_progress,
+    .idle = path_idle,
+    .withdraw = path_withdraw,
+    .withdrawn = path_withdrawn,
+    .kill = path_kill,
+    .cut = path_cut,
+    .failure = path_failure,
+};
+
+/* What is left when it fails, daemon_path_close takes. */
+static int open_end(struct daemon_path *p, uint32_t number, const char *job, char failure[400])
+{
+    struct daemon_end *e = &p->ends[number];
+    char why[300] = "";
+    const struct pwc_attr attr = {
+        .socket = p->cluster->nodes[number % p->cluster->options.nodes].socket,
+        .job = job,
+        .rank = number,
+        .size = p->path.ends,
+        .error = why,
+        .error_size = sizeof(why),
+    };
+    const struct pwc_ctx_attr rings = {RING_BYTES, RING_BYTES, RING_BYTES};
+    int rc = pwc_init(&attr, &e->client);
+
+    if (rc == 0)
+        rc = pwc_ctx_create(e->client, &rings, &e->ctx);
+    if (rc == 0 && number % 2 == 0) {
+        rc = pwc_alloc(e->client, MEMORY_BYTES, 0, &e->region);
+        e->memory = rc == 0 ? pwc_region_addr(e->region) : NULL;
+    } else if (rc == 0) {
+        e->moved =
+            mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (e->moved == MAP_FAILED) {
+            e->moved = NULL;
+            rc = -errno;
+        } else {
+            rc = pwc_register(e->client, e->moved, MEMORY_BYTES, PWC_MOVE, &e->region);
+        }
+        e->memory = e->moved;
+    }
+    e->rights = RIGHTS_ALL;
+    e->wake = rc == 0 ? pwc_fd(e->ctx) : -1;
+    if (rc != 0)
+        snprintf(failure, 400, "end %u does not attach: %s. %s", number, pwc_strerror(rc), why);
+    return rc;
+}
+
+int daemon_path_open(struct daemon_path *p, struct cluster *cluster, const char *job,
+                     char failure[400])
+{
+    int rc = 0;
+
+    memset(p, 0, sizeof(*p));
+    p->cluster = cluster;
+    p->moved_ns = clock_now();
+    p->path = (struct path){
+        .calls = &calls,
+        .context = p,
+        .ends = DAEMON_PATH_ENDS,
+        .lacks = PATH_CUTS_LINKS,
+    };
+    for (uint32_t i = 0; rc == 0 && i < DAEMON_PATH_ENDS; i++)
+        rc = open_end(p, i, job, failure);
+    if (rc != 0) {
+        daemon_path_close(p);
+        return rc;
+    }
+    p->path.packed_max = pwc_packed_max(p->ends[0].client);
+    p->path.message_max = pwc_message_max(p->ends[0].client);
+    if (p->path.message_max == UINT64_MAX)
+        p->path.lacks |= PATH_LIMITS_LENGTHS;
+    return 0;
+}
+
+void daemon_path_close(struct daemon_path *p)
+{
+    for (uint32_t i = 0; i < DAEMON_PATH_ENDS; i++) {
+        if (p->ends[i].client)
+            pwc_finalize(p->ends[i].client);
+        if (p->ends[i].moved)
+            munmap(p->ends[i].moved, MEMORY_BYTES);
+    }
+}

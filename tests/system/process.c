@@ -1,0 +1,96 @@
+/* Reads /proc (process.h). Thread: any. */
+#include "process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t run_time(pid_t pid, const char *thread)
+{
+    char path[64];
+    int64_t ns = -ESRCH;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%.16s/schedstat", pid, thread);
+    file = fopen(path, "re");
+    if (!file)
+        return -errno;
+    if (fscanf(file, "%" SCNd64, &ns) != 1)
+        ns = -EIO;
+    fclose(file);
+    return ns;
+}
+
+int64_t process_cpu_ns(pid_t pid)
+{
+    char path[32];
+    const struct dirent *entry;
+    int64_t sum = 0;
+    DIR *threads;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    threads = opendir(path);
+    if (!threads)
+        return -errno;
+    while (sum >= 0 && (entry = readdir(threads)) != NULL) {
+        int64_t ns = entry->d_name[0] == '.' ? 0 : run_time(pid, entry->d_name);
+
+        sum = ns < 0 ? ns : sum + ns;
+    }
+    closedir(threads);
+    return sum;
+}
+
+int process_descriptors(pid_t pid)
+{
+    char path[32];
+    const struct dirent *entry;
+    int count = 0;
+    DIR *fds;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+    fds = opendir(path);
+    if (!fds)
+        return -errno;
+    while ((entry = readdir(fds)) != NULL)
+        count += entry->d_name[0] != '.';
+    closedir(fds);
+    return count;
+}
+
+bool thread_sleeps_in(pid_t thread, long call)
+{
+    char path[64];
+    long now = -1;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
+    file = fopen(path, "re");
+    if (!file)
+        return false;
+    /* "running" when it runs, else the number of the call. */
+    if (fscanf(file, "%ld", &now) != 1)
+        now = -1;
+    fclose(file);
+    return now == call;
+}
+
+int64_t thread_sleeps(pid_t thread)
+{
+    char path[64], line[128];
+    int64_t count = -EIO;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", thread);
+    file = fopen(path, "re");
+    if (!file)
+        return -errno;
+    while (fgets(line, sizeof(line), file))
+        if (sscanf(line, "voluntary_ctxt_switches: %" SCNd64, &count) == 1)
+            break;
+    fclose(file);
+    return count;
+}

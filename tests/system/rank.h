@@ -1,0 +1,39 @@
+/*
+ * One rank of a job: a client with one context and one region, and a remote once it is bound.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PWC_TESTS_SYSTEM_RANK_H
+#define PWC_TESTS_SYSTEM_RANK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "pwc/pwc.h"
+
+#define RANK_WAIT_MS 20000
+
+struct rank {
+    uint32_t number;
+    pwc_client *client;
+    pwc_ctx *ctx;
+    pwc_region *region;
+    pwc_remote *remote;
+    uint8_t *memory;
+    size_t length;
+};
+
+/* Prints what fails. The region has both rights. */
+int rank_attach(struct rank *r, const char *socket, const char *job, uint32_t number, uint32_t size,
+                size_t length);
+void rank_detach(struct rank *r);
+
+/* Resolves another rank of this process. */
+int rank_bind(struct rank *r, const struct rank *to);
+/* Two ranks in different processes, each binding the other. */
+int rank_bind_other(struct rank *r);
+
+/* The bytes of round `seed`; whether they are there. */
+void rank_fill(uint8_t *to, size_t length, uint64_t seed);
+int rank_check(const uint8_t *at, size_t length, uint64_t seed);
+
+#endif

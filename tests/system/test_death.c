@@ -1,0 +1,297 @@
+/*
+ * Clients and daemons that die by SIGKILL in the middle of large transfers: the other side learns
+ * it once, the daemons go on and give everything back, and others notice nothing.
+ *
+ *     test_death PWCD PWCCTL PROVIDER
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../shm_ring/suite.h"
+#include "bystanders.h"
+#include "census.h"
+#include "cluster.h"
+#include "rank.h"
+
+#define LARGE         (32u << 20)
+#define TRANSFERS     6u
+#define QUIET_MS      50
+#define VICTIM        0u /* rank and node */
+#define SURVIVOR      1u
+#define PEER_DEADLINE "1000" /* ms */
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+static const char *pwcctl;
+static bool may_kill_daemons;
+/* Not a test's own: a test that fails leaves it running. */
+static struct bystanders others;
+
+static const struct death_row {
+    const char *name;
+    const char *job;
+    bool victim_begins; /* else the survivor */
+    bool get;
+} rows[] = {
+    {"the origin of a put dies", "put-origin", true, false},
+    {"the target of a put dies", "put-target", false, false},
+    {"the origin of a get dies", "get-origin", true, true},
+    {"the owner of what is got dies", "get-owner", false, true},
+};
+
+/* Bytes land at the victim: it sees them itself. */
+static bool lands_at_victim(const struct death_row *row)
+{
+    return row->victim_begins == row->get;
+}
+
+static int begin(struct rank *r, const struct death_row *row, uint64_t number)
+{
+    return row->get ? pwc_get(r->ctx, r->remote, 0, r->memory, LARGE, pwc_cid_u64(number),
+                              pwc_cid_u64(number), 0)
+                    : pwc_put(r->ctx, r->remote, 0, r->memory, LARGE, pwc_cid_u64(number),
+                              pwc_cid_u64(number), 0);
+}
+
+static int begin_all(struct rank *r, const struct death_row *row)
+{
+    int rc = 0;
+
+    for (uint64_t i = 0; rc == 0 && i < TRANSFERS; i++)
+        rc = begin(r, row, i);
+    return rc;
+}
+
+/* Until the first bytes of the first transfer are there, and so the last ones are not yet. The
+ * clock bounds it: nobody rings for that. */
+static bool await_bytes(const struct rank *r)
+{
+    const volatile uint8_t *first = r->memory;
+    time_t end = time(NULL) + RANK_WAIT_MS / 1000;
+    struct pwc_event event;
+
+    while (*first != 0xff && time(NULL) < end)
+        (void)pwc_probe(r->ctx, PWC_ANY, PWC_REMOTE, &event);
+    return *first == 0xff;
+}
+
+/* Where bytes come from is 0xff, where they land is 0. */
+static int attach(struct rank *r, uint32_t number, const struct death_row *row)
+{
+    bool lands_here = (number == VICTIM) == lands_at_victim(row);
+    int rc = rank_attach(r, cluster.nodes[number].socket, row->job, number, 2, LARGE);
+
+    if (rc == 0 && !lands_here)
+        memset(r->memory, 0xff, LARGE);
+    if (rc == 0)
+        rc = rank_bind_other(r);
+    return rc < 0 ? rc : pwc_barrier(r->ctx);
+}
+
+/* In a process of its own. Dies by its own hand when bytes land here, else waits for its end. */
+static void be_victim(const struct death_row *row)
+{
+    struct rank r;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (attach(&r, VICTIM, row) == 0 && (!row->victim_begins || begin_all(&r, row) == 0) &&
+        (!lands_at_victim(row) || await_bytes(&r))) {
+        if (lands_at_victim(row))
+            raise(SIGKILL);
+        alarm(RANK_WAIT_MS / 1000);
+        pause();
+    }
+    _exit(1);
+}
+
+static bool is_loss(int status)
+{
+    return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED;
+}
+
+/* Each transfer of the survivor ends once, in order. What still ends well is followed by another
+ * one, until the loss is seen: then all that are under way end with an error. */
+static void check_ends(struct rank *r, const struct death_row *row)
+{
+    uint64_t begun = TRANSFERS;
+    bool lost = false;
+
+    for (uint64_t i = 0; i < begun; i++) {
+        struct pwc_event event = {0};
+
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(r->ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+        CU_ASSERT_EQUAL(event.id, i);
+        CU_ASSERT(lost ? is_loss(event.status) : event.status == 0 || is_loss(event.status));
+        lost = event.status != 0;
+        if (!lost)
+            CU_ASSERT_EQUAL_FATAL(begin(r, row, begun++), 0);
+    }
+}
+
+static int end_of_put(struct rank *r, uint64_t id, unsigned flags)
+{
+    struct pwc_event event = {0};
+
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_put(r->ctx, r->remote, 0, r->memory, 8, pwc_cid_u64(id), pwc_cid_u64(id), flags), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(r->ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.id, id);
+    return event.status;
+}
+
+/* Towards the dead, as soon as its daemon knows: an error, also where no event was asked for. */
+static void check_dead(struct rank *r)
+{
+    uint64_t id = 1000;
+    int status = 0;
+
+    for (time_t end = time(NULL) + RANK_WAIT_MS / 1000; status == 0 && time(NULL) < end; id++)
+        status = end_of_put(r, id, 0);
+    CU_ASSERT_EQUAL_FATAL(status, -EHOSTDOWN);
+    CU_ASSERT_EQUAL(end_of_put(r, id, PWC_NO_LCE), -EHOSTDOWN);
+}
+
+/* What is left to be seen, when the daemon of the dead has done with it: what it had begun may have
+ * ended, in order and with all its data. */
+static void check_rest(struct rank *r, const struct death_row *row)
+{
+    struct pwc_event event;
+    uint64_t count = 0;
+
+    while (pwc_wait(r->ctx, PWC_ANY, 0, &event, QUIET_MS) == 1) {
+        CU_ASSERT(row->victim_begins && count < TRANSFERS);
+        CU_ASSERT_EQUAL(event.kind, PWC_REMOTE);
+        CU_ASSERT_EQUAL(event.id, count);
+        CU_ASSERT_EQUAL(event.status, 0);
+        CU_ASSERT(r->memory[0] == 0xff && memcmp(r->memory, r->memory + 1, LARGE - 1) == 0);
+        count++;
+    }
+}
+
+static void survive(struct rank *r, pid_t victim, const struct death_row *row)
+{
+    int status = 0;
+
+    CU_ASSERT_EQUAL_FATAL(attach(r, SURVIVOR, row), 0);
+    if (!row->victim_begins)
+        CU_ASSERT_EQUAL_FATAL(begin_all(r, row), 0);
+    if (!lands_at_victim(row)) {
+        CU_ASSERT_FATAL(await_bytes(r));
+        kill(victim, SIGKILL);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(victim, &status, 0), victim);
+    CU_ASSERT_FATAL(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    if (!row->victim_begins)
+        check_ends(r, row);
+    check_dead(r);
+}
+
+static void test_client_dies(void)
+{
+    struct census before[2];
+
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster), 0);
+    CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rank survivor;
+        pid_t victim;
+
+        printf("\n    %s ", rows[i].name);
+        fflush(NULL);
+        victim = fork();
+        if (victim == 0)
+            be_victim(&rows[i]);
+        survive(&survivor, victim, &rows[i]);
+        CU_ASSERT(bystanders_go_on(&others, 100));
+        CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[VICTIM], &before[VICTIM]));
+        check_rest(&survivor, &rows[i]);
+        rank_detach(&survivor);
+        for (int n = 0; n < 2; n++)
+            CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[n], &before[n]));
+        CU_ASSERT_FATAL(cluster_runs(&cluster));
+    }
+    CU_ASSERT(bystanders_stop(&others));
+}
+
+/* The survivor's transfers towards the dead node end; those to its own node don't care; the daemon
+ * that comes back serves as before. */
+static void test_daemon_dies(void)
+{
+    static const struct death_row put = {.job = "daemon"};
+    struct rank survivor, victim, neighbour;
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&survivor, cluster.nodes[0].socket, put.job, 0, 3, LARGE), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&victim, cluster.nodes[1].socket, put.job, 1, 3, LARGE), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&neighbour, cluster.nodes[0].socket, put.job, 2, 3, LARGE),
+                          0);
+    CU_ASSERT_EQUAL_FATAL(rank_bind(&survivor, &victim), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_bind(&neighbour, &survivor), 0);
+    memset(survivor.memory, 0xff, LARGE);
+    CU_ASSERT_EQUAL_FATAL(begin_all(&survivor, &put), 0);
+    CU_ASSERT_FATAL(await_bytes(&victim));
+    cluster_kill(&cluster, 1);
+    CU_ASSERT_EQUAL(pwc_wait(victim.ctx, PWC_ANY, 0, &event, RANK_WAIT_MS), -ESHUTDOWN);
+    check_ends(&survivor, &put);
+
+    CU_ASSERT_EQUAL(pwc_put(neighbour.ctx, neighbour.remote, 0, neighbour.memory, LARGE,
+                            pwc_cid_u64(1), pwc_cid_u64(2), 0),
+                    0);
+    CU_ASSERT_EQUAL(pwc_wait(survivor.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.id, 2);
+    CU_ASSERT_EQUAL(pwc_wait(neighbour.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.status, 0);
+    rank_detach(&victim);
+
+    CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster), 0);
+    CU_ASSERT(bystanders_go_on(&others, 100));
+    CU_ASSERT(bystanders_stop(&others));
+    rank_detach(&neighbour);
+    rank_detach(&survivor);
+}
+
+static void test_daemon_dies_where_it_may(void)
+{
+    if (others.runs)
+        bystanders_stop(&others);
+    if (may_kill_daemons)
+        test_daemon_dies();
+    else
+        printf("left out: writes to a peer that is gone never end on this provider ");
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"a client dies", test_client_dies},
+                           {"a daemon dies", test_daemon_dies_where_it_may},
+                           CU_TEST_INFO_NULL};
+    static const char *const deadline[] = {"--peer-deadline-ms", PEER_DEADLINE, NULL};
+    struct cluster_options options = {.nodes = 2, .more = deadline};
+    int status = 1;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: %s PWCD PWCCTL PROVIDER\n", argv[0]);
+        return 2;
+    }
+    options.pwcd = argv[1];
+    pwcctl = argv[2];
+    options.provider = argv[3];
+    may_kill_daemons = strcmp(argv[3], "shm") != 0;
+    if (cluster_open(&cluster, &options) == 0)
+        status = suite_run("death", tests);
+    if (others.runs)
+        bystanders_stop(&others);
+    if (cluster_close(&cluster) != 0)
+        status = 1;
+    if (cluster.failure[0])
+        fprintf(stderr, "%s\n", cluster.failure);
+    return status;
+}

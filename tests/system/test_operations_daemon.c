@@ -1,0 +1,108 @@
+/*
+ * The suite of the operations' meaning over libpwc and real daemons on two nodes.
+ *
+ *     test_operations_daemon PWCD [--provider P] [--protocol P] [--case N]
+ *
+ * Each case has clients and a job of its own; the daemons live through all of them, and must have
+ * forgotten everything at the end of each.
+ */
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon_path.h"
+#include "suite_operations.h"
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+static size_t only = SIZE_MAX;
+
+/* Whether the case holds; says how it went. */
+static bool run(size_t number)
+{
+    static struct driver driver;
+    static struct daemon_path path;
+    const struct suite_case *c = &suite_cases[number];
+    const char *failure = NULL;
+    bool left_out;
+    char job[32], room[400];
+
+    snprintf(job, sizeof(job), "case-%zu", number);
+    if (daemon_path_open(&path, &cluster, job, room) != 0) {
+        printf("\n    %s: %s", c->name, room);
+        return false;
+    }
+    left_out = c->needs & path.path.lacks;
+    if (!left_out)
+        failure = suite_run(&driver, c, &path.path, number);
+    daemon_path_close(&path);
+    printf("\n    %s: %s", c->name, left_out ? "left out" : failure ? failure : "passed");
+    fflush(stdout);
+    return !failure;
+}
+
+static void test_operations(void)
+{
+    for (size_t number = 0; number < suite_case_count; number++) {
+        if (only != SIZE_MAX && only != number)
+            continue;
+        CU_ASSERT(run(number));
+        CU_ASSERT_FATAL(cluster_runs(&cluster));
+    }
+}
+
+static unsigned run_tests(void)
+{
+    CU_pSuite suite;
+    unsigned failed = 1;
+
+    if (CU_initialize_registry() != CUE_SUCCESS)
+        return failed;
+    suite = CU_add_suite("operations over daemons", NULL, NULL);
+    if (suite && CU_add_test(suite, "operations", test_operations)) {
+        CU_basic_set_mode(CU_BRM_VERBOSE);
+        CU_basic_run_tests();
+        failed = CU_get_number_of_failures();
+    }
+    CU_cleanup_registry();
+    return failed;
+}
+
+static int usage(const char *name)
+{
+    fprintf(stderr, "usage: %s PWCD [--provider P] [--protocol P] [--case 0-%zu]\n", name,
+            suite_case_count - 1);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct cluster_options options = {.nodes = 2};
+    int status;
+
+    if (argc < 2 || argc % 2 != 0)
+        return usage(argv[0]);
+    options.pwcd = argv[1];
+    for (int i = 2; i < argc; i += 2)
+        if (strcmp(argv[i], "--provider") == 0)
+            options.provider = argv[i + 1];
+        else if (strcmp(argv[i], "--protocol") == 0)
+            options.protocol = argv[i + 1];
+        else if (strcmp(argv[i], "--case") == 0)
+            only = strtoul(argv[i + 1], NULL, 0);
+        else
+            return usage(argv[0]);
+    if (cluster_open(&cluster, &options) != 0) {
+        fprintf(stderr, "%s\n", cluster.failure);
+        return 1;
+    }
+    status = run_tests() == 0 ? 0 : 1;
+    if (cluster_close(&cluster) != 0) {
+        fprintf(stderr, "%s\n", cluster.failure);
+        status = 1;
+    }
+    return status;
+}

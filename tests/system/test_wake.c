@@ -1,0 +1,214 @@
+/*
+ * A rank that sleeps is woken by what peers do, and daemons that have nothing to do sleep too.
+ *
+ *     test_wake PWCD PROVIDER
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "../shm_ring/suite.h"
+#include "cluster.h"
+#include "process.h"
+#include "rank.h"
+
+#define REGION_BYTES (4u << 20)
+#define ASLEEP_MS    100 /* longer than anybody polls */
+#define IDLE_MS      10000
+#define TICK_NS      INT64_C(10000000) /* of the kernel's accounting of processor time */
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOWDOWN 2 /* the sanitizer's own share */
+#else
+#define SLOWDOWN 1
+#endif
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+static struct rank ranks[2]; /* on a node each */
+static bool provider_sleeps;
+
+enum manner { IN_WAIT, IN_POLL };
+
+/* A thread that waits for one remote event at rank 1. */
+struct sleeper {
+    enum manner manner;
+    _Atomic pid_t thread;
+    struct pwc_event event;
+    int rc; /* as pwc_wait */
+};
+
+static void pause_ms(int ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+static int wait_by_poll(struct sleeper *s)
+{
+    struct pollfd polled = {.fd = pwc_fd(ranks[1].ctx), .events = POLLIN};
+    int rc = pwc_probe(ranks[1].ctx, PWC_ANY, PWC_REMOTE, &s->event);
+
+    while (rc == 0 && poll(&polled, 1, RANK_WAIT_MS) == 1)
+        rc = pwc_probe(ranks[1].ctx, PWC_ANY, PWC_REMOTE, &s->event);
+    return rc;
+}
+
+static void *sleep_until_event(void *argument)
+{
+    struct sleeper *s = argument;
+
+    s->thread = (pid_t)syscall(SYS_gettid);
+    s->rc = s->manner == IN_POLL
+                ? wait_by_poll(s)
+                : pwc_wait(ranks[1].ctx, PWC_ANY, PWC_REMOTE, &s->event, RANK_WAIT_MS);
+    return NULL;
+}
+
+/* Whether the sleeper sleeps, and goes on sleeping. */
+static bool fell_asleep(const struct sleeper *s)
+{
+    long call = s->manner == IN_POLL ? SYS_poll : SYS_futex;
+    int64_t before;
+
+    for (int i = 0; i < RANK_WAIT_MS && !(s->thread && thread_sleeps_in(s->thread, call)); i++)
+        pause_ms(1);
+    before = thread_sleeps(s->thread);
+    pause_ms(ASLEEP_MS);
+    /* In pwc_wait it looks after the daemon's health once a second. */
+    return thread_sleeps_in(s->thread, call) && before > 0 &&
+           thread_sleeps(s->thread) - before <= 1;
+}
+
+static const struct wake_row {
+    const char *name;
+    enum manner manner;
+    bool get;
+    size_t length;
+    size_t id_length;
+} rows[] = {
+    {"notification", IN_WAIT, false, 0, 0},
+    {"packed put", IN_WAIT, false, 8, 0},
+    {"packed put, long id", IN_WAIT, false, 4096, PWC_CID_MAX},
+    {"two-put", IN_WAIT, false, 65536, 0},
+    {"two-put, long id", IN_WAIT, false, 1u << 20, 100},
+    {"get", IN_WAIT, true, 65536, 0},
+    {"packed put, by descriptor", IN_POLL, false, 8, 0},
+    {"two-put, by descriptor", IN_POLL, false, 65536, 9},
+    {"get, by descriptor", IN_POLL, true, 100, 0},
+};
+
+static void check_remote_event(const struct sleeper *s, const struct wake_row *row, pwc_cid rid)
+{
+    CU_ASSERT_EQUAL_FATAL(s->rc, 1);
+    CU_ASSERT_EQUAL(s->event.kind, PWC_REMOTE);
+    CU_ASSERT_EQUAL(s->event.status, 0);
+    CU_ASSERT_EQUAL(s->event.peer, pwc_peer_of(0, 0));
+    CU_ASSERT_EQUAL(s->event.bytes, row->length);
+    CU_ASSERT_EQUAL_FATAL(s->event.size, row->id_length);
+    if (row->id_length)
+        CU_ASSERT_EQUAL(memcmp(s->event.data, rid.data, row->id_length), 0)
+    else
+        CU_ASSERT_EQUAL(s->event.id, rid.value);
+}
+
+static void wake_by(const struct wake_row *row, uint64_t seed)
+{
+    struct sleeper sleeper = {.manner = row->manner};
+    uint8_t *source = row->get ? ranks[1].memory : ranks[0].memory;
+    const uint8_t *target = row->get ? ranks[0].memory : ranks[1].memory;
+    uint8_t id[PWC_CID_MAX];
+    pwc_cid rid =
+        row->id_length ? pwc_cid_bytes(id, row->id_length) : pwc_cid_u64(seed << 32 | 0x77);
+    struct pwc_event local;
+    pthread_t thread;
+    bool slept;
+    int rc;
+
+    rank_fill(id, sizeof(id), seed + 100);
+    rank_fill(source, row->length, seed);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
+    slept = fell_asleep(&sleeper);
+    rc = row->get ? pwc_get(ranks[0].ctx, ranks[0].remote, 0, ranks[0].memory, row->length,
+                            pwc_cid_u64(seed), rid, 0)
+                  : pwc_put(ranks[0].ctx, ranks[0].remote, 0, source, row->length,
+                            pwc_cid_u64(seed), rid, 0);
+    pthread_join(thread, NULL);
+    CU_ASSERT(slept);
+    CU_ASSERT_EQUAL_FATAL(rc, 0);
+    check_remote_event(&sleeper, row, rid);
+    CU_ASSERT(row->get || rank_check(target, row->length, seed) == 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &local, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(local.status, 0);
+    CU_ASSERT_EQUAL(local.id, seed);
+    CU_ASSERT_EQUAL(rank_check(target, row->length, seed), 0);
+}
+
+static void test_wake(void)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned before = CU_get_number_of_failures();
+
+        wake_by(&rows[i], i + 1);
+        if (CU_get_number_of_failures() > before)
+            fprintf(stderr, "\n    %s fails\n", rows[i].name);
+    }
+}
+
+/* With clients attached, and links that have carried traffic. */
+static void test_idle(void)
+{
+    const int64_t share = IDLE_MS * INT64_C(1000000) / 200; /* half a percent */
+    const int64_t limit = SLOWDOWN * (provider_sleeps ? TICK_NS : share);
+    int64_t before[2], after;
+
+    for (int i = 0; i < 2; i++)
+        before[i] = process_cpu_ns(cluster.nodes[i].pid);
+    pause_ms(IDLE_MS);
+    for (int i = 0; i < 2; i++) {
+        after = process_cpu_ns(cluster.nodes[i].pid);
+        printf("\n    daemon %d: %.3f ms of processor time in %d ms", i,
+               (double)(after - before[i]) / 1e6, IDLE_MS);
+        CU_ASSERT(before[i] > 0 && after >= before[i] && after - before[i] <= limit);
+    }
+}
+
+static int attach(void)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < 2; i++)
+        rc = rank_attach(&ranks[i], cluster.nodes[i].socket, "wake", i, 2, REGION_BYTES);
+    return rc < 0 ? rc : rank_bind(&ranks[0], &ranks[1]);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"a sleeping rank is woken", test_wake},
+                           {"idle daemons sleep", test_idle},
+                           CU_TEST_INFO_NULL};
+    struct cluster_options options = {.nodes = 2};
+    int status = 1;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s PWCD PROVIDER\n", argv[0]);
+        return 2;
+    }
+    options.pwcd = argv[1];
+    options.provider = argv[2];
+    provider_sleeps = strcmp(argv[2], "tcp;ofi_rxm") == 0;
+    if (cluster_open(&cluster, &options) == 0 && attach() == 0)
+        status = suite_run("wake", tests);
+    for (int i = 0; i < 2; i++)
+        rank_detach(&ranks[i]);
+    if (cluster_close(&cluster) != 0)
+        status = 1;
+    if (cluster.failure[0])
+        fprintf(stderr, "%s\n", cluster.failure);
+    return status;
+}

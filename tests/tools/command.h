@@ -1,0 +1,28 @@
+/* Runs a program to its end, and keeps what it said. */
+#ifndef TESTS_TOOLS_COMMAND_H
+#define TESTS_TOOLS_COMMAND_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define COMMAND_TEXT_MAX 65536
+
+struct command {
+    pid_t pid;
+    int out, err; /* reading ends; -1: closed */
+    int status;   /* as a shell tells it; -1 when it had to be killed at its deadline */
+    char out_text[COMMAND_TEXT_MAX];
+    char err_text[COMMAND_TEXT_MAX];
+};
+
+/* `argv` ends with NULL. `setting`: "NAME=value" for its environment, or NULL. */
+struct command *command_start(const char *const *argv, const char *setting);
+/* Reads until `text` has come on stdout; false when it ended, or after the deadline. */
+bool command_await(struct command *command, const char *text);
+/* Waits for its end; kills it after the deadline. Returns its status. */
+int command_finish(struct command *command);
+void command_free(struct command *command);
+
+bool command_said(const struct command *command, const char *text);
+
+#endif

@@ -1,0 +1,296 @@
+/* pwcctl: options, answers of all kinds, and no daemon. Argument: the path of pwcctl. */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "command.h"
+#include "counters_abi.h"
+#include "fake_daemon.h"
+
+/* Set once by main, then only read. */
+static const char *pwcctl_path;
+static char folder[] = "/tmp/test_pwcctl.XXXXXX";
+static char socket_path[64];
+
+static struct command *run(const char *what, const char *option)
+{
+    const char *argv[] = {pwcctl_path, "--socket", socket_path, what, option, NULL};
+    struct command *command = command_start(argv, NULL);
+    command_finish(command);
+    return command;
+}
+
+/* Runs against one answer. */
+static struct command *ask(const char *what, const char *option, const void *answer, size_t size)
+{
+    struct fake_daemon daemon;
+    CU_ASSERT_EQUAL_FATAL(fake_daemon_start(&daemon, socket_path, answer, size), 0);
+    struct command *command = run(what, option);
+    fake_daemon_finish(&daemon);
+    CU_ASSERT_STRING_EQUAL(daemon.asked, what);
+    return command;
+}
+
+static void test_bad_options(void)
+{
+    static const struct {
+        const char *words[4];
+        const char *said;
+    } cases[] = {
+        {{NULL}, "give one view"},
+        {{"everything"}, "no view \"everything\""},
+        {{"status", "nodes"}, "usage"},
+        {{"--watch=0", "status"}, "--watch \"0\""},
+        {{"--watch=x", "status"}, "--watch \"x\""},
+        {{"--colour", "status"}, "unrecognized option"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *argv[6] = {pwcctl_path};
+        memcpy(argv + 1, cases[i].words, sizeof(cases[i].words));
+        struct command *command = command_start(argv, NULL);
+        CU_ASSERT_EQUAL(command_finish(command), 2);
+        CU_ASSERT(command_said(command, cases[i].said));
+        command_free(command);
+    }
+}
+
+static void test_no_daemon(void)
+{
+    struct command *command = run("status", NULL);
+    CU_ASSERT_EQUAL(command->status, 1);
+    CU_ASSERT(command_said(command, socket_path));
+    CU_ASSERT(command_said(command, "no daemon serves there"));
+    command_free(command);
+}
+
+/* A socket that a dead daemon has left. */
+static void test_stale_socket(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s", socket_path);
+    CU_ASSERT_EQUAL_FATAL(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+    close(fd);
+    struct command *command = run("status", NULL);
+    CU_ASSERT_EQUAL(command->status, 1);
+    CU_ASSERT(command_said(command, "no daemon serves there"));
+    command_free(command);
+    unlink(socket_path);
+}
+
+static void test_daemon_refuses(void)
+{
+    size_t size;
+    void *answer = fake_error(-EACCES, "user 7 is not served: add it to allowed_users", &size);
+    struct command *command = ask("clients", NULL, answer, size);
+    CU_ASSERT_EQUAL(command->status, 1);
+    CU_ASSERT(command_said(command, "add it to allowed_users"));
+    command_free(command);
+    free(answer);
+}
+
+static void test_answers_that_make_no_sense(void)
+{
+    size_t size;
+    void *not_json = fake_inspected("{\"clients\": [", &size);
+    const size_t not_json_size = size;
+    void *no_rows = fake_inspected("{\"clients\": 3}", &size);
+    const struct {
+        const void *answer;
+        size_t size;
+        const char *said;
+    } cases[] = {
+        {"", 0, "closed the connection"},
+        {"\x08\x00\x00", 3, "closed the connection"},
+        {"\x08\x00\x00\x00half", 8, "closed the connection"},
+        {"\x04\x00\x00\x00\xff\xff\xff\xff", 8, "Bad message"},
+        {"\xff\xff\xff\xff", 4, "Message too long"},
+        {not_json, not_json_size, "not what \"clients\" should be"},
+        {no_rows, size, "not what \"clients\" should be"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct command *command = ask("clients", NULL, cases[i].answer, cases[i].size);
+        CU_ASSERT_EQUAL(command->status, 1);
+        if (!command_said(command, cases[i].said))
+            fprintf(stderr, "case %zu: %s\n", i, command->err_text);
+        CU_ASSERT(command_said(command, cases[i].said));
+        command_free(command);
+    }
+    free(not_json);
+    free(no_rows);
+}
+
+static const char clients[] =
+    "{\"clients\":[{\"client\":0,\"job\":\"a\",\"rank\":0,\"size\":2,\"uid\":0,\"pid\":17,"
+    "\"sessions\":1,\"segments\":1,\"regions\":2,\"quarantine\":null},"
+    "{\"client\":12,\"job\":\"a-longer-job\",\"rank\":1,\"size\":2,\"uid\":0,\"pid\":4194304,"
+    "\"sessions\":1,\"segments\":3,\"regions\":12345,\"quarantine\":\"submit record: size 3\"}],"
+    "\"quarantined\":[]}";
+
+static void test_table(void)
+{
+    size_t size;
+    void *answer = fake_inspected(clients, &size);
+    struct command *command = ask("clients", NULL, answer, size);
+    CU_ASSERT_EQUAL(command->status, 0);
+    /* every line has its columns where the others have theirs */
+    char *first = strtok(command->out_text, "\n"), *second = strtok(NULL, "\n"),
+         *third = strtok(NULL, "\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(third);
+    char *quarantine = strstr(first, "quarantine");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(quarantine);
+    CU_ASSERT_EQUAL(strcmp(second + (quarantine - first), "-"), 0);
+    CU_ASSERT_EQUAL(strcmp(third + (quarantine - first), "submit record: size 3"), 0);
+    CU_ASSERT_EQUAL(strstr(third, "a-longer-job") - third, strstr(first, "job") - first);
+    command_free(command);
+    free(answer);
+}
+
+static void test_json_as_it_came(void)
+{
+    size_t size;
+    void *answer = fake_inspected(clients, &size);
+    struct command *command = ask("clients", "--json", answer, size);
+    CU_ASSERT_EQUAL(command->status, 0);
+    CU_ASSERT_EQUAL(strlen(command->out_text), strlen(clients) + 1);
+    CU_ASSERT_EQUAL(strncmp(command->out_text, clients, strlen(clients)), 0);
+    command_free(command);
+    free(answer);
+}
+
+/* ---- counters: a file of our own making ----------------------------------------------------- */
+
+struct counters_file {
+    struct counters_header header;
+    struct counters_session sessions[2];
+    struct counters_peer peers[2];
+};
+
+static struct counters_file good_counters(void)
+{
+    struct counters_file file = {
+        .header = {.magic = COUNTERS_MAGIC,
+                   .version = COUNTERS_VERSION,
+                   .bytes = sizeof(file),
+                   .session_offset = offsetof(struct counters_file, sessions),
+                   .session_row_bytes = sizeof(struct counters_session),
+                   .session_rows = 2,
+                   .peer_offset = offsetof(struct counters_file, peers),
+                   .peer_row_bytes = sizeof(struct counters_peer),
+                   .peer_rows = 2,
+                   .node = 3,
+                   .nodes = 4,
+                   .pid = 4321,
+                   .provider = "net",
+                   .heartbeat = 77},
+        .sessions[1] = {.session = 6, .rank = 2, .put_ops = 1234567},
+        .peers[0] = {.node = 1, .records_in = 99},
+    };
+    return file;
+}
+
+/* Runs against a file of `size` bytes. */
+static struct command *count(const struct counters_file *file, size_t size, const char *option)
+{
+    char path[80];
+    snprintf(path, sizeof(path), "%s/pwcd.counters", folder);
+    FILE *to = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    fwrite(file, 1, size, to);
+    fclose(to);
+    struct command *command = run("counters", option);
+    unlink(path);
+    return command;
+}
+
+static void test_counters(void)
+{
+    static const char *const keys[] = {
+        "\"pid\":4321",     "\"node\":3", "\"provider\":\"net\"", "\"heartbeat\":77",
+        "\"session\":5",    "\"rank\":2", "\"put_ops\":1234567",  "\"peers\":[{\"node\":0,",
+        "\"records_in\":99"};
+    struct counters_file file = good_counters();
+    struct command *command = count(&file, sizeof(file), "--json");
+    CU_ASSERT_EQUAL(command->status, 0);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(command->out_text, keys[i]));
+    command_free(command);
+
+    command = count(&file, sizeof(file), NULL);
+    CU_ASSERT_EQUAL(command->status, 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(command->out_text, "1.2M"));
+    command_free(command);
+}
+
+static void test_counters_that_make_no_sense(void)
+{
+    static const struct {
+        size_t offset; /* of a 32-bit word of the header */
+        uint32_t value;
+        size_t size;
+        const char *said;
+    } cases[] = {
+        {offsetof(struct counters_header, magic), 1, sizeof(struct counters_file), "different"},
+        {offsetof(struct counters_header, version), 9, sizeof(struct counters_file), "different"},
+        {offsetof(struct counters_header, session_rows), UINT32_MAX, sizeof(struct counters_file),
+         "Bad message"},
+        {offsetof(struct counters_header, session_offset), UINT32_MAX - 7,
+         sizeof(struct counters_file), "Bad message"},
+        {offsetof(struct counters_header, session_offset), 4, sizeof(struct counters_file),
+         "Bad message"},
+        {offsetof(struct counters_header, session_row_bytes), 0, sizeof(struct counters_file),
+         "Bad message"},
+        {offsetof(struct counters_header, peer_rows), 3, sizeof(struct counters_file),
+         "Bad message"},
+        {offsetof(struct counters_header, pid), 1, sizeof(struct counters_header) - 1,
+         "Bad message"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct counters_file file = good_counters();
+        memcpy((char *)&file + cases[i].offset, &cases[i].value, sizeof(cases[i].value));
+        struct command *command = count(&file, cases[i].size, NULL);
+        CU_ASSERT_EQUAL(command->status, 1);
+        CU_ASSERT(command_said(command, cases[i].said));
+        command_free(command);
+    }
+}
+
+static void test_no_counters(void)
+{
+    struct command *command = run("counters", NULL);
+    CU_ASSERT_EQUAL(command->status, 1);
+    CU_ASSERT(command_said(command, "no daemon runs there"));
+    command_free(command);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || mkdtemp(folder) == NULL)
+        return 2;
+    pwcctl_path = argv[1];
+    snprintf(socket_path, sizeof(socket_path), "%s/pwcd.sock", folder);
+
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("pwcctl", NULL, NULL);
+    CU_add_test(suite, "bad options", test_bad_options);
+    CU_add_test(suite, "no daemon", test_no_daemon);
+    CU_add_test(suite, "a stale socket", test_stale_socket);
+    CU_add_test(suite, "a daemon that refuses", test_daemon_refuses);
+    CU_add_test(suite, "answers that make no sense", test_answers_that_make_no_sense);
+    CU_add_test(suite, "a table", test_table);
+    CU_add_test(suite, "JSON as it came", test_json_as_it_came);
+    CU_add_test(suite, "counters", test_counters);
+    CU_add_test(suite, "counters that make no sense", test_counters_that_make_no_sense);
+    CU_add_test(suite, "no counters", test_no_counters);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    rmdir(folder);
+    return failures > 0;
+}

@@ -1,0 +1,307 @@
+/*
+ * pwcrun with a stand-in for the daemon: statuses, signals, output, and that nothing is left
+ * behind. Arguments: the path of pwcrun, the path of the stand-in.
+ */
+#include <CUnit/Basic.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "command.h"
+
+#define WORDS_MAX 24
+
+/* Set once by main, then only read. */
+static const char *pwcrun_path, *daemon_path;
+static char runtime_dir[] = "/tmp/test_pwcrun.XXXXXX";
+
+/* Starts pwcrun with `words` (NULL-terminated) after --daemon. */
+static struct command *start(const char *const *words, const char *setting)
+{
+    const char *argv[WORDS_MAX + 4] = {pwcrun_path, "--daemon", daemon_path};
+    for (size_t i = 0; words[i] != NULL && i < WORDS_MAX; i++)
+        argv[3 + i] = words[i];
+    return command_start(argv, setting);
+}
+
+/* Runs to the end; a status that differs is shown with what was said. */
+static void expect(const char *const *words, const char *setting, int status, const char *said)
+{
+    struct command *command = start(words, setting);
+    int got = command_finish(command);
+    if (got != status || !command_said(command, said))
+        fprintf(stderr, "pwcrun %s ...: status %d, said: %s\n", words[0], got, command->err_text);
+    CU_ASSERT_EQUAL(got, status);
+    CU_ASSERT(command_said(command, said));
+    command_free(command);
+}
+
+static void test_bad_options(void)
+{
+    static const struct {
+        const char *words[8];
+        const char *said;
+    } cases[] = {
+        {{NULL}, "no program given"},
+        {{"--nodes", "0", "--", "true"}, "--nodes \"0\""},
+        {{"--nodes", "257", "--", "true"}, "--nodes \"257\""},
+        {{"--nodes", "2x", "--", "true"}, "--nodes \"2x\""},
+        {{"--nodes", "-1", "--", "true"}, "--nodes \"-1\""},
+        {{"-n", "0", "--", "true"}, "-n \"0\""},
+        {{"-n", "4097", "--", "true"}, "-n \"4097\""},
+        {{"-n", "99999999999999999999", "--", "true"}, "give a number from 1 to 4096"},
+        {{"--grace", "soon", "--", "true"}, "--grace \"soon\""},
+        {{"--grace", "-1", "--", "true"}, "--grace \"-1\""},
+        {{"--netns", "--provider", "shm", "--", "true"}, "shared memory has no network"},
+        {{"--unknown", "--", "true"}, "unrecognized option"},
+        {{"--nodes"}, "requires an argument"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect(cases[i].words, NULL, 125, cases[i].said);
+}
+
+static void test_status(void)
+{
+    static const struct {
+        const char *script;
+        int status;
+        const char *said;
+    } cases[] = {
+        {"exit 0", 0, ""},
+        {"test $PWC_RANK != 1 || exit 7", 7, "rank 1 ended with status 7"},
+        {"exit 255", 255, "ended with status 255"},
+        {"test $PWC_RANK != 0 || kill -SEGV $$", 128 + SIGSEGV, "ended by signal 11"},
+        {"test $PWC_RANK != 0 || kill -KILL $$; sleep 100", 128 + SIGKILL, "signal 9"},
+        /* the others are ended; that one fails to be polite changes nothing */
+        {"test $PWC_RANK != 2 || exit 9; trap '' TERM; while :; do sleep 1; done", 9, "rank 2"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *words[] = {"--nodes",       "2", "-n", "4", "--grace", "0.1", "--", "sh", "-c",
+                               cases[i].script, NULL};
+        expect(words, NULL, cases[i].status, cases[i].said);
+    }
+}
+
+static void test_program_that_cannot_run(void)
+{
+    expect((const char *[]){"--", "./no-such-program", NULL}, NULL, 127, "No such file");
+    expect((const char *[]){"--", "/tmp", NULL}, NULL, 126, "Permission denied");
+}
+
+static void test_daemon_fails(void)
+{
+    const char *const sleeping[] = {"--nodes", "2", "--grace", "0.1", "--", "sleep", "100", NULL};
+    expect(sleeping, "FAKE_PWCD=fail", 125, "no such fabric");
+    expect(sleeping, "FAKE_PWCD=fail", 125, "ended with status 3");
+    expect(sleeping, "FAKE_PWCD=die", 125, "ended with status 4");
+    expect((const char *[]){"--", "true", NULL}, "FAKE_PWCD=stubborn", 125, "killed");
+    const char *argv[] = {pwcrun_path, "--daemon", "/no/such/pwcd", "--", "true", NULL};
+    struct command *command = command_start(argv, NULL);
+    CU_ASSERT_EQUAL(command_finish(command), 125);
+    CU_ASSERT(command_said(command, "/no/such/pwcd"));
+    command_free(command);
+}
+
+static void test_environment_and_labels(void)
+{
+    struct command *command = start(
+        (const char *[]){
+            "--nodes", "2", "-n", "5", "--label", "--", "sh", "-c",
+            "echo $PWC_RANK of $PWC_SIZE on $PWC_NODE of $PWC_NODES; test -e $PWC_SOCKET", NULL},
+        "PWC_RANK=99");
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    /* in blocks: the first node takes the odd one */
+    static const char *const lines[] = {"[0] 0 of 5 on 0 of 2\n", "[1] 1 of 5 on 0 of 2\n",
+                                        "[2] 2 of 5 on 0 of 2\n", "[3] 3 of 5 on 1 of 2\n",
+                                        "[4] 4 of 5 on 1 of 2\n"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(command->out_text, lines[i]));
+    command_free(command);
+}
+
+static void test_signals_are_forwarded(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    static const char script[] = "trap 'echo got; exit 3' INT TERM HUP QUIT USR1 USR2; echo up; "
+                                 "while :; do sleep 100 & wait $!; done";
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct command *command = start((const char *[]){"--", "sh", "-c", script, NULL}, NULL);
+        CU_ASSERT(command_await(command, "up\n"));
+        kill(command->pid, signals[i]);
+        CU_ASSERT_EQUAL(command_finish(command), 3);
+        CU_ASSERT_PTR_NOT_NULL(strstr(command->out_text, "got\n"));
+        command_free(command);
+    }
+}
+
+static void test_signal_ends_ranks(void)
+{
+    struct command *command =
+        start((const char *[]){"-n", "2", "--", "sh", "-c", "echo up; exec sleep 100", NULL}, NULL);
+    CU_ASSERT(command_await(command, "up\nup\n"));
+    kill(command->pid, SIGTERM);
+    CU_ASSERT_EQUAL(command_finish(command), 128 + SIGTERM);
+    command_free(command);
+
+    /* who asks twice means it */
+    command = start(
+        (const char *[]){"--", "sh", "-c",
+                         "trap 'echo no' INT; echo up; while :; do sleep 100 & wait; done", NULL},
+        NULL);
+    CU_ASSERT(command_await(command, "up\n"));
+    kill(command->pid, SIGINT);
+    CU_ASSERT(command_await(command, "no\n"));
+    kill(command->pid, SIGINT);
+    CU_ASSERT_EQUAL(command_finish(command), 128 + SIGINT);
+    command_free(command);
+}
+
+/* ---- nothing is left ------------------------------------------------------------------------ */
+
+static int count_entries(const char *folder, const char *prefix)
+{
+    DIR *open_folder = opendir(folder);
+    if (open_folder == NULL)
+        return 0;
+    int count = 0;
+    struct dirent *entry;
+    while ((entry = readdir(open_folder)) != NULL)
+        count += strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+    closedir(open_folder);
+    return count;
+}
+
+/* The pid that a script printed as "NAME pid\n". */
+static pid_t printed_pid(const struct command *command, const char *name)
+{
+    const char *at = strstr(command->out_text, name);
+    return at != NULL ? (pid_t)atoi(at + strlen(name)) : -1;
+}
+
+static bool ends(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH;
+    struct pollfd polled = {.fd = pidfd, .events = POLLIN};
+    bool ended = poll(&polled, 1, 10000) == 1;
+    close(pidfd);
+    return ended;
+}
+
+/*
+ * A run whose rank starts a process of its own and leaves a file of a shared-memory fabric:
+ * whatever ends the run, all is gone. The rank holds our stdout, so the end of the stream tells
+ * that it, its child and the reaper have ended.
+ */
+static void check_nothing_left(const char *const *options, int ending, int status)
+{
+    static const char script[] = "sleep 100 & echo child $!; echo self $$; echo up; "
+                                 "kill -0 $$; wait";
+    const char *words[WORDS_MAX] = {"--nodes", "2"};
+    size_t count = 2;
+    for (size_t i = 0; options[i] != NULL; i++)
+        words[count++] = options[i];
+    const char *const program[] = {"-n", "1", "--", "sh", "-c", script};
+    memcpy(words + count, program, sizeof(program));
+
+    struct command *command = start(words, NULL);
+    CU_ASSERT(command_await(command, "up\n"));
+    CU_ASSERT_EQUAL(count_entries(runtime_dir, "pwcrun."), 1);
+    pid_t child = printed_pid(command, "child "), self = printed_pid(command, "self ");
+    char shm[64], namespaces[64];
+    snprintf(shm, sizeof(shm), "/dev/shm/pwcd-%d.00000000", (int)self);
+    snprintf(namespaces, sizeof(namespaces), "pwcrun-%d-", (int)command->pid);
+    FILE *file = fopen(shm, "w");
+    if (file != NULL)
+        fclose(file);
+    kill(command->pid, ending);
+    CU_ASSERT_EQUAL(command_finish(command), status);
+    CU_ASSERT(ends(child));
+    CU_ASSERT(ends(self));
+    CU_ASSERT_EQUAL(count_entries(runtime_dir, "pwcrun."), 0);
+    CU_ASSERT_EQUAL(count_entries("/run/netns", namespaces), 0);
+    if (ending == SIGKILL)
+        CU_ASSERT_NOT_EQUAL(access(shm, F_OK), 0);
+    unlink(shm);
+    command_free(command);
+}
+
+static void test_nothing_left(void)
+{
+    static const char *const plain[] = {NULL};
+    check_nothing_left(plain, SIGTERM, 128 + SIGTERM);
+    check_nothing_left(plain, SIGKILL, 128 + SIGKILL);
+}
+
+static void test_nothing_left_of_namespaces(void)
+{
+    static const char *const netns[] = {"--netns", NULL};
+    if (geteuid() != 0) {
+        expect((const char *[]){"--netns", "--", "true", NULL}, NULL, 125, "needs root");
+        return;
+    }
+    check_nothing_left(netns, SIGTERM, 128 + SIGTERM);
+    check_nothing_left(netns, SIGKILL, 128 + SIGKILL);
+}
+
+/* Two runs at once, each with namespaces of its own. */
+static void test_side_by_side(void)
+{
+    const char *const words[] = {
+        geteuid() == 0 ? "--netns" : "--label",  "--nodes", "3", "--", "sh", "-c",
+        "echo up; read line </dev/null; exit 0", NULL};
+    struct command *one = start(words, NULL), *other = start(words, NULL);
+    CU_ASSERT_EQUAL(command_finish(one), 0);
+    CU_ASSERT_EQUAL(command_finish(other), 0);
+    command_free(one);
+    command_free(other);
+}
+
+static void test_secret_is_private(void)
+{
+    struct command *command =
+        start((const char *[]){"--", "sh", "-c",
+                               "stat -c '%a %s' $(dirname $PWC_SOCKET)/secret; "
+                               "stat -c %a $(dirname $PWC_SOCKET)",
+                               NULL},
+              NULL);
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    CU_ASSERT_STRING_EQUAL(command->out_text, "600 64\n700\n");
+    command_free(command);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3 || mkdtemp(runtime_dir) == NULL)
+        return 2;
+    pwcrun_path = argv[1];
+    daemon_path = argv[2];
+    setenv("XDG_RUNTIME_DIR", runtime_dir, 1);
+
+    CU_initialize_registry();
+    CU_pSuite suite = CU_add_suite("pwcrun", NULL, NULL);
+    CU_add_test(suite, "bad options", test_bad_options);
+    CU_add_test(suite, "the first failure's status", test_status);
+    CU_add_test(suite, "a program that cannot run", test_program_that_cannot_run);
+    CU_add_test(suite, "a daemon that fails", test_daemon_fails);
+    CU_add_test(suite, "environment and labels", test_environment_and_labels);
+    CU_add_test(suite, "signals are forwarded", test_signals_are_forwarded);
+    CU_add_test(suite, "a signal ends the ranks", test_signal_ends_ranks);
+    CU_add_test(suite, "nothing is left", test_nothing_left);
+    CU_add_test(suite, "nothing is left of namespaces", test_nothing_left_of_namespaces);
+    CU_add_test(suite, "two runs side by side", test_side_by_side);
+    CU_add_test(suite, "the secret is private", test_secret_is_private);
+    CU_basic_set_mode(CU_BRM_VERBOSE);
+    CU_basic_run_tests();
+    unsigned failures = CU_get_number_of_failures();
+    CU_cleanup_registry();
+    rmdir(runtime_dir);
+    return failures > 0;
+}

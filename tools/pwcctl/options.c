@@ -1,0 +1,129 @@
+/* Reads the command line of pwcctl. */
+#include "options.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "view.h"
+
+static const char usage[] =
+    "usage: pwcctl [--socket PATH] [--json] [--watch[=SECONDS]]\n"
+    "              status|nodes|clients|queues|ledgers|regions|ops|counters\n";
+
+static const char help[] =
+    "Looks into a running daemon.\n"
+    "\n"
+    "  status     the daemon: node, provider, uptime, processor share\n"
+    "  nodes      the peers: links, and why one is down\n"
+    "  clients    attached processes, those in quarantine with the reason\n"
+    "  queues     each context's rings: depth, high-water marks, operations, bytes\n"
+    "  ledgers    each peer's ledgers: sizes, positions, credits\n"
+    "  regions    memory that peers may reach\n"
+    "  ops        operations in flight, with age\n"
+    "  counters   read from shared memory: works while the daemon is stuck\n"
+    "\n"
+    "  --socket PATH       the daemon's socket; default: $PWC_SOCKET, then the usual place\n"
+    "  --json              print the document as the daemon gives it\n"
+    "  --watch[=SECONDS]   look again every so often (1)\n"
+    "  --help, --version\n";
+
+enum long_option {
+    OPT_SOCKET = 256,
+    OPT_JSON,
+    OPT_WATCH,
+    OPT_HELP,
+    OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+    {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
+    {"watch", optional_argument, NULL, OPT_WATCH},   {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},     {NULL, 0, NULL, 0},
+};
+
+static int set_socket(struct options *o, const char *path)
+{
+    if (strlen(path) < sizeof(o->socket)) {
+        strcpy(o->socket, path);
+        return 0;
+    }
+    fprintf(stderr, "pwcctl: socket \"%s\": a path may have %zu characters\n", path,
+            sizeof(o->socket) - 1);
+    return -EINVAL;
+}
+
+static int parse_seconds(const char *text, double *out)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (end != text && *end == '\0' && seconds >= 0.05 && seconds <= 86400) {
+        *out = seconds;
+        return 0;
+    }
+    fprintf(stderr, "pwcctl: --watch \"%s\": give seconds from 0.05 to 86400\n", text);
+    return -EINVAL;
+}
+
+/* "--watch SECONDS" as well as "--watch=SECONDS": a number cannot be a view. */
+static const char *watch_argument(int argc, char **argv)
+{
+    if (optarg != NULL)
+        return optarg;
+    if (optind < argc && argv[optind][0] >= '0' && argv[optind][0] <= '9')
+        return argv[optind++];
+    return "1";
+}
+
+static int apply(struct options *o, int option, int argc, char **argv)
+{
+    switch (option) {
+    case OPT_SOCKET:
+        return set_socket(o, optarg);
+    case OPT_JSON:
+        o->json = true;
+        return 0;
+    case OPT_WATCH:
+        return parse_seconds(watch_argument(argc, argv), &o->watch);
+    case OPT_HELP:
+        printf("%s\n%s", usage, help);
+        return 1;
+    case OPT_VERSION:
+        printf("pwcctl %s\n", PWC_VERSION);
+        return 1;
+    default: /* getopt has said what is wrong */
+        fputs(usage, stderr);
+        return -EINVAL;
+    }
+}
+
+static int default_socket(struct options *o)
+{
+    const char *named = getenv("PWC_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+    char path[512];
+    if (named != NULL && *named != '\0')
+        return set_socket(o, named);
+    if (geteuid() != 0 && runtime != NULL)
+        snprintf(path, sizeof(path), "%s/pwcd/pwcd.sock", runtime);
+    else
+        snprintf(path, sizeof(path), "/run/pwcd/pwcd.sock");
+    return set_socket(o, path);
+}
+
+int options_parse(struct options *out, int argc, char **argv)
+{
+    *out = (struct options){0};
+    int rc = 0, option;
+    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        rc = apply(out, option, argc, argv);
+    if (rc != 0)
+        return rc;
+    if (optind != argc - 1 || view_find(argv[optind]) == NULL) {
+        fprintf(stderr, "pwcctl: %s%s%s\n%s", optind < argc ? "no view \"" : "give one view",
+                optind < argc ? argv[optind] : "", optind < argc ? "\"" : "", usage);
+        return -EINVAL;
+    }
+    out->what = argv[optind];
+    return out->socket[0] == '\0' ? default_socket(out) : 0;
+}

@@ -1,0 +1,220 @@
+/* The columns of each view, and their rendering. The keys are those of docs/inspect.md. */
+#include "view.h"
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <string.h>
+#include "format.h"
+#include "table.h"
+
+struct column {
+    const char *key;
+    const char *title;
+    enum format format;
+    bool left;
+};
+
+#define ROWS_MAX 2
+
+/* Rows of a document: tables that stand below one another. */
+struct rows {
+    const char *key; /* of the array */
+    const struct column *columns;
+};
+
+struct view {
+    const char *name;
+    bool members; /* the document's own members, one a line, come first */
+    struct rows rows[ROWS_MAX];
+};
+
+static const struct column node_columns[] = {{"node", "node", FORMAT_PLAIN, false},
+                                             {"address", "address", FORMAT_PLAIN, true},
+                                             {"state", "state", FORMAT_PLAIN, true},
+                                             {"ledgers", "ledgers", FORMAT_PLAIN, true},
+                                             {"incarnation", "incarnation", FORMAT_PLAIN, false},
+                                             {"runs_out", "runs out", FORMAT_COUNT, false},
+                                             {"runs_in", "in", FORMAT_COUNT, false},
+                                             {"reason", "reason", FORMAT_PLAIN, true},
+                                             {0}};
+
+static const struct column client_columns[] = {{"client", "client", FORMAT_PLAIN, false},
+                                               {"job", "job", FORMAT_PLAIN, true},
+                                               {"rank", "rank", FORMAT_PLAIN, false},
+                                               {"size", "of", FORMAT_PLAIN, false},
+                                               {"uid", "uid", FORMAT_PLAIN, false},
+                                               {"pid", "pid", FORMAT_PLAIN, false},
+                                               {"sessions", "contexts", FORMAT_PLAIN, false},
+                                               {"segments", "segments", FORMAT_PLAIN, false},
+                                               {"regions", "regions", FORMAT_PLAIN, false},
+                                               {"quarantine", "quarantine", FORMAT_PLAIN, true},
+                                               {0}};
+
+/* Clients that broke the protocol and are gone. */
+static const struct column quarantined_columns[] = {
+    {"client", "gone", FORMAT_PLAIN, false},   {"job", "job", FORMAT_PLAIN, true},
+    {"rank", "rank", FORMAT_PLAIN, false},     {"uid", "uid", FORMAT_PLAIN, false},
+    {"pid", "pid", FORMAT_PLAIN, false},       {"age_ns", "ago", FORMAT_NS, false},
+    {"quarantine", "why", FORMAT_PLAIN, true}, {0}};
+
+static const struct column queue_columns[] = {{"client", "client", FORMAT_PLAIN, false},
+                                              {"rank", "rank", FORMAT_PLAIN, false},
+                                              {"context", "ctx", FORMAT_PLAIN, false},
+                                              {"submit_used", "submit", FORMAT_BYTES, false},
+                                              {"submit_high", "high", FORMAT_BYTES, false},
+                                              {"local_used", "local", FORMAT_BYTES, false},
+                                              {"local_high", "high", FORMAT_BYTES, false},
+                                              {"remote_used", "remote", FORMAT_BYTES, false},
+                                              {"remote_high", "high", FORMAT_BYTES, false},
+                                              {"in_flight", "flight", FORMAT_COUNT, false},
+                                              {"put_ops", "puts", FORMAT_COUNT, false},
+                                              {"put_bytes", "bytes", FORMAT_BYTES, false},
+                                              {"get_ops", "gets", FORMAT_COUNT, false},
+                                              {"get_bytes", "bytes", FORMAT_BYTES, false},
+                                              {"errors", "errors", FORMAT_COUNT, false},
+                                              {"spill_bytes", "spill", FORMAT_BYTES, false},
+                                              {0}};
+
+static const struct column ledger_columns[] = {{"node", "node", FORMAT_PLAIN, false},
+                                               {"tx_bytes", "out", FORMAT_BYTES, false},
+                                               {"tx_credit", "credit", FORMAT_BYTES, false},
+                                               {"records_out", "records", FORMAT_COUNT, false},
+                                               {"sent_pending", "awaited", FORMAT_COUNT, false},
+                                               {"starved", "starved", FORMAT_COUNT, false},
+                                               {"grown", "grown", FORMAT_COUNT, false},
+                                               {"rx_bytes", "in", FORMAT_BYTES, false},
+                                               {"records_in", "records", FORMAT_COUNT, false},
+                                               {"rx_consumed", "consumed", FORMAT_PLAIN, false},
+                                               {"rx_acked", "returned", FORMAT_PLAIN, false},
+                                               {0}};
+
+static const struct column region_columns[] = {
+    {"slot", "slot", FORMAT_PLAIN, false},     {"generation", "gen", FORMAT_PLAIN, false},
+    {"client", "client", FORMAT_PLAIN, false}, {"segment", "segment", FORMAT_PLAIN, false},
+    {"offset", "offset", FORMAT_PLAIN, false}, {"length", "length", FORMAT_BYTES, false},
+    {"rights", "rights", FORMAT_PLAIN, true},  {"state", "state", FORMAT_PLAIN, true},
+    {"grants", "grants", FORMAT_PLAIN, false}, {0}};
+
+static const struct column op_columns[] = {
+    {"client", "client", FORMAT_PLAIN, false},     {"session", "session", FORMAT_PLAIN, false},
+    {"sequence", "sequence", FORMAT_PLAIN, false}, {"kind", "kind", FORMAT_PLAIN, true},
+    {"state", "state", FORMAT_PLAIN, true},        {"node", "node", FORMAT_PLAIN, false},
+    {"rank", "rank", FORMAT_PLAIN, false},         {"length", "length", FORMAT_BYTES, false},
+    {"age_ns", "age", FORMAT_NS, false},           {0}};
+
+static const struct view views[] = {
+    {"status", true, {{0}}},
+    {"nodes", false, {{"nodes", node_columns}}},
+    {"clients", false, {{"clients", client_columns}, {"quarantined", quarantined_columns}}},
+    {"queues", false, {{"queues", queue_columns}}},
+    {"ledgers", false, {{"ledgers", ledger_columns}}},
+    {"regions", false, {{"regions", region_columns}}},
+    {"ops", false, {{"ops", op_columns}}},
+    {"counters", true, {{"sessions", queue_columns}, {"peers", ledger_columns}}},
+};
+
+const struct view *view_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++)
+        if (strcmp(name, views[i].name) == 0)
+            return &views[i];
+    return NULL;
+}
+
+static size_t column_count(const struct column *columns)
+{
+    size_t count = 0;
+    while (count < TABLE_COLUMNS_MAX && columns[count].key != NULL)
+        count++;
+    return count;
+}
+
+static bool add_text(struct table *table, const char *text)
+{
+    char *cell = table_cell(table);
+    if (cell != NULL)
+        snprintf(cell, TABLE_CELL_MAX, "%s", text);
+    return cell != NULL;
+}
+
+static bool add_value(struct table *table, const json_t *value, enum format format)
+{
+    char *cell = table_cell(table);
+    if (cell != NULL)
+        format_cell(value, format, cell);
+    return cell != NULL;
+}
+
+static int print_rows(const struct rows *what, const json_t *document, FILE *to)
+{
+    const json_t *rows = json_object_get(document, what->key);
+    const struct column *columns = what->columns;
+    if (!json_is_array(rows))
+        return -EBADMSG;
+    size_t count = column_count(columns);
+    struct table table;
+    table_open(&table, count);
+    bool whole = true;
+    for (size_t c = 0; c < count; c++) {
+        table.left[c] = columns[c].left;
+        whole = whole && add_text(&table, columns[c].title);
+    }
+    for (size_t r = 0; r < json_array_size(rows); r++) {
+        const json_t *row = json_array_get(rows, r);
+        for (size_t c = 0; c < count; c++)
+            whole =
+                whole && add_value(&table, json_object_get(row, columns[c].key), columns[c].format);
+    }
+    if (whole)
+        table_print(&table, to);
+    table_close(&table);
+    return whole ? 0 : -ENOMEM;
+}
+
+/* Durations and shares are told by the end of their keys. */
+static enum format format_of(const char *key)
+{
+    size_t length = strlen(key);
+    if (length > 3 && strcmp(key + length - 3, "_ns") == 0)
+        return FORMAT_NS;
+    if (length > 2 && strcmp(key + length - 2, "_s") == 0)
+        return FORMAT_SECONDS;
+    return length > 8 && strcmp(key + length - 8, "_percent") == 0 ? FORMAT_PERCENT : FORMAT_PLAIN;
+}
+
+/* Members one a line; those that hold objects or arrays are other views' matter. */
+static int print_members(json_t *document, FILE *to)
+{
+    struct table table;
+    const char *key;
+    json_t *value;
+    bool whole = true;
+    table_open(&table, 2);
+    table.left[0] = table.left[1] = true;
+    json_object_foreach(document, key, value) if (!json_is_object(value) && !json_is_array(value))
+        whole = whole && add_text(&table, key) && add_value(&table, value, format_of(key));
+    if (whole)
+        table_print(&table, to);
+    table_close(&table);
+    return whole ? 0 : -ENOMEM;
+}
+
+int view_print(const struct view *view, const char *json, FILE *to)
+{
+    json_error_t error;
+    json_t *document = json_loads(json, 0, &error);
+    int rc = json_is_object(document) ? 0 : -EBADMSG;
+    if (rc == 0 && view->members)
+        rc = print_members(document, to);
+    for (size_t i = 0; rc == 0 && i < ROWS_MAX && view->rows[i].key != NULL; i++) {
+        if (i > 0 || view->members)
+            fputc('\n', to);
+        rc = print_rows(&view->rows[i], document, to);
+    }
+    if (rc == -EBADMSG)
+        fprintf(stderr,
+                "pwcctl: the daemon's answer is not what \"%s\" should be: %s; --json shows it\n",
+                view->name, document == NULL ? error.text : "its rows are missing");
+    json_decref(document);
+    return rc;
+}

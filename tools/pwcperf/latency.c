@@ -1,0 +1,114 @@
+/*
+ * Latency of puts, by ping-pong, and of gets.
+ *
+ * Two slots are used in turn, so that with --check both sides compare what came and prepare what
+ * comes next while the clock is stopped: slot i is written again only by ping i + 2, which the
+ * other side sends after it has seen pong i + 1, which we send after we have compared ping i.
+ */
+#include <errno.h>
+#include "measure.h"
+#include "pattern.h"
+#include "report.h"
+
+#define GET_STEPS UINT64_C(64) /* gets start at changing offsets, so that old bytes are told */
+
+static uint64_t ping_seed(const struct plan *plan, uint64_t iteration, bool ping)
+{
+    return pattern_mix(pattern_mix(plan->size << 1 | ping) + iteration);
+}
+
+size_t latency_half(const struct options *options, uint64_t size)
+{
+    return 2 * size + 8 * GET_STEPS;
+}
+
+static void report_times(struct pair *pair, const struct plan *plan, unsigned operations,
+                         struct result *result)
+{
+    *result = (struct result){.size = plan->size, .iters = plan->iters};
+    samples_summary(pair->samples, operations, result);
+    result->rate_mps = 1 / result->mean_us;
+    result->bw_mbps = (double)plan->size / result->mean_us;
+}
+
+/* One ping and its pong; at the initiator, *ns is the round trip. */
+static int round_trip(struct pair *pair, const struct plan *plan, uint64_t i, uint64_t *ns)
+{
+    bool check = pair->world->options->check;
+    size_t size = plan->size, slot = i % 2 * size;
+    int rc;
+    if (check)
+        pattern_fill(pair->departures + slot, size, ping_seed(plan, i, pair->initiates), 0);
+    if (pair->initiates) {
+        uint64_t start = world_now_ns();
+        rc = pair_put(pair, slot, slot, size, 0, i, PWC_NO_LCE);
+        if (rc == 0)
+            rc = pair_expect(pair, PWC_REMOTE, i);
+        *ns = world_now_ns() - start;
+    } else {
+        rc = pair_expect(pair, PWC_REMOTE, i);
+        if (rc == 0)
+            rc = pair_put(pair, slot, slot, size, 0, i, PWC_NO_LCE);
+    }
+    if (rc == 0 && check)
+        rc = pair_check(pair, slot, size, ping_seed(plan, i, !pair->initiates), 0, i);
+    return rc;
+}
+
+int latency_put(struct pair *pair, const struct plan *plan)
+{
+    struct progress progress;
+    uint64_t total = plan->warmup + plan->iters, ns = 0;
+    int rc = 0;
+    progress_start(&progress, pair->world, "put_lat", total);
+    for (uint64_t i = 0; rc == 0 && i < total; i++) {
+        rc = round_trip(pair, plan, i, &ns);
+        if (rc == 0 && i >= plan->warmup)
+            samples_add(pair->samples, ns);
+        progress_at(&progress, i);
+    }
+    progress_end(&progress);
+    struct result result;
+    if (rc == 0 && pair->initiates)
+        report_times(pair, plan, 2, &result);
+    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+}
+
+static int get_one(struct pair *pair, const struct plan *plan, uint64_t i, uint64_t *ns)
+{
+    uint64_t from = i % GET_STEPS * 8;
+    uint64_t start = world_now_ns();
+    int rc = pair_get(pair, from, 0, plan->size, i);
+    if (rc == 0)
+        rc = pair_expect(pair, PWC_LOCAL, i);
+    *ns = world_now_ns() - start;
+    if (rc == 0 && pair->world->options->check)
+        rc = pair_check(pair, 0, plan->size, pattern_mix(plan->size), from, i);
+    return rc;
+}
+
+int latency_get(struct pair *pair, const struct plan *plan)
+{
+    struct world *world = pair->world;
+    struct progress progress;
+    struct result result;
+    uint64_t total = plan->warmup + plan->iters, ns = 0;
+    /* The answering side's arrivals are what is read. */
+    if (!pair->initiates)
+        pattern_fill(pair->arrivals, plan->size + 8 * GET_STEPS, pattern_mix(plan->size), 0);
+    int rc = pwc_barrier(world->ctx);
+    if (rc < 0)
+        return world_error(world, rc, "waiting for all ranks");
+
+    progress_start(&progress, world, "get_lat", total);
+    for (uint64_t i = 0; pair->initiates && rc == 0 && i < total; i++) {
+        rc = get_one(pair, plan, i, &ns);
+        if (rc == 0 && i >= plan->warmup)
+            samples_add(pair->samples, ns);
+        progress_at(&progress, i);
+    }
+    progress_end(&progress);
+    if (rc == 0 && pair->initiates)
+        report_times(pair, plan, 1, &result);
+    return rc < 0 ? rc : report_result(world, pair->initiates ? &result : NULL);
+}

@@ -1,0 +1,23 @@
+/* The measurements. Each is collective, and prints its result on rank 0. */
+#ifndef PWCPERF_MEASURE_H
+#define PWCPERF_MEASURE_H
+
+#include "pair.h"
+
+/* Operations of one measurement of a size, warm-up included. */
+struct plan {
+    uint64_t size;
+    uint64_t warmup, iters;
+};
+
+/* Bytes that each half of a region needs for a size. */
+size_t latency_half(const struct options *options, uint64_t size);
+size_t stream_half(const struct options *options, uint64_t size);
+
+int latency_put(struct pair *pair, const struct plan *plan);
+int latency_get(struct pair *pair, const struct plan *plan);
+/* Bandwidth and rate. */
+int stream_put(struct pair *pair, const struct plan *plan);
+int stream_get(struct pair *pair, const struct plan *plan);
+
+#endif

@@ -1,0 +1,203 @@
+/* Reads the command line of pwcperf. */
+#include "options.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_DEFAULT_MS 30000
+
+static const char usage[] =
+    "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw [--size LIST] [--iters N]\n"
+    "               [--warmup N] [--window N] [--timeout SECONDS] [--json] [--check] [--pin]\n"
+    "       pwcperf stress [--ops N] [--seed S] [--window N] [--timeout SECONDS] [--json]\n"
+    "to be run by pwcrun (or another launcher), with an even number of ranks\n";
+
+static const char help[] =
+    "Measures puts and gets between pairs of ranks: rank i and rank i + n/2.\n"
+    "\n"
+    "  put_lat   half the round trip of two puts, each waited for by its remote event\n"
+    "  put_bw    bytes a second of puts, counted when the target has drained their events\n"
+    "  put_rate  puts a second, counted when the target has drained their events\n"
+    "  get_lat   from the get to its local event\n"
+    "  get_bw    bytes a second of gets\n"
+    "  stress    random peers, sizes, offsets, ids and flags; every byte and event is checked\n"
+    "\n"
+    "  --size LIST        bytes, with commas between; k and m multiply by 1024 and its square\n"
+    "  --iters N          measured operations of each size; default: by size\n"
+    "  --warmup N         operations before the measured ones; default: a tenth\n"
+    "  --window N         operations in flight, of bandwidth, rate and stress (64)\n"
+    "  --ops N            stress: operations of all ranks together (100000)\n"
+    "  --seed S           stress: what the operations are drawn from (1)\n"
+    "  --timeout SECONDS  without any event for so long, the run has failed (30)\n"
+    "  --json             one object a line and a size\n"
+    "  --check            compare every byte\n"
+    "  --pin              stay on the processor with the node's number, modulo those there are\n"
+    "  --help, --version\n";
+
+struct test_name {
+    const char *name;
+    enum perf_test test;
+    const char *sizes; /* the default */
+};
+
+static const struct test_name test_names[] = {
+    {"put_lat", PUT_LAT, "1,8,64,512,4k,64k,1m"},
+    {"put_bw", PUT_BW, "64,512,4k,64k,1m"},
+    {"put_rate", PUT_RATE, "8"},
+    {"get_lat", GET_LAT, "1,8,64,512,4k,64k,1m"},
+    {"get_bw", GET_BW, "64,512,4k,64k,1m"},
+    {"stress", STRESS, "0"},
+};
+
+enum long_option {
+    OPT_SIZE = 256,
+    OPT_ITERS,
+    OPT_WARMUP,
+    OPT_WINDOW,
+    OPT_OPS,
+    OPT_SEED,
+    OPT_TIMEOUT,
+    OPT_JSON,
+    OPT_CHECK,
+    OPT_PIN,
+    OPT_HELP,
+    OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+    {"size", required_argument, NULL, OPT_SIZE},
+    {"iters", required_argument, NULL, OPT_ITERS},
+    {"warmup", required_argument, NULL, OPT_WARMUP},
+    {"window", required_argument, NULL, OPT_WINDOW},
+    {"ops", required_argument, NULL, OPT_OPS},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"check", no_argument, NULL, OPT_CHECK},
+    {"pin", no_argument, NULL, OPT_PIN},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static int wrong(const char *name, const char *text, const char *right)
+{
+    fprintf(stderr, "pwcperf: %s \"%s\": give %s\n", name, text, right);
+    return -EINVAL;
+}
+
+static int parse_number(const char *name, const char *text, uint64_t min, uint64_t max,
+                        uint64_t *out)
+{
+    char *end, right[80];
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno == 0 && *text >= '0' && *text <= '9' && *end == '\0' && value >= min &&
+        value <= max) {
+        *out = value;
+        return 0;
+    }
+    snprintf(right, sizeof(right), "a number from %llu to %llu", (unsigned long long)min,
+             (unsigned long long)max);
+    return wrong(name, text, right);
+}
+
+static int parse_sizes(struct options *o, const char *list)
+{
+    static const char right[] = "up to 64 numbers of bytes up to 1024m, like 8,4k,1m";
+    const char *at = list;
+    o->size_count = 0;
+    do {
+        char *end;
+        if (*at < '0' || *at > '9' || o->size_count == PWCPERF_SIZES_MAX)
+            return wrong("--size", list, right);
+        unsigned long long size = strtoull(at, &end, 10);
+        unsigned shift = *end == 'k' ? 10 : *end == 'm' ? 20 : 0;
+        end += shift != 0;
+        if (size > (UINT64_C(1) << 30) >> shift || (*end != ',' && *end != '\0'))
+            return wrong("--size", list, right);
+        o->sizes[o->size_count++] = size << shift;
+        at = end + 1;
+        if (*end == '\0')
+            return 0;
+    } while (true);
+}
+
+static int parse_test(struct options *o, const char *name)
+{
+    for (size_t i = 0; i < sizeof(test_names) / sizeof(test_names[0]); i++) {
+        if (strcmp(name, test_names[i].name) == 0) {
+            o->test = test_names[i].test;
+            o->test_name = test_names[i].name;
+            return o->size_count == 0 ? parse_sizes(o, test_names[i].sizes) : 0;
+        }
+    }
+    fprintf(stderr, "pwcperf: there is no test \"%s\"\n%s", name, usage);
+    return -EINVAL;
+}
+
+static int apply(struct options *o, int option)
+{
+    uint64_t seconds;
+    int rc;
+    switch (option) {
+    case OPT_SIZE:
+        return parse_sizes(o, optarg);
+    case OPT_ITERS:
+        return parse_number("--iters", optarg, 1, UINT64_C(1) << 40, &o->iters);
+    case OPT_WARMUP:
+        return parse_number("--warmup", optarg, 0, UINT64_C(1) << 40, &o->warmup);
+    case OPT_WINDOW:
+        return parse_number("--window", optarg, 1, 4096, &o->window);
+    case OPT_OPS:
+        return parse_number("--ops", optarg, 1, UINT64_C(1) << 32, &o->ops);
+    case OPT_SEED:
+        return parse_number("--seed", optarg, 0, UINT64_MAX, &o->seed);
+    case OPT_TIMEOUT:
+        rc = parse_number("--timeout", optarg, 1, 86400, &seconds);
+        if (rc == 0)
+            o->timeout_ms = (int)seconds * 1000;
+        return rc;
+    case OPT_JSON:
+        o->json = true;
+        return 0;
+    case OPT_CHECK:
+        o->check = true;
+        return 0;
+    case OPT_PIN:
+        o->pin = true;
+        return 0;
+    case OPT_HELP:
+        printf("%s\n%s", usage, help);
+        return 1;
+    case OPT_VERSION:
+        printf("pwcperf %s\n", PWC_VERSION);
+        return 1;
+    default: /* getopt has said what is wrong */
+        fputs(usage, stderr);
+        return -EINVAL;
+    }
+}
+
+int options_parse(struct options *out, int argc, char **argv)
+{
+    *out = (struct options){
+        .warmup = UINT64_MAX,
+        .window = 64,
+        .ops = 100000,
+        .seed = 1,
+        .timeout_ms = TIMEOUT_DEFAULT_MS,
+    };
+    int rc = 0, option;
+    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        rc = apply(out, option);
+    if (rc != 0)
+        return rc;
+    if (optind != argc - 1) {
+        fprintf(stderr, "pwcperf: give one test\n%s", usage);
+        return -EINVAL;
+    }
+    return parse_test(out, argv[optind]);
+}

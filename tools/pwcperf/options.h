@@ -1,0 +1,39 @@
+/* The command line of pwcperf. */
+#ifndef PWCPERF_OPTIONS_H
+#define PWCPERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PWCPERF_SIZES_MAX 64u
+
+enum perf_test {
+    PUT_LAT,
+    PUT_BW,
+    PUT_RATE,
+    GET_LAT,
+    GET_BW,
+    STRESS,
+};
+
+struct options {
+    enum perf_test test;
+    const char *test_name;
+    uint64_t sizes[PWCPERF_SIZES_MAX];
+    size_t size_count;
+    uint64_t iters;  /* 0: by size */
+    uint64_t warmup; /* UINT64_MAX: by size */
+    uint64_t window; /* operations in flight */
+    uint64_t ops;    /* stress: of all ranks together */
+    uint64_t seed;
+    int timeout_ms; /* without any event: the run has failed */
+    bool json;
+    bool check;
+    bool pin;
+};
+
+/* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */
+int options_parse(struct options *out, int argc, char **argv);
+
+#endif

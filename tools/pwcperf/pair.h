@@ -1,0 +1,43 @@
+/*
+ * Two ranks that measure together: rank i initiates, rank i + n/2 answers. Each has one region:
+ *
+ *     0                     half                    2 * half
+ *     +---------------------+-----------------------+
+ *     | arrivals: slots     | departures: slots     |
+ *     +---------------------+-----------------------+
+ */
+#ifndef PWCPERF_PAIR_H
+#define PWCPERF_PAIR_H
+
+#include <stdbool.h>
+#include "samples.h"
+#include "world.h"
+
+struct pair {
+    struct world *world;
+    struct samples *samples;
+    pwc_region *region;
+    pwc_remote *remote; /* the other's region */
+    pwc_peer peer;
+    bool initiates;
+    size_t half;
+    char *arrivals, *departures;
+};
+
+/* Collective. -EINVAL when the number of ranks is odd; said. */
+int pair_open(struct pair *pair, struct world *world, struct samples *samples, size_t half);
+void pair_close(struct pair *pair);
+
+/* Puts, and waits for room where there is none. */
+int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t lid, uint64_t rid,
+             unsigned flags);
+int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t lid);
+
+/* Waits for the event `id` of that kind; -EBADMSG, said, when another comes. */
+int pair_expect(struct pair *pair, unsigned kind, uint64_t id);
+
+/* -EBADMSG, said, when `size` arrived bytes are not stream `seed` from `position` on. */
+int pair_check(const struct pair *pair, size_t at, size_t size, uint64_t seed, uint64_t position,
+               uint64_t iteration);
+
+#endif

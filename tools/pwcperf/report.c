@@ -1,0 +1,101 @@
+/* Joins and prints results. */
+#include "report.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static void join(struct result *all, const struct result *one)
+{
+    all->min_us = smaller(all->min_us, one->min_us);
+    all->p50_us = larger(all->p50_us, one->p50_us);
+    all->p99_us = larger(all->p99_us, one->p99_us);
+    all->mean_us = larger(all->mean_us, one->mean_us);
+    all->rate_mps += one->rate_mps;
+    all->bw_mbps += one->bw_mbps;
+}
+
+static void print_json(const char *test, const struct result *r)
+{
+    printf("{\"test\":\"%s\",\"size\":%llu,\"iters\":%llu,\"min_us\":%.3f,\"p50_us\":%.3f,"
+           "\"p99_us\":%.3f,\"mean_us\":%.3f,\"rate_mps\":%.6f,\"bw_mbps\":%.3f}\n",
+           test, (unsigned long long)r->size, (unsigned long long)r->iters, r->min_us, r->p50_us,
+           r->p99_us, r->mean_us, r->rate_mps, r->bw_mbps);
+}
+
+static void print_row(const struct world *world, const struct result *r)
+{
+    if (r->size == world->options->sizes[0])
+        printf("%-8s %10s %9s %10s %10s %10s %10s %10s %10s\n", "test", "size", "iters", "min us",
+               "p50 us", "p99 us", "mean us", "Mop/s", "MB/s");
+    printf("%-8s %10llu %9llu %10.2f %10.2f %10.2f %10.2f %10.4f %10.1f\n",
+           world->options->test_name, (unsigned long long)r->size, (unsigned long long)r->iters,
+           r->min_us, r->p50_us, r->p99_us, r->mean_us, r->rate_mps, r->bw_mbps);
+}
+
+int report_result(struct world *world, const struct result *mine)
+{
+    struct result none = {0};
+    struct result *all = calloc(world->size, sizeof(*all));
+    if (all == NULL)
+        return world_error(world, -ENOMEM, "gathering results");
+    int rc = pwc_exchange(world->ctx, mine != NULL ? mine : &none, sizeof(*all), all);
+    if (rc < 0) {
+        free(all);
+        return world_error(world, rc, "gathering results");
+    }
+    if (world->rank == 0) {
+        struct result joined = all[0];
+        for (uint32_t i = 1; i < world->size / 2; i++)
+            join(&joined, &all[i]);
+        if (world->options->json)
+            print_json(world->options->test_name, &joined);
+        else
+            print_row(world, &joined);
+        fflush(stdout);
+    }
+    free(all);
+    return 0;
+}
+
+void progress_start(struct progress *progress, const struct world *world, const char *what,
+                    uint64_t total)
+{
+    *progress = (struct progress){
+        .what = what,
+        .total = total,
+        .shown_ns = world_now_ns() + UINT64_C(750000000), /* short runs show nothing */
+        .on = world->rank == 0 && isatty(STDERR_FILENO),
+    };
+}
+
+void progress_at(struct progress *progress, uint64_t done)
+{
+    if (!progress->on || (done & 63) != 0)
+        return;
+    uint64_t now = world_now_ns();
+    if (now < progress->shown_ns || now - progress->shown_ns < UINT64_C(250000000))
+        return;
+    progress->shown_ns = now;
+    progress->on = 2;
+    fprintf(stderr, "\r%s: %llu of %llu (%llu%%)\033[K", progress->what, (unsigned long long)done,
+            (unsigned long long)progress->total,
+            (unsigned long long)(done * 100 / progress->total));
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->on == 2)
+        fputs("\r\033[K", stderr);
+    progress->on = 0;
+}

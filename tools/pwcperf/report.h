@@ -1,0 +1,23 @@
+/* What pwcperf prints: a table for people, or an object a line; and how far a long run is. */
+#ifndef PWCPERF_REPORT_H
+#define PWCPERF_REPORT_H
+
+#include "samples.h"
+#include "world.h"
+
+/* Collective: joins the results of all pairs (initiators give theirs, others NULL), and rank 0
+ * prints. Of several pairs, times are those of the slowest, and rates are added. */
+int report_result(struct world *world, const struct result *mine);
+
+/* On a terminal, and not more often than four times a second. */
+struct progress {
+    const char *what;
+    uint64_t total, shown_ns;
+    int on;
+};
+void progress_start(struct progress *progress, const struct world *world, const char *what,
+                    uint64_t total);
+void progress_at(struct progress *progress, uint64_t done);
+void progress_end(struct progress *progress);
+
+#endif

@@ -1,0 +1,30 @@
+/* Durations of single operations, and what is said of them. */
+#ifndef PWCPERF_SAMPLES_H
+#define PWCPERF_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* When full, every second sample goes, and from then on every second is taken, and so on. */
+struct samples {
+    uint64_t *ns;
+    size_t count, room;
+    uint64_t seen, stride;
+};
+
+/* Of one size of one test; what ranks exchange, and what is printed. */
+struct result {
+    uint64_t size, iters;
+    double min_us, p50_us, p99_us, mean_us;
+    double rate_mps; /* million operations a second */
+    double bw_mbps;  /* 10^6 bytes a second */
+};
+
+int samples_open(struct samples *samples);
+void samples_close(struct samples *samples);
+void samples_clear(struct samples *samples);
+void samples_add(struct samples *samples, uint64_t ns);
+/* Fills in the times: a sample holds `operations` (2 for a round trip). */
+void samples_summary(struct samples *samples, unsigned operations, struct result *out);
+
+#endif

@@ -1,0 +1,224 @@
+/*
+ * Bandwidth and rate: many operations in flight.
+ *
+ * Puts ask for a local event only once every few (the marks), which bound what is in flight: local
+ * events come in order, so a mark tells that all before it have ended. The clock stops when the
+ * target says that it has drained the last remote event. Remote events carry the number of the put
+ * and are compared with the number due.
+ *
+ * With --check each put of a window has a slot of its own, and the next window waits until the
+ * target has compared this one; so the figures then are those of a stop-and-go stream.
+ */
+#include <errno.h>
+#include <string.h>
+#include "measure.h"
+#include "pattern.h"
+#include "report.h"
+
+#define SLOTS_BYTES (UINT64_C(64) << 20) /* memory for slots; fewer of them for larger sizes */
+
+/* The target's words to the initiator, told from numbers of puts by the top bit. */
+#define COMPARED UINT64_C(0x8000000000000000)
+
+/* A stream as the initiator drives it. */
+struct stream {
+    struct pair *pair;
+    const struct plan *plan;
+    uint64_t window; /* operations in flight */
+    uint64_t slots;
+    uint64_t marks;           /* every so many operations ask for a local event */
+    uint64_t ended;           /* operations known to have ended */
+    uint64_t posted_ns[4096]; /* of marks, by window */
+};
+
+static uint64_t slots_of(const struct options *options, uint64_t size)
+{
+    uint64_t slots = size > 0 ? SLOTS_BYTES / size : options->window;
+    if (slots > options->window)
+        slots = options->window;
+    return slots > 0 ? slots : 1;
+}
+
+size_t stream_half(const struct options *options, uint64_t size)
+{
+    return slots_of(options, size) * size;
+}
+
+static uint64_t put_seed(const struct plan *plan, uint64_t number)
+{
+    return pattern_mix(pattern_mix(plan->size) + number);
+}
+
+static void stream_open(struct stream *s, struct pair *pair, const struct plan *plan)
+{
+    const struct options *options = pair->world->options;
+    *s = (struct stream){.pair = pair, .plan = plan, .slots = slots_of(options, plan->size)};
+    s->window = options->check ? s->slots : options->window;
+    s->marks = s->window >= 8 ? s->window / 4 : 1;
+}
+
+/* Takes the event of the next mark. */
+static int take_mark(struct stream *s)
+{
+    uint64_t mark = s->ended + s->marks - 1;
+    int rc = pair_expect(s->pair, PWC_LOCAL, mark);
+    if (rc == 0 && mark >= s->plan->warmup)
+        samples_add(s->pair->samples, world_now_ns() - s->posted_ns[mark % s->window]);
+    s->ended = mark + 1;
+    return rc;
+}
+
+/* Room for operation i: at most a window in flight. */
+static int make_room(struct stream *s, uint64_t i)
+{
+    int rc = 0;
+    while (rc == 0 && i - s->ended >= s->window)
+        rc = take_mark(s);
+    return rc;
+}
+
+/* Every operation of whole marks up to `total`. */
+static int take_all_marks(struct stream *s, uint64_t total)
+{
+    int rc = 0;
+    while (rc == 0 && s->ended + s->marks <= total)
+        rc = take_mark(s);
+    return rc;
+}
+
+static bool is_mark(const struct stream *s, uint64_t i)
+{
+    return (i + 1) % s->marks == 0;
+}
+
+static int put_one(struct stream *s, uint64_t i)
+{
+    size_t size = s->plan->size, slot = i % s->slots * size;
+    int rc = make_room(s, i);
+    if (rc == 0 && s->pair->world->options->check) {
+        if (i > 0 && i % s->window == 0) /* the target has compared the last window */
+            rc = pair_expect(s->pair, PWC_REMOTE, COMPARED | i);
+        pattern_fill(s->pair->departures + slot, size, put_seed(s->plan, i), 0);
+    }
+    if (rc < 0)
+        return rc;
+    if (is_mark(s, i))
+        s->posted_ns[i % s->window] = world_now_ns();
+    return pair_put(s->pair, slot, slot, size, i, i, is_mark(s, i) ? 0 : PWC_NO_LCE);
+}
+
+static int drive_puts(struct stream *s, uint64_t total, uint64_t *started)
+{
+    struct progress progress;
+    int rc = 0;
+    progress_start(&progress, s->pair->world, "puts", total);
+    for (uint64_t i = 0; rc == 0 && i < total; i++) {
+        if (i == s->plan->warmup)
+            *started = world_now_ns();
+        rc = put_one(s, i);
+        progress_at(&progress, i);
+    }
+    if (rc == 0)
+        rc = take_all_marks(s, total);
+    if (rc == 0)
+        rc = pair_expect(s->pair, PWC_REMOTE, COMPARED | total);
+    progress_end(&progress);
+    return rc;
+}
+
+static int drain_puts(struct stream *s, uint64_t total)
+{
+    struct pair *pair = s->pair;
+    bool check = pair->world->options->check;
+    size_t size = s->plan->size;
+    int rc = 0;
+    for (uint64_t i = 0; rc == 0 && i < total; i++) {
+        rc = pair_expect(pair, PWC_REMOTE, i);
+        if (rc == 0 && check)
+            rc = pair_check(pair, i % s->slots * size, size, put_seed(s->plan, i), 0, i);
+        if (rc == 0 && (i + 1 == total || (check && (i + 1) % s->window == 0)))
+            rc = world_notify(pair->world, pair->remote, COMPARED | (i + 1));
+    }
+    return rc;
+}
+
+static void summarize(const struct stream *s, uint64_t elapsed_ns, struct result *result)
+{
+    *result = (struct result){.size = s->plan->size, .iters = s->plan->iters};
+    samples_summary(s->pair->samples, 1, result);
+    double seconds = (double)elapsed_ns / 1e9;
+    result->rate_mps = (double)s->plan->iters / seconds / 1e6;
+    result->bw_mbps = (double)s->plan->iters * (double)s->plan->size / seconds / 1e6;
+}
+
+int stream_put(struct pair *pair, const struct plan *plan)
+{
+    struct stream stream;
+    struct result result;
+    uint64_t total = plan->warmup + plan->iters, started = 0;
+    stream_open(&stream, pair, plan);
+    int rc = pair->initiates ? drive_puts(&stream, total, &started) : drain_puts(&stream, total);
+    if (rc == 0 && pair->initiates)
+        summarize(&stream, world_now_ns() - started, &result);
+    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+}
+
+/* ---- gets: every one is waited for by its local event -------------------------------------- */
+
+static int take_get(struct stream *s)
+{
+    size_t size = s->plan->size;
+    uint64_t i = s->ended;
+    int rc = pair_expect(s->pair, PWC_LOCAL, i);
+    if (rc == 0 && i >= s->plan->warmup)
+        samples_add(s->pair->samples, world_now_ns() - s->posted_ns[i % s->window]);
+    if (rc == 0 && s->pair->world->options->check)
+        rc = pair_check(s->pair, i % s->slots * size, size, put_seed(s->plan, i % s->slots), 0, i);
+    s->ended++;
+    return rc;
+}
+
+static int drive_gets(struct stream *s, uint64_t total, uint64_t *started)
+{
+    struct progress progress;
+    size_t size = s->plan->size;
+    int rc = 0;
+    progress_start(&progress, s->pair->world, "gets", total);
+    for (uint64_t i = 0; rc == 0 && i < total; i++) {
+        if (i == s->plan->warmup)
+            *started = world_now_ns();
+        if (i - s->ended >= s->window)
+            rc = take_get(s);
+        s->posted_ns[i % s->window] = world_now_ns();
+        size_t slot = i % s->slots * size;
+        if (rc == 0 && s->pair->world->options->check)
+            memset(s->pair->arrivals + slot, 0, size); /* old bytes must not pass */
+        if (rc == 0)
+            rc = pair_get(s->pair, slot, slot, size, i);
+        progress_at(&progress, i);
+    }
+    while (rc == 0 && s->ended < total)
+        rc = take_get(s);
+    progress_end(&progress);
+    return rc;
+}
+
+int stream_get(struct pair *pair, const struct plan *plan)
+{
+    struct stream stream;
+    struct result result;
+    uint64_t total = plan->warmup + plan->iters, started = 0;
+    stream_open(&stream, pair, plan);
+    stream.marks = 1;
+    for (uint64_t i = 0; !pair->initiates && i < stream.slots; i++)
+        pattern_fill(pair->arrivals + i * plan->size, plan->size, put_seed(plan, i), 0);
+    int rc = pwc_barrier(pair->world->ctx);
+    if (rc < 0)
+        return world_error(pair->world, rc, "waiting for all ranks");
+    if (pair->initiates) {
+        rc = drive_gets(&stream, total, &started);
+        if (rc == 0)
+            summarize(&stream, world_now_ns() - started, &result);
+    }
+    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+}

@@ -1,0 +1,41 @@
+/* What a rank has of the job: its context, its memory, and the way to the others' memory. */
+#ifndef PWCPERF_WORLD_H
+#define PWCPERF_WORLD_H
+
+#include <stdint.h>
+#include <pwc/pwc.h>
+#include "options.h"
+
+/* One thread owns it. */
+struct world {
+    const struct options *options;
+    pwc_client *client;
+    pwc_ctx *ctx;
+    uint32_t rank, size;
+    uint32_t node; /* of this rank: PWC_NODE */
+};
+
+/* 0, or a negative errno that has been said. world_close takes half of one, too. */
+int world_open(struct world *world, const struct options *options);
+void world_close(struct world *world);
+
+/* Says what went wrong, with the rank; returns rc. */
+__attribute__((format(printf, 3, 4))) int world_error(const struct world *world, int rc,
+                                                      const char *format, ...);
+
+/* Gives every rank's key of `region` in `keys` (size of them). Collective. */
+int world_keys(struct world *world, const pwc_region *region, struct pwc_key *keys);
+
+/* Waits for an event of `kinds`; the timeout, a failed operation or an error is said. */
+int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event);
+
+/* After -EAGAIN: yields, and tells whether to try again. *since is 0 at the first try; when the
+ * timeout has passed, that is said and -ETIMEDOUT returned. */
+int world_again(struct world *world, uint64_t *since);
+
+/* A notification: an id and nothing else. Waits for room. Its local event is not asked for. */
+int world_notify(struct world *world, pwc_remote *to, uint64_t id);
+
+uint64_t world_now_ns(void);
+
+#endif

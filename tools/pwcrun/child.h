@@ -1,0 +1,31 @@
+/*
+ * Starting a child that does not outlive pwcrun: it is killed by the kernel when pwcrun dies, and
+ * leads a process group of its own, so that what it starts can be ended with it.
+ */
+#ifndef PWCRUN_CHILD_H
+#define PWCRUN_CHILD_H
+
+#include <sys/types.h>
+
+#define CHILD_EXTRA_FD 3
+
+struct child_spec {
+    char *const *argv;
+    char *const *envp;
+    const char *netns; /* network namespace to live in; NULL: ours */
+    int cpu;           /* processor to stay on; -1: any */
+    int out;           /* becomes stdout; -1: ours */
+    int err;           /* becomes stderr; -1: ours */
+    int extra;         /* becomes descriptor CHILD_EXTRA_FD; -1: none */
+};
+
+/* 0 when the program runs; otherwise a negative errno of the step that failed. */
+int child_start(const struct child_spec *spec, pid_t *out);
+
+/* Runs `argv` and waits; its exit status (128+n for signal n), or a negative errno. */
+int child_run(char *const *argv);
+
+/* What waitpid reported, as a shell tells it. */
+int child_status(int wait_status);
+
+#endif

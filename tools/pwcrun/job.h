@@ -1,0 +1,20 @@
+/*
+ * A run from its first daemon to its last: a small state machine over the children's ends, signals,
+ * and one deadline.
+ */
+#ifndef PWCRUN_JOB_H
+#define PWCRUN_JOB_H
+
+#include "network.h"
+#include "options.h"
+#include "reaper.h"
+#include "workdir.h"
+
+/* The exit status of pwcrun. Blocked signals (job_block_signals) are taken from here. */
+int job_run(const struct options *options, const struct workdir *dir, const struct network *network,
+            const struct reaper *reaper);
+
+/* Blocks the signals that a job forwards, for pwcrun's whole life. */
+int job_block_signals(void);
+
+#endif

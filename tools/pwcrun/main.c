@@ -1,0 +1,58 @@
+/*
+ * pwcrun: starts daemons and ranks on this machine, and leaves nothing behind.
+ *
+ *     pwcrun ---+-- reaper          cleans up when pwcrun is gone, whatever ended it
+ *               +-- pwcd ...        one a node
+ *               +-- PROGRAM ...     the ranks
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "job.h"
+#include "network.h"
+#include "options.h"
+#include "reaper.h"
+#include "workdir.h"
+
+static int run(const struct options *options)
+{
+    struct network network = {.owner = getpid(), .nodes = options->netns ? options->nodes : 0};
+    struct workdir dir;
+    struct reaper reaper;
+
+    if (options->netns && geteuid() != 0) {
+        fprintf(stderr, "pwcrun: --netns needs root, to make network namespaces; without it the "
+                        "nodes share this machine's loopback\n");
+        return PWCRUN_FAILED;
+    }
+    int rc = job_block_signals();
+    if (rc == 0)
+        rc = workdir_create(&dir);
+    if (rc < 0) {
+        fprintf(stderr, "pwcrun: making a folder for sockets: %s\n", strerror(-rc));
+        return PWCRUN_FAILED;
+    }
+    rc = reaper_start(&reaper, &dir, &network);
+    if (rc < 0) {
+        fprintf(stderr, "pwcrun: starting the reaper: %s\n", strerror(-rc));
+        workdir_remove(&dir);
+        return PWCRUN_FAILED;
+    }
+    int status = PWCRUN_FAILED;
+    if (network.nodes == 0 || network_up(&network) == 0)
+        status = job_run(options, &dir, &network, &reaper);
+    reaper_finish(&reaper);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    int rc = options_parse(&options, argc, argv);
+    if (rc != 0)
+        return rc > 0 ? 0 : PWCRUN_FAILED;
+    int status = run(&options);
+    options_free(&options);
+    return status;
+}

@@ -1,0 +1,35 @@
+/*
+ * The nodes' network with --netns: one network namespace for each node, and one for the bridge that
+ * joins them, so that the machine's own network stays as it is.
+ *
+ *     pwcrun-PID-0        pwcrun-PID-1                 pwcrun-PID-bridge
+ *     +-------------+     +-------------+              +--------------------------+
+ *     | 10.77.0.1   |     | 10.77.0.2   |              | br0 --- n0, n1, ...      |
+ *     | eth0 -------+-----+-------------+--- veth -----+-> n0                     |
+ *     +-------------+     +-------------+              +--------------------------+
+ *
+ * The names carry pwcrun's pid; runs side by side don't meet.
+ */
+#ifndef PWCRUN_NETWORK_H
+#define PWCRUN_NETWORK_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define NETWORK_NAME_MAX 40
+
+struct network {
+    pid_t owner;    /* pid of pwcrun */
+    unsigned nodes; /* 0: no namespaces */
+};
+
+void network_name(const struct network *network, unsigned node, char out[NETWORK_NAME_MAX]);
+void network_address(unsigned node, char out[16]);
+
+/* 0 or a negative errno; what failed is said on stderr. Half of a network is left to network_down.
+ */
+int network_up(const struct network *network);
+/* Takes down what there is of it. */
+void network_down(const struct network *network);
+
+#endif

@@ -1,0 +1,42 @@
+/* A node of the run: one daemon, its socket, and where its peers find it. */
+#ifndef PWCRUN_NODE_H
+#define PWCRUN_NODE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include "network.h"
+#include "options.h"
+#include "output.h"
+#include "workdir.h"
+
+struct node {
+    unsigned number;
+    char host[16];
+    unsigned port;
+    char netns[NETWORK_NAME_MAX]; /* empty: ours */
+    char socket[108];
+    int cpu;      /* for all of its processes; -1: any */
+    pid_t pid;    /* 0: does not run */
+    int ready;    /* reading end of the readiness pipe; -1: closed */
+    bool serving; /* has said that it is ready */
+    struct output log;
+};
+
+/* Gives each node its name, socket and address. */
+int nodes_plan(struct node *nodes, const struct options *options, const struct workdir *dir,
+               const struct network *network);
+
+/* "host:port,host:port,...", to be freed; NULL without memory. */
+char *nodes_list(const struct node *nodes, unsigned count);
+
+/* Finds pwcd: --daemon, $PWCD, beside pwcrun, then the path. */
+int node_daemon_path(const struct options *options, char *out, size_t size);
+
+/* Starts the daemon. */
+int node_start(struct node *node, const char *daemon, const char *list,
+               const struct options *options, const struct workdir *dir);
+
+/* Reads the readiness pipe: 1 when the daemon now serves, 0 when not yet, -EPIPE when it ended. */
+int node_read_ready(struct node *node);
+
+#endif

@@ -1,0 +1,37 @@
+/* The command line of pwcrun. */
+#ifndef PWCRUN_OPTIONS_H
+#define PWCRUN_OPTIONS_H
+
+#include <stdbool.h>
+
+#define PWCRUN_NODES_MAX 256u
+#define PWCRUN_RANKS_MAX 4096u
+
+/* Exit statuses of pwcrun itself, as env(1) and timeout(1) have them. */
+enum {
+    PWCRUN_FAILED = 125,
+    PWCRUN_NOT_EXECUTABLE = 126,
+    PWCRUN_NOT_FOUND = 127,
+};
+
+struct options {
+    unsigned nodes;
+    unsigned ranks;
+    const char *provider; /* NULL: the daemon chooses */
+    const char *protocol; /* NULL: the daemon chooses */
+    const char *daemon;   /* path of pwcd; NULL: look for it */
+    char **daemon_args;   /* further arguments of every daemon; points into argv */
+    unsigned daemon_arg_count;
+    unsigned grace_ms;
+    bool netns;
+    bool pin;
+    bool label;
+    bool verbose;
+    char **program; /* NULL-terminated, the rest of argv */
+};
+
+/* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */
+int options_parse(struct options *out, int argc, char **argv);
+void options_free(struct options *options);
+
+#endif

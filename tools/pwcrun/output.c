@@ -1,0 +1,132 @@
+/* Forwards the lines of children. */
+#include "output.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define HELD_MAX ((size_t)1 << 20)
+
+int output_open(struct output *output, int to, const char *label, int *child_end)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+        int rc = -errno;
+        close(ends[0]);
+        close(ends[1]);
+        return rc;
+    }
+    output->from = ends[0];
+    output->to = to;
+    output->used = 0;
+    snprintf(output->label, sizeof(output->label), "%s", label);
+    *child_end = ends[1];
+    return 0;
+}
+
+static void write_whole(int to, struct iovec *parts, int count)
+{
+    ssize_t written;
+    do
+        written = writev(to, parts, count);
+    while (written < 0 && errno == EINTR);
+}
+
+static void keep_line(struct output *output, const struct iovec *parts, int count)
+{
+    for (int i = 0; i < count && output->held_size < HELD_MAX; i++) {
+        char *held = realloc(output->held, output->held_size + parts[i].iov_len);
+        if (held == NULL)
+            return;
+        memcpy(held + output->held_size, parts[i].iov_base, parts[i].iov_len);
+        output->held = held;
+        output->held_size += parts[i].iov_len;
+    }
+}
+
+/* One write for a line, so that lines of several children don't mix. */
+static void write_line(struct output *output, const char *text, size_t size)
+{
+    static const char newline = '\n';
+    struct iovec parts[3] = {
+        {(void *)output->label, strlen(output->label)},
+        {(void *)text, size},
+        {(void *)&newline, 1},
+    };
+    if (output->hold)
+        keep_line(output, parts, 3);
+    else
+        write_whole(output->to, parts, 3);
+}
+
+void output_hold(struct output *output)
+{
+    output->hold = true;
+}
+
+void output_release(struct output *output)
+{
+    struct iovec all = {output->held, output->held_size};
+    if (output->held_size > 0)
+        write_whole(output->to, &all, 1);
+    free(output->held);
+    output->held = NULL;
+    output->held_size = 0;
+    output->hold = false;
+}
+
+static void write_lines(struct output *output)
+{
+    char *start = output->line, *end = output->line + output->used, *newline;
+    while ((newline = memchr(start, '\n', (size_t)(end - start))) != NULL) {
+        write_line(output, start, (size_t)(newline - start));
+        start = newline + 1;
+    }
+    output->used = (size_t)(end - start);
+    memmove(output->line, start, output->used);
+    if (output->used == sizeof(output->line)) { /* longer than any line should be: cut */
+        write_line(output, output->line, output->used);
+        output->used = 0;
+    }
+}
+
+static void finish(struct output *output)
+{
+    if (output->used > 0)
+        write_line(output, output->line, output->used);
+    output->used = 0;
+    close(output->from);
+    output->from = -1;
+}
+
+void output_forward(struct output *output)
+{
+    while (output->from >= 0) {
+        ssize_t got =
+            read(output->from, output->line + output->used, sizeof(output->line) - output->used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EAGAIN)
+            return;
+        if (got <= 0) {
+            finish(output);
+            return;
+        }
+        output->used += (size_t)got;
+        write_lines(output);
+    }
+}
+
+void output_close(struct output *output)
+{
+    output_forward(output);
+    if (output->from >= 0)
+        finish(output);
+    free(output->held);
+    output->held = NULL;
+}

@@ -1,0 +1,32 @@
+/* Lines of children on their way to our stdout or stderr, each with a label before it. */
+#ifndef PWCRUN_OUTPUT_H
+#define PWCRUN_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OUTPUT_LINE_MAX 8192
+
+struct output {
+    int from; /* non-blocking read end; -1: closed */
+    int to;
+    char label[24];
+    bool hold; /* lines are kept in `held`, and never shown unless output_release is called */
+    char *held;
+    size_t held_size;
+    size_t used;
+    char line[OUTPUT_LINE_MAX]; /* what has come of the next line */
+};
+
+/* Makes the pipe; its other end, for the child, is stored in *child_end. */
+int output_open(struct output *output, int to, const char *label, int *child_end);
+/* Passes on what is there. Closes at the end of the stream, the last line included. */
+void output_forward(struct output *output);
+/* From now on, keeps what comes. */
+void output_hold(struct output *output);
+/* Shows what has been kept. */
+void output_release(struct output *output);
+/* Passes on what is there and closes, whether or not somebody still holds the other end. */
+void output_close(struct output *output);
+
+#endif

@@ -1,0 +1,25 @@
+/* A rank of the run: one copy of the program, on one node. */
+#ifndef PWCRUN_RANK_H
+#define PWCRUN_RANK_H
+
+#include <sys/types.h>
+#include "node.h"
+#include "options.h"
+#include "output.h"
+
+struct rank {
+    unsigned number;
+    pid_t pid;              /* 0: does not run */
+    struct output out, err; /* with --label */
+};
+
+/* The node of a rank, when `ranks` are spread over `nodes` in blocks. */
+static inline unsigned rank_node(unsigned rank, unsigned ranks, unsigned nodes)
+{
+    return (unsigned)((unsigned long)rank * nodes / ranks);
+}
+
+int rank_start(struct rank *rank, unsigned number, const struct node *node, const char *job,
+               const struct options *options);
+
+#endif

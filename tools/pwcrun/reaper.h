@@ -1,0 +1,31 @@
+/*
+ * The reaper: a process that cleans up after pwcrun, however pwcrun ends. It holds the reading end
+ * of a pipe, and starts to clean when the pipe closes: pwcrun has finished, or has been killed.
+ * Every run ends this way, so the way is well trodden.
+ */
+#ifndef PWCRUN_REAPER_H
+#define PWCRUN_REAPER_H
+
+#include <sys/types.h>
+#include "network.h"
+#include "workdir.h"
+
+struct reaper {
+    pid_t pid;
+    int pipe; /* writing end */
+};
+
+/* To be started before what it is to clean comes into being, the folder excepted. */
+int reaper_start(struct reaper *out, const struct workdir *dir, const struct network *network);
+
+/* A child's process group began, or has ended and been swept. */
+void reaper_began(const struct reaper *reaper, pid_t group);
+void reaper_ended(const struct reaper *reaper, pid_t group);
+
+/* Closes the pipe and waits until all is clean. */
+void reaper_finish(struct reaper *reaper);
+
+/* Removes what the fabric of a dead process has left in /dev/shm. */
+void reaper_sweep_shm(pid_t pid);
+
+#endif
