@@ -280,8 +280,8 @@ void bind_refresh_node(struct engine *e, uint32_t node)
 
         if (r->node != node || r->state != REMOTE_READY || !r->has_key)
             continue;
+        /* With the question, or a restart between the two would leave it unasked. */
         set32(e, &r->state, REMOTE_STALE);
-        commit(e); /* from here on its old key is not used, whatever happens */
         if (bind_ask(e, i) < 0) {
             arena_rollback(&e->arena);
             set32(e, &r->state, REMOTE_REVOKED);

@@ -137,9 +137,11 @@ static void on_step(int number, siginfo_t *info, void *context)
 }
 
 /* The store at which the process that took over dies too; 0: it lives. */
-static uint64_t second_stop(uint64_t store)
+static uint64_t second_stop(const struct crash_guard *g)
 {
-    return store % 4 ? 0 : store + 1 + store * 7 % 90;
+    if (g->again > 0)
+        return g->stores + g->again;
+    return g->stores % 4 ? 0 : g->stores + 1 + g->stores * 7 % 90;
 }
 
 static bool guarded(void *context, struct world_node *node, void (*call)(void *), void *argument)
@@ -156,7 +158,7 @@ static bool guarded(void *context, struct world_node *node, void (*call)(void *)
     if (sigsetjmp(running.out, 1) != 0) {
         running.inside = false;
         protect(PROT_READ | PROT_WRITE);
-        g->stop = g->died_at == 0 ? second_stop(g->stores) : 0;
+        g->stop = g->died_at == 0 ? second_stop(g) : 0;
         if (g->died_at == 0)
             g->died_at = g->stores;
         g->armed = g->stop != 0;

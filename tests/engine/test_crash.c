@@ -4,8 +4,9 @@
  * everything but arena and client memory is dropped, a new process takes over, and every operation
  * still ends exactly once. After some of the crashes the new process dies too.
  *
- *     test_crash                                            all
- *     test_crash --scenario S --victim V [--store N [--trace]]    one; and one crash of it again
+ *     test_crash [--again M]                          all; each second death M stores after the
+ * first test_crash [--again M] --scenario S --victim V [--store N [--trace]] one; and one crash of
+ * it again
  */
 #include <errno.h>
 #include <stdio.h>
@@ -179,7 +180,7 @@ static const struct scenario scenarios[] = {
 
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
  * return. NULL or what failed. */
-static const char *run(size_t number, uint32_t victim, uint64_t stop, FILE *trace,
+static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t again, FILE *trace,
                        struct crash_guard *g, const char *name, char failure[400])
 {
     static struct world_path path;
@@ -200,7 +201,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, FILE *trac
         .sim = {.ordered_write_max = s->ordered_write_max},
     };
 
-    *g = (struct crash_guard){.victim = victim, .forking = stop == 0, .stop = stop};
+    *g = (struct crash_guard){.victim = victim, .forking = stop == 0, .stop = stop, .again = again};
     if (world_path_open(&path, &options, 4, failure) != 0)
         return failure;
     if (driver_open(&driver, &path.path, number) != 0)
@@ -220,9 +221,9 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, FILE *trac
     if (g->child) {
         if (driver.failed)
             printf("%s, node %u dies at store %llu: %s\n  again: %s --scenario %zu --victim %u "
-                   "--store %llu --trace\n",
+                   "--store %llu --again %llu --trace\n",
                    s->name, victim, (unsigned long long)g->died_at, failure, name, number, victim,
-                   (unsigned long long)g->died_at);
+                   (unsigned long long)g->died_at, (unsigned long long)g->again);
         fflush(stdout);
         _exit(driver.failed);
     }
@@ -232,11 +233,11 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, FILE *trac
 }
 
 /* All crashes of one scenario and victim; how many went wrong. */
-static uint64_t run_all_stores(size_t number, uint32_t victim, const char *name)
+static uint64_t run_all_stores(size_t number, uint32_t victim, uint64_t again, const char *name)
 {
     struct crash_guard g;
     char failure[400];
-    const char *wrong = run(number, victim, 0, NULL, &g, name, failure);
+    const char *wrong = run(number, victim, 0, again, NULL, &g, name, failure);
 
     if (wrong)
         printf("%s, node %u, without a crash: %s\n", scenarios[number].name, victim, wrong);
@@ -249,7 +250,7 @@ static uint64_t run_all_stores(size_t number, uint32_t victim, const char *name)
     return g.failed + (wrong != NULL);
 }
 
-static int run_all(const char *name)
+static int run_all(uint64_t again, const char *name)
 {
     pid_t pids[JOBS];
     int failed = 0;
@@ -261,7 +262,7 @@ static int run_all(const char *name)
             uint64_t wrong = 0;
 
             for (size_t i = job; i < 2 * COUNT(scenarios); i += JOBS) {
-                wrong += run_all_stores(i / 2, i % 2, name);
+                wrong += run_all_stores(i / 2, i % 2, again, name);
                 fflush(stdout);
             }
             _exit(wrong > 0);
@@ -280,7 +281,7 @@ int main(int argc, char **argv)
 {
     size_t number = COUNT(scenarios);
     uint32_t victim = 0;
-    uint64_t store = 0;
+    uint64_t store = 0, again = 0;
     FILE *trace = NULL;
     struct crash_guard g;
     char failure[400];
@@ -290,8 +291,6 @@ int main(int argc, char **argv)
         printf("skipped: single steps are known for x86-64 only\n");
         return SKIPPED;
     }
-    if (argc == 1)
-        return run_all(argv[0]);
     for (int i = 1; i < argc; i++)
         if (i + 1 < argc && strcmp(argv[i], "--scenario") == 0)
             number = strtoul(argv[++i], NULL, 0);
@@ -299,16 +298,23 @@ int main(int argc, char **argv)
             victim = (uint32_t)strtoul(argv[++i], NULL, 0);
         else if (i + 1 < argc && strcmp(argv[i], "--store") == 0)
             store = strtoull(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--again") == 0)
+            again = strtoull(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--trace") == 0)
             trace = stdout;
+        else
+            victim = 2;
+    if (number == COUNT(scenarios) && victim == 0 && store == 0 && !trace)
+        return run_all(again, argv[0]);
     if (number >= COUNT(scenarios) || victim > 1) {
-        fprintf(stderr, "usage: %s [--scenario 0-%zu --victim 0-1 [--store N [--trace]]]\n",
+        fprintf(stderr,
+                "usage: %s [--again M] [--scenario 0-%zu --victim 0-1 [--store N [--trace]]]\n",
                 argv[0], COUNT(scenarios) - 1);
         return 2;
     }
     if (store == 0)
-        return run_all_stores(number, victim, argv[0]) != 0;
-    wrong = run(number, victim, store, trace, &g, argv[0], failure);
+        return run_all_stores(number, victim, again, argv[0]) != 0;
+    wrong = run(number, victim, store, again, trace, &g, argv[0], failure);
     printf("%s, node %u, store %llu: %s\n", scenarios[number].name, victim,
            (unsigned long long)store, wrong ? wrong : "passed");
     return wrong != NULL;
