@@ -14,6 +14,8 @@
 
 #define STEP_BUDGET 256
 #define SPIN_NS     200000u
+/* Without a descriptor, sleep costs the next message a whole look: spin for two of them first. */
+#define SPIN_LOOKING_NS 2000000u
 #define YIELD_LONG_NS                                                                              \
     1000000u /* a yield that took longer, twice in a row: somebody computes here */
 #define SHARED_CORE_NS 10000000u /* for so long, do not poll */
@@ -284,7 +286,7 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
     p->config = *config;
     p->fabric_fd = p->epoll = p->wake_fd = -1;
     if (p->config.spin_ns == 0)
-        p->config.spin_ns = SPIN_NS;
+        p->config.spin_ns = config->fabric->traits.can_sleep ? SPIN_NS : SPIN_LOOKING_NS;
     mailbox_init(&p->inbox);
     mailbox_init(&p->outbox);
     r = engine_config_check(&p->config.engine);

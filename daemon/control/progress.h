@@ -41,7 +41,7 @@ struct progress_config {
     const struct engine_host *host; /* called on the progress thread */
     void *arena;                    /* engine_arena_bytes, page aligned */
     enum progress_mode mode;
-    uint64_t spin_ns; /* 0: 200 us */
+    uint64_t spin_ns; /* 0: 200 us, or 2 ms where the fabric cannot sleep */
     void *context;
     progress_notice notice;
     progress_observe observe; /* may be NULL */

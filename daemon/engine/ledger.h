@@ -58,5 +58,13 @@ int ledger_arrived(struct engine *e, uint32_t immediate);
 int ledger_consume(struct engine *e, uint32_t node, int budget);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t node);
+/*
+ * Where daemons cannot sleep on the fabric, they look at it now and then; and a read, or a payload
+ * that has not arrived whole, gives the one that it goes through nothing to see, so that each of
+ * its steps would wait for a look. While such an operation is under way, stages an ACK (of what is
+ * acknowledged already) whenever no run has left for a while: both sides stay awake. Whether it
+ * did.
+ */
+bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline);
 
 #endif

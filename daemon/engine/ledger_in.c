@@ -115,13 +115,43 @@ int ledger_consume(struct engine *e, uint32_t node, int budget)
     return consumed;
 }
 
+/* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */
+#define NUDGE_NS 100000u
+
+static bool stage_ack(struct engine *e, uint32_t node, uint64_t upto)
+{
+    struct wire_ack *ack = ledger_stage(e, node, WIRE_ACK, sizeof(*ack), LEDGER_ACK, NULL);
+
+    if (!ack)
+        return false;
+    ack->consumed = upto;
+    commit(e);
+    e->peer_live[node].out.urgent = true;
+    return true;
+}
+
+bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
+{
+    struct peer_live *live = &e->peer_live[node];
+    uint16_t runs = (uint16_t)(live->out.run - live->out.run_done);
+
+    if (e->fabric->traits.can_sleep || node == e->config.node || live->outstanding <= runs ||
+        live->out.sent < e->peers[node].tx_tail)
+        return false;
+    peer_activate(e, node);
+    if (e->now - live->out.run_at >= NUDGE_NS)
+        return stage_ack(e, node, live->in.acked);
+    if (live->out.run_at + NUDGE_NS < *deadline)
+        *deadline = live->out.run_at + NUDGE_NS;
+    return false;
+}
+
 void ledger_stage_ack(struct engine *e, uint32_t node)
 {
     struct peer *p = &e->peers[node];
     struct peer_live *live = &e->peer_live[node];
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
-    struct wire_ack *ack;
     uint64_t upto;
 
     if (unacked == 0 && !in->ack_due)
@@ -135,15 +165,9 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
     if (!(in->ack_due && in->ack_at <= e->now) && live->out.sent == p->tx_tail)
         return;
     upto = notes_unanswered(e, node);
-    if (upto <= in->acked)
+    if (upto <= in->acked || !stage_ack(e, node, upto))
         return;
-    ack = ledger_stage(e, node, WIRE_ACK, sizeof(*ack), LEDGER_ACK, NULL);
-    if (!ack)
-        return;
-    ack->consumed = upto;
-    commit(e);
     in->acked = upto;
     in->ack_due = upto != p->rx_consumed;
-    live->out.urgent = true;
     in->runs_unacked = 0;
 }

@@ -138,6 +138,7 @@ int ledger_post(struct engine *e, uint32_t node)
         out->sent += length;
         out->run_end[out->run % RUN_WINDOW] = out->sent;
         out->run++;
+        out->run_at = e->now;
         live->outstanding++;
         live->runs_out++;
         posted = 1;

@@ -530,7 +530,7 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     struct peer_live *live = &e->peer_live[node];
     struct engine_offer unused;
     int work = 0, r, flows = 0;
-    bool again;
+    bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, again;
 
     if (live->link != LINK_UP) {
         if (node == e->config.node && live->wanted && live->link != LINK_DRAINING)
@@ -551,10 +551,14 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     work += notes_stage(e, node);
     offer_next(e, node);
     switch_ring(e, node);
-    flows = flows_step(e, node, budget + work, &work);
+    /* What was refused before goes first, or payloads would take every place that becomes free. */
+    r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
+    if (r != -EAGAIN && live->link == LINK_UP)
+        flows = flows_step(e, node, budget + work, &work);
     if (flows == -ENOSPC)
         ledger_want(e, node);
     ledger_stage_ack(e, node);
+    ledger_nudge(e, node, deadline);
     r = ledger_post(e, node);
     work += r > 0;
     if (live->link != LINK_UP)

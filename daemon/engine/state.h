@@ -295,6 +295,7 @@ struct ledger_out {
     uint64_t completed; /* position up to which their writes have completed */
     uint64_t done_bits; /* completed runs from run_done on */
     uint64_t run_end[RUN_WINDOW];
+    uint64_t run_at; /* when the last run was posted, ns */
     uint64_t remote_address;
     uint64_t remote_key;
     struct wire_offer next;        /* a larger ring, to be switched to; bytes 0: none */
