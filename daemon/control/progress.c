@@ -20,12 +20,13 @@
     1000000u /* a yield that took longer, twice in a row: somebody computes here */
 #define SHARED_CORE_NS 10000000u /* for so long, do not poll */
 #define OBSERVE_NS     100000000u
-/* Without a descriptor: how often to look, and when LOOKS_IDLE of them have found nothing (a wake
- * costs 20 to 40 us of processor time). */
-#define LOOK_NS      1000000u
-#define LOOK_IDLE_NS 12000000u
-#define LOOKS_IDLE   100
-#define NOTICES_MAX  64
+/* Without a descriptor: how often to look; and when LOOKS_IDLE in a row have found nothing, so
+ * seldom that looking takes one part in LOOK_SHARE of a core (a look costs 20 to 60 us). */
+#define LOOK_NS         1000000u
+#define LOOK_LONGEST_NS 50000000u
+#define LOOKS_IDLE      128u
+#define LOOK_SHARE      300u
+#define NOTICES_MAX     64
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -48,8 +49,10 @@ struct progress {
     int epoll;
     int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
     uint64_t shared_core_until;
-    uint32_t long_yields; /* in a row */
-    uint32_t looks;       /* in a row, without a descriptor, that found nothing */
+    uint32_t long_yields;  /* in a row */
+    uint32_t looks;        /* in a row, without a descriptor, that found nothing */
+    uint64_t look_ns;      /* how long to the next */
+    uint64_t looks_cpu_ns; /* processor time when they were counted last */
     _Atomic bool stop;
     _Atomic uint64_t heartbeat, sleeps, cpu_ns, work;
 };
@@ -139,6 +142,21 @@ static int wait_for_events(struct progress *p, uint64_t limit_ns)
     return n;
 }
 
+/* How long to sleep where nothing wakes us. */
+static uint64_t look_interval(struct progress *p)
+{
+    if (p->looks++ % LOOKS_IDLE == 0) {
+        uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t fair = (cpu - p->looks_cpu_ns) / LOOKS_IDLE * LOOK_SHARE;
+
+        p->look_ns = p->looks == 1 || fair < LOOK_NS ? LOOK_NS
+                     : fair > LOOK_LONGEST_NS        ? LOOK_LONGEST_NS
+                                                     : fair;
+        p->looks_cpu_ns = cpu;
+    }
+    return p->look_ns;
+}
+
 /*
  * Arms everything, looks once more, sleeps. The fabric is armed last: a provider's word that it may
  * be slept on is void once it has been polled again. Where it has none to give, a look every
@@ -167,7 +185,7 @@ static void sleep_unless_work(struct progress *p)
         if (r == 0)
             watch_fabric(p, descriptor);
         else
-            limit = p->looks++ < LOOKS_IDLE ? LOOK_NS : LOOK_IDLE_NS;
+            limit = look_interval(p);
         if (deadline != UINT64_MAX && (deadline <= now || deadline - now < limit))
             limit = deadline <= now ? 0 : deadline - now;
         ready = wait_for_events(p, limit);
