@@ -31,22 +31,23 @@ int channel_init(struct channel *ch, void *base, size_t size)
         shared->version != SESSION_VERSION)
         return -EPROTO;
 
-    uint32_t submit = shared->submit_size;
-    uint32_t local = shared->local_size;
-    uint32_t remote = shared->remote_size;
+    const struct session_sizes sizes = shared->sizes;
 
-    if (!ring_size_valid(submit) || !ring_size_valid(local) || !ring_size_valid(remote) ||
-        session_bytes(submit, local, remote) > size)
+    if (!ring_size_valid(sizes.submit) || !ring_size_valid(sizes.local) ||
+        !ring_size_valid(sizes.remote) || !ring_size_valid(sizes.answer) ||
+        !ring_size_valid(sizes.reply) || session_bytes(&sizes) > size)
         return -EPROTO;
 
     memset(ch, 0, sizeof(*ch));
     ch->shared = shared;
-    ring_producer_init(&ch->submit, &shared->submit, data, submit, 0);
-    inbox_init(&ch->local, &shared->local, data + submit, local, EVENT_LOCAL);
-    inbox_init(&ch->remote, &shared->remote, data + submit + local, remote, EVENT_REMOTE);
-    ch->record_max = submit / 4;
-    ch->space_limit = session_local_limit(local);
-    kept_init(&ch->kept, CHANNEL_KEPT_BYTES + local);
+    ring_producer_init(&ch->submit, &shared->submit, data, sizes.submit, 0);
+    data += sizes.submit;
+    inbox_init(&ch->local, &shared->local, data, sizes.local, EVENT_LOCAL);
+    data += sizes.local;
+    inbox_init(&ch->remote, &shared->remote, data, sizes.remote, EVENT_REMOTE);
+    ch->record_max = sizes.submit / 4;
+    ch->space_limit = session_local_limit(sizes.local);
+    kept_init(&ch->kept, CHANNEL_KEPT_BYTES + sizes.local);
     return 0;
 }
 

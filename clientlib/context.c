@@ -12,13 +12,14 @@
 enum {
     RING_DEFAULT = 256 << 10,
     SUBMIT_MIN = 16 << 10, /* two ids of full length fit in a quarter of it */
+    REPLY_MIN = 32 << 10,  /* a Medium of 4 KiB fits in a quarter of it */
 };
 
 enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
 
 struct opened {
     uint32_t session, context;
-    uint32_t submit, local, remote;
+    struct session_sizes sizes;
     int fds[FD_COUNT];
 };
 
@@ -27,13 +28,15 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     const Pwc__ContextOpened *message = reply->context_opened;
     struct opened *opened = context;
 
-    if (fd_count != FD_COUNT)
+    if (fd_count != FD_COUNT || !message->rings)
         return -EPROTO;
     opened->session = message->session;
     opened->context = message->context;
-    opened->submit = message->submit_bytes;
-    opened->local = message->local_bytes;
-    opened->remote = message->remote_bytes;
+    opened->sizes = (struct session_sizes){.submit = message->rings->submit,
+                                           .local = message->rings->local,
+                                           .remote = message->rings->remote,
+                                           .answer = message->rings->answer,
+                                           .reply = message->rings->reply};
     for (int i = 0; i < FD_COUNT; i++) {
         opened->fds[i] = fds[i];
         fds[i] = -1;
@@ -41,14 +44,19 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     return 1;
 }
 
-static int request_open(struct control *control, const uint32_t sizes[3], struct opened *opened)
+static int request_open(struct control *control, const struct session_sizes *sizes,
+                        struct opened *opened)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
+    Pwc__Rings rings = PWC__RINGS__INIT;
 
-    open.submit_bytes = sizes[0];
-    open.local_bytes = sizes[1];
-    open.remote_bytes = sizes[2];
+    rings.submit = sizes->submit;
+    rings.local = sizes->local;
+    rings.remote = sizes->remote;
+    rings.answer = sizes->answer;
+    rings.reply = sizes->reply;
+    open.rings = &rings;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     request.context_open = &open;
     return control_call(control, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
@@ -82,7 +90,7 @@ static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
 static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t bytes = session_bytes(opened->submit, opened->local, opened->remote);
+    uint64_t bytes = session_bytes(&opened->sizes);
     int rc = mapping_adopt(&ctx->mapping, opened->fds[FD_SESSION],
                            (bytes + page - 1) & ~(uint64_t)(page - 1));
 
@@ -93,7 +101,7 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
     mapping_close_fd(&ctx->mapping);
     rc = channel_init(&ctx->channel, ctx->mapping.base, ctx->mapping.size);
     if (rc == 0)
-        rc = gets_open(&ctx->gets, session_local_limit(opened->local) / event_bytes(0));
+        rc = gets_open(&ctx->gets, session_local_limit(opened->sizes.local) / event_bytes(0));
     if (rc == 0)
         channel_set_settle(&ctx->channel, gets_settle, &ctx->gets);
     return rc;
@@ -104,16 +112,18 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     static const struct pwc_ctx_attr defaults;
     struct opened opened;
     struct pwc_ctx *ctx;
-    uint32_t sizes[3];
+    struct session_sizes sizes;
     int rc;
 
     if (client_is_forked(client))
         return -EOWNERDEAD;
     if (!attr)
         attr = &defaults;
-    if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes[0]) < 0 ||
-        ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes[1]) < 0 ||
-        ring_size(attr->remote_bytes, SESSION_RING_MIN, &sizes[2]) < 0)
+    if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes.submit) < 0 ||
+        ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes.local) < 0 ||
+        ring_size(attr->remote_bytes, SESSION_RING_MIN, &sizes.remote) < 0 ||
+        ring_size(attr->answer_bytes, REPLY_MIN, &sizes.answer) < 0 ||
+        ring_size(attr->reply_bytes, REPLY_MIN, &sizes.reply) < 0)
         return -EINVAL;
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
@@ -121,7 +131,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     ctx->client = client;
     ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = -1;
 
-    rc = request_open(&client->control, sizes, &opened);
+    rc = request_open(&client->control, &sizes, &opened);
     if (rc < 0)
         goto free_ctx;
     ctx->session = opened.session;

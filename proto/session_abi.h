@@ -1,20 +1,25 @@
 /*
  * The session: the shared memory between one context of a client and the daemon.
  *
- * The daemon creates it (a sealed memfd) and passes it over the control socket. It holds three
+ * The daemon creates it (a sealed memfd) and passes it over the control socket. It holds five
  * single-producer single-consumer rings (shm_ring/ring.h says how a ring works):
  *
- *     offset 0                                                    4096
- *     +--------+--------+---------+---------+---------+----------+-------------+-----------+------------+
- *     | header | state  | submit  | local   | remote  | doorbells| submit data | local     | remote
- * | |        |        | control | control | control |          | client->    | event data| event
- * data |
- *     +--------+--------+---------+---------+---------+----------+-------------+-----------+------------+
- *       0        128      256       512       768       1024       4096          daemon -> client
+ *     offset 0                                                            4096
+ *     +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
+ *     | header | state | submit | local | remote | answer | reply | bells | data of the five rings
+ * | |        |       |         ring_control of each             |       | in the same order      |
+ *     +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
+ *     0        64      256      512     768      1024     1280    1536
  *
  *     submit   the client produces, the daemon consumes: struct submit_record
  *     local    the daemon produces: struct event_record, one slot reserved at each submission
  *     remote   the daemon produces: struct event_record, for what peers did to this context
+ *     answer   the client produces: struct submit_record, replies to active messages only
+ *     reply    the daemon produces: struct event_record, replies only, one slot reserved at each
+ *              request
+ *
+ * Replies have rings of their own so that they never wait for requests: docs/active-messages.md
+ * says why that keeps everything draining.
  *
  * The client is hostile until shown otherwise: the daemon takes nothing from here but what passes
  * shm_ring's checks, and keeps its own indices in private memory. Sizes are powers of two.
@@ -27,13 +32,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC       UINT64_C(0x3130304453435750) /* "PWCSD001" */
-#define SESSION_VERSION     1u
+#define SESSION_MAGIC       UINT64_C(0x3230304453435750) /* "PWCSD002" */
+#define SESSION_VERSION     2u
 #define SESSION_DATA_OFFSET 4096u
 #define SESSION_RING_MIN    8192u
 #define SESSION_RING_MAX    (64u << 20)
 
 #define SESSION_ID_MAX 1024u /* bytes of a completion id */
+
+#define SESSION_HANDLERS      256u /* indices of active message handlers */
+#define SESSION_ARGUMENTS_MAX 16u  /* of an active message, 8 bytes each */
 
 /* What stands in `session_shared.state`. A futex wakes sleepers when it changes. */
 enum session_state {
@@ -57,21 +65,29 @@ struct doorbell_word {
 };
 static_assert(sizeof(struct doorbell_word) == 64, "doorbell_word");
 
+/* Sizes of the five rings, bytes. */
+struct session_sizes {
+    uint32_t submit, local, remote, answer, reply;
+};
+
 struct session_shared {
     uint64_t magic;
     uint32_t version;
-    uint32_t submit_size;
-    uint32_t local_size;
-    uint32_t remote_size;
     uint32_t context; /* number of this context at its client */
+    struct session_sizes sizes;
     uint32_t rank;
+    uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
-    _Atomic uint64_t released; /* bytes of local event space given back without an event */
-    _Alignas(64) uint64_t unused0[8];
+    _Atomic uint64_t released;       /* bytes of local event space given back without an event */
+    _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
+    /* Bit i % 64 of word i / 64: a handler stands at index i. Written by the client. */
+    _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
     struct ring_control submit;
     struct ring_control local;
     struct ring_control remote;
+    struct ring_control answer;
+    struct ring_control reply;
     struct doorbell_word submit_bell; /* the daemon sleeps, the client rings (its eventfd) */
     struct doorbell_word event_bell;  /* the client sleeps, the daemon rings (futex or socket) */
 };
@@ -80,13 +96,17 @@ static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
 static_assert(offsetof(struct session_shared, submit) == 256, "session.submit");
 static_assert(offsetof(struct session_shared, local) == 512, "session.local");
 static_assert(offsetof(struct session_shared, remote) == 768, "session.remote");
-static_assert(offsetof(struct session_shared, submit_bell) == 1024, "session.submit_bell");
-static_assert(offsetof(struct session_shared, event_bell) == 1088, "session.event_bell");
+static_assert(offsetof(struct session_shared, handlers) == 192, "session.handlers");
+static_assert(offsetof(struct session_shared, answer) == 1024, "session.answer");
+static_assert(offsetof(struct session_shared, reply) == 1280, "session.reply");
+static_assert(offsetof(struct session_shared, submit_bell) == 1536, "session.submit_bell");
+static_assert(offsetof(struct session_shared, event_bell) == 1600, "session.event_bell");
 static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
 
-static inline uint64_t session_bytes(uint32_t submit, uint32_t local, uint32_t remote)
+static inline uint64_t session_bytes(const struct session_sizes *sizes)
 {
-    return (uint64_t)SESSION_DATA_OFFSET + submit + local + remote;
+    return (uint64_t)SESSION_DATA_OFFSET + sizes->submit + sizes->local + sizes->remote +
+           sizes->answer + sizes->reply;
 }
 
 /*
@@ -106,6 +126,12 @@ static inline uint64_t session_bytes(uint32_t submit, uint32_t local, uint32_t r
  * A completion id of length 0 is the eight bytes by value in `lid` or `rid`; otherwise its bytes
  * follow. With SUBMIT_INLINE the payload follows too, else it stands in `segment` at
  * `local_offset`.
+ *
+ * An active message is such a record whose rid bytes are a block (struct message below, its
+ * arguments, a Medium's payload): rid_len is the block's length, up to session_shared.message_max,
+ * and rid 0. In the answer ring stand active messages only, each a reply: rid is the token of the
+ * request, and but for a Long, whose remote must lead to the requester, remote is not looked at.
+ * A reply with SUBMIT_NO_RCE runs no handler: it says that none will come.
  */
 enum submit_kind {
     SUBMIT_PAD = 0,
@@ -113,6 +139,9 @@ enum submit_kind {
     SUBMIT_GET = 2,
     SUBMIT_FLUSH =
         3, /* no record on the wire: ends when all before it towards that peer has ended */
+    SUBMIT_SHORT = 4,  /* active message: its block alone */
+    SUBMIT_MEDIUM = 5, /* active message: its payload stands in the block */
+    SUBMIT_LONG = 6,   /* active message: a put of its payload, then its block */
 };
 
 enum submit_flags {
@@ -121,9 +150,17 @@ enum submit_flags {
     SUBMIT_LCE_SOURCE = 1 << 2,
     SUBMIT_FENCE = 1 << 3,
     SUBMIT_UNORDERED = 1 << 4,
+    SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
+    SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL 0x801fu
+#define SUBMIT_FLAGS_ALL 0x80ffu
+
+enum submit_protocol {
+    SUBMIT_ORDERED = 1 << 5,    /* payload and record back to back, on a fabric that orders them */
+    SUBMIT_REASSEMBLE = 2 << 5, /* back to back, matched at the target */
+    SUBMIT_CHAIN = 3 << 5,      /* the record leaves after the payload's completion */
+};
 
 struct submit_record {
     uint32_t size;
@@ -146,7 +183,39 @@ static_assert(sizeof(struct submit_record) == 64, "submit_record");
 static_assert(offsetof(struct submit_record, lid_len) == 48, "submit_record.lid_len");
 
 /*
- * An event, in the local or the remote ring:
+ * The block of an active message: in a submission's rid bytes, on the wire, in an event's id bytes.
+ *
+ *     0       2      3           4      8        16           20      24            28  32
+ *     +-------+------+-----------+------+--------+------------+-------+-------------+---+------
+ *     | index | kind | arguments | slot | offset | generation | token | payload_len | - | 8 bytes
+ *     +-------+------+-----------+------+--------+------------+-------+-------------+---+------
+ *     of each argument, then the payload_len bytes of a Medium, padded to 8
+ *
+ * The sender's library fills in index, kind, arguments and payload_len; daemons the rest. slot,
+ * generation and offset tell where a Long landed, in the target's own region. token, in the event
+ * of a request, is what a reply to it must name (WIRE_NONE: it cannot be replied to).
+ */
+struct message {
+    uint16_t index; /* of the handler */
+    uint8_t kind;   /* enum submit_kind */
+    uint8_t arguments;
+    uint32_t slot;
+    uint64_t offset;
+    uint32_t generation;
+    uint32_t token;
+    uint32_t payload_len; /* of a Medium; else 0 */
+    uint32_t unused;
+};
+static_assert(sizeof(struct message) == 32, "message");
+
+/* The longest block where Mediums carry up to `medium_max` bytes. */
+static inline uint32_t message_bytes_max(uint32_t medium_max)
+{
+    return (uint32_t)sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX + medium_max;
+}
+
+/*
+ * An event, in the local, the remote or the reply ring:
  *
  *     0      4      5    6        8        12       16     24      32         40    48
  *     +------+------+----+--------+--------+--------+------+-------+----------+-----+----------+
@@ -157,6 +226,8 @@ enum event_kind {
     EVENT_PAD = 0,
     EVENT_LOCAL = 1,
     EVENT_REMOTE = 2,
+    EVENT_REQUEST = 3, /* an active message: in the remote ring, its block as the id */
+    EVENT_REPLY = 4,   /* the same, in the reply ring */
 };
 
 struct event_record {
@@ -195,6 +266,17 @@ static inline uint32_t event_bytes(uint32_t id_len)
 static inline uint32_t session_local_limit(uint32_t local_size)
 {
     return local_size - 2u * EVENT_BYTES_MAX;
+}
+
+/*
+ * Reply event space: each request without SUBMIT_NO_REPLY holds event_bytes(message_max) of the
+ * reply ring from submission until its reply's event has been consumed, or until the daemon gives
+ * the bytes back without one (`reply_released`: the request failed, or was answered by a reply that
+ * runs no handler). Limits as above, with the longest reply in EVENT_BYTES_MAX's place.
+ */
+static inline uint32_t session_reply_limit(uint32_t reply_size, uint32_t message_max)
+{
+    return reply_size - 2u * event_bytes(message_max);
 }
 
 #endif

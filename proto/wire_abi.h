@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -66,7 +66,12 @@ enum wire_kind {
 enum wire_flags {
     WIRE_NO_EVENT = 1 << 0, /* no remote event */
     WIRE_NONCE = 1 << 1,    /* the payload is announced by itself; meet it by nonce */
+    WIRE_MESSAGE = 1 << 2,  /* an active message: the id is its block */
+    WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow */
+    WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
+    WIRE_STRIPES = 3 << 5,  /* the payload came in 1 << this announced pieces, all of one nonce */
 };
+#define WIRE_STRIPES_SHIFT 5
 
 /* The head of every record. */
 struct wire_record {
@@ -77,7 +82,8 @@ struct wire_record {
 };
 static_assert(sizeof(struct wire_record) == 8, "wire_record");
 
-/* PLACED, GOT, NOTE; and the start of PUT. An id longer than 8 bytes follows, padded to 8. */
+/* PLACED, GOT, NOTE; and the start of PUT. An id longer than 8 bytes follows, padded to 8; with
+ * WIRE_MESSAGE the block of an active message does (a Medium's is a NOTE). */
 struct wire_op {
     struct wire_record head;
     uint32_t flow;     /* the target's number for this pair of contexts */
@@ -121,6 +127,12 @@ struct wire_region {
 };
 static_assert(sizeof(struct wire_region) == 16, "wire_region");
 
+/* What a flow carries. Replies have flows of their own: requests that are held hold none back. */
+enum wire_traffic {
+    WIRE_REQUESTS = 0, /* and puts, gets, notifications */
+    WIRE_REPLIES = 1,
+};
+
 struct wire_bind {
     struct wire_record head;
     uint32_t remote;      /* the origin's handle, for the answer */
@@ -132,7 +144,7 @@ struct wire_bind {
     uint32_t has_key;
     uint32_t slot;
     uint32_t generation;
-    uint32_t unused;
+    uint32_t traffic; /* enum wire_traffic */
     uint8_t secret[16];
     char job[64];
 };

@@ -20,8 +20,7 @@ static int session_open(struct call *c, struct engine *e)
     const struct call_session *s = &c->session;
     struct attached_session attached = {
         .shared = s->base, .client = s->client, .wake = s->wake, .range = s->range};
-    int rc = engine_session_open(e, s->client, s->context, s->base, s->submit_bytes, s->local_bytes,
-                                 s->remote_bytes);
+    int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes);
 
     if (rc >= 0)
         attachments_add_session(c->target->attachments, (uint32_t)rc, &attached);

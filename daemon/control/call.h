@@ -41,7 +41,7 @@ enum call_kind {
 struct call_session {
     uint32_t client, context;
     void *base;
-    uint32_t submit_bytes, local_bytes, remote_bytes;
+    struct session_sizes sizes;
     int wake;  /* our end of the client's wake socket */
     int range; /* of sigbus.h, or -1 */
 };

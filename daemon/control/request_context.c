@@ -73,15 +73,19 @@ static void reply_opened(struct client_session *s)
     const struct session_shared *shared = s->mapping.base;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
+    Pwc__Rings rings = PWC__RINGS__INIT;
     int descriptors[] = {s->mapping.fd, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
 
     /* They belong to the reply now; the mapping stays. */
     s->mapping.fd = s->client_wake = -1;
     opened.session = s->handle;
     opened.context = s->context;
-    opened.submit_bytes = shared->submit_size;
-    opened.local_bytes = shared->local_size;
-    opened.remote_bytes = shared->remote_size;
+    rings.submit = shared->sizes.submit;
+    rings.local = shared->sizes.local;
+    rings.remote = shared->sizes.remote;
+    rings.answer = shared->sizes.answer;
+    rings.reply = shared->sizes.reply;
+    opened.rings = &rings;
     reply.id = s->request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED;
     reply.context_opened = &opened;
@@ -160,17 +164,24 @@ static bool within_quota(struct client *c, uint32_t request, uint64_t bytes)
 
 void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open)
 {
-    uint32_t submit = ring_bytes(open->submit_bytes), local = ring_bytes(open->local_bytes),
-             remote = ring_bytes(open->remote_bytes);
-    uint64_t size = session_bytes(submit, local, remote);
+    static const Pwc__Rings none = PWC__RINGS__INIT;
+    const Pwc__Rings *asked = open->rings ? open->rings : &none;
+    const struct session_sizes sizes = {.submit = ring_bytes(asked->submit),
+                                        .local = ring_bytes(asked->local),
+                                        .remote = ring_bytes(asked->remote),
+                                        .answer = ring_bytes(asked->answer),
+                                        .reply = ring_bytes(asked->reply)};
+    uint64_t size = session_bytes(&sizes);
     struct client_session *s;
     struct call *call = NULL;
     int rc = -ENOMEM;
 
-    if (open->submit_bytes > SESSION_RING_MAX || open->local_bytes > SESSION_RING_MAX ||
-        open->remote_bytes > SESSION_RING_MAX) {
-        reply_error(c, request, -EINVAL, "rings of %u, %u and %u bytes: a ring may have %u",
-                    open->submit_bytes, open->local_bytes, open->remote_bytes, SESSION_RING_MAX);
+    if (asked->submit > SESSION_RING_MAX || asked->local > SESSION_RING_MAX ||
+        asked->remote > SESSION_RING_MAX || asked->answer > SESSION_RING_MAX ||
+        asked->reply > SESSION_RING_MAX) {
+        reply_error(c, request, -EINVAL, "rings of %u, %u, %u, %u and %u bytes: a ring may have %u",
+                    asked->submit, asked->local, asked->remote, asked->answer, asked->reply,
+                    SESSION_RING_MAX);
         return;
     }
     if (!within_quota(c, request, size))
@@ -204,9 +215,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     call->session = (struct call_session){.client = c->number,
                                           .context = s->context,
                                           .base = s->mapping.base,
-                                          .submit_bytes = submit,
-                                          .local_bytes = local,
-                                          .remote_bytes = remote,
+                                          .sizes = sizes,
                                           .wake = s->wake,
                                           .range = s->range};
     call_post(c->control->progress, call);

@@ -176,13 +176,13 @@ static void fill_queues(json_t *document, struct control *control, const struct 
         put(row, "client", v->client);
         put(row, "rank", v->rank);
         put(row, "context", v->context);
-        put(row, "submit_size", v->submit_size);
+        put(row, "submit_size", v->sizes.submit);
         put(row, "submit_used", v->submit_used);
         put(row, "submit_high", v->submit_high);
-        put(row, "local_size", v->local_size);
+        put(row, "local_size", v->sizes.local);
         put(row, "local_used", v->local_used);
         put(row, "local_high", v->local_high);
-        put(row, "remote_size", v->remote_size);
+        put(row, "remote_size", v->sizes.remote);
         put(row, "remote_used", v->remote_used);
         put(row, "remote_high", v->remote_high);
         put(row, "submitted", v->submitted);

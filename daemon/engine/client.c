@@ -84,16 +84,22 @@ static bool ring_size_valid(uint32_t bytes)
     return bytes >= SESSION_RING_MIN && bytes <= SESSION_RING_MAX && (bytes & (bytes - 1)) == 0;
 }
 
+static bool sizes_valid(const struct session_sizes *sizes)
+{
+    return ring_size_valid(sizes->submit) && ring_size_valid(sizes->local) &&
+           ring_size_valid(sizes->remote) && ring_size_valid(sizes->answer) &&
+           ring_size_valid(sizes->reply);
+}
+
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
-                        uint32_t submit_bytes, uint32_t local_bytes, uint32_t remote_bytes)
+                        const struct session_sizes *sizes)
 {
     struct session_shared *shared = base;
     struct session *s;
     uint32_t free = NONE;
 
     if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE ||
-        !ring_size_valid(submit_bytes) || !ring_size_valid(local_bytes) ||
-        !ring_size_valid(remote_bytes))
+        !sizes_valid(sizes))
         return -EINVAL;
     for (uint32_t i = 0; i < e->config.sessions_max; i++) {
         s = &e->sessions[i];
@@ -107,18 +113,15 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     s = &e->sessions[free];
     *s = (struct session){.client = client,
                           .context = context,
-                          .submit_size = submit_bytes,
-                          .local_size = local_bytes,
-                          .remote_size = remote_bytes,
+                          .sizes = *sizes,
                           .first_flow = NONE,
                           .first_inflow = NONE};
     queue_init(&s->spill, SPILL_SHIFT);
     e->session_live[free] = (struct session_live){.dirty = e->session_live[free].dirty};
     shared->magic = SESSION_MAGIC;
     shared->version = SESSION_VERSION;
-    shared->submit_size = submit_bytes;
-    shared->local_size = local_bytes;
-    shared->remote_size = remote_bytes;
+    shared->sizes = *sizes;
+    shared->message_max = message_bytes_max(e->config.packed_max);
     shared->context = context;
     shared->rank = e->clients[client].rank;
     atomic_store_explicit(&shared->state, SESSION_LIVE, memory_order_release);

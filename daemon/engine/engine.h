@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "../fabric/fabric.h"
+#include "session_abi.h"
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
 #define ENGINE_NODES_MAX 16384u
@@ -101,7 +102,7 @@ void engine_client_close(struct engine *e, uint32_t client);
  * filled in by the engine. Session handle or an error.
  */
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
-                        uint32_t submit_bytes, uint32_t local_bytes, uint32_t remote_bytes);
+                        const struct session_sizes *sizes);
 int engine_session_attach(struct engine *e, uint32_t session, void *base);
 /* ENGINE_SESSION_CLOSED comes when its mapping may go. */
 void engine_session_close(struct engine *e, uint32_t session);
@@ -221,7 +222,7 @@ struct engine_client_view {
 
 struct engine_session_view {
     uint32_t session, client, rank, context;
-    uint32_t submit_size, local_size, remote_size;
+    struct session_sizes sizes;
     uint64_t submit_used, local_used, remote_used;
     uint64_t submit_high, local_high, remote_high; /* high-water marks, bytes */
     uint64_t submitted, ended, in_flight, delivered;

@@ -55,7 +55,7 @@ static int local_space(struct engine *e, uint32_t session, uint32_t need)
 
     if (used < 0)
         return -EPROTO;
-    return (uint64_t)used + s->reserved + need > s->local_size - EVENT_BYTES_MAX ? -EPROTO : 0;
+    return (uint64_t)used + s->reserved + need > s->sizes.local - EVENT_BYTES_MAX ? -EPROTO : 0;
 }
 
 static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struct submit_record *r,
@@ -415,11 +415,11 @@ void session_views(struct engine *e, uint32_t session, void *base)
     uint8_t *data = (uint8_t *)base + SESSION_DATA_OFFSET;
 
     live->shared = base;
-    ring_consumer_init(&live->submit, &live->shared->submit, data, s->submit_size, s->submit_head);
-    data += s->submit_size;
-    ring_producer_init(&live->local, &live->shared->local, data, s->local_size, s->local_tail);
-    data += s->local_size;
-    ring_producer_init(&live->remote, &live->shared->remote, data, s->remote_size, s->remote_tail);
+    ring_consumer_init(&live->submit, &live->shared->submit, data, s->sizes.submit, s->submit_head);
+    data += s->sizes.submit;
+    ring_producer_init(&live->local, &live->shared->local, data, s->sizes.local, s->local_tail);
+    data += s->sizes.local;
+    ring_producer_init(&live->remote, &live->shared->remote, data, s->sizes.remote, s->remote_tail);
     live->attached = true;
     session_dirty(e, session);
 }

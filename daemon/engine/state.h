@@ -50,9 +50,7 @@ struct session {
     uint32_t state; /* enum session_life */
     uint32_t client;
     uint32_t context;
-    uint32_t submit_size;
-    uint32_t local_size;
-    uint32_t remote_size;
+    struct session_sizes sizes;
     uint32_t first_flow;   /* list of this context's flows */
     uint32_t first_inflow; /* list of flows that end here */
     uint64_t submit_head;

@@ -105,6 +105,9 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
     const Pwc__ContextOpen *open = request->context_open;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
+    const struct session_sizes sizes = {open->rings->submit, open->rings->local,
+                                        open->rings->remote, open->rings->answer,
+                                        open->rings->reply};
     uint32_t number = 0;
     int pair[2];
 
@@ -117,8 +120,7 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
 
     struct fake_context *context = &daemon->contexts[number];
 
-    if (fake_session_open(&context->session, open->submit_bytes, open->local_bytes,
-                          open->remote_bytes) < 0 ||
+    if (fake_session_open(&context->session, &sizes) < 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         abort();
     context->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -128,9 +130,7 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
     daemon->sessions_open++;
     opened.session = number;
     opened.context = number;
-    opened.submit_bytes = open->submit_bytes;
-    opened.local_bytes = open->local_bytes;
-    opened.remote_bytes = open->remote_bytes;
+    opened.rings = open->rings;
     reply.id = request->id;
     reply.body_case = PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED;
     reply.context_opened = &opened;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int fake_session_open(struct fake_session *s, uint32_t submit, uint32_t local, uint32_t remote)
+int fake_session_open(struct fake_session *s, const struct session_sizes *sizes)
 {
     struct session_shared *shared;
     uint8_t *data;
@@ -12,20 +12,21 @@ int fake_session_open(struct fake_session *s, uint32_t submit, uint32_t local, u
 
     memset(s, 0, sizeof(*s));
     s->mapping.fd = -1;
-    rc = mapping_create(&s->mapping, "fake session", session_bytes(submit, local, remote));
+    rc = mapping_create(&s->mapping, "fake session", session_bytes(sizes));
     if (rc < 0)
         return rc;
     s->shared = shared = s->mapping.base;
     data = (uint8_t *)s->mapping.base + SESSION_DATA_OFFSET;
     shared->magic = SESSION_MAGIC;
     shared->version = SESSION_VERSION;
-    shared->submit_size = submit;
-    shared->local_size = local;
-    shared->remote_size = remote;
+    shared->sizes = *sizes;
+    shared->message_max = message_bytes_max(4096);
     atomic_store(&shared->state, SESSION_LIVE);
-    ring_consumer_init(&s->submit, &shared->submit, data, submit, 0);
-    ring_producer_init(&s->local, &shared->local, data + submit, local, 0);
-    ring_producer_init(&s->remote, &shared->remote, data + submit + local, remote, 0);
+    ring_consumer_init(&s->submit, &shared->submit, data, sizes->submit, 0);
+    data += sizes->submit;
+    ring_producer_init(&s->local, &shared->local, data, sizes->local, 0);
+    data += sizes->local;
+    ring_producer_init(&s->remote, &shared->remote, data, sizes->remote, 0);
     return 0;
 }
 

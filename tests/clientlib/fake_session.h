@@ -22,7 +22,7 @@ struct fake_session {
     _Alignas(8) uint8_t record[FAKE_RECORD_MAX]; /* the last submission read */
 };
 
-int fake_session_open(struct fake_session *s, uint32_t submit, uint32_t local, uint32_t remote);
+int fake_session_open(struct fake_session *s, const struct session_sizes *sizes);
 void fake_session_close(struct fake_session *s);
 
 /* The next submission, or NULL. Its ids and payload follow the record. */

@@ -9,6 +9,7 @@
 #include "suite.h"
 
 enum { RING = SESSION_RING_MIN };
+static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 
 /* A session and the channel over a second mapping of it. */
 struct pair {
@@ -19,7 +20,9 @@ struct pair {
 
 static void pair_open(struct pair *p, uint32_t submit, uint32_t local, uint32_t remote)
 {
-    CU_ASSERT_EQUAL_FATAL(fake_session_open(&p->daemon, submit, local, remote), 0);
+    const struct session_sizes sizes = {submit, local, remote, RING, RING};
+
+    CU_ASSERT_EQUAL_FATAL(fake_session_open(&p->daemon, &sizes), 0);
     CU_ASSERT_EQUAL_FATAL(mapping_adopt(&p->mapping, p->daemon.mapping.fd, p->daemon.mapping.size),
                           0);
     p->daemon.mapping.fd = -1; /* it passed */
@@ -77,22 +80,22 @@ static void test_header(void)
     } wrong[] = {
         {"magic", offsetof(struct session_shared, magic), 1},
         {"version", offsetof(struct session_shared, version), SESSION_VERSION + 1},
-        {"submit not a power of two", offsetof(struct session_shared, submit_size), RING + 8},
-        {"submit small", offsetof(struct session_shared, submit_size), RING / 2},
-        {"local zero", offsetof(struct session_shared, local_size), 0},
-        {"local over the mapping", offsetof(struct session_shared, local_size), RING * 8},
-        {"remote large", offsetof(struct session_shared, remote_size), SESSION_RING_MAX * 2u},
+        {"submit not a power of two", offsetof(struct session_shared, sizes.submit), RING + 8},
+        {"submit small", offsetof(struct session_shared, sizes.submit), RING / 2},
+        {"local zero", offsetof(struct session_shared, sizes.local), 0},
+        {"local over the mapping", offsetof(struct session_shared, sizes.local), RING * 8},
+        {"remote large", offsetof(struct session_shared, sizes.remote), SESSION_RING_MAX * 2u},
     };
     struct channel *ch = calloc(1, sizeof(*ch));
     struct fake_session *s = calloc(1, sizeof(*s));
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        CU_ASSERT_EQUAL_FATAL(fake_session_open(s, RING, RING, RING), 0);
+        CU_ASSERT_EQUAL_FATAL(fake_session_open(s, &rings), 0);
         memcpy((char *)s->mapping.base + wrong[i].offset, &wrong[i].value, sizeof(uint32_t));
         CU_ASSERT_EQUAL(channel_init(ch, s->mapping.base, s->mapping.size), -EPROTO);
         fake_session_close(s);
     }
-    CU_ASSERT_EQUAL_FATAL(fake_session_open(s, RING, RING, RING), 0);
+    CU_ASSERT_EQUAL_FATAL(fake_session_open(s, &rings), 0);
     CU_ASSERT_EQUAL(channel_init(ch, s->mapping.base, SESSION_DATA_OFFSET - 1), -EPROTO);
     CU_ASSERT_EQUAL(channel_init(ch, s->mapping.base, s->mapping.size - 8), -EPROTO);
     fake_session_close(s);

@@ -187,8 +187,10 @@ static int context_open(int s, uint32_t bytes, uint32_t *session)
 {
     Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
     Pwc__ContextOpen o = PWC__CONTEXT_OPEN__INIT;
+    Pwc__Rings rings = PWC__RINGS__INIT;
 
-    o.submit_bytes = o.local_bytes = o.remote_bytes = bytes;
+    rings.submit = rings.local = rings.remote = bytes;
+    o.rings = &rings;
     r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     r.context_open = &o;
     return status_of(s, &r, session);

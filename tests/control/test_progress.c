@@ -18,6 +18,7 @@
 #include "progress.h"
 
 #define RING       65536u
+static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define SEGMENT    (1u << 20)
 #define LARGE      65536u
 #define SMALL_PUTS 20000u
@@ -109,7 +110,7 @@ static int open_client(struct engine *e)
 
 static int open_session(struct engine *e)
 {
-    return engine_session_open(e, 0, 0, world.session, RING, RING, RING);
+    return engine_session_open(e, 0, 0, world.session, &rings);
 }
 
 static int open_segment(struct engine *e)
@@ -150,7 +151,7 @@ static int world_open(void)
     if (engine_config_check(&world.config) < 0 || loop_open(&(struct loop_config){0}, &loop) < 0)
         return -1;
     world.arena = map(engine_arena_bytes(&world.config));
-    world.session = map(session_bytes(RING, RING, RING));
+    world.session = map(session_bytes(&rings));
     world.segment = map(SEGMENT);
     world.doorbell = eventfd(0, EFD_NONBLOCK);
     if (!world.arena || !world.session || !world.segment || world.doorbell < 0)
@@ -169,7 +170,7 @@ static int world_open(void)
         uv_run(&world.loop, UV_RUN_ONCE);
     return world.remote < 0
                ? -1
-               : channel_init(&world.channel, world.session, session_bytes(RING, RING, RING));
+               : channel_init(&world.channel, world.session, session_bytes(&rings));
 }
 
 static int world_close(void)

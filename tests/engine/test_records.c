@@ -12,7 +12,8 @@
 #include "session_abi.h"
 #include "wire_abi.h"
 
-#define RING    8192u
+#define RING 8192u
+static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define SEGMENT 65536u
 #define EVENTS  4096u
 
@@ -231,12 +232,12 @@ static struct bench *bench_new(void)
     CU_ASSERT_EQUAL_FATAL(engine_config_check(&b->config), 0);
     b->arena = zeroed(engine_arena_bytes(&b->config));
     b->memory = zeroed(engine_private_bytes(&b->config));
-    b->session = zeroed(session_bytes(RING, RING, RING));
+    b->session = zeroed(session_bytes(&rings));
     b->segment = zeroed(SEGMENT);
     CU_ASSERT_EQUAL_FATAL(
         engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 1, &b->engine), 0);
     CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 0, b->session, RING, RING, RING), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 0, b->session, &rings), 0);
     CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, b->segment, SEGMENT), 0);
     CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, 3, &b->key), 0);
     CU_ASSERT_EQUAL_FATAL(link_up(b), 0);

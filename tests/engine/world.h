@@ -36,6 +36,8 @@ struct world_options {
     uint32_t submit_bytes; /* of each session's rings; 0: 8 KiB */
     uint32_t local_bytes;
     uint32_t remote_bytes;
+    uint32_t answer_bytes;
+    uint32_t reply_bytes;
     uint64_t segment_bytes;      /* 0: 64 KiB */
     struct engine_config limits; /* what is not zero replaces the world's small limits */
     struct sim_options sim;

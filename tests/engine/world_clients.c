@@ -68,16 +68,21 @@ static void requests_resume(struct world *w, uint32_t node)
 static int context_open(struct world *w, struct world_client *c, uint32_t number)
 {
     struct world_context *x = &c->contexts[number];
-    uint32_t submit = w->options.submit_bytes ? w->options.submit_bytes : SESSION_RING_MIN;
-    uint32_t local = w->options.local_bytes ? w->options.local_bytes : SESSION_RING_MIN;
-    uint32_t remote = w->options.remote_bytes ? w->options.remote_bytes : SESSION_RING_MIN;
+    const struct world_options *o = &w->options;
+    const struct session_sizes sizes = {
+        .submit = o->submit_bytes ? o->submit_bytes : SESSION_RING_MIN,
+        .local = o->local_bytes ? o->local_bytes : SESSION_RING_MIN,
+        .remote = o->remote_bytes ? o->remote_bytes : SESSION_RING_MIN,
+        .answer = o->answer_bytes ? o->answer_bytes : SESSION_RING_MIN,
+        .reply = o->reply_bytes ? o->reply_bytes : SESSION_RING_MIN,
+    };
     int rc;
 
-    x->size = session_bytes(submit, local, remote);
+    x->size = session_bytes(&sizes);
     x->base = map(x->size);
     if (!x->base)
         return -ENOMEM;
-    rc = engine_session_open(engine_of(w, c), c->handle, number, x->base, submit, local, remote);
+    rc = engine_session_open(engine_of(w, c), c->handle, number, x->base, &sizes);
     if (rc < 0)
         return rc;
     x->session = (uint32_t)rc;

@@ -231,7 +231,8 @@ static int open_end(struct daemon_path *p, uint32_t number, const char *job, cha
         .error = why,
         .error_size = sizeof(why),
     };
-    const struct pwc_ctx_attr rings = {RING_BYTES, RING_BYTES, RING_BYTES};
+    const struct pwc_ctx_attr rings = {
+        .submit_bytes = RING_BYTES, .local_bytes = RING_BYTES, .remote_bytes = RING_BYTES};
     int rc = pwc_init(&attr, &e->client);
 
     if (rc == 0)

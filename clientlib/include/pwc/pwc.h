@@ -110,14 +110,15 @@ enum {
     PWC_MOVE = 1 << 8, /* pwc_register only: move the pages under a shared mapping, in place */
 };
 
-/* Event kinds, also a mask for probe and wait; 0 means all. */
+/* Event kinds, also a mask for probe and wait; 0 means PWC_LOCAL and PWC_REMOTE. */
 enum {
     PWC_LOCAL = 1 << 0,
     PWC_REMOTE = 1 << 1,
+    PWC_MESSAGE = 1 << 2, /* a handler has run (pwc/am.h); told only where it is asked for */
 };
 
 struct pwc_event {
-    int kind;         /* PWC_LOCAL or PWC_REMOTE */
+    int kind;         /* PWC_LOCAL, PWC_REMOTE or PWC_MESSAGE (id: the handler's index) */
     int status;       /* 0, or a negative errno: how the operation ended */
     pwc_peer peer;    /* the other side */
     uint64_t id;      /* the completion id, when size is 0 */
@@ -159,6 +160,9 @@ struct pwc_ctx_attr {
     uint32_t submit_bytes; /* at least 16 KiB; a packed put takes at most a quarter of it */
     uint32_t local_bytes;  /* at least 8 KiB; 48 bytes and the id for each operation in flight */
     uint32_t remote_bytes; /* at least 8 KiB */
+    uint32_t answer_bytes; /* at least 32 KiB; replies on their way to the daemon */
+    uint32_t reply_bytes;  /* at least 32 KiB; each request that may be replied to holds room for
+                              the longest reply, pwc_am_max_medium and 0.2 KiB */
 };
 
 /*

@@ -1,0 +1,133 @@
+/*
+ * Active messages: a request runs a handler at its target, which may reply; the reply runs a
+ * handler at the requester. Conventions as in pwc.h.
+ *
+ * Short, Medium and Long, request and reply are GASNet's terms (Bonachea and Hargrove, "GASNet
+ * Specification", 1.8.1). A Short carries up to 16 arguments of 64 bits. A Medium carries a payload
+ * too, which the handler sees in a buffer of the library that is used again when the handler
+ * returns. A Long's payload is placed in a region of the target before the handler runs.
+ *
+ * Handlers run in the application, inside pwc_probe, pwc_wait and pwc_flush of the context that the
+ * message was sent to, on the thread that called, one at a time. Requests of one pair of contexts
+ * run in the order of submission, and in order with the events of puts and gets between them;
+ * replies run in an order of their own.
+ *
+ * What a handler may do: everything that does not block, puts, gets and requests to others
+ * included (-EAGAIN means what it always means: keep it, and try again after the handler). A
+ * request's handler may reply once, before it returns. Calls that block or that run handlers
+ * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_deregister,
+ * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_finalize) give -EDEADLK there.
+ *
+ * A reply never waits for a request: docs/active-messages.md tells how, and why a flood in all
+ * directions always drains as long as everybody probes.
+ */
+#ifndef PWC_AM_H
+#define PWC_AM_H
+
+#include <pwc/pwc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PWC_AM_HANDLERS      256 /* indices 0 to 255 */
+#define PWC_AM_ARGUMENTS_MAX 16
+
+/* Flags of active messages, beside those of put but for PWC_NO_RCE, which they refuse. */
+enum {
+    /* Of a request: it is not replied to. Its handler's reply fails with -EPERM; it holds no reply
+     * event space, and the target sends nothing back: for floods. */
+    PWC_AM_NO_REPLY = 1 << 7,
+};
+
+/* Flags of puts and Longs too large to be packed: how payload and record travel, instead of the
+ * daemon's choice. For measuring. */
+enum {
+    PWC_PROTOCOL_ORDERED = 1 << 5, /* back to back; reassembled where the fabric does not order */
+    PWC_PROTOCOL_REASSEMBLE = 2 << 5, /* back to back, matched at the target by a nonce */
+    PWC_PROTOCOL_CHAIN = 3 << 5,      /* the record leaves when the payload has been placed */
+};
+
+enum pwc_am_kind {
+    PWC_AM_SHORT = 1,
+    PWC_AM_MEDIUM = 2,
+    PWC_AM_LONG = 3,
+};
+
+/* What a handler is handed; all of it is valid until it returns. */
+struct pwc_am {
+    pwc_peer from;
+    unsigned index;
+    int kind; /* enum pwc_am_kind */
+    int is_reply;
+    unsigned count;            /* of arguments */
+    const uint64_t *arguments; /* aligned to 8 */
+    void *payload;  /* Medium: in the library's buffer, aligned to 8; Long: in our region */
+    size_t length;  /* of the payload */
+    uint64_t token; /* for pwc_am_reply_*; 0 when there is nothing to reply to */
+};
+
+typedef void (*pwc_am_handler)(pwc_ctx *ctx, const struct pwc_am *message, void *argument);
+
+/*
+ * Put a handler at an index of this context, or take it away (NULL). Do so before peers may send:
+ * a message to an index without a handler ends with -ENOSYS at its sender. -EINVAL: no such index.
+ */
+PWC_API int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *argument);
+
+/* Longest payload of a Medium, and of a Long. */
+PWC_API size_t pwc_am_max_medium(const pwc_client *client);
+PWC_API size_t pwc_am_max_long(const pwc_client *client);
+
+/*
+ * Send a request to the peer of `dst`, which for Short and Medium may be bound without a key. The
+ * local event (lid) says that the message stands before its target, not that its handler has run;
+ * with PWC_LCE_SOURCE, only that the payload's memory may be used again (at once for a Short or a
+ * Medium, which are copied). A Long's payload goes to offset `off` of the region behind `dst`, from
+ * memory as for pwc_put. Never blocks.
+ *
+ * Errors as for pwc_put, and: -EAGAIN also when no reply event space is left, probe and try again;
+ * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long. As the status of the local event
+ * also -ENOSYS: no handler stands at that index.
+ */
+PWC_API int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
+                         unsigned count, pwc_cid lid, unsigned flags);
+PWC_API int pwc_am_medium(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const void *src,
+                          size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid,
+                          unsigned flags);
+PWC_API int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned index,
+                        const void *src, size_t len, const uint64_t *arguments, unsigned count,
+                        pwc_cid lid, unsigned flags);
+
+/*
+ * Negotiated payload: room for a Medium of up to `len` bytes and `count` arguments in the
+ * submission ring itself, to be written by the caller; then pwc_am_commit with what it became, or
+ * pwc_am_cancel. Nothing else may be submitted in between (-EBUSY). Errors as for pwc_am_medium.
+ */
+PWC_API int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pwc_cid lid,
+                           unsigned flags, void **payload);
+PWC_API int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64_t *arguments);
+PWC_API int pwc_am_cancel(pwc_ctx *ctx);
+
+/*
+ * Reply to the request whose handler is running, at most once. Never -EAGAIN: a handler runs only
+ * when there is room for its reply. `dst` of a Long must be bound to the requester. Flags are those
+ * of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the running handler;
+ * -EALREADY: it has replied; -EPERM: the request asked for none, or is a reply itself; else as
+ * above. Without a reply the library tells the requester's library so, unseen.
+ */
+PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index,
+                               const uint64_t *arguments, unsigned count, pwc_cid lid,
+                               unsigned flags);
+PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, unsigned index, const void *src,
+                                size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid,
+                                unsigned flags);
+PWC_API int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t off,
+                              unsigned index, const void *src, size_t len,
+                              const uint64_t *arguments, unsigned count, pwc_cid lid,
+                              unsigned flags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
