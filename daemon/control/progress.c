@@ -25,7 +25,7 @@
 #define LOOK_NS         1000000u
 #define LOOK_LONGEST_NS 50000000u
 #define LOOKS_IDLE      128u
-#define LOOK_SHARE      300u
+#define LOOK_SHARE      400u
 #define NOTICES_MAX     64
 
 /* A batch of notices on its way to the control thread. */
