@@ -97,7 +97,9 @@ enum {
     PWC_NO_LCE = 1 << 0,     /* no local event, unless the operation fails */
     PWC_NO_RCE = 1 << 1,     /* no remote event */
     PWC_LCE_SOURCE = 1 << 2, /* the local event asks only that the source may be used again: it says
-                                nothing about the target, where the operation may yet fail */
+                                nothing about the target, where the operation may yet fail. A packed
+                                put's source is free at once; a larger one's when it has been
+                                placed, for until then a broken link would send it again */
     PWC_FENCE =
         1 << 3, /* starts when all earlier operations of this context to that peer have ended */
     PWC_UNORDERED = 1 << 4, /* this operation's local event may pass those of earlier ones */
