@@ -2,7 +2,8 @@
  * The process's attachment to the daemon.
  *
  * Threads: any. What stands above `lock` never changes after pwc_init, or has a lock of its own;
- * what stands below is guarded by it. Order of locks: client, then control, then spans.
+ * what stands below is guarded by it. Order of locks: client, then control, then those
+ * of spans and landings.
  */
 #ifndef PWC_CLIENTLIB_CLIENT_H
 #define PWC_CLIENTLIB_CLIENT_H
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include "control.h"
 #include "fork_guard.h"
+#include "landings.h"
 #include "pwc/pwc.h"
 #include "segments.h"
 #include "spans.h"
@@ -21,6 +23,7 @@ struct pwc_client {
     struct fork_guard guard;
     struct control control;
     struct span_table spans;
+    struct landing_table landings;
     uint32_t rank;
     uint32_t size;
     uint32_t packed_max;

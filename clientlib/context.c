@@ -165,6 +165,7 @@ void context_free(struct pwc_ctx *ctx)
         free(remote);
     }
     span_view_destroy(&ctx->spans);
+    landing_view_destroy(&ctx->landings);
     gets_close(&ctx->gets);
     channel_destroy(&ctx->channel);
     mapping_destroy(&ctx->mapping);

@@ -35,6 +35,7 @@ struct pwc_ctx {
     uint64_t flushes;
     struct pwc_remote *remotes;
     struct span_view spans;
+    struct landing_view landings;
     struct gets gets;
     struct channel channel;
 };
