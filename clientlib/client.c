@@ -152,10 +152,11 @@ explain:
 
 int pwc_finalize(pwc_client *client)
 {
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
-    client_close(client);
-    return 0;
+    int rc = client_may_block(client);
+
+    if (rc == 0)
+        client_close(client);
+    return rc;
 }
 
 uint32_t pwc_rank(const pwc_client *client)

@@ -8,12 +8,14 @@
 #ifndef PWC_CLIENTLIB_CLIENT_H
 #define PWC_CLIENTLIB_CLIENT_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "control.h"
 #include "fork_guard.h"
+#include "handlers.h"
 #include "landings.h"
 #include "pwc/pwc.h"
 #include "segments.h"
@@ -41,6 +43,14 @@ struct pwc_client {
 static inline bool client_is_forked(const struct pwc_client *client)
 {
     return fork_guard_in_child(&client->guard);
+}
+
+/* 0 where a call may block or run handlers: not in a forked child, not inside a handler. */
+static inline int client_may_block(const struct pwc_client *client)
+{
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    return handler_on_this_thread() ? -EDEADLK : 0;
 }
 
 #endif

@@ -74,8 +74,9 @@ int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out)
     struct pwc_region *region;
     int rc;
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    rc = client_may_block(client);
+    if (rc < 0)
+        return rc;
     if (len == 0 || (flags & ~(unsigned)RIGHTS_ALL))
         return -EINVAL;
     region = calloc(1, sizeof(*region));
@@ -146,10 +147,10 @@ static void unlink_region(struct pwc_region *region)
 int pwc_deregister(pwc_region *region)
 {
     struct pwc_client *client = region->client;
-    int rc = 0;
+    int rc = client_may_block(client);
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&client->lock);
     if (region->count > 1) {
         region->count--;
