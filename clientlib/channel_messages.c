@@ -62,7 +62,7 @@ static bool has_local_space(struct channel *ch)
 static bool can_answer(struct channel *ch)
 {
     return has_answer_room(ch) &&
-           (has_local_space(ch) || (channel_collect(ch) > 0 && has_local_space(ch)));
+           (has_local_space(ch) || (channel_collect(ch) != 0 && has_local_space(ch)));
 }
 
 bool channel_may_answer(struct channel *ch)
