@@ -86,6 +86,7 @@ static int client_open(const struct environment *environment, int fd, struct pwc
     pthread_mutex_init(&client->lock, NULL);
     control_open(&client->control, fd, environment->timeout_ms);
     span_table_init(&client->spans);
+    landing_table_init(&client->landings);
     segments_init(&client->segments, &client->control, &client->spans);
     *out = client;
     return 0;
@@ -109,6 +110,7 @@ static void client_close(struct pwc_client *client)
     }
     segments_destroy(&client->segments);
     span_table_destroy(&client->spans);
+    landing_table_destroy(&client->landings);
     pthread_mutex_destroy(&client->lock);
     fork_guard_close(&client->guard);
     free(client);
@@ -150,10 +152,11 @@ explain:
 
 int pwc_finalize(pwc_client *client)
 {
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
-    client_close(client);
-    return 0;
+    int rc = client_may_block(client);
+
+    if (rc == 0)
+        client_close(client);
+    return rc;
 }
 
 uint32_t pwc_rank(const pwc_client *client)

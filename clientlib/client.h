@@ -2,17 +2,21 @@
  * The process's attachment to the daemon.
  *
  * Threads: any. What stands above `lock` never changes after pwc_init, or has a lock of its own;
- * what stands below is guarded by it. Order of locks: client, then control, then spans.
+ * what stands below is guarded by it. Order of locks: client, then control, then those
+ * of spans and landings.
  */
 #ifndef PWC_CLIENTLIB_CLIENT_H
 #define PWC_CLIENTLIB_CLIENT_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "control.h"
 #include "fork_guard.h"
+#include "handlers.h"
+#include "landings.h"
 #include "pwc/pwc.h"
 #include "segments.h"
 #include "spans.h"
@@ -21,6 +25,7 @@ struct pwc_client {
     struct fork_guard guard;
     struct control control;
     struct span_table spans;
+    struct landing_table landings;
     uint32_t rank;
     uint32_t size;
     uint32_t packed_max;
@@ -38,6 +43,14 @@ struct pwc_client {
 static inline bool client_is_forked(const struct pwc_client *client)
 {
     return fork_guard_in_child(&client->guard);
+}
+
+/* 0 where a call may block or run handlers: not in a forked child, not inside a handler. */
+static inline int client_may_block(const struct pwc_client *client)
+{
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    return handler_on_this_thread() ? -EDEADLK : 0;
 }
 
 #endif

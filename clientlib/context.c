@@ -12,7 +12,7 @@
 enum {
     RING_DEFAULT = 256 << 10,
     SUBMIT_MIN = 16 << 10, /* two ids of full length fit in a quarter of it */
-    REPLY_MIN = 32 << 10,  /* a Medium of 4 KiB fits in a quarter of it */
+    MESSAGES_MIN = 32 << 10,
 };
 
 enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
@@ -87,6 +87,18 @@ static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
     return 0;
 }
 
+/* A quarter of a ring that messages come through holds the longest, with a local id. */
+static uint32_t messages_min(const struct pwc_client *client)
+{
+    uint64_t longest = sizeof(struct submit_record) + SESSION_ID_MAX +
+                       abi_pad8(message_bytes_max((uint32_t)pwc_am_max_medium(client)));
+    uint32_t min = MESSAGES_MIN;
+
+    while (min < 4 * longest)
+        min *= 2;
+    return min;
+}
+
 static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -113,17 +125,17 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     struct opened opened;
     struct pwc_ctx *ctx;
     struct session_sizes sizes;
-    int rc;
+    int rc = client_may_block(client);
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     if (!attr)
         attr = &defaults;
     if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes.submit) < 0 ||
         ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes.local) < 0 ||
-        ring_size(attr->remote_bytes, SESSION_RING_MIN, &sizes.remote) < 0 ||
-        ring_size(attr->answer_bytes, REPLY_MIN, &sizes.answer) < 0 ||
-        ring_size(attr->reply_bytes, REPLY_MIN, &sizes.reply) < 0)
+        ring_size(attr->remote_bytes, messages_min(client), &sizes.remote) < 0 ||
+        ring_size(attr->answer_bytes, messages_min(client), &sizes.answer) < 0 ||
+        ring_size(attr->reply_bytes, messages_min(client), &sizes.reply) < 0)
         return -EINVAL;
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
@@ -165,7 +177,9 @@ void context_free(struct pwc_ctx *ctx)
         free(remote);
     }
     span_view_destroy(&ctx->spans);
+    landing_view_destroy(&ctx->landings);
     gets_close(&ctx->gets);
+    handlers_destroy(&ctx->handlers);
     channel_destroy(&ctx->channel);
     mapping_destroy(&ctx->mapping);
     if (ctx->doorbell_fd >= 0)
@@ -179,9 +193,10 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
 {
     struct pwc_client *client = ctx->client;
     struct pwc_ctx **at = &client->contexts;
+    int rc = client_may_block(client);
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&client->lock);
     while (*at != ctx)
         at = &(*at)->next;

@@ -11,6 +11,7 @@
 #include "channel.h"
 #include "client.h"
 #include "gets.h"
+#include "handlers.h"
 #include "mapping.h"
 #include "spans.h"
 
@@ -23,19 +24,29 @@ struct pwc_remote {
     uint32_t rights; /* PWC_REMOTE_* */
 };
 
+/* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
+struct prepared {
+    struct message block;
+    uint8_t *at; /* where the block goes */
+};
+
 struct pwc_ctx {
     struct pwc_client *client;
     struct pwc_ctx *next;
     uint32_t session; /* the daemon's handle */
     uint32_t number;
     struct mapping mapping;
-    int doorbell_fd; /* eventfd: wakes the daemon */
-    int wake_fd;     /* socket: bytes from the daemon wake us; hangs up with it */
-    bool fd_used;    /* pwc_fd has been called: empty probes arm */
+    int doorbell_fd;   /* eventfd: wakes the daemon */
+    int wake_fd;       /* socket: bytes from the daemon wake us; hangs up with it */
+    bool fd_used;      /* pwc_fd has been called: empty probes arm */
+    int64_t health_at; /* when to look next whether the daemon still lives */
     uint64_t flushes;
     struct pwc_remote *remotes;
     struct span_view spans;
+    struct landing_view landings;
     struct gets gets;
+    struct handlers handlers;
+    struct prepared prepared;
     struct channel channel;
 };
 

@@ -37,9 +37,10 @@ int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     struct gathering gathering = {.all = all, .total = (uint64_t)len * client->size};
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
+    int rc = client_may_block(client);
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     if (len > EXCHANGE_MAX)
         return -EINVAL;
     exchange.sequence = atomic_fetch_add_explicit(&client->exchanges, 1, memory_order_relaxed);

@@ -2,8 +2,9 @@
  * Flush: until everything, or everything towards one peer, has ended.
  *
  * Local events that come meanwhile are kept for later probes, so that gets whose data comes through
- * a copy are really done. For one peer a SUBMIT_FLUSH goes along its queue, whose own event the
- * channel swallows; for all peers the session's count of ended operations tells.
+ * a copy are really done; handlers of messages run, since peers may wait for us as we for them. For
+ * one peer a SUBMIT_FLUSH goes along its queue, whose own event the channel swallows; for all peers
+ * the session's count of ended operations tells.
  *
  * Thread: the one that owns the context.
  */
@@ -30,7 +31,7 @@ static int pass_time(struct pwc_ctx *ctx, int64_t spin_end)
     else
         context_sleep(ctx, PWC_LOCAL, now + NAP_NS);
     rc = channel_collect(&ctx->channel);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : channel_run(&ctx->channel);
 }
 
 static int flush_all(struct pwc_ctx *ctx)
@@ -72,9 +73,10 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
 int pwc_flush(pwc_ctx *ctx, pwc_peer peer)
 {
     const struct pwc_remote *remote = ctx->remotes;
+    int rc = client_may_block(ctx->client);
 
-    if (client_is_forked(ctx->client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     if (peer == PWC_ANY)
         return flush_all(ctx);
     while (remote && remote->peer != peer)

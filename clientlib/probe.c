@@ -16,11 +16,12 @@
 #include "doorbell.h"
 
 enum {
-    KINDS_ALL = PWC_LOCAL | PWC_REMOTE,
+    KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE,
     SPIN_NS = 200000, /* polling pays for about so long: a wake-up costs a tenth of it */
     YIELD_LONG_NS =
         1000000, /* a yield that took longer ran somebody who computes: get out of the way */
-    NAP_NS = 1000000000, /* look after the daemon's health so often */
+    HEALTH_NS = 1000000000, /* look after the daemon's health so often */
+    HELD_NS = 1000000,      /* room for the reply to a request that waits is told by no bell */
 };
 
 static bool daemon_hung_up(struct pwc_ctx *ctx)
@@ -32,14 +33,19 @@ static bool daemon_hung_up(struct pwc_ctx *ctx)
 
 void context_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t deadline)
 {
-    int64_t left = deadline - clock_now();
-    int64_t nap = left < NAP_NS ? left : NAP_NS;
+    int64_t now = clock_now();
+    int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
+    int64_t left = deadline - now;
+    int64_t nap = left < longest ? left : longest;
 
     if (nap <= 0 || channel_arm(&ctx->channel, DOORBELL_FUTEX, kinds) != 0)
         return;
-    if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) == -ETIMEDOUT && nap == NAP_NS &&
-        daemon_hung_up(ctx))
-        channel_end(&ctx->channel, -ESHUTDOWN);
+    if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) == -ETIMEDOUT &&
+        now + nap >= ctx->health_at) {
+        if (daemon_hung_up(ctx))
+            channel_end(&ctx->channel, -ESHUTDOWN);
+        ctx->health_at = now + nap + HEALTH_NS;
+    }
     channel_disarm(&ctx->channel);
 }
 
@@ -72,10 +78,10 @@ static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, st
 
 int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
-    int rc;
+    int rc = client_may_block(ctx->client);
 
-    if (client_is_forked(ctx->client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = channel_probe(&ctx->channel, peer, kinds, out);
@@ -101,10 +107,10 @@ static void yield_or_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int
 int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out, int timeout_ms)
 {
     int64_t deadline, spin_end, now;
-    int rc;
+    int rc = client_may_block(ctx->client);
 
-    if (client_is_forked(ctx->client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = channel_probe(&ctx->channel, peer, kinds, out);

@@ -31,21 +31,6 @@ static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, in
     return 1;
 }
 
-int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
-{
-    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-    Pwc__RegionOpen open = PWC__REGION_OPEN__INIT;
-
-    open.segment = segment;
-    open.offset = offset;
-    open.length = region->len;
-    open.rights = region->rights;
-    request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
-    request.region_open = &open;
-    return control_call(&region->client->control, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED,
-                        accept_key, &region->key);
-}
-
 /* Blocks until the key is of no more use to anyone. */
 static int region_withdraw(struct pwc_region *region)
 {
@@ -60,13 +45,38 @@ static int region_withdraw(struct pwc_region *region)
                         NULL);
 }
 
+int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
+{
+    struct pwc_client *client = region->client;
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__RegionOpen open = PWC__REGION_OPEN__INIT;
+    int rc;
+
+    open.segment = segment;
+    open.offset = offset;
+    open.length = region->len;
+    open.rights = region->rights;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
+    request.region_open = &open;
+    rc = control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED, accept_key,
+                      &region->key);
+    if (rc < 0)
+        return rc;
+    rc = landing_table_add(&client->landings, region->key.slot, region->key.generation,
+                           region->addr, region->len);
+    if (rc < 0)
+        (void)region_withdraw(region);
+    return rc;
+}
+
 int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out)
 {
     struct pwc_region *region;
     int rc;
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    rc = client_may_block(client);
+    if (rc < 0)
+        return rc;
     if (len == 0 || (flags & ~(unsigned)RIGHTS_ALL))
         return -EINVAL;
     region = calloc(1, sizeof(*region));
@@ -137,10 +147,10 @@ static void unlink_region(struct pwc_region *region)
 int pwc_deregister(pwc_region *region)
 {
     struct pwc_client *client = region->client;
-    int rc = 0;
+    int rc = client_may_block(client);
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&client->lock);
     if (region->count > 1) {
         region->count--;
@@ -151,6 +161,8 @@ int pwc_deregister(pwc_region *region)
     /* Somebody may still reach it, so it must stay; all other errors say that its key is gone. */
     if (rc == -ETIMEDOUT)
         goto unlock;
+    if (region->kind != REGION_COPIED)
+        landing_table_remove(&client->landings, region->key.slot, region->key.generation);
     rc = region_free_memory(region);
     if (rc < 0)
         goto unlock;

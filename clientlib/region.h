@@ -36,7 +36,7 @@ struct pwc_region {
 /* PWC_REMOTE_* of `flags`, where none means both. */
 unsigned region_rights(unsigned flags);
 
-/* Asks the daemon for a key to [offset, offset + len) of a segment. */
+/* Asks the daemon for a key to [offset, offset + len) of a segment, which is at `addr`. */
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset);
 
 /* Ends what is left when the client does; the daemon is already gone. Moved memory becomes private

@@ -105,10 +105,10 @@ int pwc_register(pwc_client *client, void *addr, size_t len, unsigned flags, pwc
     enum region_kind kind = flags & PWC_MOVE ? REGION_MOVED : REGION_COPIED;
     unsigned rights = region_rights(flags);
     struct pwc_region *region;
-    int rc;
+    int rc = client_may_block(client);
 
-    if (client_is_forked(client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     if (!addr || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr ||
         (flags & ~(unsigned)FLAGS_ALL))
         return -EINVAL;

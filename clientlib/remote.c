@@ -23,10 +23,10 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
     Pwc__Bind bind = PWC__BIND__INIT;
     Pwc__Key key_message = PWC__KEY__INIT;
     struct pwc_remote *remote;
-    int rc;
+    int rc = client_may_block(ctx->client);
 
-    if (client_is_forked(ctx->client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     remote = calloc(1, sizeof(*remote));
     if (!remote)
         return -ENOMEM;
@@ -62,12 +62,12 @@ int pwc_unbind(pwc_remote *remote)
     struct pwc_remote **at = &ctx->remotes;
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Unbind unbind = PWC__UNBIND__INIT;
-    int rc;
+    int rc = client_may_block(ctx->client);
 
-    if (client_is_forked(ctx->client))
-        return -EOWNERDEAD;
+    if (rc < 0)
+        return rc;
     rc = context_flush_peer(ctx, remote);
-    if (rc == -ENOBUFS)
+    if (rc == -ENOBUFS || rc == -EBUSY || rc == -ENOMEM)
         return rc;
     while (*at != remote)
         at = &(*at)->next;

@@ -137,7 +137,8 @@ static void copy_record(uint8_t *to, const uint8_t *record, struct ring_record_h
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out)
+/* The next record where it stands, its head checked: 1, 0 when there is none, -EPROTO. */
+static int find_record(struct ring_consumer *c, const uint8_t **out, struct ring_record_head *head)
 {
     for (;;) {
         if (c->tail_seen == c->head) {
@@ -151,24 +152,47 @@ int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_o
         uint64_t offset = c->head & (c->size - 1);
         uint64_t to_end = c->size - offset;
         uint64_t there = c->tail_seen - c->head;
-        const uint8_t *record = c->data + offset;
-        struct ring_record_head head = load_head(record);
 
-        if (head.size < HEAD_BYTES || (head.size & ALIGN_MASK) != 0 || head.size > there ||
-            head.size > to_end)
+        *out = c->data + offset;
+        *head = load_head(*out);
+        if (head->size < HEAD_BYTES || (head->size & ALIGN_MASK) != 0 || head->size > there ||
+            head->size > to_end)
             return -EPROTO;
-        if (head.kind != PAD_KIND) {
-            if (head.size > room)
-                return -EMSGSIZE;
-            copy_record(to, record, head);
-            *size_out = head.size;
+        if (head->kind != PAD_KIND)
             return 1;
-        }
         /* Padding ends where the area ends, and never follows itself: so this loop ends too. */
-        if (head.size != to_end || offset == 0)
+        if (head->size != to_end || offset == 0)
             return -EPROTO;
-        c->head += head.size;
+        c->head += head->size;
     }
+}
+
+int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out)
+{
+    struct ring_record_head head;
+    const uint8_t *record;
+    int rc = find_record(c, &record, &head);
+
+    if (rc != 1)
+        return rc;
+    if (head.size > room)
+        return -EMSGSIZE;
+    copy_record(to, record, head);
+    *size_out = head.size;
+    return 1;
+}
+
+int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out)
+{
+    struct ring_record_head head;
+    const uint8_t *record;
+    int rc = find_record(c, &record, &head);
+
+    if (rc != 1)
+        return rc;
+    *out = record;
+    *size_out = head.size;
+    return 1;
 }
 
 void ring_consume(struct ring_consumer *c, uint32_t size)

@@ -85,7 +85,12 @@ int64_t ring_used(struct ring_producer *p);
  * ring: each shared word is read once.
  */
 int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
-/* Passes over the record that ring_copy gave, in the private head. */
+/*
+ * The same without a copy: the record where it stands, until ring_release after its ring_consume.
+ * For who trusts the producer: what it reads there may change under its eyes.
+ */
+int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out);
+/* Passes over the record that ring_copy or ring_look gave, in the private head. */
 void ring_consume(struct ring_consumer *c, uint32_t size);
 /* Gives the space back to the producer (B). */
 void ring_release(struct ring_consumer *c);

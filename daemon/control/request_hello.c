@@ -20,7 +20,8 @@ static void welcome(struct client *c)
     w.nodes = control->engine.nodes;
     w.packed_max = control->engine.packed_max;
     w.bounce_max = CLIENT_BOUNCE_MAX;
-    w.message_max = control->message_max;
+    /* Some fabrics say that they have no limit; a record says its length in 32 bits. */
+    w.message_max = control->message_max < UINT32_MAX ? control->message_max : UINT32_MAX;
     reply.id = c->hello_request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
     reply.welcome = &w;

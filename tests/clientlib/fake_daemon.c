@@ -344,7 +344,7 @@ static bool serve_control(struct fake_daemon *daemon)
 
 /* ---- the data path -------------------------------------------------------------------------- */
 
-static void wake_client(struct fake_context *context)
+void fake_wake_client(struct fake_context *context)
 {
     struct doorbell_word *bell = &context->session.shared->event_bell;
     uint32_t mode = doorbell_ring(bell);
@@ -355,8 +355,7 @@ static void wake_client(struct fake_context *context)
         (void)!send(context->wake_fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Moves the bytes of a put or get: 0 or the status. */
-static int move_bytes(struct fake_daemon *daemon, const struct submit_record *record)
+int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record)
 {
     const struct fake_remote *remote = &daemon->remotes[record->remote];
     const struct fake_region *region;
@@ -375,14 +374,14 @@ static int move_bytes(struct fake_daemon *daemon, const struct submit_record *re
         return 0;
     }
     here = (uint8_t *)daemon->segments[record->segment].base + record->local_offset;
-    if (record->kind == SUBMIT_PUT)
+    if (record->kind != SUBMIT_GET)
         memmove(there, here, record->length);
     else
         memmove(here, there, record->length);
     return 0;
 }
 
-static struct fake_context *context_of(struct fake_daemon *daemon, uint64_t peer)
+struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer)
 {
     for (int i = 0; i < FAKE_SESSIONS; i++)
         if (daemon->contexts[i].open && daemon->contexts[i].peer == peer)
@@ -390,25 +389,31 @@ static struct fake_context *context_of(struct fake_daemon *daemon, uint64_t peer
     return NULL;
 }
 
+void fake_end(struct fake_daemon *daemon, struct fake_context *context,
+              const struct submit_record *record, uint64_t peer, int status)
+{
+    if (status == 0 && (record->flags & SUBMIT_NO_LCE))
+        fake_session_end_silent(&context->session, record);
+    else
+        (void)fake_session_end(&context->session, record, peer, status);
+    daemon->executed++;
+    fake_wake_client(context);
+}
+
 static void execute(struct fake_daemon *daemon, struct fake_context *context,
                     const struct submit_record *record)
 {
     const struct fake_remote *remote = &daemon->remotes[record->remote];
-    struct fake_context *target = context_of(daemon, remote->peer);
-    int status = record->kind == SUBMIT_FLUSH ? 0 : move_bytes(daemon, record);
+    struct fake_context *target = fake_context_of(daemon, remote->peer);
+    int status = record->kind == SUBMIT_FLUSH ? 0 : fake_move_bytes(daemon, record);
 
     if (status == 0 && record->kind != SUBMIT_FLUSH && !(record->flags & SUBMIT_NO_RCE) && target) {
         (void)fake_session_post(&target->session, EVENT_REMOTE, record->kind, context->peer, 0,
                                 record->length, record->rid, fake_record_rid(record),
                                 record->rid_len);
-        wake_client(target);
+        fake_wake_client(target);
     }
-    if (status == 0 && (record->flags & SUBMIT_NO_LCE))
-        fake_session_end_silent(&context->session, record);
-    else
-        (void)fake_session_end(&context->session, record, remote->peer, status);
-    daemon->executed++;
-    wake_client(context);
+    fake_end(daemon, context, record, remote->peer, status);
 }
 
 static void serve_data(struct fake_daemon *daemon)
@@ -418,8 +423,15 @@ static void serve_data(struct fake_daemon *daemon)
     for (int i = 0; i < FAKE_SESSIONS; i++) {
         struct fake_context *context = &daemon->contexts[i];
 
-        while (context->open && !daemon->hold && (record = fake_session_read(&context->session)))
-            execute(daemon, context, record);
+        while (context->open && !daemon->hold && (record = fake_session_read(&context->session))) {
+            if (record->kind >= SUBMIT_SHORT)
+                fake_carry_request(daemon, context, record);
+            else
+                execute(daemon, context, record);
+        }
+        while (context->open && !daemon->hold_answers &&
+               (record = fake_session_read_answer(&context->session)))
+            fake_carry_reply(daemon, context, record);
     }
 }
 
@@ -428,13 +440,14 @@ static bool arm_all(struct fake_daemon *daemon)
 {
     bool work = false;
 
-    for (int i = 0; i < FAKE_SESSIONS && !daemon->hold; i++) {
+    for (int i = 0; i < FAKE_SESSIONS; i++) {
         struct fake_context *context = &daemon->contexts[i];
 
-        if (!context->open)
+        if (!context->open || (daemon->hold && daemon->hold_answers))
             continue;
         doorbell_arm(&context->session.shared->submit_bell, DOORBELL_FD);
-        work = work || ring_pending(&context->session.submit);
+        work = work || (!daemon->hold && ring_pending(&context->session.submit)) ||
+               (!daemon->hold_answers && ring_pending(&context->session.answer));
     }
     return work;
 }

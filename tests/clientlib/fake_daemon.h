@@ -1,7 +1,7 @@
 /*
  * A daemon for one client, as small as can be: it answers the control protocol over a real socket
- * and carries puts and gets out between the client's own regions, in order. The test may take over
- * single requests, hold the data path back, and make the daemon die.
+ * and carries puts, gets and active messages out between the client's own contexts and regions, in
+ * order. The test may take over single requests, hold the data path back, and make the daemon die.
  *
  * Threads: the daemon runs on one of its own, which owns everything but what the test is offered
  * below. The test may look at the rest once fake_daemon_stop has returned.
@@ -59,6 +59,7 @@ struct fake_daemon {
     /* The test's to use while the daemon runs. */
     char path[108];
     _Atomic bool hold;         /* submissions stay in their ring */
+    _Atomic bool hold_answers; /* and so do replies */
     _Atomic unsigned executed; /* operations */
     _Atomic unsigned segments_open;
     _Atomic unsigned regions_open;
@@ -86,5 +87,21 @@ void fake_daemon_kick(struct fake_daemon *daemon);
 void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,
                        int fd_count);
 void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, const char *text);
+
+/* ---- between the daemon's files ------------------------------------------------------------- */
+
+struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer);
+/* Moves the bytes of a put or get: 0 or the status. */
+int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record);
+/* Ends an operation, with its local event where it has one. */
+void fake_end(struct fake_daemon *daemon, struct fake_context *context,
+              const struct submit_record *record, uint64_t peer, int status);
+void fake_wake_client(struct fake_context *context);
+
+/* fake_messages.c: carries a request, or a reply, out. */
+void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,
+                        const struct submit_record *record);
+void fake_carry_reply(struct fake_daemon *daemon, struct fake_context *context,
+                      const struct submit_record *record);
 
 #endif

@@ -27,6 +27,10 @@ int fake_session_open(struct fake_session *s, const struct session_sizes *sizes)
     ring_producer_init(&s->local, &shared->local, data, sizes->local, 0);
     data += sizes->local;
     ring_producer_init(&s->remote, &shared->remote, data, sizes->remote, 0);
+    data += sizes->remote;
+    ring_consumer_init(&s->answer, &shared->answer, data, sizes->answer, 0);
+    data += sizes->answer;
+    ring_producer_init(&s->reply, &shared->reply, data, sizes->reply, 0);
     return 0;
 }
 
@@ -35,15 +39,25 @@ void fake_session_close(struct fake_session *s)
     mapping_destroy(&s->mapping);
 }
 
-const struct submit_record *fake_session_read(struct fake_session *s)
+static const struct submit_record *read_ring(struct fake_session *s, struct ring_consumer *ring)
 {
     uint32_t size;
 
-    if (ring_copy(&s->submit, s->record, sizeof(s->record), &size) != 1)
+    if (ring_copy(ring, s->record, sizeof(s->record), &size) != 1)
         return NULL;
-    ring_consume(&s->submit, size);
-    ring_release(&s->submit);
+    ring_consume(ring, size);
+    ring_release(ring);
     return (const struct submit_record *)(const void *)s->record;
+}
+
+const struct submit_record *fake_session_read(struct fake_session *s)
+{
+    return read_ring(s, &s->submit);
+}
+
+const struct submit_record *fake_session_read_answer(struct fake_session *s)
+{
+    return read_ring(s, &s->answer);
 }
 
 const void *fake_record_lid(const struct submit_record *record)
@@ -64,7 +78,9 @@ const void *fake_record_payload(const struct submit_record *record)
 int fake_session_post(struct fake_session *s, uint8_t kind, uint8_t op, uint64_t peer, int status,
                       uint64_t bytes, uint64_t id_value, const void *id, uint16_t id_len)
 {
-    struct ring_producer *ring = kind == EVENT_LOCAL ? &s->local : &s->remote;
+    struct ring_producer *ring = kind == EVENT_LOCAL   ? &s->local
+                                 : kind == EVENT_REPLY ? &s->reply
+                                                       : &s->remote;
     uint32_t size = event_bytes(id_len);
     struct event_record *event;
     void *room;
@@ -105,4 +121,9 @@ void fake_session_end_silent(struct fake_session *s, const struct submit_record 
 {
     atomic_fetch_add(&s->shared->released, record->reserve);
     atomic_fetch_add(&s->shared->ended, 1);
+}
+
+void fake_session_release_reply(struct fake_session *s)
+{
+    atomic_fetch_add(&s->shared->reply_released, event_bytes(s->shared->message_max));
 }

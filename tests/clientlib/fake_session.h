@@ -19,14 +19,17 @@ struct fake_session {
     struct ring_consumer submit;
     struct ring_producer local;
     struct ring_producer remote;
+    struct ring_consumer answer;
+    struct ring_producer reply;
     _Alignas(8) uint8_t record[FAKE_RECORD_MAX]; /* the last submission read */
 };
 
 int fake_session_open(struct fake_session *s, const struct session_sizes *sizes);
 void fake_session_close(struct fake_session *s);
 
-/* The next submission, or NULL. Its ids and payload follow the record. */
+/* The next submission, or reply, or NULL. Its ids and payload follow the record. */
 const struct submit_record *fake_session_read(struct fake_session *s);
+const struct submit_record *fake_session_read_answer(struct fake_session *s);
 const void *fake_record_lid(const struct submit_record *record);
 const void *fake_record_rid(const struct submit_record *record);
 const void *fake_record_payload(const struct submit_record *record);
@@ -36,6 +39,9 @@ int fake_session_end(struct fake_session *s, const struct submit_record *record,
                      int status);
 /* Ends an operation without an event: its space is given back. */
 void fake_session_end_silent(struct fake_session *s, const struct submit_record *record);
+
+/* Gives back the reply event space of a request that gets no reply's event. */
+void fake_session_release_reply(struct fake_session *s);
 
 /* Posts an event with `id_len` bytes at `id`, or the value `id_value` when it is 0. */
 int fake_session_post(struct fake_session *s, uint8_t kind, uint8_t op, uint64_t peer, int status,

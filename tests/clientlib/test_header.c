@@ -1,5 +1,6 @@
-/* pwc.h alone, before anything else, as C and as C++, pedantic; linked with the library. */
-#include <pwc/pwc.h>
+/* The public headers alone, before anything else, as C and as C++, pedantic; linked with the
+ * library. */
+#include <pwc/am.h>
 
 int main(void)
 {
@@ -9,5 +10,5 @@ int main(void)
 
     return !(by_value.value == 7 && by_value.size == 0 && by_name.size == 4 &&
              pwc_peer_rank(peer) == 3 && pwc_peer_context(peer) == 2 && pwc_strerror(0) != 0 &&
-             pwc_peer_of(5, 0) == 5);
+             pwc_peer_of(5, 0) == 5 && PWC_AM_HANDLERS == 256 && PWC_AM_SHORT == 1);
 }

@@ -1,4 +1,5 @@
-/* What finds and moves memory: free extents, spans of addresses, moves in place, gets in flight. */
+/* What finds and moves memory: free extents, spans of addresses, landings in regions, moves in
+ * place, gets in flight. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 #include "extents.h"
 #include "gets.h"
+#include "landings.h"
 #include "mapping.h"
 #include "move.h"
 #include "spans.h"
@@ -158,12 +160,63 @@ static void test_spans(void)
     }
     span_table_remove(&table, 0x20000);
     span_table_remove(&table, 0x20000);
-    CU_ASSERT_EQUAL(table.count, 2);
+    CU_ASSERT_EQUAL(table.table.count, 2);
     CU_ASSERT_EQUAL(span_view_find(&view, &table, (void *)0x20000, 1, &segment, &offset, &copy),
                     -EFAULT);
     CU_ASSERT_EQUAL(span_view_find(&view, &table, (void *)0x21000, 1, &segment, &offset, &copy), 0);
     span_view_destroy(&view);
     span_table_destroy(&table);
+}
+
+/* ---- landings ------------------------------------------------------------------------------- */
+
+static void test_landings(void)
+{
+    static const struct {
+        uint32_t slot, generation;
+        uint64_t offset, length;
+        int result;
+    } looks[] = {
+        {7, 1, 0, 100, 0},
+        {7, 1, 99, 1, 0},
+        {7, 1, 100, 0, 0},
+        {7, 1, 100, 1, -EKEYREJECTED},
+        {7, 1, 101, 0, -EKEYREJECTED},
+        {7, 1, 1, UINT64_MAX, -EKEYREJECTED},
+        {7, 1, UINT64_MAX, 1, -EKEYREJECTED},
+        {7, 2, 0, 8, -EKEYREJECTED},
+        {7, 0, 0, 8, -EKEYREJECTED},
+        {6, 1, 0, 8, -EKEYREJECTED},
+        {8, 1, 0, 8, -EKEYREJECTED},
+        {3, 5, 40, 8, 0},
+        {UINT32_MAX, UINT32_MAX, 0, 1, 0},
+    };
+    uint8_t memory[100], *at;
+    struct landing_table table;
+    struct landing_view view = {0};
+
+    landing_table_init(&table);
+    CU_ASSERT_EQUAL(landing_view_find(&view, &table, 0, 0, 0, 0, &at), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(landing_table_add(&table, 7, 1, memory, 100), 0);
+    CU_ASSERT_EQUAL(landing_table_add(&table, 3, 5, memory, 50), 0);
+    CU_ASSERT_EQUAL(landing_table_add(&table, UINT32_MAX, UINT32_MAX, memory, 1), 0);
+    CU_ASSERT_EQUAL(landing_table_add(&table, 3, 5, memory, 50), -EEXIST);
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+        int rc = landing_view_find(&view, &table, looks[i].slot, looks[i].generation,
+                                   looks[i].offset, looks[i].length, &at);
+
+        CU_ASSERT_EQUAL(rc, looks[i].result);
+        if (rc == 0)
+            CU_ASSERT_PTR_EQUAL(at, memory + looks[i].offset);
+    }
+    /* A slot is used again; what is told late of the one before does no harm. */
+    landing_table_remove(&table, 7, 1);
+    CU_ASSERT_EQUAL(landing_table_add(&table, 7, 2, memory, 8), 0);
+    landing_table_remove(&table, 7, 1);
+    CU_ASSERT_EQUAL(landing_view_find(&view, &table, 7, 1, 0, 8, &at), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(landing_view_find(&view, &table, 7, 2, 0, 8, &at), 0);
+    landing_view_destroy(&view);
+    landing_table_destroy(&table);
 }
 
 /* ---- moving memory -------------------------------------------------------------------------- */
@@ -355,6 +408,7 @@ int main(void)
         {"extents: first fit, joined again", test_extents_first_fit},
         {"extents: against a map of bytes", test_extents_random},
         {"spans: from address to segment", test_spans},
+        {"landings: from region to address", test_landings},
         {"what may be moved", test_move_check},
         {"moved there and back", test_move_there_and_back},
         {"a move that is refused", test_move_refused},

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "client_world.h"
+#include "pwc/am.h"
 #include "suite.h"
 
 static void test_put_sizes(void)
@@ -85,7 +86,9 @@ static void test_checks(void)
         CU_ASSERT_EQUAL(put(w, rows[i].off, w->memory, rows[i].len, 0, 0), rows[i].result);
         CU_ASSERT_EQUAL(get(w, rows[i].off, w->memory, rows[i].len, 0, 0), rows[i].result);
     }
-    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, 1u << 5), -EINVAL);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, 1u << 7), -EINVAL);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, PWC_PROTOCOL_CHAIN), 0);
+    CU_ASSERT_EQUAL(get(w, 0, w->memory, 8, 0, PWC_PROTOCOL_ORDERED), -EINVAL);
     CU_ASSERT_EQUAL(get(w, 0, w->memory, 8, 0, 1u << 15), -EINVAL);
 
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 64, PWC_REMOTE_WRITE, &for_write), 0);

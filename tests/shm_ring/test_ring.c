@@ -59,16 +59,22 @@ static int put(struct pair *r, uint32_t size, uint8_t seed)
     return 0;
 }
 
-/* Takes one record and compares all its bytes; the result of ring_copy. */
+/* Takes one record and compares all its bytes, with those that a look shows; the result of
+ * ring_copy. */
 static int take(struct pair *r, uint32_t size, uint8_t seed)
 {
     uint8_t expected[RING], got[RING];
-    uint32_t got_size = 0;
+    uint32_t got_size = 0, there_size = 0;
+    const void *there;
     int rc = ring_copy(&r->consumer, got, sizeof(got), &got_size);
 
     if (rc != 1)
         return rc;
     fill(expected, size, seed);
+    CU_ASSERT_EQUAL_FATAL(ring_look(&r->consumer, &there, &there_size), 1);
+    CU_ASSERT_EQUAL(there_size, size);
+    CU_ASSERT_EQUAL((uintptr_t)there % 8, 0);
+    CU_ASSERT_EQUAL(memcmp(there, expected, size), 0);
     CU_ASSERT_EQUAL_FATAL(got_size, size);
     CU_ASSERT_EQUAL(memcmp(got, expected, size), 0);
     ring_consume(&r->consumer, got_size);
@@ -376,6 +382,11 @@ static void test_hostile_record(void)
         for (size_t n = size; n < sizeof(to); n++)
             CU_ASSERT_EQUAL_FATAL(to[n], CANARY);
         CU_ASSERT_EQUAL(r.consumer.head, padding ? RING : table[i].start);
+
+        const void *there;
+        int looked = ring_look(&r.consumer, &there, &size);
+
+        CU_ASSERT_EQUAL(looked, rc == -EMSGSIZE ? 1 : rc);
     }
 }
 

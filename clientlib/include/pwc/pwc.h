@@ -161,10 +161,11 @@ struct pwc_ctx_attr {
     /* Sizes of the rings, rounded up to a power of two, up to 64 MiB; 0: 256 KiB. */
     uint32_t submit_bytes; /* at least 16 KiB; a packed put takes at most a quarter of it */
     uint32_t local_bytes;  /* at least 8 KiB; 48 bytes and the id for each operation in flight */
-    uint32_t remote_bytes; /* at least 8 KiB */
-    uint32_t answer_bytes; /* at least 32 KiB; replies on their way to the daemon */
-    uint32_t reply_bytes;  /* at least 32 KiB; each request that may be replied to holds room for
-                              the longest reply, pwc_am_max_medium and 0.2 KiB */
+    /* At least 32 KiB, and four times the longest active message. */
+    uint32_t remote_bytes;
+    uint32_t answer_bytes; /* replies on their way to the daemon */
+    uint32_t reply_bytes;  /* each request that may be replied to holds room for the longest reply,
+                              pwc_am_max_medium and 0.2 KiB */
 };
 
 /*

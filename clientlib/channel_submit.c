@@ -1,0 +1,95 @@
+/*
+ * Submissions: room for a record in the submit or the answer ring, with the event space that it
+ * holds. Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include "channel.h"
+#include "doorbell.h"
+
+uint64_t channel_record_bytes(const struct submit_record *record)
+{
+    uint64_t bytes = sizeof(*record) + abi_pad8(record->lid_len) + abi_pad8(record->rid_len);
+
+    if (record->flags & SUBMIT_INLINE) {
+        if (record->length > SESSION_RING_MAX)
+            return UINT64_MAX;
+        bytes += abi_pad8((uint32_t)record->length);
+    }
+    return bytes;
+}
+
+/* Bytes of reply event space that a submission holds. */
+static uint64_t reply_space(const struct channel *ch, const struct channel_outbox *outbox,
+                            const struct submit_record *record)
+{
+    bool message = record->kind >= SUBMIT_SHORT && record->kind <= SUBMIT_LONG;
+
+    if (!message || outbox != &ch->submit || record->flags & SUBMIT_NO_REPLY)
+        return 0;
+    return event_bytes(ch->message_max);
+}
+
+int channel_begin(struct channel *ch, struct channel_outbox *outbox,
+                  const struct submit_record *record, uint8_t **at)
+{
+    uint64_t bytes = channel_record_bytes(record);
+    uint32_t reserve = event_bytes(record->lid_len);
+    uint32_t set_aside = outbox == &ch->submit ? ch->set_aside : 0;
+    uint64_t reply = reply_space(ch, outbox, record);
+    void *room;
+    int rc = channel_state(ch);
+
+    if (rc < 0)
+        return rc;
+    if (outbox->open)
+        return -EBUSY;
+    if (bytes > outbox->record_max)
+        return -EMSGSIZE;
+    rc = inbox_space(&ch->local, reserve + set_aside);
+    if (rc == 0 && reply > 0)
+        rc = inbox_space(&ch->reply, reply);
+    if (rc == 0)
+        rc = ring_reserve(&outbox->ring, (uint32_t)bytes, &room);
+    if (rc < 0)
+        return rc == -EPROTO ? channel_break(ch) : rc;
+
+    inbox_reserve(&ch->local, reserve);
+    inbox_reserve(&ch->reply, reply);
+    outbox->open = room;
+    *outbox->open = *record;
+    outbox->open->size = (uint32_t)bytes;
+    outbox->open->reserve = reserve;
+    *at = (uint8_t *)(outbox->open + 1);
+    return 0;
+}
+
+int channel_commit(struct channel *ch, struct channel_outbox *outbox)
+{
+    ring_advance(&outbox->ring, outbox->open->size);
+    ring_publish(&outbox->ring);
+    outbox->open = NULL;
+    ch->submitted++;
+    return doorbell_ring(&ch->shared->submit_bell) != DOORBELL_AWAKE;
+}
+
+void channel_cancel(struct channel *ch, struct channel_outbox *outbox)
+{
+    inbox_unreserve(&ch->local, outbox->open->reserve);
+    inbox_unreserve(&ch->reply, reply_space(ch, outbox, outbox->open));
+    outbox->open = NULL;
+}
+
+int channel_submit(struct channel *ch, const struct submit_record *record, const void *lid,
+                   const void *rid, const void *payload)
+{
+    uint8_t *at;
+    int rc = channel_begin(ch, &ch->submit, record, &at);
+
+    if (rc < 0)
+        return rc;
+    at = channel_append(at, lid, record->lid_len);
+    at = channel_append(at, rid, record->rid_len);
+    if (record->flags & SUBMIT_INLINE)
+        (void)channel_append(at, payload, (uint32_t)record->length);
+    return channel_commit(ch, &ch->submit);
+}

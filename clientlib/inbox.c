@@ -1,0 +1,68 @@
+/*
+ * Owns nothing: the consumer's calls on an event ring, and the count of its event space. Thread:
+ * the one that owns the context.
+ */
+#include "inbox.h"
+
+#include <errno.h>
+
+void inbox_init(struct inbox *inbox, struct ring_control *control, const void *data, uint32_t size,
+                uint64_t limit, const _Atomic uint64_t *released_word)
+{
+    *inbox = (struct inbox){.batch = size / 8, .limit = limit, .released_word = released_word};
+    ring_consumer_init(&inbox->ring, control, data, size, 0);
+}
+
+/*
+ * Gives consumed space back to the daemon. Event space counts as returned only now: the daemon
+ * holds us to what it can see.
+ */
+static void release(struct inbox *inbox)
+{
+    if (inbox->unreleased == 0)
+        return;
+    ring_release(&inbox->ring);
+    inbox->returned += inbox->unreturned;
+    inbox->unreturned = 0;
+    inbox->unreleased = 0;
+}
+
+int inbox_look(struct inbox *inbox, const struct event_record **event, uint32_t *size)
+{
+    const void *record;
+    int rc = ring_look(&inbox->ring, &record, size);
+
+    if (rc == 0)
+        release(inbox);
+    else if (rc == 1)
+        *event = record;
+    return rc;
+}
+
+void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space)
+{
+    ring_consume(&inbox->ring, size);
+    inbox->unreleased += size;
+    inbox->unreturned += space;
+    if (inbox->unreleased >= inbox->batch)
+        release(inbox);
+}
+
+static uint64_t held(const struct inbox *inbox)
+{
+    return inbox->reserved - inbox->returned - inbox->released;
+}
+
+int inbox_space(struct inbox *inbox, uint64_t bytes)
+{
+    uint64_t released;
+
+    if (held(inbox) + bytes <= inbox->limit)
+        return 0;
+    release(inbox);
+    released = atomic_load_explicit(inbox->released_word, memory_order_acquire);
+    if (released < inbox->released || released > inbox->reserved - inbox->returned)
+        return -EPROTO;
+    inbox->released = released;
+    return held(inbox) + bytes <= inbox->limit ? 0 : -EAGAIN;
+}
