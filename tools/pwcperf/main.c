@@ -34,20 +34,34 @@ static int measure(struct pair *pair, uint64_t size)
         return stream_put(pair, &plan);
     case GET_BW:
         return stream_get(pair, &plan);
+    case INJECT:
+        return inject(pair, size);
     case STRESS:
         break;
     }
     return -EINVAL;
 }
 
+/* Bytes that each half of a region needs. */
+static size_t half_of(const struct options *options, uint64_t size)
+{
+    switch (options->test) {
+    case PUT_LAT:
+    case GET_LAT:
+        return latency_half(options, size);
+    case INJECT:
+        return inject_half(options, size);
+    default:
+        return stream_half(options, size);
+    }
+}
+
 static int measure_all(struct world *world)
 {
     const struct options *options = world->options;
-    bool latency = options->test == PUT_LAT || options->test == GET_LAT;
     size_t half = 64;
     for (size_t i = 0; i < options->size_count; i++) {
-        size_t needed = latency ? latency_half(options, options->sizes[i])
-                                : stream_half(options, options->sizes[i]);
+        size_t needed = half_of(options, options->sizes[i]);
         half = needed > half ? needed : half;
     }
     struct samples samples;

@@ -13,11 +13,14 @@ struct plan {
 /* Bytes that each half of a region needs for a size. */
 size_t latency_half(const struct options *options, uint64_t size);
 size_t stream_half(const struct options *options, uint64_t size);
+size_t inject_half(const struct options *options, uint64_t size);
 
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
 /* Bandwidth and rate. */
 int stream_put(struct pair *pair, const struct plan *plan);
 int stream_get(struct pair *pair, const struct plan *plan);
+/* Every depth of a size. */
+int inject(struct pair *pair, uint64_t size);
 
 #endif

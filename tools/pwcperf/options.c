@@ -11,6 +11,8 @@
 static const char usage[] =
     "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw [--size LIST] [--iters N]\n"
     "               [--warmup N] [--window N] [--timeout SECONDS] [--json] [--check] [--pin]\n"
+    "       pwcperf inject [--depth LIST] [--size LIST] [--iters N] [--warmup N]\n"
+    "               [--timeout SECONDS] [--json] [--pin]\n"
     "       pwcperf stress [--ops N] [--seed S] [--window N] [--timeout SECONDS] [--json]\n"
     "to be run by pwcrun (or another launcher), with an even number of ranks\n";
 
@@ -22,10 +24,12 @@ static const char help[] =
     "  put_rate  puts a second, counted when the target has drained their events\n"
     "  get_lat   from the get to its local event\n"
     "  get_bw    bytes a second of gets\n"
+    "  inject    time to submit a put of a batch of --depth, without waiting for its end\n"
     "  stress    random peers, sizes, offsets, ids and flags; every byte and event is checked\n"
     "\n"
     "  --size LIST        bytes, with commas between; k and m multiply by 1024 and its square\n"
-    "  --iters N          measured operations of each size; default: by size\n"
+    "  --depth LIST       inject: puts of a batch (1,2,4,...,256)\n"
+    "  --iters N          measured operations of each size, batches of inject; default: by size\n"
     "  --warmup N         operations before the measured ones; default: a tenth\n"
     "  --window N         operations in flight, of bandwidth, rate and stress (64)\n"
     "  --ops N            stress: operations of all ranks together (100000)\n"
@@ -48,11 +52,13 @@ static const struct test_name test_names[] = {
     {"put_rate", PUT_RATE, "8"},
     {"get_lat", GET_LAT, "1,8,64,512,4k,64k,1m"},
     {"get_bw", GET_BW, "64,512,4k,64k,1m"},
+    {"inject", INJECT, "8,512,4k,64k,1m,2m"},
     {"stress", STRESS, "0"},
 };
 
 enum long_option {
     OPT_SIZE = 256,
+    OPT_DEPTH,
     OPT_ITERS,
     OPT_WARMUP,
     OPT_WINDOW,
@@ -68,6 +74,7 @@ enum long_option {
 
 static const struct option long_options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
+    {"depth", required_argument, NULL, OPT_DEPTH},
     {"iters", required_argument, NULL, OPT_ITERS},
     {"warmup", required_argument, NULL, OPT_WARMUP},
     {"window", required_argument, NULL, OPT_WINDOW},
@@ -104,25 +111,38 @@ static int parse_number(const char *name, const char *text, uint64_t min, uint64
     return wrong(name, text, right);
 }
 
-static int parse_sizes(struct options *o, const char *list)
+/* Numbers from `min` to `max` with commas between, up to `room` of them. */
+static int parse_list(const char *name, const char *list, const char *right, uint64_t min,
+                      uint64_t max, uint64_t *out, size_t room, size_t *count)
 {
-    static const char right[] = "up to 64 numbers of bytes up to 1024m, like 8,4k,1m";
     const char *at = list;
-    o->size_count = 0;
+    *count = 0;
     do {
         char *end;
-        if (*at < '0' || *at > '9' || o->size_count == PWCPERF_SIZES_MAX)
-            return wrong("--size", list, right);
-        unsigned long long size = strtoull(at, &end, 10);
+        if (*at < '0' || *at > '9' || *count == room)
+            return wrong(name, list, right);
+        unsigned long long number = strtoull(at, &end, 10);
         unsigned shift = *end == 'k' ? 10 : *end == 'm' ? 20 : 0;
         end += shift != 0;
-        if (size > (UINT64_C(1) << 30) >> shift || (*end != ',' && *end != '\0'))
-            return wrong("--size", list, right);
-        o->sizes[o->size_count++] = size << shift;
+        if (number > max >> shift || number << shift < min || (*end != ',' && *end != '\0'))
+            return wrong(name, list, right);
+        out[(*count)++] = number << shift;
         at = end + 1;
         if (*end == '\0')
             return 0;
     } while (true);
+}
+
+static int parse_sizes(struct options *o, const char *list)
+{
+    return parse_list("--size", list, "up to 64 numbers of bytes up to 1024m, like 8,4k,1m", 0,
+                      UINT64_C(1) << 30, o->sizes, PWCPERF_SIZES_MAX, &o->size_count);
+}
+
+static int parse_depths(struct options *o, const char *list)
+{
+    return parse_list("--depth", list, "up to 64 numbers from 1 to 4096, like 1,16,256", 1, 4096,
+                      o->depths, PWCPERF_DEPTHS_MAX, &o->depth_count);
 }
 
 static int parse_test(struct options *o, const char *name)
@@ -145,6 +165,8 @@ static int apply(struct options *o, int option)
     switch (option) {
     case OPT_SIZE:
         return parse_sizes(o, optarg);
+    case OPT_DEPTH:
+        return parse_depths(o, optarg);
     case OPT_ITERS:
         return parse_number("--iters", optarg, 1, UINT64_C(1) << 40, &o->iters);
     case OPT_WARMUP:
@@ -190,7 +212,7 @@ int options_parse(struct options *out, int argc, char **argv)
         .seed = 1,
         .timeout_ms = TIMEOUT_DEFAULT_MS,
     };
-    int rc = 0, option;
+    int rc = parse_depths(out, "1,2,4,8,16,32,64,128,256"), option;
     while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
         rc = apply(out, option);
     if (rc != 0)

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PWCPERF_SIZES_MAX 64u
+#define PWCPERF_SIZES_MAX  64u
+#define PWCPERF_DEPTHS_MAX 64u
 
 enum perf_test {
     PUT_LAT,
@@ -14,6 +15,7 @@ enum perf_test {
     PUT_RATE,
     GET_LAT,
     GET_BW,
+    INJECT,
     STRESS,
 };
 
@@ -22,6 +24,8 @@ struct options {
     const char *test_name;
     uint64_t sizes[PWCPERF_SIZES_MAX];
     size_t size_count;
+    uint64_t depths[PWCPERF_DEPTHS_MAX]; /* inject: operations of a batch */
+    size_t depth_count;
     uint64_t iters;  /* 0: by size */
     uint64_t warmup; /* UINT64_MAX: by size */
     uint64_t window; /* operations in flight */
