@@ -57,6 +57,13 @@ static void test_command_lines(void)
         {{"inject", "--depth", "1,"}, -EINVAL},
         {{"inject", "--depth", ""}, -EINVAL},
         {{"inject", "--deep"}, -EINVAL},
+        {{"put_bw", "--protocol", "ordered"}, 0},
+        {{"inject", "--protocol", "reassemble"}, 0},
+        {{"put_lat", "--protocol", "chain"}, 0},
+        {{"put_lat", "--protocol", "auto"}, -EINVAL},
+        {{"put_lat", "--protocol", "chai"}, -EINVAL},
+        {{"get_lat", "--protocol", "chain"}, -EINVAL},
+        {{"stress", "--protocol", "chain"}, -EINVAL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct options options;
@@ -87,11 +94,16 @@ static void test_rows_as_json(void)
         const char *words[WORDS_MAX];
         const char *expected;
     } rows[] = {
-        {{"put_lat", "--json"},
-         "{\"test\":\"put_lat\",\"size\":8,\"iters\":100,\"min_us\":0.050,\"p50_us\":0.060,"
+        {{"get_lat", "--json"},
+         "{\"test\":\"get_lat\",\"size\":8,\"iters\":100,\"min_us\":0.050,\"p50_us\":0.060,"
          "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
-        {{"inject", "--json"},
-         "{\"test\":\"inject\",\"depth\":64,\"size\":8,\"iters\":100,\"min_ns\":50.0,"
+        {{"put_lat", "--json"},
+         "{\"test\":\"put_lat\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,\"min_us\":0.050,"
+         "\"p50_us\":0.060,"
+         "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
+        {{"inject", "--json", "--protocol", "chain"},
+         "{\"test\":\"inject\",\"protocol\":\"chain\",\"depth\":64,\"size\":8,\"iters\":100,\"min_"
+         "ns\":50.0,"
          "\"p50_ns\":60.0,\"p99_ns\":70.0,\"mean_ns\":80.0,\"eagain\":3}\n"},
     };
     static const struct result result = {.size = 8,

@@ -57,12 +57,13 @@ static int refused(struct pair *pair, uint64_t *since)
 static int submit_batch(struct pair *pair, uint64_t size, uint64_t depth, uint64_t slots,
                         uint64_t *eagain)
 {
+    unsigned flags = PWC_NO_LCE | pair->world->options->protocol;
     for (uint64_t i = 0, slot = 0; i < depth; i++) {
         uint64_t since = 0;
         int rc;
         while ((rc = pwc_put(pair->world->ctx, pair->remote, slot * size,
                              pair->departures + slot * size, size, pwc_cid_u64(0), pwc_cid_u64(i),
-                             PWC_NO_LCE)) == -EAGAIN) {
+                             flags)) == -EAGAIN) {
             (*eagain)++;
             rc = refused(pair, &since);
             if (rc < 0)

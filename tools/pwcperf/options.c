@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pwc/am.h>
 
 #define TIMEOUT_DEFAULT_MS 30000
 
 static const char usage[] =
     "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw [--size LIST] [--iters N]\n"
-    "               [--warmup N] [--window N] [--timeout SECONDS] [--json] [--check] [--pin]\n"
+    "               [--warmup N] [--window N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
+    "               [--check] [--pin]\n"
     "       pwcperf inject [--depth LIST] [--size LIST] [--iters N] [--warmup N]\n"
-    "               [--timeout SECONDS] [--json] [--pin]\n"
+    "               [--protocol NAME] [--timeout SECONDS] [--json] [--pin]\n"
     "       pwcperf stress [--ops N] [--seed S] [--window N] [--timeout SECONDS] [--json]\n"
     "to be run by pwcrun (or another launcher), with an even number of ranks\n";
 
@@ -32,6 +34,7 @@ static const char help[] =
     "  --iters N          measured operations of each size, batches of inject; default: by size\n"
     "  --warmup N         operations before the measured ones; default: a tenth\n"
     "  --window N         operations in flight, of bandwidth, rate and stress (64)\n"
+    "  --protocol NAME    of large puts: ordered, reassemble or chain; default: the daemon's\n"
     "  --ops N            stress: operations of all ranks together (100000)\n"
     "  --seed S           stress: what the operations are drawn from (1)\n"
     "  --timeout SECONDS  without any event for so long, the run has failed (30)\n"
@@ -56,9 +59,21 @@ static const struct test_name test_names[] = {
     {"stress", STRESS, "0"},
 };
 
+struct protocol_name {
+    const char *name;
+    unsigned flag;
+};
+
+static const struct protocol_name protocol_names[] = {
+    {"ordered", PWC_PROTOCOL_ORDERED},
+    {"reassemble", PWC_PROTOCOL_REASSEMBLE},
+    {"chain", PWC_PROTOCOL_CHAIN},
+};
+
 enum long_option {
     OPT_SIZE = 256,
     OPT_DEPTH,
+    OPT_PROTOCOL,
     OPT_ITERS,
     OPT_WARMUP,
     OPT_WINDOW,
@@ -75,6 +90,7 @@ enum long_option {
 static const struct option long_options[] = {
     {"size", required_argument, NULL, OPT_SIZE},
     {"depth", required_argument, NULL, OPT_DEPTH},
+    {"protocol", required_argument, NULL, OPT_PROTOCOL},
     {"iters", required_argument, NULL, OPT_ITERS},
     {"warmup", required_argument, NULL, OPT_WARMUP},
     {"window", required_argument, NULL, OPT_WINDOW},
@@ -145,6 +161,18 @@ static int parse_depths(struct options *o, const char *list)
                       o->depths, PWCPERF_DEPTHS_MAX, &o->depth_count);
 }
 
+static int parse_protocol(struct options *o, const char *name)
+{
+    for (size_t i = 0; i < sizeof(protocol_names) / sizeof(protocol_names[0]); i++) {
+        if (strcmp(name, protocol_names[i].name) == 0) {
+            o->protocol_name = protocol_names[i].name;
+            o->protocol = protocol_names[i].flag;
+            return 0;
+        }
+    }
+    return wrong("--protocol", name, "ordered, reassemble or chain, or leave it out");
+}
+
 static int parse_test(struct options *o, const char *name)
 {
     for (size_t i = 0; i < sizeof(test_names) / sizeof(test_names[0]); i++) {
@@ -167,6 +195,8 @@ static int apply(struct options *o, int option)
         return parse_sizes(o, optarg);
     case OPT_DEPTH:
         return parse_depths(o, optarg);
+    case OPT_PROTOCOL:
+        return parse_protocol(o, optarg);
     case OPT_ITERS:
         return parse_number("--iters", optarg, 1, UINT64_C(1) << 40, &o->iters);
     case OPT_WARMUP:
@@ -203,9 +233,23 @@ static int apply(struct options *o, int option)
     }
 }
 
+/* What was asked for that the test has no use for. */
+static int check_together(const struct options *o)
+{
+    bool gets = o->test == GET_LAT || o->test == GET_BW;
+    if (o->protocol == 0 || (!gets && o->test != STRESS))
+        return 0;
+    fprintf(stderr,
+            "pwcperf: --protocol with %s: it is for puts; give the daemons one (pwcrun --protocol) "
+            "or leave it out\n",
+            o->test_name);
+    return -EINVAL;
+}
+
 int options_parse(struct options *out, int argc, char **argv)
 {
     *out = (struct options){
+        .protocol_name = "auto",
         .warmup = UINT64_MAX,
         .window = 64,
         .ops = 100000,
@@ -221,5 +265,6 @@ int options_parse(struct options *out, int argc, char **argv)
         fprintf(stderr, "pwcperf: give one test\n%s", usage);
         return -EINVAL;
     }
-    return parse_test(out, argv[optind]);
+    rc = parse_test(out, argv[optind]);
+    return rc < 0 ? rc : check_together(out);
 }

@@ -24,6 +24,8 @@ struct options {
     const char *test_name;
     uint64_t sizes[PWCPERF_SIZES_MAX];
     size_t size_count;
+    const char *protocol_name;           /* "auto": the daemon's choice */
+    unsigned protocol;                   /* its flag of put (pwc/am.h) */
     uint64_t depths[PWCPERF_DEPTHS_MAX]; /* inject: operations of a batch */
     size_t depth_count;
     uint64_t iters;  /* 0: by size */

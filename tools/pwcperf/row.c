@@ -4,6 +4,8 @@
 static void print_json(FILE *to, const struct options *o, const struct result *r)
 {
     fprintf(to, "{\"test\":\"%s\",", o->test_name);
+    if (o->test != GET_LAT && o->test != GET_BW)
+        fprintf(to, "\"protocol\":\"%s\",", o->protocol_name);
     if (o->test == INJECT) {
         fprintf(to,
                 "\"depth\":%llu,\"size\":%llu,\"iters\":%llu,\"min_ns\":%.1f,\"p50_ns\":%.1f,"
