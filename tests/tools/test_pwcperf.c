@@ -64,6 +64,24 @@ static void test_command_lines(void)
         {{"put_lat", "--protocol", "chai"}, -EINVAL},
         {{"get_lat", "--protocol", "chain"}, -EINVAL},
         {{"stress", "--protocol", "chain"}, -EINVAL},
+        {{"am_lat"}, 0},
+        {{"am_lat", "--kind", "long", "--protocol", "chain"}, 0},
+        {{"am_lat", "--kind", "put"}, -EINVAL},
+        {{"am_lat", "--kind", "longer"}, -EINVAL},
+        {{"am_lat", "--kind", "medium", "--protocol", "chain"}, -EINVAL},
+        {{"am_lat", "--protocol", "chain"}, -EINVAL},
+        {{"am_lat", "--size", "8"}, -EINVAL},
+        {{"am_lat", "--size", "0"}, 0},
+        {{"am_lat", "--both"}, -EINVAL},
+        {{"am_bw", "--both"}, 0},
+        {{"am_bw", "--kind", "medium", "--size", "8,64"}, 0},
+        {{"inject", "--kind", "put"}, 0},
+        {{"inject", "--kind", "short"}, 0},
+        {{"inject", "--kind", "short", "--size", "1"}, -EINVAL},
+        {{"inject", "--kind", "short", "--protocol", "chain"}, -EINVAL},
+        {{"put_lat", "--kind", "put"}, -EINVAL},
+        {{"stress", "--kind", "long"}, -EINVAL},
+        {{"put_bw", "--both"}, -EINVAL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct options options;
@@ -87,6 +105,33 @@ static void test_lists(void)
     CU_ASSERT_EQUAL(memcmp(o.depths, depths, sizeof(depths)), 0);
 }
 
+/* What a test measures where --size is left out. */
+static void test_default_sizes(void)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        size_t count;
+        uint64_t first, last;
+    } rows[] = {
+        {{"put_lat"}, 7, 1, 1 << 20},
+        {{"am_lat"}, 1, 0, 0},
+        {{"am_lat", "--kind", "medium"}, 5, 8, 4096},
+        {{"am_lat", "--kind", "long"}, 7, 1, 1 << 20},
+        {{"am_bw", "--kind", "long"}, 5, 64, 1 << 20},
+        {{"inject"}, 6, 8, 2 << 20},
+        {{"inject", "--kind", "short"}, 1, 0, 0},
+        {{"inject", "--kind", "long"}, 6, 8, 2 << 20},
+        {{"am_lat", "--kind", "long", "--size", "16"}, 1, 16, 16},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct options o;
+        CU_ASSERT_EQUAL_FATAL(parse(&o, rows[i].words), 0);
+        CU_ASSERT_EQUAL_FATAL(o.size_count, rows[i].count);
+        CU_ASSERT_EQUAL(o.sizes[0], rows[i].first);
+        CU_ASSERT_EQUAL(o.sizes[o.size_count - 1], rows[i].last);
+    }
+}
+
 /* Each key once, in an object on a line of its own. */
 static void test_rows_as_json(void)
 {
@@ -101,8 +146,13 @@ static void test_rows_as_json(void)
          "{\"test\":\"put_lat\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,\"min_us\":0.050,"
          "\"p50_us\":0.060,"
          "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
+        {{"am_lat", "--json", "--kind", "long"},
+         "{\"test\":\"am_lat\",\"kind\":\"long\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,"
+         "\"min_us\":0.050,\"p50_us\":0.060,\"p99_us\":0.070,\"mean_us\":0.080,"
+         "\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
         {{"inject", "--json", "--protocol", "chain"},
-         "{\"test\":\"inject\",\"protocol\":\"chain\",\"depth\":64,\"size\":8,\"iters\":100,\"min_"
+         "{\"test\":\"inject\",\"kind\":\"put\",\"protocol\":\"chain\",\"depth\":64,\"size\":8,"
+         "\"iters\":100,\"min_"
          "ns\":50.0,"
          "\"p50_ns\":60.0,\"p99_ns\":70.0,\"mean_ns\":80.0,\"eagain\":3}\n"},
     };
@@ -278,6 +328,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("pwcperf", NULL, NULL);
     CU_add_test(suite, "command lines", test_command_lines);
     CU_add_test(suite, "lists", test_lists);
+    CU_add_test(suite, "default sizes", test_default_sizes);
     CU_add_test(suite, "rows as JSON", test_rows_as_json);
     CU_add_test(suite, "a pattern tells every byte", test_pattern_tells_every_byte);
     CU_add_test(suite, "a pattern by position", test_pattern_by_position);

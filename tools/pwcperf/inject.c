@@ -3,14 +3,17 @@
  * (Hargrove and Bonachea 2019, Figure 3).
  *
  * No operation asks for a local event: who has many in flight waits for all with one pwc_flush.
- * Each has a remote event, as a put that somebody waits for. Between batches the clock stands: the
- * origin flushes, and the target says when it has drained all remote events.
+ * A put has a remote event, as one that somebody waits for; an active message asks for no reply.
+ * Between batches the clock stands: the origin flushes, and the target says when it has drained all
+ * remote events, or handled all messages.
  *
  * A refused operation (-EAGAIN) is submitted again, after what a program has to do then: probe, and
  * yield. That is in the time, and it is counted.
  */
 #include <errno.h>
+#include <pwc/am.h>
 #include "measure.h"
+#include "message.h"
 #include "report.h"
 
 #define BATCH_BYTES   (UINT64_C(64) << 20) /* memory for a batch; larger ones use it again */
@@ -54,39 +57,38 @@ static int refused(struct pair *pair, uint64_t *since)
 }
 
 /* The timed part. */
-static int submit_batch(struct pair *pair, uint64_t size, uint64_t depth, uint64_t slots,
+static int submit_batch(const struct messages *m, uint64_t first, uint64_t depth, unsigned flags,
                         uint64_t *eagain)
 {
-    unsigned flags = PWC_NO_LCE | pair->world->options->protocol;
-    for (uint64_t i = 0, slot = 0; i < depth; i++) {
+    for (uint64_t i = first; i < first + depth; i++) {
         uint64_t since = 0;
         int rc;
-        while ((rc = pwc_put(pair->world->ctx, pair->remote, slot * size,
-                             pair->departures + slot * size, size, pwc_cid_u64(0), pwc_cid_u64(i),
-                             flags)) == -EAGAIN) {
+        while ((rc = messages_send(m, i, 0, flags)) == -EAGAIN) {
             (*eagain)++;
-            rc = refused(pair, &since);
+            rc = refused(m->pair, &since);
             if (rc < 0)
                 return rc;
         }
         if (rc < 0)
-            return world_error(pair->world, rc, "putting %llu bytes", (unsigned long long)size);
-        slot = slot + 1 < slots ? slot + 1 : 0;
+            return world_error(m->pair->world, rc, "submitting %llu bytes",
+                               (unsigned long long)m->size);
     }
     return 0;
 }
 
-static int drive(struct pair *pair, struct result *result, uint64_t warmup)
+static int drive(struct messages *m, struct result *result, uint64_t warmup)
 {
-    uint64_t slots = slots_of(pair->world->options, result->size), eagain = 0;
+    struct pair *pair = m->pair;
+    bool put = pair->world->options->kind == KIND_PUT;
+    unsigned flags = PWC_NO_LCE | (put ? 0 : PWC_AM_NO_REPLY);
     struct progress progress;
     int rc = 0;
     progress_start(&progress, pair->world, "batches", warmup + result->iters);
     for (uint64_t i = 0; rc == 0 && i < warmup + result->iters; i++) {
         if (i == warmup)
-            eagain = 0;
+            result->eagain = 0;
         uint64_t start = world_now_ns();
-        rc = submit_batch(pair, result->size, result->depth, slots, &eagain);
+        rc = submit_batch(m, i * result->depth, result->depth, flags, &result->eagain);
         uint64_t ns = world_now_ns() - start;
         if (rc == 0 && i >= warmup)
             samples_add(pair->samples, ns);
@@ -97,16 +99,21 @@ static int drive(struct pair *pair, struct result *result, uint64_t warmup)
         progress_at(&progress, i);
     }
     progress_end(&progress);
-    result->eagain = eagain;
     return rc;
 }
 
-static int drain(struct pair *pair, const struct result *result, uint64_t warmup)
+static int drain(struct messages *m, const struct result *result, uint64_t warmup)
 {
+    struct pair *pair = m->pair;
+    bool put = pair->world->options->kind == KIND_PUT;
+    uint64_t due = 0;
     int rc = 0;
     for (uint64_t i = 0; rc == 0 && i < warmup + result->iters; i++) {
-        for (uint64_t n = 0; rc == 0 && n < result->depth; n++)
-            rc = pair_expect(pair, PWC_REMOTE, n);
+        if (!put)
+            rc = messages_await(m, due + result->depth);
+        for (uint64_t n = 0; put && rc == 0 && n < result->depth; n++)
+            rc = pair_expect(pair, PWC_REMOTE, due + n);
+        due += result->depth;
         if (rc == 0)
             rc = world_notify(pair->world, pair->remote, DRAINED | i);
     }
@@ -119,8 +126,12 @@ static int inject_depth(struct pair *pair, uint64_t size, uint64_t depth)
     struct result result = {
         .size = size, .depth = depth, .iters = batches_of(options, size, depth)};
     uint64_t warmup = options->warmup == UINT64_MAX ? result.iters / 10 : options->warmup;
+    struct messages messages;
     samples_clear(pair->samples);
-    int rc = pair->initiates ? drive(pair, &result, warmup) : drain(pair, &result, warmup);
+    int rc = messages_open(&messages, pair, size, slots_of(options, size));
+    if (rc == 0)
+        rc =
+            pair->initiates ? drive(&messages, &result, warmup) : drain(&messages, &result, warmup);
     if (rc < 0)
         return rc;
     samples_summary(pair->samples, (unsigned)depth, &result);
