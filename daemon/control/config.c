@@ -57,6 +57,8 @@ static const struct config_key keys[] = {
      "N: contexts of one client"},
     {"client-regions", CONFIG_NUMBER, FIELD(client_regions), 4096, 1, 16384, NULL, NULL,
      "N: regions of one client"},
+    {"delay-ns", CONFIG_NUMBER, FIELD(delay_ns), 0, 0, 100000, NULL, NULL,
+     "N: for measuring only: whatever comes from the fabric is held back for so long"},
     {"log", CONFIG_CHOICE, FIELD(log), LOG_LEVEL_WARNING, 0, 0, "error|warning|info|debug", NULL,
      "error, warning, info or debug"},
     {0},

@@ -39,6 +39,7 @@ struct config {
     uint64_t log;      /* enum log_level */
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max;
+    uint64_t delay_ns;
     uint64_t peer_deadline_ms;
     uint64_t clients_max;
     uint64_t client_memory, client_segments, client_contexts, client_regions;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "clock.h"
+#include "delay.h"
 #include "jobs.h"
 #include "loop.h"
 #include "ofi.h"
@@ -202,6 +203,15 @@ static int open_engine_config(struct control *control)
         "packed-max fits a quarter of ledger-start; leave them out for the defaults");
 }
 
+/* A longer wire, for measuring: between nodes only. */
+static int delay_net(const struct config *config, struct fabric **net)
+{
+    const struct delay_config delay = {
+        .least_ns = config->delay_ns, .most_ns = config->delay_ns, .clock = clock_ns};
+
+    return config->delay_ns > 0 ? delay_open(*net, &delay, net) : 0;
+}
+
 static int open_fabric(struct control *control, struct fabric **out)
 {
     const struct config *config = control->config;
@@ -228,6 +238,12 @@ static int open_fabric(struct control *control, struct fabric **out)
         return explain(control, rc, why);
     }
     snprintf(control->provider, sizeof(control->provider), "%s", ofi_provider_name(net));
+    rc = delay_net(config, &net);
+    if (rc < 0) {
+        fabric_close(net);
+        fabric_close(loop);
+        return explain(control, rc, why);
+    }
     rc = router_open(&router, net, loop, out);
     return explain(control, rc, why);
 }

@@ -1,6 +1,7 @@
 /*
  * The progress thread and a client as two threads on one mapping: what ThreadSanitizer can see
- * whole. The fabric is the loop, so the client's peer is itself.
+ * whole. The fabric is the loop, so the client's peer is itself; once more with what comes from it
+ * held back, by a thread that sleeps whenever it can.
  *
  * Threads: main is control and client; the progress thread is the one under test.
  */
@@ -13,16 +14,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "channel.h"
+#include "clock.h"
+#include "delay.h"
 #include "doorbell.h"
 #include "loop.h"
 #include "progress.h"
 
-#define RING       65536u
+#define RING 65536u
 static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define SEGMENT    (1u << 20)
 #define LARGE      65536u
 #define SMALL_PUTS 20000u
 #define LARGE_PUTS 200u
+#define DELAY_NS   300000u
 
 /* A function run on the progress thread, waited for. */
 struct call {
@@ -141,14 +145,20 @@ static void *map(size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-static int world_open(void)
+/* `delay_ns`: of what comes from the fabric; 0: none. */
+static int open_with(enum progress_mode mode, uint64_t delay_ns)
 {
+    const struct delay_config delay = {
+        .least_ns = delay_ns, .most_ns = delay_ns, .clock = clock_ns};
     struct fabric *loop;
-    struct progress_config config = {.host = &world.host, .notice = on_notice};
+    struct progress_config config = {.host = &world.host, .notice = on_notice, .mode = mode};
 
+    memset(&world, 0, sizeof(world));
     world.host = (struct engine_host){.wake = host_wake, .random = host_random};
     world.config = (struct engine_config){.nodes = 1, .ledger_bytes = 4u << 20};
     if (engine_config_check(&world.config) < 0 || loop_open(&(struct loop_config){0}, &loop) < 0)
+        return -1;
+    if (delay_ns > 0 && delay_open(loop, &delay, &loop) < 0)
         return -1;
     world.arena = map(engine_arena_bytes(&world.config));
     world.session = map(session_bytes(&rings));
@@ -168,9 +178,18 @@ static int world_open(void)
         return -1;
     while (!world.bound || !world.segment_ready)
         uv_run(&world.loop, UV_RUN_ONCE);
-    return world.remote < 0
-               ? -1
-               : channel_init(&world.channel, world.session, session_bytes(&rings));
+    return world.remote < 0 ? -1
+                            : channel_init(&world.channel, world.session, session_bytes(&rings));
+}
+
+static int world_open(void)
+{
+    return open_with(PROGRESS_ADAPTIVE, 0);
+}
+
+static int delayed_open(void)
+{
+    return open_with(PROGRESS_SLEEP, DELAY_NS);
 }
 
 static int world_close(void)
@@ -271,8 +290,35 @@ static void test_sleep_and_wake(void)
     }
 }
 
+/*
+ * Nothing wakes a thread that sleeps while events are held back, so each put that ends shows that
+ * it did not. And none ends before its payload and its record have been held back.
+ */
+static void test_held_back(void)
+{
+    for (uint64_t i = 0; i < 50; i++) {
+        struct submit_record record = {.kind = SUBMIT_PUT,
+                                       .remote = (uint32_t)world.remote,
+                                       .offset = 4 * LARGE,
+                                       .length = LARGE,
+                                       .lid = i,
+                                       .rid = i};
+        uint64_t start = clock_ns();
+
+        submit(&record, NULL);
+        expect(PWC_REMOTE, i);
+        CU_ASSERT(clock_ns() - start >= DELAY_NS);
+        expect(PWC_LOCAL, i);
+    }
+}
+
 int main(void)
 {
+    CU_TestInfo held_back[] = {
+        {"held back", test_held_back},
+        {"sleep and wake", test_sleep_and_wake},
+        CU_TEST_INFO_NULL,
+    };
     CU_TestInfo tests[] = {
         {"small puts in order", test_small_puts_in_order},
         {"large puts", test_large_puts},
@@ -280,6 +326,7 @@ int main(void)
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},
+                             {"delayed", delayed_open, world_close, NULL, NULL, held_back},
                              CU_SUITE_INFO_NULL};
     unsigned failed;
 

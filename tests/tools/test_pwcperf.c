@@ -1,11 +1,184 @@
-/* What pwcperf relies on: patterns, samples, and the stress's plan and ids. */
+/* What pwcperf relies on: the command line, rows, patterns, samples, the stress's plan and ids. */
 #include <CUnit/Basic.h>
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "options.h"
 #include "pattern.h"
+#include "row.h"
 #include "samples.h"
 #include "stress.h"
+
+#define WORDS_MAX 8
+
+/* Parses words (NULL-terminated), without showing what is said. */
+static int parse(struct options *out, const char *const *words)
+{
+    char *argv[WORDS_MAX + 2] = {"pwcperf"};
+    int argc = 1, shown = dup(STDERR_FILENO);
+    for (; words[argc - 1] != NULL; argc++)
+        argv[argc] = (char *)(uintptr_t)words[argc - 1];
+    optind = 0; /* getopt starts anew */
+    FILE *silent = freopen("/dev/null", "w", stderr);
+    int rc = options_parse(out, argc, argv);
+    if (silent != NULL)
+        fflush(stderr);
+    dup2(shown, STDERR_FILENO);
+    close(shown);
+    return rc;
+}
+
+static void test_command_lines(void)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        int expected;
+    } rows[] = {
+        {{NULL}, -EINVAL},
+        {{"put_lat"}, 0},
+        {{"put"}, -EINVAL},
+        {{"put_lat", "get_lat"}, -EINVAL},
+        {{"put_lat", "--size", "0,8,4k,1024m"}, 0},
+        {{"put_lat", "--size", "1025m"}, -EINVAL},
+        {{"put_lat", "--size", "8,"}, -EINVAL},
+        {{"put_lat", "--size", "-1"}, -EINVAL},
+        {{"put_lat", "--size", "8x"}, -EINVAL},
+        {{"put_lat", "--size", "18446744073709551616"}, -EINVAL},
+        {{"put_bw", "--window", "4096"}, 0},
+        {{"put_bw", "--window", "0"}, -EINVAL},
+        {{"put_bw", "--window", "4097"}, -EINVAL},
+        {{"inject"}, 0},
+        {{"inject", "--depth", "1,4k"}, 0},
+        {{"inject", "--depth", "0"}, -EINVAL},
+        {{"inject", "--depth", "4097"}, -EINVAL},
+        {{"inject", "--depth", "1,"}, -EINVAL},
+        {{"inject", "--depth", ""}, -EINVAL},
+        {{"inject", "--deep"}, -EINVAL},
+        {{"put_bw", "--protocol", "ordered"}, 0},
+        {{"inject", "--protocol", "reassemble"}, 0},
+        {{"put_lat", "--protocol", "chain"}, 0},
+        {{"put_lat", "--protocol", "auto"}, -EINVAL},
+        {{"put_lat", "--protocol", "chai"}, -EINVAL},
+        {{"get_lat", "--protocol", "chain"}, -EINVAL},
+        {{"stress", "--protocol", "chain"}, -EINVAL},
+        {{"am_lat"}, 0},
+        {{"am_lat", "--kind", "long", "--protocol", "chain"}, 0},
+        {{"am_lat", "--kind", "put"}, -EINVAL},
+        {{"am_lat", "--kind", "longer"}, -EINVAL},
+        {{"am_lat", "--kind", "medium", "--protocol", "chain"}, -EINVAL},
+        {{"am_lat", "--protocol", "chain"}, -EINVAL},
+        {{"am_lat", "--size", "8"}, -EINVAL},
+        {{"am_lat", "--size", "0"}, 0},
+        {{"am_lat", "--both"}, -EINVAL},
+        {{"am_bw", "--both"}, 0},
+        {{"am_bw", "--kind", "medium", "--size", "8,64"}, 0},
+        {{"inject", "--kind", "put"}, 0},
+        {{"inject", "--kind", "short"}, 0},
+        {{"inject", "--kind", "short", "--size", "1"}, -EINVAL},
+        {{"inject", "--kind", "short", "--protocol", "chain"}, -EINVAL},
+        {{"put_lat", "--kind", "put"}, -EINVAL},
+        {{"stress", "--kind", "long"}, -EINVAL},
+        {{"put_bw", "--both"}, -EINVAL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct options options;
+        int rc = parse(&options, rows[i].words);
+        if (rc != rows[i].expected)
+            printf("\n%s %s %s: %d, not %d\n", rows[i].words[0], rows[i].words[1], rows[i].words[2],
+                   rc, rows[i].expected);
+        CU_ASSERT_EQUAL(rc, rows[i].expected);
+    }
+}
+
+static void test_lists(void)
+{
+    static const uint64_t sizes[] = {0, 8, 4096, 2 << 20},
+                          depths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+    struct options o;
+    CU_ASSERT_EQUAL_FATAL(parse(&o, (const char *[]){"inject", "--size", "0,8,4k,2m", NULL}), 0);
+    CU_ASSERT_EQUAL_FATAL(o.size_count, sizeof(sizes) / sizeof(sizes[0]));
+    CU_ASSERT_EQUAL(memcmp(o.sizes, sizes, sizeof(sizes)), 0);
+    CU_ASSERT_EQUAL_FATAL(o.depth_count, sizeof(depths) / sizeof(depths[0]));
+    CU_ASSERT_EQUAL(memcmp(o.depths, depths, sizeof(depths)), 0);
+}
+
+/* What a test measures where --size is left out. */
+static void test_default_sizes(void)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        size_t count;
+        uint64_t first, last;
+    } rows[] = {
+        {{"put_lat"}, 7, 1, 1 << 20},
+        {{"am_lat"}, 1, 0, 0},
+        {{"am_lat", "--kind", "medium"}, 5, 8, 4096},
+        {{"am_lat", "--kind", "long"}, 7, 1, 1 << 20},
+        {{"am_bw", "--kind", "long"}, 5, 64, 1 << 20},
+        {{"inject"}, 6, 8, 2 << 20},
+        {{"inject", "--kind", "short"}, 1, 0, 0},
+        {{"inject", "--kind", "long"}, 6, 8, 2 << 20},
+        {{"am_lat", "--kind", "long", "--size", "16"}, 1, 16, 16},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct options o;
+        CU_ASSERT_EQUAL_FATAL(parse(&o, rows[i].words), 0);
+        CU_ASSERT_EQUAL_FATAL(o.size_count, rows[i].count);
+        CU_ASSERT_EQUAL(o.sizes[0], rows[i].first);
+        CU_ASSERT_EQUAL(o.sizes[o.size_count - 1], rows[i].last);
+    }
+}
+
+/* Each key once, in an object on a line of its own. */
+static void test_rows_as_json(void)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        const char *expected;
+    } rows[] = {
+        {{"get_lat", "--json"},
+         "{\"test\":\"get_lat\",\"size\":8,\"iters\":100,\"min_us\":0.050,\"p50_us\":0.060,"
+         "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
+        {{"put_lat", "--json"},
+         "{\"test\":\"put_lat\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,\"min_us\":0.050,"
+         "\"p50_us\":0.060,"
+         "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
+        {{"am_lat", "--json", "--kind", "long"},
+         "{\"test\":\"am_lat\",\"kind\":\"long\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,"
+         "\"min_us\":0.050,\"p50_us\":0.060,\"p99_us\":0.070,\"mean_us\":0.080,"
+         "\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
+        {{"inject", "--json", "--protocol", "chain"},
+         "{\"test\":\"inject\",\"kind\":\"put\",\"protocol\":\"chain\",\"depth\":64,\"size\":8,"
+         "\"iters\":100,\"min_"
+         "ns\":50.0,"
+         "\"p50_ns\":60.0,\"p99_ns\":70.0,\"mean_ns\":80.0,\"eagain\":3}\n"},
+    };
+    static const struct result result = {.size = 8,
+                                         .iters = 100,
+                                         .min_us = 0.05,
+                                         .p50_us = 0.06,
+                                         .p99_us = 0.07,
+                                         .mean_us = 0.08,
+                                         .rate_mps = 2,
+                                         .bw_mbps = 16,
+                                         .depth = 64,
+                                         .eagain = 3};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct options options;
+        char *text = NULL;
+        size_t length;
+        FILE *to = open_memstream(&text, &length);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+        CU_ASSERT_EQUAL(parse(&options, rows[i].words), 0);
+        row_print(to, &options, &result);
+        fclose(to);
+        CU_ASSERT_STRING_EQUAL(text, rows[i].expected);
+        free(text);
+    }
+}
 
 static void test_pattern_tells_every_byte(void)
 {
@@ -153,6 +326,10 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("pwcperf", NULL, NULL);
+    CU_add_test(suite, "command lines", test_command_lines);
+    CU_add_test(suite, "lists", test_lists);
+    CU_add_test(suite, "default sizes", test_default_sizes);
+    CU_add_test(suite, "rows as JSON", test_rows_as_json);
     CU_add_test(suite, "a pattern tells every byte", test_pattern_tells_every_byte);
     CU_add_test(suite, "a pattern by position", test_pattern_by_position);
     CU_add_test(suite, "samples", test_samples);

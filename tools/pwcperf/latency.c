@@ -22,8 +22,8 @@ size_t latency_half(const struct options *options, uint64_t size)
     return 2 * size + 8 * GET_STEPS;
 }
 
-static void report_times(struct pair *pair, const struct plan *plan, unsigned operations,
-                         struct result *result)
+void latency_result(struct pair *pair, const struct plan *plan, unsigned operations,
+                    struct result *result)
 {
     *result = (struct result){.size = plan->size, .iters = plan->iters};
     samples_summary(pair->samples, operations, result);
@@ -70,7 +70,7 @@ int latency_put(struct pair *pair, const struct plan *plan)
     progress_end(&progress);
     struct result result;
     if (rc == 0 && pair->initiates)
-        report_times(pair, plan, 2, &result);
+        latency_result(pair, plan, 2, &result);
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
 
@@ -109,6 +109,6 @@ int latency_get(struct pair *pair, const struct plan *plan)
     }
     progress_end(&progress);
     if (rc == 0 && pair->initiates)
-        report_times(pair, plan, 1, &result);
+        latency_result(pair, plan, 1, &result);
     return rc < 0 ? rc : report_result(world, pair->initiates ? &result : NULL);
 }

@@ -1,5 +1,6 @@
-/* pwcperf: measures and stresses puts and gets between the ranks of a job. */
+/* pwcperf: measures puts, gets and active messages between the ranks of a job, and stresses. */
 #include <errno.h>
+#include <pwc/am.h>
 #include "measure.h"
 #include "options.h"
 #include "samples.h"
@@ -8,9 +9,12 @@
 
 #define BYTES_AIMED_AT (UINT64_C(256) << 20) /* moved by a measurement of a large size */
 
-static uint64_t default_iters(enum perf_test test, uint64_t size)
+static uint64_t default_iters(const struct options *options, uint64_t size)
 {
-    uint64_t most = test == PUT_RATE ? 200000 : test == PUT_BW || test == GET_BW ? 20000 : 10000;
+    enum perf_test test = options->test;
+    bool rate = test == PUT_RATE || (test == AM_BW && options->kind == KIND_SHORT);
+    bool bandwidth = test == PUT_BW || test == GET_BW || test == AM_BW;
+    uint64_t most = rate ? 200000 : bandwidth ? 20000 : 10000;
     uint64_t fit = size > 0 ? BYTES_AIMED_AT / size : most;
     return fit > most ? most : fit < 50 ? 50 : fit;
 }
@@ -20,7 +24,7 @@ static int measure(struct pair *pair, uint64_t size)
     const struct options *options = pair->world->options;
     struct plan plan = {.size = size, .iters = options->iters, .warmup = options->warmup};
     if (plan.iters == 0)
-        plan.iters = default_iters(options->test, size);
+        plan.iters = default_iters(options, size);
     if (plan.warmup == UINT64_MAX)
         plan.warmup = plan.iters / 10;
     samples_clear(pair->samples);
@@ -34,20 +38,48 @@ static int measure(struct pair *pair, uint64_t size)
         return stream_put(pair, &plan);
     case GET_BW:
         return stream_get(pair, &plan);
+    case AM_LAT:
+        return am_latency(pair, &plan);
+    case AM_BW:
+        return am_stream(pair, &plan);
+    case INJECT:
+        return inject(pair, size);
     case STRESS:
         break;
     }
     return -EINVAL;
 }
 
+/* Bytes that each half of a region needs. */
+static size_t half_of(const struct options *options, uint64_t size)
+{
+    switch (options->test) {
+    case PUT_LAT:
+    case GET_LAT:
+        return latency_half(options, size);
+    case AM_LAT:
+        return am_latency_half(size);
+    case INJECT:
+        return inject_half(options, size);
+    default:
+        return stream_half(options, size);
+    }
+}
+
+/* Default sizes that a Medium cannot hold are passed over; others are the library's to refuse. */
+static bool passed_over(const struct world *world, uint64_t size)
+{
+    const struct options *options = world->options;
+    return options->kind == KIND_MEDIUM && !options->sizes_given &&
+           size > pwc_am_max_medium(world->client);
+}
+
 static int measure_all(struct world *world)
 {
     const struct options *options = world->options;
-    bool latency = options->test == PUT_LAT || options->test == GET_LAT;
     size_t half = 64;
     for (size_t i = 0; i < options->size_count; i++) {
-        size_t needed = latency ? latency_half(options, options->sizes[i])
-                                : stream_half(options, options->sizes[i]);
+        size_t needed = half_of(options, options->sizes[i]);
         half = needed > half ? needed : half;
     }
     struct samples samples;
@@ -57,7 +89,7 @@ static int measure_all(struct world *world)
         return world_error(world, rc, "making room for samples");
     rc = pair_open(&pair, world, &samples, half);
     for (size_t i = 0; rc == 0 && i < options->size_count; i++)
-        rc = measure(&pair, options->sizes[i]);
+        rc = passed_over(world, options->sizes[i]) ? 0 : measure(&pair, options->sizes[i]);
     pair_close(&pair);
     samples_close(&samples);
     return rc;

@@ -13,11 +13,22 @@ struct plan {
 /* Bytes that each half of a region needs for a size. */
 size_t latency_half(const struct options *options, uint64_t size);
 size_t stream_half(const struct options *options, uint64_t size);
+uint64_t stream_slots(const struct options *options, uint64_t size);
+size_t am_latency_half(uint64_t size);
+size_t inject_half(const struct options *options, uint64_t size);
 
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
+/* What samples of `operations` in a row say (2: a round trip). */
+void latency_result(struct pair *pair, const struct plan *plan, unsigned operations,
+                    struct result *result);
 /* Bandwidth and rate. */
 int stream_put(struct pair *pair, const struct plan *plan);
 int stream_get(struct pair *pair, const struct plan *plan);
+/* Active messages, of --kind. */
+int am_latency(struct pair *pair, const struct plan *plan);
+int am_stream(struct pair *pair, const struct plan *plan);
+/* Every depth of a size. */
+int inject(struct pair *pair, uint64_t size);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PWCPERF_SIZES_MAX 64u
+#define PWCPERF_SIZES_MAX  64u
+#define PWCPERF_DEPTHS_MAX 64u
 
 enum perf_test {
     PUT_LAT,
@@ -14,7 +15,18 @@ enum perf_test {
     PUT_RATE,
     GET_LAT,
     GET_BW,
+    AM_LAT,
+    AM_BW,
+    INJECT,
     STRESS,
+};
+
+/* What is submitted. */
+enum perf_kind {
+    KIND_PUT,
+    KIND_SHORT, /* active messages (pwc/am.h) */
+    KIND_MEDIUM,
+    KIND_LONG,
 };
 
 struct options {
@@ -22,6 +34,13 @@ struct options {
     const char *test_name;
     uint64_t sizes[PWCPERF_SIZES_MAX];
     size_t size_count;
+    bool sizes_given;    /* by --size */
+    enum perf_kind kind; /* of am_lat, am_bw and inject */
+    const char *kind_name;
+    const char *protocol_name;           /* "auto": the daemon's choice */
+    unsigned protocol;                   /* its flag of put (pwc/am.h) */
+    uint64_t depths[PWCPERF_DEPTHS_MAX]; /* inject: operations of a batch */
+    size_t depth_count;
     uint64_t iters;  /* 0: by size */
     uint64_t warmup; /* UINT64_MAX: by size */
     uint64_t window; /* operations in flight */
@@ -31,7 +50,14 @@ struct options {
     bool json;
     bool check;
     bool pin;
+    bool both; /* am_bw: both ways at once */
 };
+
+/* Whether the test submits what `kind` tells. */
+static inline bool options_has_kind(const struct options *options)
+{
+    return options->test == AM_LAT || options->test == AM_BW || options->test == INJECT;
+}
 
 /* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */
 int options_parse(struct options *out, int argc, char **argv);

@@ -46,6 +46,7 @@ int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t li
 {
     uint64_t since = 0;
     int rc;
+    flags |= pair->world->options->protocol;
     while ((rc = pwc_put(pair->world->ctx, pair->remote, to, pair->departures + from, size,
                          pwc_cid_u64(lid), pwc_cid_u64(rid), flags)) == -EAGAIN)
         if (world_again(pair->world, &since) < 0)

@@ -28,7 +28,7 @@ struct pair {
 int pair_open(struct pair *pair, struct world *world, struct samples *samples, size_t half);
 void pair_close(struct pair *pair);
 
-/* Puts, and waits for room where there is none. */
+/* Puts, by --protocol, and waits for room where there is none. */
 int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t lid, uint64_t rid,
              unsigned flags);
 int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t lid);

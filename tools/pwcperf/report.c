@@ -1,9 +1,10 @@
-/* Joins and prints results. */
+/* Joins results, has them printed, and shows how far a run is. */
 #include "report.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "row.h"
 
 static double larger(double a, double b)
 {
@@ -23,24 +24,7 @@ static void join(struct result *all, const struct result *one)
     all->mean_us = larger(all->mean_us, one->mean_us);
     all->rate_mps += one->rate_mps;
     all->bw_mbps += one->bw_mbps;
-}
-
-static void print_json(const char *test, const struct result *r)
-{
-    printf("{\"test\":\"%s\",\"size\":%llu,\"iters\":%llu,\"min_us\":%.3f,\"p50_us\":%.3f,"
-           "\"p99_us\":%.3f,\"mean_us\":%.3f,\"rate_mps\":%.6f,\"bw_mbps\":%.3f}\n",
-           test, (unsigned long long)r->size, (unsigned long long)r->iters, r->min_us, r->p50_us,
-           r->p99_us, r->mean_us, r->rate_mps, r->bw_mbps);
-}
-
-static void print_row(const struct world *world, const struct result *r)
-{
-    if (r->size == world->options->sizes[0])
-        printf("%-8s %10s %9s %10s %10s %10s %10s %10s %10s\n", "test", "size", "iters", "min us",
-               "p50 us", "p99 us", "mean us", "Mop/s", "MB/s");
-    printf("%-8s %10llu %9llu %10.2f %10.2f %10.2f %10.2f %10.4f %10.1f\n",
-           world->options->test_name, (unsigned long long)r->size, (unsigned long long)r->iters,
-           r->min_us, r->p50_us, r->p99_us, r->mean_us, r->rate_mps, r->bw_mbps);
+    all->eagain += one->eagain;
 }
 
 int report_result(struct world *world, const struct result *mine)
@@ -58,10 +42,7 @@ int report_result(struct world *world, const struct result *mine)
         struct result joined = all[0];
         for (uint32_t i = 1; i < world->size / 2; i++)
             join(&joined, &all[i]);
-        if (world->options->json)
-            print_json(world->options->test_name, &joined);
-        else
-            print_row(world, &joined);
+        row_print(stdout, world->options, &joined);
         fflush(stdout);
     }
     free(all);

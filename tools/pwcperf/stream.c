@@ -31,7 +31,7 @@ struct stream {
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
 
-static uint64_t slots_of(const struct options *options, uint64_t size)
+uint64_t stream_slots(const struct options *options, uint64_t size)
 {
     uint64_t slots = size > 0 ? SLOTS_BYTES / size : options->window;
     if (slots > options->window)
@@ -41,7 +41,7 @@ static uint64_t slots_of(const struct options *options, uint64_t size)
 
 size_t stream_half(const struct options *options, uint64_t size)
 {
-    return slots_of(options, size) * size;
+    return stream_slots(options, size) * size;
 }
 
 static uint64_t put_seed(const struct plan *plan, uint64_t number)
@@ -52,7 +52,7 @@ static uint64_t put_seed(const struct plan *plan, uint64_t number)
 static void stream_open(struct stream *s, struct pair *pair, const struct plan *plan)
 {
     const struct options *options = pair->world->options;
-    *s = (struct stream){.pair = pair, .plan = plan, .slots = slots_of(options, plan->size)};
+    *s = (struct stream){.pair = pair, .plan = plan, .slots = stream_slots(options, plan->size)};
     s->window = options->check ? s->slots : options->window;
     s->marks = s->window >= 8 ? s->window / 4 : 1;
 }

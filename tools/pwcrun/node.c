@@ -157,6 +157,10 @@ int node_start(struct node *node, const char *daemon, const char *list,
         argv[count++] = "--protocol";
         argv[count++] = options->protocol;
     }
+    if (options->delay_ns != NULL) {
+        argv[count++] = "--delay-ns";
+        argv[count++] = options->delay_ns;
+    }
     for (unsigned i = 0; i < options->daemon_arg_count; i++)
         argv[count++] = options->daemon_args[i];
 

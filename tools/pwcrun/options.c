@@ -10,7 +10,8 @@
 #define GRACE_DEFAULT_MS 3000u
 
 static const char usage[] =
-    "usage: pwcrun [--nodes N] [-n RANKS] [--provider NAME] [--protocol NAME] [--netns]\n"
+    "usage: pwcrun [--nodes N] [-n RANKS] [--provider NAME] [--protocol NAME]\n"
+    "              [--delay-ns N] [--netns]\n"
     "              [--daemon PATH] [--daemon-arg ARG]... [--grace SECONDS] [--pin]\n"
     "              [--label] [--verbose] [--] PROGRAM [ARGUMENT]...\n";
 
@@ -21,6 +22,7 @@ static const char help[] =
     "  -n, --ranks N     copies of PROGRAM, spread over the nodes in blocks (one a node)\n"
     "  --provider NAME   fabric of the daemons: \"tcp;ofi_rxm\", net, shm, ...\n"
     "  --protocol NAME   auto, ordered, reassemble or chain\n"
+    "  --delay-ns N      for measuring: a wire longer by N nanoseconds\n"
     "  --netns           each node in its own network namespace (root only)\n"
     "  --daemon PATH     the pwcd to start\n"
     "  --daemon-arg ARG  a further argument for every daemon; may be repeated\n"
@@ -38,6 +40,7 @@ enum long_option {
     OPT_NODES = 256,
     OPT_PROVIDER,
     OPT_PROTOCOL,
+    OPT_DELAY_NS,
     OPT_NETNS,
     OPT_DAEMON,
     OPT_DAEMON_ARG,
@@ -54,6 +57,7 @@ static const struct option long_options[] = {
     {"ranks", required_argument, NULL, 'n'},
     {"provider", required_argument, NULL, OPT_PROVIDER},
     {"protocol", required_argument, NULL, OPT_PROTOCOL},
+    {"delay-ns", required_argument, NULL, OPT_DELAY_NS},
     {"netns", no_argument, NULL, OPT_NETNS},
     {"daemon", required_argument, NULL, OPT_DAEMON},
     {"daemon-arg", required_argument, NULL, OPT_DAEMON_ARG},
@@ -104,6 +108,9 @@ static int apply(struct options *o, int option)
         return 0;
     case OPT_PROTOCOL:
         o->protocol = optarg;
+        return 0;
+    case OPT_DELAY_NS:
+        o->delay_ns = optarg;
         return 0;
     case OPT_NETNS:
         o->netns = true;

@@ -1,0 +1,80 @@
+/*
+ * Latency of active messages: a request and its reply, both of one kind and size.
+ *
+ * Nobody asks for local events. With --check the handlers compare while the clock runs; what is
+ * sent next is prepared while it stands. Two slots are used in turn, as for puts.
+ */
+#include <errno.h>
+#include <pwc/am.h>
+#include "measure.h"
+#include "message.h"
+#include "report.h"
+
+#define SLOTS 2u
+
+size_t am_latency_half(uint64_t size)
+{
+    return SLOTS * size;
+}
+
+static int send(struct messages *m, uint64_t number)
+{
+    struct pwc_event event;
+    uint64_t since = 0;
+    int rc;
+    while ((rc = messages_send(m, number, 0, PWC_NO_LCE)) == -EAGAIN) {
+        rc = pwc_probe(m->pair->world->ctx, m->pair->peer, PWC_LOCAL, &event);
+        if (rc == 0)
+            rc = world_again(m->pair->world, &since);
+        else if (rc == 1)
+            rc = world_error(m->pair->world, event.status, "a message failed");
+        if (rc < 0)
+            return rc;
+    }
+    return rc < 0
+               ? world_error(m->pair->world, rc, "sending %llu bytes", (unsigned long long)m->size)
+               : 0;
+}
+
+/* One request and its reply; at the initiator, *ns is the round trip. */
+static int round_trip(struct messages *m, uint64_t i, uint64_t *ns)
+{
+    bool check = m->pair->world->options->check;
+    int rc = 0;
+    if (!m->pair->initiates) {
+        rc = messages_await(m, i + 1); /* the handler replies */
+        if (check)
+            messages_fill(m, i + 1);
+        return rc;
+    }
+    if (check)
+        messages_fill(m, i);
+    uint64_t start = world_now_ns();
+    rc = send(m, i);
+    if (rc == 0)
+        rc = messages_await(m, i + 1);
+    *ns = world_now_ns() - start;
+    return rc;
+}
+
+int am_latency(struct pair *pair, const struct plan *plan)
+{
+    struct messages messages;
+    struct progress progress;
+    uint64_t total = plan->warmup + plan->iters, ns = 0;
+    int rc = messages_open(&messages, pair, plan->size, SLOTS);
+    progress_start(&progress, pair->world, "am_lat", total);
+    for (uint64_t i = 0; rc == 0 && i < total; i++) {
+        rc = round_trip(&messages, i, &ns);
+        if (rc == 0 && i >= plan->warmup)
+            samples_add(pair->samples, ns);
+        progress_at(&progress, i);
+    }
+    progress_end(&progress);
+    if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer)) < 0)
+        rc = world_error(pair->world, rc, "flushing");
+    struct result result;
+    if (rc == 0 && pair->initiates)
+        latency_result(pair, plan, 2, &result);
+    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+}

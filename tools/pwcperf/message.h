@@ -1,0 +1,37 @@
+/*
+ * What a measurement sends by --kind, put or active message, and what arrives of the latter.
+ *
+ * Every active message has one argument, its number; they must be handled in the order of their
+ * numbers. With --check the handler compares the payload. It replies where a reply is asked for:
+ * with a message of the same kind, size and number.
+ */
+#ifndef PWCPERF_MESSAGE_H
+#define PWCPERF_MESSAGE_H
+
+#include "pair.h"
+
+/* What has arrived, of one size. Written by the handler, which runs in probe, wait and flush. */
+struct messages {
+    struct pair *pair;
+    uint64_t size;
+    uint64_t
+        slots; /* of each half of the region, a power of two: message i has slot i modulo them */
+    uint64_t handled;
+    int rc; /* the first failure, said */
+};
+
+/* Up to `slots`. Puts the handler in place, and with --check the bytes of message 0. Collective, so
+ * that nobody sends before. */
+int messages_open(struct messages *messages, struct pair *pair, uint64_t size, uint64_t slots);
+
+/* Bytes of message `number`, in our departures. */
+void messages_fill(const struct messages *messages, uint64_t number);
+
+/* Submits message `number`, with the flags of its kind: 0, -EAGAIN, or an error, not said. A put's
+ * remote event has the number. */
+int messages_send(const struct messages *messages, uint64_t number, uint64_t lid, unsigned flags);
+
+/* Waits until so many have been handled. */
+int messages_await(struct messages *messages, uint64_t handled);
+
+#endif
