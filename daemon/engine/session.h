@@ -26,6 +26,8 @@ int session_tell_remote(struct engine *e, uint32_t inflow, const struct wire_op 
 void session_release_spill(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);
+/* It has something to publish. */
+void session_dirty(struct engine *e, uint32_t session);
 /* Shows what has been committed since the last call, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */
