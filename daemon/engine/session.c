@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "doorbell.h"
+#include "bind.h"
 #include "notes.h"
 
 void session_dirty(struct engine *e, uint32_t session)
@@ -19,7 +20,7 @@ void session_publish(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
-    uint64_t local, remote;
+    uint64_t local, remote, reply;
     uint32_t mode;
 
     live->dirty = false;
@@ -27,17 +28,23 @@ void session_publish(struct engine *e, uint32_t session)
         return;
     local = live->local.tail - live->local.head_seen;
     remote = live->remote.tail - live->remote.head_seen;
+    reply = live->reply.tail - live->reply.head_seen;
     live->local_high = local > live->local_high ? local : live->local_high;
     live->remote_high = remote > live->remote_high ? remote : live->remote_high;
+    live->reply_high = reply > live->reply_high ? reply : live->reply_high;
     atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
+    atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     /* Padding before an event that found no room is published with what stands before it. */
-    if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail) {
+    if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||
+        s->reply_tail != live->reply.tail) {
         set64(e, &s->local_tail, live->local.tail);
         set64(e, &s->remote_tail, live->remote.tail);
+        set64(e, &s->reply_tail, live->reply.tail);
         commit(e);
     }
     ring_publish(&live->local);
     ring_publish(&live->remote);
+    ring_publish(&live->reply);
     atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
     mode = doorbell_ring(&live->shared->event_bell);
     if (mode != DOORBELL_AWAKE)
@@ -56,6 +63,10 @@ void session_views(struct engine *e, uint32_t session, void *base)
     ring_producer_init(&live->local, &live->shared->local, data, s->sizes.local, s->local_tail);
     data += s->sizes.local;
     ring_producer_init(&live->remote, &live->shared->remote, data, s->sizes.remote, s->remote_tail);
+    data += s->sizes.remote;
+    ring_consumer_init(&live->answer, &live->shared->answer, data, s->sizes.answer, s->answer_head);
+    data += s->sizes.answer;
+    ring_producer_init(&live->reply, &live->shared->reply, data, s->sizes.reply, s->reply_tail);
     live->attached = true;
     session_dirty(e, session);
 }
@@ -68,6 +79,11 @@ static bool inflows_close(struct engine *e, uint32_t session)
     while (s->first_inflow != NONE) {
         struct inflow *in = &e->inflows[s->first_inflow];
 
+        if (in->state == INFLOW_PARTING) {
+            inflow_free(e, s->first_inflow);
+            commit(e);
+            continue;
+        }
         if (notes_push_flow(e, in->node, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
@@ -75,6 +91,7 @@ static bool inflows_close(struct engine *e, uint32_t session)
         }
         set32(e, &s->first_inflow, in->next);
         set32(e, &in->session, NONE);
+        set32(e, &in->reply_flow, NONE); /* it goes with our other flows */
         set32(e, &in->state, INFLOW_CLOSED);
         commit(e);
     }

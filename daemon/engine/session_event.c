@@ -50,36 +50,35 @@ void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct o
     session_dirty(e, f->session);
 }
 
-static void remote_event_fill(const struct engine *e, uint32_t inflow, const struct wire_op *w,
-                              uint32_t size, struct event_record *event)
+/* Bytes [from, from + n) of the event. */
+static void draft_copy(const struct event_draft *d, uint32_t from, uint32_t n, uint8_t *to)
 {
-    static const uint8_t kinds[] = {[WIRE_PUT] = SUBMIT_PUT,
-                                    [WIRE_PLACED] = SUBMIT_PUT,
-                                    [WIRE_GOT] = SUBMIT_GET,
-                                    [WIRE_NOTE] = SUBMIT_PUT};
+    uint32_t end = d->front + d->rest_len;
 
-    *event = (struct event_record){
-        .size = size,
-        .kind = EVENT_REMOTE,
-        .op = kinds[w->head.kind],
-        .id_len = w->rid_len,
-        .origin = e->inflows[inflow].node,
-        .peer = e->inflows[inflow].origin,
-        .bytes = w->length,
-        .sequence = w->sequence,
-        .id = w->rid,
-    };
+    while (n > 0) {
+        uint32_t until = from < d->front ? d->front : from < end ? end : from + n;
+        uint32_t take = n < until - from ? n : until - from;
+
+        if (from < d->front)
+            memcpy(to, (const uint8_t *)d + from, take);
+        else if (from < end)
+            memcpy(to, d->rest + (from - d->front), take);
+        else
+            memset(to, 0, take);
+        to += take;
+        from += take;
+        n -= take;
+    }
 }
 
-static int spill_event(struct engine *e, uint32_t inflow, const struct wire_op *w, const void *rid,
-                       uint32_t size)
+static int spill_event(struct engine *e, uint32_t inflow, const struct event_draft *d)
 {
     struct inflow *in = &e->inflows[inflow];
     struct session *s = &e->sessions[in->session];
+    uint32_t size = d->head.size;
     uint32_t entry = 1u << SPILL_SHIFT;
     uint32_t span = (size + entry - 1) / entry;
     uint64_t slot = s->spill.tail;
-    uint8_t event[EVENT_BYTES_MAX];
 
     if (s->spill_bytes + size > e->config.spill_max ||
         queue_push(&e->pool, &s->spill, span, e->chunks_keep) < 0)
@@ -89,13 +88,9 @@ static int spill_event(struct engine *e, uint32_t inflow, const struct wire_op *
             return -ENOBUFS;
         set32(e, &in->state, INFLOW_STOPPED);
     }
-    remote_event_fill(e, inflow, w, size, (struct event_record *)event);
-    memcpy(event + sizeof(struct event_record), rid, w->rid_len);
-    memset(event + sizeof(struct event_record) + w->rid_len, 0,
-           size - sizeof(struct event_record) - w->rid_len);
     for (uint32_t i = 0; i < span; i++)
-        memcpy(queue_at(&e->pool, &s->spill, slot + i), event + i * entry,
-               size - i * entry < entry ? size - i * entry : entry);
+        draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
+                   queue_at(&e->pool, &s->spill, slot + i));
     if (s->spill_bytes == 0)
         e->spilling++;
     set64(e, &s->spill_bytes, s->spill_bytes + size);
@@ -104,36 +99,59 @@ static int spill_event(struct engine *e, uint32_t inflow, const struct wire_op *
     return 0;
 }
 
-int session_tell_remote(struct engine *e, uint32_t inflow, const struct wire_op *w, const void *rid)
+int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *d)
 {
     uint32_t session = e->inflows[inflow].session;
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
-    uint32_t size = event_bytes(w->rid_len);
-    struct event_record *event;
+    void *event;
     int r;
 
     if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
         return 0;
     if (s->spill_bytes > 0)
-        return spill_event(e, inflow, w, rid, size);
-    r = ring_reserve(&live->remote, size, (void **)&event);
+        return spill_event(e, inflow, d);
+    r = ring_reserve(&live->remote, d->head.size, &event);
     if (r == -EAGAIN)
-        return spill_event(e, inflow, w, rid, size);
+        return spill_event(e, inflow, d);
     if (r < 0) {
         client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
         return 0;
     }
-    remote_event_fill(e, inflow, w, size, event);
-    if (w->rid_len > 0) {
-        memcpy(event + 1, rid, w->rid_len);
-        memset((uint8_t *)(event + 1) + w->rid_len, 0, abi_pad8(w->rid_len) - w->rid_len);
-    }
-    ring_advance(&live->remote, size);
+    draft_copy(d, 0, d->head.size, event);
+    ring_advance(&live->remote, d->head.size);
     set64(e, &s->remote_tail, live->remote.tail);
     set64(e, &s->delivered, s->delivered + 1);
     session_dirty(e, session);
     return 0;
+}
+
+void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *d)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    void *event;
+
+    if (!live->attached)
+        return;
+    if (ring_reserve(&live->reply, d->head.size, &event) < 0) {
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+        return;
+    }
+    draft_copy(d, 0, d->head.size, event);
+    ring_advance(&live->reply, d->head.size);
+    set64(e, &s->reply_tail, live->reply.tail);
+    session_dirty(e, session);
+}
+
+bool session_handles(const struct engine *e, uint32_t session, uint32_t index)
+{
+    const struct session_live *live = &e->session_live[session];
+
+    return live->attached && index < SESSION_HANDLERS &&
+           atomic_load_explicit(&live->shared->handlers[index / 64], memory_order_relaxed) >>
+                   (index % 64) &
+               1;
 }
 
 void session_release_spill(struct engine *e, uint32_t session)
