@@ -154,7 +154,8 @@ enum submit_flags {
     SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL 0x80ffu
+#define SUBMIT_FLAGS_ALL      0x80ffu
+#define SUBMIT_PROTOCOL_SHIFT 5
 
 enum submit_protocol {
     SUBMIT_ORDERED = 1 << 5,    /* payload and record back to back, on a fabric that orders them */

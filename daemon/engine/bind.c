@@ -37,6 +37,7 @@ static int bind_ask(struct engine *e, uint32_t remote)
         .has_key = r->has_key,
         .slot = r->key.slot,
         .generation = r->key.generation,
+        .traffic = f->traffic,
     };
 
     if (f->session != NONE) {
@@ -51,8 +52,7 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->node, &w, sizeof(w));
 }
 
-/* An entry that nothing names any more. */
-static uint32_t remote_take(struct engine *e)
+uint32_t remote_take(struct engine *e)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         struct remote *r = &e->remotes[i];
@@ -60,10 +60,20 @@ static uint32_t remote_take(struct engine *e)
         if (r->state == REMOTE_FREE)
             return i;
         if (r->unbound && r->state != REMOTE_BINDING && r->state != REMOTE_STALE &&
-            !r->revoke_due && e->remote_busy[i] == 0 && e->flows[r->flow].ops.head >= r->free_after)
+            !r->revoke_due && e->remote_busy[i] == 0 && r->replies == 0 &&
+            e->flows[r->flow].ops.head >= r->free_after) {
+            set32(e, &r->state, REMOTE_FREE);
+            commit(e);
             return i;
+        }
     }
     return NONE;
+}
+
+int bind_begin(struct engine *e, uint32_t remote)
+{
+    set32(e, &e->remotes[remote].state, REMOTE_BINDING);
+    return bind_ask(e, remote);
 }
 
 int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
@@ -86,8 +96,6 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
     if (flow < 0)
         return flow;
     r = &e->remotes[i];
-    set32(e, &r->state, REMOTE_FREE);
-    commit(e);
     *r = (struct remote){.session = session,
                          .flow = (uint32_t)flow,
                          .node = node,
@@ -96,8 +104,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
                          .has_key = key != NULL};
     if (key)
         r->key = *key;
-    set32(e, &r->state, REMOTE_BINDING);
-    if (bind_ask(e, i) < 0) {
+    if (bind_begin(e, i) < 0) {
         arena_rollback(&e->arena);
         return -ENOBUFS;
     }
@@ -139,28 +146,37 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
 {
     struct session *s = &e->sessions[session];
     struct inflow *in;
-    uint32_t free = 0;
+    bool replies = w->traffic == WIRE_REPLIES;
+    uint32_t free = replies ? e->config.flows_max : 0;
+    uint32_t end = free + e->config.flows_max;
 
     if (w->flow != WIRE_NONE) {
-        in = w->flow < e->config.flows_max ? &e->inflows[w->flow] : NULL;
-        if (!in || in->node != node || in->session != session || in->origin_flow != w->origin_flow)
+        in = w->flow < e->inflows_max ? &e->inflows[w->flow] : NULL;
+        if (!in || in->node != node || in->session != session ||
+            in->origin_flow != w->origin_flow || in->state == INFLOW_FREE ||
+            in->state == INFLOW_PARTING)
             return -EHOSTUNREACH;
         return (int)w->flow;
     }
     /* Two binds of one new flow may be under way at once. */
     for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
-        if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow)
+        if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow &&
+            e->inflows[i].state != INFLOW_PARTING)
             return (int)i;
-    while (free < e->config.flows_max && e->inflows[free].state != INFLOW_FREE)
+    while (free < end && e->inflows[free].state != INFLOW_FREE)
         free++;
-    if (free == e->config.flows_max)
-        return -ENOSPC;
+    /* There is one for each flow of requests that we have: some are only on their way out. */
+    if (free == end)
+        return replies ? -EAGAIN : -ENOSPC;
     in = &e->inflows[free];
     in->session = session;
     in->node = node;
     in->origin_flow = w->origin_flow;
     in->origin = w->origin;
     in->next = s->first_inflow;
+    in->traffic = w->traffic;
+    in->owed = 0;
+    in->reply_flow = NONE;
     set32(e, &in->state, INFLOW_OPEN);
     set32(e, &s->first_inflow, free);
     return (int)free;
@@ -205,6 +221,8 @@ int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t 
     if (size != sizeof(w))
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
+    if (w.traffic > WIRE_REPLIES || (w.traffic == WIRE_REPLIES && w.has_key))
+        return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
     answer.status = bind_resolve(e, node, &w, &answer);
@@ -232,6 +250,16 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
         set32(e, &f->inflow, w.flow);
     if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_OPEN);
+    if (r->internal) {
+        set32(e, &r->state, REMOTE_FREE);
+        if (f->state == FLOW_BINDING) {
+            set32(e, &f->state, FLOW_DEAD);
+            e->peer_live[node].gone = r->flow;
+        }
+        e->sweep = true;
+        flow_ready(e, r->flow);
+        return 0;
+    }
     if (w.status < 0) {
         bool binding = r->state == REMOTE_BINDING;
 
@@ -250,18 +278,15 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
             bind_notice(e, w.remote, 0);
     }
     e->sweep = true;
-    flow_ready(e, r->flow);
+    flows_ready_towards(e, r);
     return 0;
 }
 
-int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
+void inflow_free(struct engine *e, uint32_t inflow)
 {
-    struct inflow *in;
+    struct inflow *in = &e->inflows[inflow];
 
-    if (inflow >= e->config.flows_max || e->inflows[inflow].node != node)
-        return -EPROTO;
-    in = &e->inflows[inflow];
-    if (in->session != NONE && in->state != INFLOW_FREE) {
+    if (in->session != NONE) {
         uint32_t *link = &e->sessions[in->session].first_inflow;
 
         while (*link != NONE && *link != inflow)
@@ -269,7 +294,28 @@ int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
         if (*link == inflow)
             set32(e, link, in->next);
     }
+    if (in->reply_flow != NONE)
+        set32(e, &e->flows[in->reply_flow].serves, NONE);
     set32(e, &in->state, INFLOW_FREE);
+    e->sweep = true;
+}
+
+int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
+{
+    struct inflow *in;
+
+    if (inflow >= e->inflows_max || e->inflows[inflow].node != node)
+        return -EPROTO;
+    in = &e->inflows[inflow];
+    if (in->state == INFLOW_FREE || in->state == INFLOW_PARTING)
+        return 0;
+    if (in->session == NONE || in->owed == 0) {
+        inflow_free(e, inflow);
+        return 0;
+    }
+    /* Its number is in the hands of our client. */
+    set32(e, &in->state, INFLOW_PARTING);
+    e->sweep = true;
     return 0;
 }
 
@@ -301,10 +347,10 @@ void bind_forget_node(struct engine *e, uint32_t node)
         set32(e, &r->revoke_due, 0);
         set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
         commit(e);
-        if (binding)
+        if (binding && !r->internal)
             bind_notice(e, i, -EHOSTDOWN);
     }
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+    for (uint32_t i = 0; i < e->inflows_max; i++) {
         if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].node != node)
             continue;
         bind_inflow_closed(e, node, i);

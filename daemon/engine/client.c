@@ -6,6 +6,7 @@
 #include "flow.h"
 #include "notice.h"
 #include "region.h"
+#include "reply.h"
 #include "session.h"
 
 const char *quarantine_text(uint32_t reason)
@@ -19,6 +20,9 @@ const char *quarantine_text(uint32_t reason)
         [QUARANTINE_SEGMENT] = "submission: memory outside the client's segments",
         [QUARANTINE_RESERVE] = "submission: more local events than the ring has room for",
         [QUARANTINE_MEMORY] = "shared memory faulted",
+        [QUARANTINE_MESSAGE] = "submission: an active message that makes no sense",
+        [QUARANTINE_REPLY] = "answer: a reply to a request that is not owed one",
+        [QUARANTINE_REPLY_SPACE] = "submission: more replies than their ring has room for",
     };
 
     return reason < QUARANTINE_REASONS ? texts[reason] : "unknown";
@@ -121,7 +125,7 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     shared->magic = SESSION_MAGIC;
     shared->version = SESSION_VERSION;
     shared->sizes = *sizes;
-    shared->message_max = message_bytes_max(e->config.packed_max);
+    shared->message_max = e->message_max;
     shared->context = context;
     shared->rank = e->clients[client].rank;
     atomic_store_explicit(&shared->state, SESSION_LIVE, memory_order_release);
@@ -330,6 +334,8 @@ void client_sweep(struct engine *e)
     for (uint32_t i = 0; i < e->config.flows_max; i++)
         if (e->flows[i].state == FLOW_CLOSING)
             flow_sweep(e, i);
+        else
+            reply_flow_retire(e, i);
     region_sweep(e);
     for (uint32_t i = 0; i < e->config.segments_max; i++)
         if (e->segments[i].state == SEGMENT_CLOSING)

@@ -31,6 +31,14 @@ static bool power_of_two(uint64_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
+/* A Medium's block. That of a Long has no payload, and is shorter than an id may be. */
+static uint32_t message_longest(const struct engine_config *c)
+{
+    return message_bytes_max(abi_pad8(c->packed_max));
+}
+static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX <= SESSION_ID_MAX,
+              "a Medium's block fits where an id and a payload do, a Long's where an id does");
+
 /* Longest record that an operation can need. */
 static uint32_t record_longest(const struct engine_config *c)
 {
@@ -57,7 +65,8 @@ int engine_config_check(struct engine_config *c)
     if (c->ack_delay_ns == 0)
         c->ack_delay_ns = 12000;
     if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->flows_max > 1u << 20 ||
-        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536)
+        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536 ||
+        message_longest(c) > UINT16_MAX)
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -98,7 +107,7 @@ static uint64_t arena_layout(struct engine *e, const struct engine_config *c, vo
     e->grants = carve(&carver, sizeof(*e->grants), c->remotes_max, 64);
     e->remotes = carve(&carver, sizeof(*e->remotes), c->remotes_max, 64);
     e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
-    e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
+    e->inflows = carve(&carver, sizeof(*e->inflows), 2ull * c->flows_max, 64);
     e->peers = carve(&carver, sizeof(*e->peers), c->nodes, 64);
     e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
     e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
@@ -252,6 +261,8 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     private_layout(e, &e->config, memory);
     e->grants_max = e->config.remotes_max;
     e->chunks_keep = e->config.chunks_max / 8;
+    e->inflows_max = 2 * e->config.flows_max;
+    e->message_max = message_longest(&e->config);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
         e->ordered_max = fabric->traits.ordered_write_max;
     e->pool.arena = &e->arena;
@@ -260,7 +271,8 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < e->config.nodes; i++) {
-        e->peer_live[i].first_ready = e->peer_live[i].last_ready = NONE;
+        for (int k = 0; k < 2; k++)
+            e->peer_live[i].ready[k] = (struct ready_list){NONE, NONE};
         e->peer_live[i].gone = NONE;
     }
     if (r == 1)
@@ -414,8 +426,10 @@ int engine_arm(struct engine *e)
         struct session_live *live = &e->session_live[e->open_sessions[i]];
         const struct session *s = &e->sessions[e->open_sessions[i]];
 
-        if (live->attached && !live->stalled && s->state == SESSION_OPEN &&
-            e->clients[s->client].quarantine == QUARANTINE_NONE && ring_pending(&live->submit)) {
+        if (live->attached && s->state == SESSION_OPEN &&
+            e->clients[s->client].quarantine == QUARANTINE_NONE &&
+            ((!live->stalled && ring_pending(&live->submit)) ||
+             (!live->answer_stalled && ring_pending(&live->answer)))) {
             engine_disarm(e);
             return -EAGAIN;
         }

@@ -52,12 +52,13 @@ struct engine_config {
     uint32_t segments_max; /* 1024 */
     uint32_t regions_max;  /* 16384 */
     uint32_t remotes_max;  /* 16384: binds */
-    uint32_t flows_max;    /* 4096: pairs (context here, context there), and as many inbound */
+    uint32_t flows_max;    /* 4096: pairs (context here, context there), one more for each that is
+                              replied to; and as many inbound */
     uint32_t chunks_max;   /* 4096 of 16 KiB: queued operations, spilled events */
     uint64_t ledger_bytes; /* 64 MiB: memory for staging and inbound rings */
     uint32_t ledger_start; /* 16 KiB: size of a new ledger */
     uint32_t ledger_max;   /* 1 MiB: what it may grow to */
-    uint32_t packed_max;   /* 4096 */
+    uint32_t packed_max;   /* 4096: also of a Medium */
     uint32_t spill_max;    /* 1 MiB: events kept for a context that does not drain, then refused */
     uint32_t ops_max;      /* 262144: operations in flight of one context */
     uint32_t protocol;     /* enum engine_protocol */
@@ -227,6 +228,9 @@ struct engine_session_view {
     uint64_t submit_high, local_high, remote_high; /* high-water marks, bytes */
     uint64_t submitted, ended, in_flight, delivered;
     uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
+    uint64_t am_ops, am_bytes;       /* active messages, replies included */
+    uint64_t reply_used, reply_high; /* bytes of events */
+    uint64_t replies_expected;       /* requests that hold reply event space */
 };
 
 struct engine_peer_view {

@@ -6,6 +6,7 @@
 #include "notes.h"
 #include "op.h"
 #include "peer.h"
+#include "reply.h"
 #include "session.h"
 
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
@@ -16,14 +17,11 @@ struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
     return queue_at(&e->pool, &f->ops, slot);
 }
 
-int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic)
 {
     struct session *s = &e->sessions[session];
     uint32_t free = NONE;
 
-    for (uint32_t i = s->first_flow; i != NONE; i = e->flows[i].next)
-        if (e->flows[i].node == node && e->flows[i].peer == peer && e->flows[i].state != FLOW_DEAD)
-            return (int)i;
     for (uint32_t i = 0; i < e->config.flows_max && free == NONE; i++)
         if (e->flows[i].state == FLOW_FREE)
             free = i;
@@ -34,59 +32,93 @@ int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
                                    .node = node,
                                    .inflow = NONE,
                                    .peer = peer,
-                                   .next = s->first_flow};
+                                   .next = s->first_flow,
+                                   .traffic = traffic,
+                                   .serves = NONE};
     queue_init(&e->flows[free].ops, OP_SHIFT);
     e->flow_live[free] = (struct flow_live){.next = NONE};
     set32(e, &e->flows[free].state, FLOW_BINDING);
     set32(e, &s->first_flow, free);
-    commit(e);
     return (int)free;
+}
+
+int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    int r;
+
+    for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
+        if (e->flows[i].node == node && e->flows[i].peer == peer &&
+            e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == WIRE_REQUESTS)
+            return (int)i;
+    r = flow_new(e, session, node, peer, WIRE_REQUESTS);
+    if (r >= 0)
+        commit(e);
+    return r;
 }
 
 void flow_ready(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
     struct flow_live *live = &e->flow_live[flow];
-    struct peer_live *peer = &e->peer_live[f->node];
+    struct ready_list *list;
 
     if (live->ready || f->held || f->state != FLOW_OPEN || f->staged == f->ops.tail)
         return;
+    list = &e->peer_live[f->node].ready[f->traffic];
     live->ready = true;
     live->next = NONE;
-    if (peer->first_ready == NONE)
-        peer->first_ready = flow;
+    if (list->first == NONE)
+        list->first = flow;
     else
-        e->flow_live[peer->last_ready].next = flow;
-    peer->last_ready = flow;
+        e->flow_live[list->last].next = flow;
+    list->last = flow;
     peer_want(e, f->node);
     peer_activate(e, f->node);
+}
+
+void flows_ready_towards(struct engine *e, const struct remote *remote)
+{
+    if (remote->session == NONE)
+        return;
+    for (uint32_t i = e->sessions[remote->session].first_flow; i != NONE; i = e->flows[i].next)
+        if (e->flows[i].node == remote->node && e->flows[i].peer == remote->peer)
+            flow_ready(e, i);
 }
 
 /* Takes it off its peer's ready list, before it is freed. */
 static void flow_unready(struct engine *e, uint32_t flow)
 {
     struct flow_live *live = &e->flow_live[flow];
-    struct peer_live *peer = &e->peer_live[e->flows[flow].node];
+    struct ready_list *list = &e->peer_live[e->flows[flow].node].ready[e->flows[flow].traffic];
     uint32_t before = NONE;
 
     if (!live->ready)
         return;
     live->ready = false;
-    for (uint32_t i = peer->first_ready; i != flow; i = e->flow_live[i].next)
+    for (uint32_t i = list->first; i != flow; i = e->flow_live[i].next)
         before = i;
     if (before == NONE)
-        peer->first_ready = live->next;
+        list->first = live->next;
     else
         e->flow_live[before].next = live->next;
-    if (peer->last_ready == flow)
-        peer->last_ready = before;
+    if (list->last == flow)
+        list->last = before;
 }
 
-/* The operation at the staging end ends here and now with `status`. */
-static void flow_fail_op(struct engine *e, struct op *op, int32_t status)
+/* The operation ends here and now with `status`. */
+static void flow_end_op(struct engine *e, struct op *op, int32_t status)
 {
     set32(e, (uint32_t *)&op->status, (uint32_t)status);
     set8(e, &op->phase, OP_PLACED);
+}
+
+/* It cannot be done. A reply goes all the same, but without its event: its requester waits. */
+static void flow_fail_op(struct engine *e, const struct flow *f, struct op *op, int32_t status)
+{
+    if (f->traffic == WIRE_REPLIES)
+        set32(e, (uint32_t *)&op->status, (uint32_t)status);
+    else
+        flow_end_op(e, op, status);
 }
 
 /* Posts payloads and reads ahead of the records. 0 or the reason to stop. */
@@ -106,7 +138,7 @@ static int flow_start(struct engine *e, uint32_t flow)
         if (r == -EAGAIN || r == -EINPROGRESS)
             return r;
         if (r < 0)
-            flow_fail_op(e, op, r);
+            flow_fail_op(e, f, op, r);
         set64(e, &f->started, slot + op->span);
         commit(e);
     }
@@ -136,8 +168,12 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
             return r == -ENOSPC ? -ENOSPC : 0;
         }
         if (r < 0)
-            flow_fail_op(e, op, r);
-        else if (r == 0 && op->kind == SUBMIT_FLUSH)
+            flow_fail_op(e, f, op, r);
+        if (r < 0 && op->phase != OP_PLACED) {
+            commit(e); /* goes again, as what is left of it */
+            continue;
+        }
+        if (r == 0 && op->kind == SUBMIT_FLUSH)
             set8(e, &op->phase, OP_PLACED);
         set64(e, &f->staged, slot + op->span);
         commit(e);
@@ -152,12 +188,25 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
 
 static bool flow_told_now(const struct flow *f, const struct op *op, uint64_t slot)
 {
-    if (op->flags & SUBMIT_LCE_SOURCE && op->flags & SUBMIT_INLINE &&
-        !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
+    bool copied =
+        op->flags & SUBMIT_INLINE || op->kind == SUBMIT_SHORT || op->kind == SUBMIT_MEDIUM;
+
+    if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
         return true; /* its source was copied at submission */
     if (op->kind == SUBMIT_FLUSH && slot != f->ops.head)
         return false;
     return op->phase == OP_PLACED && op->pending == 0;
+}
+
+/* Within a transaction: what it held besides its local event. */
+static void flow_op_leaves(struct engine *e, uint32_t flow, const struct op *op)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (op->status < 0 && reply_awaited(f, op->kind, op->flags))
+        reply_give_back(e, flow, 1);
+    if (f->traffic == WIRE_REPLIES && op->kind == SUBMIT_LONG)
+        set32(e, &e->remotes[op->remote].replies, e->remotes[op->remote].replies - 1);
 }
 
 void flow_finish(struct engine *e, uint32_t flow)
@@ -184,6 +233,7 @@ void flow_finish(struct engine *e, uint32_t flow)
             struct op *op = flow_op(e, f, f->ops.head);
 
             if (op->phase == OP_PLACED && op->pending == 0) {
+                flow_op_leaves(e, flow, op);
                 queue_pop(&e->pool, &f->ops, op->span);
                 moved = fence = true;
             }
@@ -192,6 +242,8 @@ void flow_finish(struct engine *e, uint32_t flow)
             break;
         commit(e);
     }
+    if (f->traffic == WIRE_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
+        e->sweep = true; /* its inflow may be gone: reply_flow_retire */
     /* The next may have waited behind a fence for its turn at the head. */
     if (fence && f->started == f->ops.head)
         flow_ready(e, flow);
@@ -296,7 +348,7 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
         struct op *op = flow_op(e, f, slot);
 
         if (op->phase != OP_PLACED) {
-            flow_fail_op(e, op, slot < f->started && aborted ? -ECONNABORTED : -EHOSTDOWN);
+            flow_end_op(e, op, slot < f->started && aborted ? -ECONNABORTED : -EHOSTDOWN);
             commit(e);
         }
         slot += op->span;
@@ -305,6 +357,7 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
     set64(e, &f->staged, f->ops.tail);
     set32(e, &f->held, 0);
     set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
+    reply_give_back(e, flow, f->replies_expected);
     if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_DEAD);
 }

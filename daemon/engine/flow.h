@@ -15,12 +15,17 @@
 
 #include "state.h"
 
-/* The flow of this pair, or a new one (a transaction of its own). Flow number, -ENOSPC. */
+/* The flow of this pair's requests, or a new one (a transaction of its own). Flow number, -ENOSPC.
+ */
 int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
+/* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
+int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic);
 struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot);
 
 /* Puts it on its peer's ready list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
+/* The same for all that may have operations over this remote. */
+void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
  * Starts and stages operations, up to about `bytes`. -ENOSPC: no credit in the ledger; -EAGAIN: the
  * fabric takes no more now; 1: its turn is over, more is there; 0: nothing more to do until

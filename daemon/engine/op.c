@@ -14,6 +14,12 @@ const struct op_kind *op_kind_of(uint8_t kind)
         return &op_get;
     case SUBMIT_FLUSH:
         return &op_flush;
+    case SUBMIT_SHORT:
+        return &op_short;
+    case SUBMIT_MEDIUM:
+        return &op_medium;
+    case SUBMIT_LONG:
+        return &op_long;
     default:
         return NULL;
     }
@@ -47,6 +53,14 @@ int op_check_local(const struct engine *e, const struct session *s, const struct
     return 0;
 }
 
+bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op)
+{
+    const struct flow *f = &e->flows[flow];
+    const struct remote *remote = &e->remotes[op->remote];
+
+    return remote->session == f->session && remote->node == f->node && remote->peer == f->peer;
+}
+
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
 {
     uint32_t session = e->flows[flow].session;
@@ -59,6 +73,8 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
     if (segment->state != SEGMENT_OPEN || segment->client != e->sessions[session].client ||
         !(op->local_offset <= segment->length && op->length <= segment->length - op->local_offset))
         return -EFAULT;
+    if (!op_remote_ours(e, flow, op))
+        return -EKEYREJECTED;
     switch (e->remotes[op->remote].state) {
     case REMOTE_READY:
         return live->registered ? 0 : live->status < 0 ? live->status : -EINPROGRESS;
@@ -116,23 +132,43 @@ void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, ui
     }
 }
 
-void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w)
+/* A reply that failed still goes, without its event: the requester gets its credit back. */
+static bool op_brings_event(const struct op *op)
 {
-    if (op->flags & SUBMIT_NO_RCE)
+    return !(op->flags & SUBMIT_NO_RCE) && op->status == 0;
+}
+
+uint32_t op_id_len(const struct op *op)
+{
+    if (op_brings_event(op))
+        return op->rid_len;
+    return op_is_message(op) ? sizeof(struct message) : 0;
+}
+
+void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
+                  void *id)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (!op_brings_event(op))
         w->head.flags |= WIRE_NO_EVENT;
-    w->flow = e->flows[flow].inflow;
+    w->flow = f->inflow;
     w->sequence = (uint32_t)slot;
     w->rid = op->rid;
-    w->rid_len = op->rid_len;
+    w->rid_len = (uint16_t)op_id_len(op);
     w->nonce = 0;
-    w->length = (uint32_t)op->length;
+    w->length = op->status == 0 ? (uint32_t)op->length : 0;
+    op_bytes(e, f, slot, abi_pad8(op->lid_len), abi_pad8(w->rid_len), id);
+    if (op_is_message(op)) {
+        w->head.flags |= message_wire_flags(f, op);
+        message_fill(e, flow, op, id);
+    }
 }
 
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
     struct flow *f = &e->flows[flow];
-    bool event = !(op->flags & SUBMIT_NO_RCE);
-    uint32_t id_bytes = event ? abi_pad8(op->rid_len) : 0;
+    uint32_t id_bytes = abi_pad8(op_id_len(op));
     struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
     bool nonce = kind == WIRE_PLACED && op->nonce != UINT16_MAX;
     struct wire_op *w;
@@ -142,15 +178,11 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
     w = ledger_stage(e, f->node, kind, sizeof(*w) + id_bytes, LEDGER_OPERATION, &mark);
     if (!w)
         return -ENOSPC;
-    op_fill_wire(e, flow, slot, op, w);
-    if (!event)
-        w->rid_len = 0;
+    op_fill_wire(e, flow, slot, op, w, w + 1);
     if (nonce) {
         w->head.flags |= WIRE_NONCE;
         w->nonce = op->nonce;
         op->nonce = UINT16_MAX;
     }
-    if (id_bytes > 0)
-        op_bytes(e, f, slot, abi_pad8(op->lid_len), id_bytes, w + 1);
     return 1;
 }

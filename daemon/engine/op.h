@@ -25,6 +25,9 @@ struct op_kind {
 extern const struct op_kind op_put;
 extern const struct op_kind op_get;
 extern const struct op_kind op_flush;
+extern const struct op_kind op_short;
+extern const struct op_kind op_medium;
+extern const struct op_kind op_long;
 
 /* NULL for a kind that does not exist. */
 const struct op_kind *op_kind_of(uint8_t kind);
@@ -42,8 +45,34 @@ void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op);
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
 /* Bytes behind the fixed part: copies `n` from `from` on. */
 void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to);
+/* Bytes of the id that its record carries. */
+uint32_t op_id_len(const struct op *op);
+/* Whether its remote is still one of this flow's session, towards this flow's peer. */
+bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
 /* Stages PLACED, GOT or NOTE: a record without payload. As `record`. */
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
-void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w);
+/* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`. */
+void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
+                  void *id);
+
+/* What active messages take from put: op_put.c. */
+int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+                 const struct remote *remote);
+int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
+
+/* Active messages: op_message.c. */
+static inline bool op_is_message(const struct op *op)
+{
+    return op->kind >= SUBMIT_SHORT;
+}
+/* Whether a block of `len` bytes makes sense; `m` is a copy of its head. */
+bool message_valid(const struct message *m, uint64_t len);
+/* A submitted message: whether its block and the record around it make sense. */
+bool message_submitted_valid(const struct engine *e, const struct submit_record *r);
+/* The daemon's words in a block that is being staged, and what it is on the wire. */
+void message_fill(const struct engine *e, uint32_t flow, const struct op *op, struct message *m);
+uint8_t message_wire_flags(const struct flow *f, const struct op *op);
 
 #endif

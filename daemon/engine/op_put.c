@@ -9,8 +9,8 @@
 #include "ledger.h"
 #include "peer.h"
 
-static int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
-                        const struct remote *remote)
+int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+                 const struct remote *remote)
 {
     int status = op_check_remote(e, r, remote, ENGINE_REMOTE_WRITE);
 
@@ -20,31 +20,42 @@ static int put_validate(struct engine *e, const struct session *s, const struct 
     return status;
 }
 
+/* As the operation says, else as the daemon does. */
 static uint32_t protocol_for(const struct engine *e, const struct op *op)
 {
-    if (e->config.protocol != ENGINE_PROTOCOL_AUTO && e->config.protocol != ENGINE_PROTOCOL_ORDERED)
-        return e->config.protocol;
+    uint32_t asked = op->flags & SUBMIT_PROTOCOL;
+    uint32_t protocol = e->config.protocol;
+
+    static_assert(SUBMIT_ORDERED == ENGINE_PROTOCOL_ORDERED << SUBMIT_PROTOCOL_SHIFT &&
+                      SUBMIT_REASSEMBLE == ENGINE_PROTOCOL_REASSEMBLE << SUBMIT_PROTOCOL_SHIFT &&
+                      SUBMIT_CHAIN == ENGINE_PROTOCOL_CHAIN << SUBMIT_PROTOCOL_SHIFT,
+                  "the operation's protocols are the engine's");
+    if (asked)
+        protocol = asked >> SUBMIT_PROTOCOL_SHIFT;
+    if (protocol != ENGINE_PROTOCOL_AUTO && protocol != ENGINE_PROTOCOL_ORDERED)
+        return protocol;
     return op->length <= e->ordered_max ? ENGINE_PROTOCOL_ORDERED : ENGINE_PROTOCOL_REASSEMBLE;
 }
 
-static int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     const struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
     struct ledger_out *out = &e->peer_live[f->node].out;
     const struct segment_live *segment;
-    uint32_t protocol;
+    uint32_t protocol, nonces_kept;
     struct fabric_write write;
     int r;
 
-    if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY)
+    if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY || op->status < 0)
         return 0;
     r = op_usable(e, flow, op);
     if (r < 0)
         return r;
     segment = &e->segment_live[op->segment];
     protocol = protocol_for(e, op);
-    if (protocol == ENGINE_PROTOCOL_REASSEMBLE && out->nonces_free == 0) {
+    nonces_kept = f->traffic == WIRE_REPLIES ? 0 : NONCES_FOR_REPLIES;
+    if (protocol == ENGINE_PROTOCOL_REASSEMBLE && out->nonces_free <= nonces_kept) {
         /* Those of operations that ended between payload and record are lost to this link: when
          * nothing will give one back, begin a new link. */
         if (e->peer_live[f->node].outstanding == 0 && queue_count(&e->peers[f->node].sent) == 0)
@@ -84,44 +95,40 @@ static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op 
 {
     struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
-    uint32_t id_bytes = op->flags & SUBMIT_NO_RCE ? 0 : abi_pad8(op->rid_len);
+    uint32_t id_bytes = abi_pad8(op_id_len(op));
     uint32_t payload = abi_pad8((uint32_t)op->length);
     uint32_t payload_at = abi_pad8(op->lid_len) + abi_pad8(op->rid_len);
     struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
     struct wire_put *w;
 
-    if (remote->state == REMOTE_REVOKED)
+    if (remote->state == REMOTE_REVOKED || !op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
     w = ledger_stage(e, f->node, WIRE_PUT, sizeof(*w) + id_bytes + payload, LEDGER_OPERATION,
                      &mark);
     if (!w)
         return -ENOSPC;
-    op_fill_wire(e, flow, slot, op, &w->op);
-    if (id_bytes == 0)
-        w->op.rid_len = 0;
+    op_fill_wire(e, flow, slot, op, &w->op, w + 1);
     w->slot = remote->key.slot;
     w->generation = remote->key.generation;
     w->offset = op->offset;
-    if (id_bytes > 0)
-        op_bytes(e, f, slot, abi_pad8(op->lid_len), id_bytes, w + 1);
     op_bytes(e, f, slot, payload_at, payload, (uint8_t *)(w + 1) + id_bytes);
     return 1;
 }
 
-static int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
-    if (op->length == 0)
+    if (op->length == 0 || op->status < 0)
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
     if (op->flags & SUBMIT_INLINE)
         return put_packed(e, flow, slot, op);
-    if (e->config.protocol == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
+    if (protocol_for(e, op) == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
         return -EINPROGRESS;
     return op_stage_plain(e, flow, slot, op, WIRE_PLACED);
 }
 
-static void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
+void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
-    if (e->config.protocol != ENGINE_PROTOCOL_CHAIN || op->phase != OP_QUEUED)
+    if (protocol_for(e, op) != ENGINE_PROTOCOL_CHAIN || op->phase != OP_QUEUED)
         return;
     set8(e, &op->phase, OP_READY);
     commit(e);

@@ -399,7 +399,8 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     live->in.base = p->rx_consumed;
     live->in.ack_due = p->rx_consumed > 0;
     live->gone = NONE;
-    live->first_ready = NONE;
+    for (int i = 0; i < 2; i++)
+        live->ready[i] = (struct ready_list){NONE, NONE};
     live->link = LINK_UP;
     live->wanted = live->broken = false;
     for (uint32_t i = 0; i < e->config.flows_max; i++)
@@ -493,19 +494,22 @@ static void self_link(struct engine *e)
 /* Lets flows stage in turn. -EAGAIN: the fabric or the ledger is full. */
 static int flows_step(struct engine *e, uint32_t node, int budget, int *work)
 {
-    struct peer_live *live = &e->peer_live[node];
+    /* Replies first: requests that wait for a nonce hold none of them back. */
+    for (int traffic = WIRE_REPLIES; traffic >= WIRE_REQUESTS; traffic--) {
+        struct ready_list *list = &e->peer_live[node].ready[traffic];
 
-    while (live->first_ready != NONE && *work < budget) {
-        uint32_t flow = live->first_ready;
-        struct flow_live *f = &e->flow_live[flow];
-        int r = flow_advance(e, flow, 16384, work);
+        while (list->first != NONE && *work < budget) {
+            uint32_t flow = list->first;
+            struct flow_live *f = &e->flow_live[flow];
+            int r = flow_advance(e, flow, 16384, work);
 
-        if (r == -ENOSPC || r == -EAGAIN)
-            return r;
-        live->first_ready = f->next;
-        f->ready = false;
-        if (r == 1)
-            flow_ready(e, flow);
+            if (r == -ENOSPC || r == -EAGAIN)
+                return r;
+            list->first = f->next;
+            f->ready = false;
+            if (r == 1)
+                flow_ready(e, flow);
+        }
     }
     return 0;
 }
@@ -565,8 +569,9 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         return work + 1;
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
-    again = r == -EAGAIN || flows == -EAGAIN || live->first_ready != NONE || live->in.ack_due ||
-            live->in.run_end != 0 || live->in.arrived != 0 || p->notes_staged < p->notes.tail ||
+    again = r == -EAGAIN || flows == -EAGAIN || live->ready[WIRE_REQUESTS].first != NONE ||
+            live->ready[WIRE_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
+            live->in.arrived != 0 || p->notes_staged < p->notes.tail ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, node);

@@ -15,6 +15,9 @@
  */
 int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
                 const uint8_t *record, uint32_t size);
+/* The same for PUT, PLACED, GOT and NOTE: record_op.c. */
+int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
+                   const uint8_t *record, uint32_t size);
 /* After the commit: what takes transactions of its own. 0 or -EPROTO. */
 int record_after(struct engine *e, uint32_t node, uint8_t kind);
 

@@ -218,7 +218,7 @@ int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, 
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         set32(e, &r->state, REMOTE_REVOKED);
         commit(e);
-        flow_ready(e, r->flow);
+        flows_ready_towards(e, r);
     }
     busy = region_busy(e, node, w.slot, w.generation);
     if (!busy && revoke_answer(e, node, w.slot, w.generation) < 0)

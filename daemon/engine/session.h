@@ -11,21 +11,34 @@
 
 #include "state.h"
 
-/* Takes submissions, up to `budget`. The number taken. */
+/* An event that is to be written, in pieces as they are at hand. */
+struct event_draft {
+    struct event_record head;
+    struct message message; /* of an active message: the id's first bytes, as they were checked */
+    const uint8_t *rest;    /* the id, or what follows that: in the ledger, read once */
+    uint32_t front;         /* bytes of head and message */
+    uint32_t rest_len;
+};
+
+/* Takes answers, then submissions, each up to `budget`. The number taken. */
 int session_take(struct engine *e, uint32_t session, int budget);
 /* Within a transaction: ends the operation for its client, by an event or without. */
 void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 /*
- * Within a transaction: the remote event of a record that came by `inflow`. 0: posted, spilled (the
- * flow is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the
- * STOP.
+ * Within a transaction: the event of a record that came by `inflow`. 0: posted, spilled (the flow
+ * is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the STOP.
  */
-int session_tell_remote(struct engine *e, uint32_t inflow, const struct wire_op *w,
-                        const void *rid);
+int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *draft);
+/* Within a transaction: the event of a reply, for which there is room or the client has lied. */
+void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
+/* Whether a client has a handler at this index: the one look at its word. */
+bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
 /* Nothing is spilled: those who were told to wait may go on. Twice does no harm. */
 void session_release_spill(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);
+/* It has something to publish. */
+void session_dirty(struct engine *e, uint32_t session);
 /* Shows what has been committed since the last call, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */

@@ -54,9 +54,13 @@ struct session {
     uint32_t first_flow;   /* list of this context's flows */
     uint32_t first_inflow; /* list of flows that end here */
     uint64_t submit_head;
+    uint64_t answer_head;
     uint64_t local_tail;
     uint64_t remote_tail;
-    uint64_t reserved; /* bytes of local event space held by operations in flight */
+    uint64_t reply_tail;
+    uint64_t reserved;       /* bytes of local event space held by operations in flight */
+    uint64_t reply_reserved; /* bytes of reply event space held by requests not yet answered */
+    uint64_t reply_released; /* bytes of it that were given back without an event */
     uint64_t submitted;
     uint64_t ended;
     uint64_t released;
@@ -130,6 +134,8 @@ struct remote {
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
     uint64_t free_after;
+    uint32_t internal; /* asks for a reply flow: free again once answered, nobody is told */
+    uint32_t replies;  /* Long replies in flight that name it: it stays until they have left */
 };
 
 enum flow_state {
@@ -141,7 +147,8 @@ enum flow_state {
     FLOW_CLOSED = 5,  /* CLOSE is on its way; freed when it is acknowledged */
 };
 
-/* A pair of contexts, at the origin: the unit of order, of hold and of fairness. */
+/* A pair of contexts and what travels between them, at the origin: the unit of order, of hold and
+ * of fairness. A flow of replies serves one inflow of requests. */
 struct flow {
     uint32_t state;
     uint32_t session; /* NONE when our context is gone */
@@ -157,7 +164,9 @@ struct flow {
     uint32_t held;    /* by STOP or REFUSE, until GO */
     uint32_t next;    /* of the session's list */
     int32_t error;
-    uint32_t remotes;
+    uint32_t traffic; /* enum wire_traffic */
+    uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
+    uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t unused;
 };
 
@@ -167,6 +176,7 @@ enum inflow_state {
     INFLOW_STOPPED = 2,
     INFLOW_REFUSED = 3, /* only the refused sequence is taken */
     INFLOW_CLOSED = 4,  /* our context is gone */
+    INFLOW_PARTING = 5, /* the origin is gone, but our client may still reply to what came by it */
 };
 
 /* A pair of contexts, at the target. */
@@ -177,7 +187,11 @@ struct inflow {
     uint32_t origin_flow;
     uint64_t origin; /* rank and context */
     uint32_t refused;
-    uint32_t next; /* of the session's list */
+    uint32_t next;       /* of the session's list */
+    uint32_t traffic;    /* enum wire_traffic */
+    uint32_t owed;       /* requests delivered that may be replied to and are not yet */
+    uint32_t reply_flow; /* NONE: no request that may be replied to has come */
+    uint32_t unused;
 };
 
 struct peer {
@@ -254,13 +268,16 @@ static_assert(sizeof(struct note) == 256, "note");
 struct session_live {
     struct session_shared *shared;
     struct ring_consumer submit;
+    struct ring_consumer answer;
     struct ring_producer local;
     struct ring_producer remote;
+    struct ring_producer reply;
     bool attached;
     bool dirty;   /* has something to publish */
     bool stalled; /* no room to take its next submission */
-    uint64_t submit_high, local_high, remote_high;
-    uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled;
+    bool answer_stalled;
+    uint64_t submit_high, local_high, remote_high, reply_high;
+    uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes, errors, spilled;
 };
 
 struct segment_live {
@@ -281,6 +298,9 @@ struct flow_live {
 
 #define RUN_WINDOW   64u
 #define NONCE_WINDOW 256u
+/* Nonces that requests leave to replies: those of a held flow come back only when it is released.
+ */
+#define NONCES_FOR_REPLIES 32u
 
 /* Outbound ledger of a link. */
 struct ledger_out {
@@ -339,16 +359,21 @@ enum link_state {
     LINK_DRAINING = 4, /* down: fabric operations and ring are on their way out */
 };
 
+/* Flows with something to stage, in turn. */
+struct ready_list {
+    uint32_t first, last;
+};
+
 struct peer_live {
     uint32_t link;
     uint32_t outstanding; /* fabric operations towards it */
     bool wanted;          /* a handshake has been asked for */
     bool offer_asked;
-    bool active;                      /* on the active list */
-    bool broken;                      /* told the caller already */
-    uint32_t first_ready, last_ready; /* flows with something to stage */
-    uint32_t drops;                   /* ring withdrawals on their way */
-    uint32_t gone;                    /* flow of the GONE being consumed, or NONE */
+    bool active;                /* on the active list */
+    bool broken;                /* told the caller already */
+    struct ready_list ready[2]; /* by enum wire_traffic; replies go first */
+    uint32_t drops;             /* ring withdrawals on their way */
+    uint32_t gone;              /* flow that dies with the record being consumed, or NONE */
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
@@ -381,6 +406,8 @@ struct engine {
     struct peer *peers;
     struct chunk_pool pool;
     uint32_t grants_max;
+    uint32_t inflows_max; /* for requests the first flows_max; for replies as many behind them */
+    uint32_t message_max; /* bytes of an active message's block */
 
     /* private tables, same indices */
     struct session_live *session_live;
@@ -439,6 +466,9 @@ enum quarantine_reason {
     QUARANTINE_SEGMENT,
     QUARANTINE_RESERVE,
     QUARANTINE_MEMORY,
+    QUARANTINE_MESSAGE,
+    QUARANTINE_REPLY,
+    QUARANTINE_REPLY_SPACE,
     QUARANTINE_REASONS
 };
 

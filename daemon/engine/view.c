@@ -42,12 +42,13 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
     for (; *from < e->config.sessions_max && n < room; ++*from) {
         const struct session *s = &e->sessions[*from];
         struct session_live *live = &e->session_live[*from];
-        int64_t local, remote;
+        int64_t local, remote, reply;
 
         if (s->state == SESSION_FREE || !live->attached)
             continue;
         local = ring_used(&live->local);
         remote = ring_used(&live->remote);
+        reply = ring_used(&live->reply);
         rows[n++] = (struct engine_session_view){
             .session = *from,
             .client = s->client,
@@ -71,6 +72,11 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
             .errors = live->errors,
             .spilled = live->spilled,
             .spill_bytes = s->spill_bytes,
+            .am_ops = live->am_ops,
+            .am_bytes = live->am_bytes,
+            .reply_used = reply < 0 ? 0 : (uint64_t)reply,
+            .reply_high = live->reply_high,
+            .replies_expected = s->reply_reserved / event_bytes(e->message_max),
         };
     }
     return n;

@@ -1,0 +1,283 @@
+/* Operations from a peer: what they name is looked up, checked, placed and told. Thread: the
+ * progress thread. */
+#include "records.h"
+
+#include <string.h>
+#include "client.h"
+#include "notes.h"
+#include "op.h"
+#include "reply.h"
+#include "session.h"
+
+/* A record, taken apart. */
+struct arrival {
+    struct wire_put w; /* of a PUT; else its op alone */
+    bool packed;
+    struct message message; /* with WIRE_MESSAGE */
+    const uint8_t *id;      /* in the ring */
+};
+
+/* An inflow of this node, or NULL. */
+static struct inflow *inflow_of(struct engine *e, uint32_t node, uint32_t flow)
+{
+    if (flow >= e->inflows_max || e->inflows[flow].state == INFLOW_FREE ||
+        e->inflows[flow].state == INFLOW_PARTING || e->inflows[flow].node != node)
+        return NULL;
+    return &e->inflows[flow];
+}
+
+/* Whether there is still a client to take what comes. */
+static bool inflow_open(const struct engine *e, const struct inflow *in)
+{
+    const struct session *s;
+
+    if (in->state == INFLOW_CLOSED)
+        return false;
+    s = &e->sessions[in->session];
+    return s->state == SESSION_OPEN && e->clients[s->client].state == CLIENT_LIVE &&
+           e->clients[s->client].quarantine == QUARANTINE_NONE;
+}
+
+/* The payload that travels by itself: 1 it is here, 0 not yet. */
+static int payload_met(struct engine *e, uint32_t node, const struct wire_op *w)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+    uint64_t bit = UINT64_C(1) << (w->nonce % 64);
+
+    if (!(w->head.flags & WIRE_NONCE))
+        return 1;
+    if (w->nonce >= NONCE_WINDOW)
+        return -EPROTO;
+    if (!(in->payloads[w->nonce / 64] & bit)) {
+        in->blocked = true;
+        return 0;
+    }
+    in->payloads[w->nonce / 64] &= ~bit;
+    return 1;
+}
+
+/* Copies a packed payload to its place. 0 or the status that its origin gets. */
+static int put_place(struct engine *e, const struct inflow *in, const struct wire_put *w,
+                     const uint8_t *payload)
+{
+    const struct session *s = &e->sessions[in->session];
+    const struct region *region;
+    const struct segment_live *segment;
+
+    if (w->slot >= e->config.regions_max)
+        return -EKEYREJECTED;
+    region = &e->regions[w->slot];
+    if (region->state == REGION_FREE || region->generation != w->generation ||
+        region->client != s->client || !(region->rights & ENGINE_REMOTE_WRITE))
+        return -EKEYREJECTED;
+    if (!(w->offset <= region->length && w->op.length <= region->length - w->offset))
+        return -ERANGE;
+    segment = &e->segment_live[region->segment];
+    if (!segment->base)
+        return -EHOSTDOWN;
+    memcpy(segment->base + region->offset + w->offset, payload, w->op.length);
+    if (e->host->faulted && e->host->faulted(e->host->context, s->client)) {
+        client_quarantine(e, s->client, QUARANTINE_MEMORY);
+        return -EHOSTDOWN;
+    }
+    return 0;
+}
+
+/* Copies what will be checked. 0 or -EPROTO. */
+static int arrival_parse(struct arrival *a, const struct wire_record *head, const uint8_t *record,
+                         uint32_t size)
+{
+    uint32_t fixed = head->kind == WIRE_PUT ? sizeof(a->w) : sizeof(a->w.op);
+    uint32_t id_max = SESSION_ID_MAX;
+    uint64_t expect;
+
+    if (size < fixed)
+        return -EPROTO;
+    a->packed = head->kind == WIRE_PUT;
+    memcpy(&a->w, record, fixed);
+    a->w.op.head = *head; /* the one that was checked: the record may change under us */
+    a->id = record + fixed;
+    if (head->flags & WIRE_MESSAGE)
+        id_max = UINT16_MAX;
+    expect = fixed + (uint64_t)abi_pad8(a->w.op.rid_len) +
+             (a->packed ? ((uint64_t)a->w.op.length + 7) / 8 * 8 : 0);
+    return a->w.op.rid_len > id_max || expect != size ? -EPROTO : 0;
+}
+
+/* An active message: its block, and the flags beside it. 0 or -EPROTO. */
+static int message_parse(struct arrival *a)
+{
+    uint8_t flags = a->w.op.head.flags;
+    bool reply = flags & WIRE_REPLY;
+
+    if (!(flags & WIRE_MESSAGE))
+        return flags & (WIRE_REPLY | WIRE_NO_REPLY) ? -EPROTO : 0;
+    if (a->w.op.head.kind == WIRE_GOT || a->w.op.rid_len < sizeof(a->message) ||
+        (reply ? flags & WIRE_NO_REPLY : flags & WIRE_NO_EVENT))
+        return -EPROTO;
+    memcpy(&a->message, a->id, sizeof(a->message));
+    if (!message_valid(&a->message, a->w.op.rid_len) ||
+        (a->message.kind != SUBMIT_LONG && a->w.op.head.kind != WIRE_NOTE))
+        return -EPROTO;
+    return 0;
+}
+
+/* Before anything of a request is done: 0, the status that its origin gets, or -ENOBUFS. */
+static int request_admit(struct engine *e, const struct arrival *a)
+{
+    const struct session *s = &e->sessions[e->inflows[a->w.op.flow].session];
+
+    if (event_bytes(a->w.op.rid_len) > s->sizes.remote / 4)
+        return -EMSGSIZE;
+    if (!session_handles(e, e->inflows[a->w.op.flow].session, a->message.index))
+        return -ENOSYS;
+    return a->w.op.head.flags & WIRE_NO_REPLY ? 0 : reply_flow_open(e, a->w.op.flow);
+}
+
+/* The same for a reply, whose event space is there. */
+static int reply_admit(struct engine *e, const struct arrival *a)
+{
+    if (a->w.op.head.flags & WIRE_NO_EVENT)
+        return 0;
+    if (a->w.op.rid_len > e->message_max)
+        return -EMSGSIZE;
+    return session_handles(e, e->inflows[a->w.op.flow].session, a->message.index) ? 0 : -ENOSYS;
+}
+
+static void draft_event(const struct engine *e, const struct arrival *a, struct event_draft *d)
+{
+    static const uint8_t kinds[] = {[WIRE_PUT] = SUBMIT_PUT,
+                                    [WIRE_PLACED] = SUBMIT_PUT,
+                                    [WIRE_GOT] = SUBMIT_GET,
+                                    [WIRE_NOTE] = SUBMIT_PUT};
+    const struct wire_op *w = &a->w.op;
+    const struct inflow *in = &e->inflows[w->flow];
+
+    d->head = (struct event_record){
+        .size = event_bytes(w->rid_len),
+        .kind = EVENT_REMOTE,
+        .op = kinds[w->head.kind],
+        .id_len = w->rid_len,
+        .origin = in->node,
+        .peer = in->origin,
+        .bytes = w->length,
+        .sequence = w->sequence,
+        .id = w->rid,
+    };
+    d->rest = a->id;
+    d->rest_len = w->rid_len;
+    d->front = sizeof(d->head);
+    if (!(w->head.flags & WIRE_MESSAGE))
+        return;
+    d->head.kind = w->head.flags & WIRE_REPLY ? EVENT_REPLY : EVENT_REQUEST;
+    d->head.op = a->message.kind;
+    if (a->message.kind == SUBMIT_MEDIUM)
+        d->head.bytes = a->message.payload_len;
+    d->message = a->message;
+    d->message.unused = 0;
+    d->message.token = w->head.flags & (WIRE_REPLY | WIRE_NO_REPLY) ? WIRE_NONE : w->flow;
+    d->rest += sizeof(d->message);
+    d->rest_len -= (uint32_t)sizeof(d->message);
+    d->front += (uint32_t)sizeof(d->message);
+}
+
+/* Within a transaction: the record is refused, and comes again. 0 or -ENOBUFS. */
+static int refuse(struct engine *e, uint32_t node, const struct wire_op *w)
+{
+    struct inflow *in = &e->inflows[w->flow];
+
+    /* Without a spill there is nothing whose draining would send GO: let it try again at once. */
+    if (notes_push_flow(e, node, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
+        (e->sessions[in->session].spill_bytes == 0 &&
+         notes_push_flow(e, node, WIRE_GO, in->origin_flow, 0, 0) < 0))
+        return -ENOBUFS;
+    set32(e, &in->refused, w->sequence);
+    set32(e, &in->state, INFLOW_REFUSED);
+    return 0;
+}
+
+/* Within a transaction: a put, a get, a notification or a request for an open inflow. *status is
+ * what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
+static int take_request(struct engine *e, const struct arrival *a, int *status)
+{
+    struct inflow *in = &e->inflows[a->w.op.flow];
+    bool message = a->w.op.head.flags & WIRE_MESSAGE;
+    struct event_draft draft;
+    int r = 0;
+
+    *status = message ? request_admit(e, a) : 0;
+    if (*status == -ENOBUFS)
+        return -ENOBUFS;
+    if (*status == 0 && a->packed)
+        *status = put_place(e, in, &a->w, a->id + abi_pad8(a->w.op.rid_len));
+    if (*status == 0 && !(a->w.op.head.flags & WIRE_NO_EVENT)) {
+        draft_event(e, a, &draft);
+        r = session_tell_remote(e, a->w.op.flow, &draft);
+    }
+    if (r < 0)
+        return r;
+    if (*status == 0 && message && !(a->w.op.head.flags & WIRE_NO_REPLY))
+        set32(e, &in->owed, in->owed + 1);
+    return 0;
+}
+
+/* Within a transaction: a reply for an open inflow. As take_request, or -EPROTO. */
+static int take_reply(struct engine *e, uint32_t node, const struct arrival *a, int *status)
+{
+    const struct inflow *in = &e->inflows[a->w.op.flow];
+    uint32_t flow = a->message.token;
+    struct event_draft draft;
+
+    if (!reply_expected(e, flow, in->session, node))
+        return -EPROTO;
+    *status = reply_admit(e, a);
+    if (*status == 0 && a->packed)
+        *status = put_place(e, in, &a->w, a->id + abi_pad8(a->w.op.rid_len));
+    if (*status < 0 || a->w.op.head.flags & WIRE_NO_EVENT) {
+        reply_give_back(e, flow, 1);
+        return 0;
+    }
+    reply_came(e, flow);
+    draft_event(e, a, &draft);
+    session_tell_reply(e, in->session, &draft);
+    return 0;
+}
+
+int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
+                   const uint8_t *record, uint32_t size)
+{
+    struct arrival a = {0};
+    const struct wire_op *w = &a.w.op;
+    struct inflow *in;
+    int r, status = 0;
+
+    if (arrival_parse(&a, head, record, size) < 0 || message_parse(&a) < 0)
+        return -EPROTO;
+    in = inflow_of(e, node, w->flow);
+    if (!in || (in->traffic == WIRE_REPLIES) != ((w->head.flags & WIRE_REPLY) != 0))
+        return -EPROTO;
+    r = payload_met(e, node, w);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
+        return 0; /* comes again behind the refused one */
+    if (!inflow_open(e, in))
+        status = -EHOSTDOWN;
+    else if (in->traffic == WIRE_REPLIES)
+        r = take_reply(e, node, &a, &status);
+    else
+        r = take_request(e, &a, &status);
+    if (r == -ENOSPC)
+        r = refuse(e, node, w);
+    else if (r >= 0 && in->state == INFLOW_REFUSED)
+        set32(e, &in->state, INFLOW_OPEN);
+    if (r >= 0 && status < 0 &&
+        notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status) < 0)
+        r = -ENOBUFS;
+    if (r == -ENOBUFS) {
+        if (w->head.flags & WIRE_NONCE)
+            e->peer_live[node].in.payloads[w->nonce / 64] |= UINT64_C(1) << (w->nonce % 64);
+        return -EAGAIN;
+    }
+    return r < 0 ? r : 0;
+}

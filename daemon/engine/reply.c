@@ -1,0 +1,143 @@
+/* Replies: flows, debts and credits (reply.h). Thread: the progress thread. */
+#include "reply.h"
+
+#include "bind.h"
+#include "flow.h"
+#include "session.h"
+
+/* ---- at the replier -------------------------------------------------------------------------- */
+
+int reply_flow_open(struct engine *e, uint32_t inflow)
+{
+    struct inflow *in = &e->inflows[inflow];
+    uint32_t remote;
+    int flow, r;
+
+    if (in->reply_flow != NONE)
+        return e->flows[in->reply_flow].state == FLOW_DEAD ? -EHOSTDOWN : 0;
+    remote = remote_take(e);
+    if (remote == NONE)
+        return -ENOSPC;
+    flow = flow_new(e, in->session, in->node, in->origin, WIRE_REPLIES);
+    if (flow < 0)
+        return flow;
+    set32(e, &e->flows[flow].serves, inflow);
+    set32(e, &in->reply_flow, (uint32_t)flow);
+    e->remotes[remote] = (struct remote){.session = in->session,
+                                         .flow = (uint32_t)flow,
+                                         .node = in->node,
+                                         .peer = in->origin,
+                                         .internal = 1};
+    r = bind_begin(e, remote);
+    return r;
+}
+
+void reply_flow_retire(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t *link;
+
+    if (f->traffic != WIRE_REPLIES || f->session == NONE ||
+        (f->state != FLOW_BINDING && f->state != FLOW_OPEN && f->state != FLOW_DEAD))
+        return;
+    if (f->serves != NONE && e->inflows[f->serves].state != INFLOW_PARTING)
+        return;
+    if (f->state != FLOW_DEAD)
+        flow_gone(e, flow);
+    if (f->serves != NONE || queue_count(&f->ops) > 0 || e->flow_live[flow].outstanding > 0)
+        return;
+    link = &e->sessions[f->session].first_flow;
+    while (*link != flow)
+        link = &e->flows[*link].next;
+    set32(e, link, f->next);
+    set32(e, &f->session, NONE);
+    set32(e, &f->state, FLOW_CLOSING);
+    commit(e);
+    e->sweep = true;
+}
+
+bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r)
+{
+    const struct inflow *in;
+
+    if (r->rid >= e->inflows_max)
+        return false;
+    in = &e->inflows[r->rid];
+    return in->state != INFLOW_FREE && in->state != INFLOW_CLOSED && in->session == session &&
+           in->owed > 0;
+}
+
+void reply_answered(struct engine *e, uint32_t inflow)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    set32(e, &in->owed, in->owed - 1);
+    if (in->state == INFLOW_PARTING && in->owed == 0)
+        inflow_free(e, inflow);
+}
+
+/* ---- at the requester ------------------------------------------------------------------------ */
+
+bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags)
+{
+    return kind >= SUBMIT_SHORT && !(flags & SUBMIT_NO_REPLY) && f->traffic == WIRE_REQUESTS;
+}
+
+int reply_space(struct engine *e, uint32_t session)
+{
+    const struct session *s = &e->sessions[session];
+    uint32_t each = event_bytes(e->message_max);
+    int64_t used = ring_used(&e->session_live[session].reply);
+
+    /* Past the library's limit by the padding at most; and no ring takes more than a quarter. */
+    if (used < 0 || each > s->sizes.reply / 4)
+        return -EPROTO;
+    return (uint64_t)used + s->reply_reserved + each > s->sizes.reply - each ? -EPROTO : 0;
+}
+
+void reply_hold(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    struct session *s = &e->sessions[f->session];
+
+    set32(e, &f->replies_expected, f->replies_expected + 1);
+    set64(e, &s->reply_reserved, s->reply_reserved + event_bytes(e->message_max));
+}
+
+void reply_give_back(struct engine *e, uint32_t flow, uint32_t count)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t bytes;
+    struct session *s;
+
+    if (count > f->replies_expected)
+        count = f->replies_expected;
+    if (count == 0 || f->session == NONE)
+        return;
+    s = &e->sessions[f->session];
+    bytes = (uint64_t)count * event_bytes(e->message_max);
+    set32(e, &f->replies_expected, f->replies_expected - count);
+    set64(e, &s->reply_reserved, s->reply_reserved - bytes);
+    set64(e, &s->reply_released, s->reply_released + bytes);
+    session_dirty(e, f->session);
+}
+
+bool reply_expected(const struct engine *e, uint32_t flow, uint32_t session, uint32_t node)
+{
+    const struct flow *f;
+
+    if (flow >= e->config.flows_max)
+        return false;
+    f = &e->flows[flow];
+    return f->state != FLOW_FREE && f->traffic == WIRE_REQUESTS && f->session == session &&
+           f->node == node && f->replies_expected > 0;
+}
+
+void reply_came(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    struct session *s = &e->sessions[f->session];
+
+    set32(e, &f->replies_expected, f->replies_expected - 1);
+    set64(e, &s->reply_reserved, s->reply_reserved - event_bytes(e->message_max));
+}

@@ -1,0 +1,267 @@
+/* Submissions: taken from a session's ring, checked, queued. Thread: the progress thread. */
+#include "session.h"
+
+#include <string.h>
+#include "client.h"
+#include "flow.h"
+#include "op.h"
+#include "reply.h"
+
+static bool remote_given(const struct engine *e, uint32_t session, uint32_t remote)
+{
+    const struct remote *r;
+
+    if (remote >= e->config.remotes_max)
+        return false;
+    r = &e->remotes[remote];
+    return r->session == session && !r->unbound && !r->internal &&
+           (r->state == REMOTE_READY || r->state == REMOTE_STALE || r->state == REMOTE_REVOKED);
+}
+
+/* A record of the answer ring: a message, a debt, and a Long's way back to the requester. */
+static enum quarantine_reason answer_check(const struct engine *e, uint32_t session,
+                                           const struct submit_record *r)
+{
+    const struct inflow *in;
+
+    if (r->kind < SUBMIT_SHORT)
+        return QUARANTINE_RECORD;
+    if (!reply_owed(e, session, r))
+        return QUARANTINE_REPLY;
+    in = &e->inflows[r->rid];
+    if (r->kind == SUBMIT_LONG &&
+        (!remote_given(e, session, r->remote) || e->remotes[r->remote].node != in->node ||
+         e->remotes[r->remote].peer != in->origin))
+        return QUARANTINE_REMOTE;
+    return QUARANTINE_NONE;
+}
+
+/* What no honest library submits: 0 or the reason. */
+static enum quarantine_reason record_check(const struct engine *e, uint32_t session,
+                                           const struct submit_record *r, bool answer)
+{
+    uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
+    bool message = r->kind >= SUBMIT_SHORT;
+
+    if (r->size < sizeof(*r) || !op_kind_of(r->kind) || r->flags & ~SUBMIT_FLAGS_ALL ||
+        r->lid_len > SESSION_ID_MAX || (!message && r->rid_len > SESSION_ID_MAX))
+        return QUARANTINE_RECORD;
+    if (r->flags & SUBMIT_INLINE) {
+        if (r->length == 0 || r->length > e->config.packed_max)
+            return QUARANTINE_RECORD;
+        size += abi_pad8((uint32_t)r->length);
+    }
+    if (r->size != size)
+        return QUARANTINE_RECORD;
+    if (message && !message_submitted_valid(e, r))
+        return QUARANTINE_MESSAGE;
+    if (r->reserve != event_bytes(r->lid_len))
+        return QUARANTINE_RESERVE;
+    if (answer)
+        return answer_check(e, session, r);
+    /* A request without its event could not be answered, and would hold its credit for ever. */
+    if (message && (r->rid != 0 || r->flags & SUBMIT_NO_RCE))
+        return QUARANTINE_MESSAGE;
+    return remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
+}
+
+/* Local event space for one more operation: -EPROTO when the client has passed what it may hold. */
+static int local_space(struct engine *e, uint32_t session, uint32_t need)
+{
+    const struct session *s = &e->sessions[session];
+    int64_t used = ring_used(&e->session_live[session].local);
+
+    if (used < 0)
+        return -EPROTO;
+    return (uint64_t)used + s->reserved + need > s->sizes.local - EVENT_BYTES_MAX ? -EPROTO : 0;
+}
+
+static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struct submit_record *r,
+                    uint32_t span, int32_t status)
+{
+    struct op *op = flow_op(e, f, slot);
+    const uint8_t *bytes = (const uint8_t *)(r + 1);
+    uint32_t left = r->size - (uint32_t)sizeof(*r);
+
+    *op = (struct op){
+        .kind = r->kind,
+        .phase = status < 0 && (f->traffic == WIRE_REQUESTS || f->state == FLOW_DEAD) ? OP_PLACED
+                                                                                      : OP_QUEUED,
+        .flags = r->flags,
+        .status = status,
+        .remote = r->remote,
+        .span = (uint16_t)span,
+        .offset = r->offset,
+        .length = r->length,
+        .lid = r->lid,
+        .rid = f->traffic == WIRE_REPLIES ? 0 : r->rid, /* the token has done its work */
+        .lid_len = r->lid_len,
+        .rid_len = r->rid_len,
+        .segment = r->segment,
+        .local_offset = r->local_offset,
+        .reserve = r->reserve,
+        .nonce = UINT16_MAX,
+        .submitted_at = e->now,
+    };
+    if (span == 1) {
+        memcpy(op->small, bytes, left);
+        return;
+    }
+    for (uint32_t i = 1; i < span; i++) {
+        uint32_t n = left < sizeof(*op) ? left : (uint32_t)sizeof(*op);
+
+        memcpy(flow_op(e, f, slot + i), bytes, n);
+        bytes += n;
+        left -= n;
+    }
+}
+
+static void count_submitted(struct session_live *live, const struct submit_record *r)
+{
+    if (r->kind == SUBMIT_PUT) {
+        live->put_ops++;
+        live->put_bytes += r->length;
+    } else if (r->kind == SUBMIT_GET) {
+        live->get_ops++;
+        live->get_bytes += r->length;
+    } else if (r->kind >= SUBMIT_SHORT) {
+        const uint8_t *block = (const uint8_t *)(r + 1) + abi_pad8(r->lid_len);
+
+        live->am_ops++;
+        live->am_bytes += r->length + ((const struct message *)(const void *)block)->payload_len;
+    }
+}
+
+/* Whether the client may have this record in flight: its reasons why not, but for want of room. */
+static enum quarantine_reason submission_check(struct engine *e, uint32_t session,
+                                               const struct submit_record *r, bool answer)
+{
+    enum quarantine_reason reason = record_check(e, session, r, answer);
+
+    if (reason != QUARANTINE_NONE)
+        return reason;
+    if (local_space(e, session, r->reserve) < 0)
+        return QUARANTINE_RESERVE;
+    if (!answer && reply_awaited(&e->flows[e->remotes[r->remote].flow], r->kind, r->flags) &&
+        reply_space(e, session) < 0)
+        return QUARANTINE_REPLY_SPACE;
+    return QUARANTINE_NONE;
+}
+
+/* Room for it in its flow's queue. Replies take what requests leave, so that they never wait for
+ * these; there are no more of them than requests that have come. */
+static int submission_room(struct engine *e, const struct session *s, struct flow *f, uint32_t span)
+{
+    bool answer = f->traffic == WIRE_REPLIES;
+
+    if (!answer && s->submitted - s->ended >= e->config.ops_max)
+        return -EAGAIN;
+    return queue_push(&e->pool, &f->ops, span, answer ? e->chunks_keep / 2 : e->chunks_keep);
+}
+
+/* Takes one record that stands in e->record. 1 taken, 0 no room for it now. */
+static int session_submit(struct engine *e, uint32_t session, struct ring_consumer *ring,
+                          uint32_t size, bool answer)
+{
+    struct session *s = &e->sessions[session];
+    const struct submit_record *r = (const struct submit_record *)e->record;
+    enum quarantine_reason reason = submission_check(e, session, r, answer);
+    struct remote *remote = NULL;
+    uint32_t extra, span, flow;
+    uint64_t slot;
+    struct flow *f;
+    int status;
+
+    if (reason != QUARANTINE_NONE) {
+        client_quarantine(e, s->client, reason);
+        return 0;
+    }
+    if (!answer || r->kind == SUBMIT_LONG)
+        remote = &e->remotes[r->remote];
+    flow = answer ? e->inflows[r->rid].reply_flow : remote->flow;
+    f = &e->flows[flow];
+    status = op_kind_of(r->kind)->validate(e, s, r, remote);
+    if (status == -EPROTO) {
+        client_quarantine(e, s->client, QUARANTINE_SEGMENT);
+        return 0;
+    }
+    if (f->state == FLOW_DEAD)
+        status = f->error;
+    extra = size - (uint32_t)sizeof(*r);
+    span = extra <= OP_SMALL ? 1 : 1 + (extra + sizeof(struct op) - 1) / sizeof(struct op);
+    slot = f->ops.tail;
+    if (submission_room(e, s, f, span) < 0)
+        return 0;
+    op_fill(e, f, slot, r, span, status);
+    ring_consume(ring, size);
+    set64(e, answer ? &s->answer_head : &s->submit_head, ring->head);
+    set64(e, &s->reserved, s->reserved + r->reserve);
+    set64(e, &s->submitted, s->submitted + 1);
+    if (answer)
+        reply_answered(e, (uint32_t)r->rid);
+    else if (reply_awaited(f, r->kind, r->flags))
+        reply_hold(e, flow);
+    if (answer && remote)
+        set32(e, &remote->replies, remote->replies + 1);
+    if (flow_op(e, f, slot)->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
+        set64(e, &f->staged, f->ops.tail);
+        set64(e, &f->started, f->ops.tail);
+    }
+    commit(e);
+    count_submitted(&e->session_live[session], r);
+    if (f->staged == f->ops.tail)
+        flow_finish(e, flow);
+    else
+        flow_ready(e, flow);
+    session_dirty(e, session);
+    return 1;
+}
+
+/* From one of the two rings. */
+static int ring_take(struct engine *e, uint32_t session, bool answer, int budget)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    struct ring_consumer *ring = answer ? &live->answer : &live->submit;
+    uint64_t *head = answer ? &s->answer_head : &s->submit_head;
+    bool *stalled = answer ? &live->answer_stalled : &live->stalled;
+    int taken = 0;
+
+    *stalled = false;
+    while (taken < budget && s->state == SESSION_OPEN && live->attached &&
+           e->clients[s->client].quarantine == QUARANTINE_NONE) {
+        uint32_t size;
+        int r = ring_copy(ring, e->record, e->record_max, &size);
+
+        if (r == 0)
+            break;
+        if (r < 0) {
+            client_quarantine(e, s->client,
+                              r == -EMSGSIZE ? QUARANTINE_RECORD : QUARANTINE_SUBMIT_INDEX);
+            break;
+        }
+        if (!answer && ring->tail_seen - ring->head > live->submit_high)
+            live->submit_high = ring->tail_seen - ring->head;
+        if (session_submit(e, session, ring, size, answer) == 0) {
+            *stalled = true;
+            break;
+        }
+        taken++;
+    }
+    if (taken == 0)
+        return 0;
+    /* Padding behind the last record may have been passed over too. */
+    if (*head != ring->head) {
+        set64(e, head, ring->head);
+        commit(e);
+    }
+    ring_release(ring);
+    return taken;
+}
+
+int session_take(struct engine *e, uint32_t session, int budget)
+{
+    int taken = ring_take(e, session, true, budget);
+
+    return taken + ring_take(e, session, false, budget);
+}
