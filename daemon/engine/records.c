@@ -168,6 +168,7 @@ static int take_flow(struct engine *e, uint32_t node, const struct wire_record *
         flow_hold(e, w.flow, false);
         return 0;
     default: /* GONE */
+        flow_gone_known(e, w.flow);
         e->peer_live[node].gone = w.flow;
         return 0;
     }

@@ -157,7 +157,6 @@ struct flow {
     uint32_t held;    /* by STOP or REFUSE, until GO */
     uint32_t next;    /* of the session's list */
     int32_t error;
-    uint32_t remotes;
     uint32_t unused;
 };
 
@@ -191,6 +190,8 @@ struct peer {
     struct queue notes; /* control records, kept until acknowledged */
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
+    uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
+    uint32_t unused;
 };
 
 enum op_phase {
@@ -402,6 +403,7 @@ struct engine {
     bool told;            /* the last step published something */
     uint32_t spilling;    /* sessions with spilled events */
     bool sweep;           /* something on its way out may have got further */
+    bool orphans;         /* sessions and segments that were not attached are to be closed */
     uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */
 
     struct engine_notice *notices;
