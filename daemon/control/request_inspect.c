@@ -96,7 +96,7 @@ static const struct engine_peer_view *peer_row(const struct snapshot *s, uint32_
 
 static const char *engine_link(const struct engine_peer_view *v)
 {
-    static const char *const names[] = {"none", "wanted", "up", "down", "lost"};
+    static const char *const names[] = {"none", "wanted", "up", "down"};
 
     return v && v->state < sizeof(names) / sizeof(names[0]) ? names[v->state] : names[0];
 }

@@ -243,11 +243,12 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
     r = &e->remotes[w.remote];
     if ((r->state != REMOTE_BINDING && r->state != REMOTE_STALE) || r->node != node)
         return 0;
-    if (w.status == -EAGAIN)
-        return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
     f = &e->flows[r->flow];
+    /* Also of an answer that is not final: what the target has opened is to be closed. */
     if (w.flow != WIRE_NONE && f->inflow == NONE)
         set32(e, &f->inflow, w.flow);
+    if (w.status == -EAGAIN)
+        return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
     if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_OPEN);
     if (r->internal) {

@@ -28,6 +28,20 @@ const char *quarantine_text(uint32_t reason)
     return reason < QUARANTINE_REASONS ? texts[reason] : "unknown";
 }
 
+static void session_show_quarantine(struct engine *e, uint32_t session)
+{
+    atomic_store_explicit(&e->session_live[session].shared->state, SESSION_QUARANTINED,
+                          memory_order_release);
+}
+
+static void quarantine_notice(struct engine *e, uint32_t client)
+{
+    notice_push(e,
+                &(struct engine_notice){.kind = ENGINE_QUARANTINED,
+                                        .handle = client,
+                                        .reason = quarantine_text(e->clients[client].quarantine)});
+}
+
 void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason reason)
 {
     struct client *c = &e->clients[client];
@@ -39,12 +53,32 @@ void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason
         uint32_t s = e->open_sessions[i];
 
         if (e->sessions[s].client == client && e->session_live[s].attached)
-            atomic_store_explicit(&e->session_live[s].shared->state, SESSION_QUARANTINED,
-                                  memory_order_release);
+            session_show_quarantine(e, s);
     }
-    notice_push(e, &(struct engine_notice){.kind = ENGINE_QUARANTINED,
-                                           .handle = client,
-                                           .reason = quarantine_text(reason)});
+    quarantine_notice(e, client);
+}
+
+void client_inherit(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        if (e->clients[i].state == CLIENT_LIVE && e->clients[i].quarantine != QUARANTINE_NONE)
+            quarantine_notice(e, i);
+    e->orphans = true;
+}
+
+/* Before the first step: what the caller has not attached it did not hear of, or lost. */
+static void orphans_close(struct engine *e)
+{
+    e->orphans = false;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (!e->session_live[i].attached)
+            engine_session_close(e, i);
+    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+        struct segment *seg = &e->segments[i];
+
+        if (seg->state == SEGMENT_OPEN && !e->segment_live[i].base && seg->regions == 0)
+            engine_segment_close(e, seg->client, i);
+    }
 }
 
 int engine_client_open(struct engine *e, const struct engine_client_info *info)
@@ -141,6 +175,8 @@ int engine_session_attach(struct engine *e, uint32_t session, void *base)
     if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
         return -EINVAL;
     session_views(e, session, base);
+    if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)
+        session_show_quarantine(e, session);
     /* What only waited for a fabric operation of the old process waits no more. */
     for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
         flow_finish(e, i);
@@ -322,6 +358,8 @@ static void client_leave(struct engine *e, uint32_t client)
 void client_sweep(struct engine *e)
 {
     e->sweep = false;
+    if (e->orphans)
+        orphans_close(e);
     for (uint32_t i = 0; i < e->config.remotes_max; i++)
         if (e->remotes[i].state == REMOTE_REVOKED && e->remotes[i].revoke_due &&
             e->remote_busy[i] == 0)

@@ -8,6 +8,9 @@
  */
 void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason reason);
 const char *quarantine_text(uint32_t reason);
+/* After a restart, before anything is attached: notices that may have died with the old process
+ * come again. */
+void client_inherit(struct engine *e);
 /* The fabric's answers about segments. */
 void segment_added(struct engine *e, uint32_t segment, int status,
                    const struct fabric_memory *memory);

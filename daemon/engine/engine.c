@@ -231,15 +231,19 @@ static void arena_inherit(struct engine *e)
     /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
     for (uint32_t i = 0; i < c->nodes; i++)
         notes_inherit(e, i);
-    for (uint32_t i = 0; i < c->nodes; i++)
-        if (queue_count(&e->peers[i].notes) > 0 || queue_count(&e->peers[i].sent) > 0)
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        if (e->peers[i].discarding)
+            peer_activate(e, i);
+        else if (queue_count(&e->peers[i].notes) > 0 || queue_count(&e->peers[i].sent) > 0)
             peer_want(e, i);
+    }
     for (uint32_t i = 0; i < c->flows_max; i++) {
         flow_ready(e, i);
         /* A held flow has nothing to send, but waits for its GO. */
         if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
             peer_want(e, e->flows[i].node);
     }
+    client_inherit(e);
     e->sweep = true;
 }
 

@@ -76,7 +76,9 @@ size_t engine_private_bytes(const struct engine_config *config);
  * Opens a new or an inherited arena. `memory` (engine_private_bytes, zeroed) holds what dies with
  * the process. The fabric is new in both cases. After an inherited arena the caller gives each live
  * session and segment its mapping again (engine_session_attach, engine_segment_attach) before the
- * first step.
+ * first step. What it was not answered it does again: a session or segment that it did not hear of,
+ * and so did not attach, is closed by the first step (until then opening the context again is
+ * -EADDRINUSE); clients and regions that it did not hear of it finds by the views, and closes.
  */
 int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
@@ -234,7 +236,7 @@ struct engine_session_view {
 };
 
 struct engine_peer_view {
-    uint32_t node, state; /* 0 none, 1 wanted, 2 up, 3 down, 4 lost */
+    uint32_t node, state; /* 0 none, 1 wanted, 2 up, 3 down */
     uint32_t incarnation;
     uint32_t tx_bytes, rx_bytes;                       /* ring sizes */
     uint64_t tx_tail, tx_sent, tx_consumed, tx_credit; /* positions and free bytes */

@@ -356,6 +356,14 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
     set64(e, &f->started, f->ops.tail);
     set64(e, &f->staged, f->ops.tail);
     set32(e, &f->held, 0);
+    flow_gone_known(e, flow);
+    e->sweep = true;
+}
+
+void flow_gone_known(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
     set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
     reply_give_back(e, flow, f->replies_expected);
     if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)

@@ -43,7 +43,10 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status);
 void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence);
 void flow_hold(struct engine *e, uint32_t flow, bool held);
-/* The target's context has ended: what stands in the ledger is still answered, the rest fails. */
+/* Within a transaction: the target's context has ended. What this means for the operations follows
+ * by flow_gone, at once or, after a restart, when the link is up again. */
+void flow_gone_known(struct engine *e, uint32_t flow);
+/* What stands in the ledger is still answered, the rest fails. */
 void flow_gone(struct engine *e, uint32_t flow);
 /* The peer's state is lost: everything fails, what had started with an unknown outcome. */
 void flow_kill(struct engine *e, uint32_t flow);

@@ -14,7 +14,6 @@
 #include "state.h"
 
 struct op_kind {
-    const char *name;
     int (*validate)(struct engine *e, const struct session *s, const struct submit_record *r,
                     const struct remote *remote);
     int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);

@@ -22,5 +22,4 @@ static void flush_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
 }
 
-const struct op_kind op_flush = {"flush", flush_validate, flush_start, flush_record,
-                                 flush_on_fabric};
+const struct op_kind op_flush = {flush_validate, flush_start, flush_record, flush_on_fabric};

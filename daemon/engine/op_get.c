@@ -64,4 +64,4 @@ static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
     commit(e);
 }
 
-const struct op_kind op_get = {"get", get_validate, get_start, get_record, get_on_fabric};
+const struct op_kind op_get = {get_validate, get_start, get_record, get_on_fabric};

@@ -134,4 +134,4 @@ void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
     commit(e);
 }
 
-const struct op_kind op_put = {"put", put_validate, put_start, put_record, put_on_fabric};
+const struct op_kind op_put = {put_validate, put_start, put_record, put_on_fabric};

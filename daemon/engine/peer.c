@@ -260,6 +260,37 @@ static void switch_ring(struct engine *e, uint32_t node)
 
 /* ---- the link -------------------------------------------------------------------------------- */
 
+/* Drops everything that is under way with this peer: both sides begin at position 0. */
+static void peer_discard(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+
+    set64(e, &p->their_id, 0);
+    set32(e, &p->discarding, 1);
+    commit(e);
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state != FLOW_FREE && e->flows[i].node == node)
+            flow_kill(e, i);
+    bind_forget_node(e, node);
+    region_forget_node(e, node);
+    queue_clear(&e->pool, &p->sent);
+    queue_clear(&e->pool, &p->notes);
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        struct flow *f = &e->flows[i];
+
+        if (f->node == node && f->state == FLOW_CLOSED)
+            set32(e, &f->state, FLOW_FREE);
+        commit(e);
+    }
+    set64(e, &p->notes_staged, p->notes.head);
+    set64(e, &p->tx_tail, 0);
+    set64(e, &p->tx_acked, 0);
+    set64(e, &p->rx_consumed, 0);
+    set32(e, &p->discarding, 0);
+    commit(e);
+    e->sweep = true;
+}
+
 int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
 {
     struct peer *p;
@@ -272,6 +303,8 @@ int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
     live = &e->peer_live[node];
     if (live->link == LINK_UP || (live->link == LINK_OFFERED && live->in.dirty))
         engine_peer_down(e, node); /* the other side has begun anew */
+    if (p->discarding)
+        peer_discard(e, node);
     live->offer_asked = true;
     live->wanted = true;
     if (live->link == LINK_NONE) {
@@ -295,36 +328,6 @@ int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
         .ring_bytes = live->in.size,
     };
     return fabric_address_of(e->fabric, &out->address);
-}
-
-/* Drops everything that is under way with this peer: both sides begin at position 0. */
-static void peer_discard(struct engine *e, uint32_t node)
-{
-    struct peer *p = &e->peers[node];
-
-    /* First, so that after a restart in the middle of this no link is resumed. */
-    set64(e, &p->their_id, 0);
-    commit(e);
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state != FLOW_FREE && e->flows[i].node == node)
-            flow_kill(e, i);
-    bind_forget_node(e, node);
-    region_forget_node(e, node);
-    queue_clear(&e->pool, &p->sent);
-    queue_clear(&e->pool, &p->notes);
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        struct flow *f = &e->flows[i];
-
-        if (f->node == node && f->state == FLOW_CLOSED)
-            set32(e, &f->state, FLOW_FREE);
-        commit(e);
-    }
-    set64(e, &p->notes_staged, p->notes.head);
-    set64(e, &p->tx_tail, 0);
-    set64(e, &p->tx_acked, 0);
-    set64(e, &p->rx_consumed, 0);
-    commit(e);
-    e->sweep = true;
 }
 
 static int out_begin(struct engine *e, uint32_t node, const struct engine_offer *theirs)
@@ -474,6 +477,8 @@ void engine_peer_lost(struct engine *e, uint32_t node)
         return;
     p = &e->peers[node];
     set64(e, &p->link_id, random_id(e));
+    set64(e, &p->their_id, 0);
+    set32(e, &p->discarding, 1);
     commit(e);
     engine_peer_down(e, node);
     peer_discard(e, node);
@@ -537,6 +542,8 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, again;
 
     if (live->link != LINK_UP) {
+        if (p->discarding)
+            peer_discard(e, node);
         if (node == e->config.node && live->wanted && live->link != LINK_DRAINING)
             self_link(e);
         else if (live->offer_asked && live->link == LINK_NONE)

@@ -42,6 +42,7 @@ static int take_flow(struct engine *e, uint32_t node, const struct wire_record *
         return 0;
     default: /* GONE: behind every reply that its context has sent */
         reply_give_back(e, w.flow, f->replies_expected);
+        flow_gone_known(e, w.flow);
         e->peer_live[node].gone = w.flow;
         return 0;
     }

@@ -205,6 +205,8 @@ struct peer {
     struct queue notes; /* control records, kept until acknowledged */
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
+    uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
+    uint32_t unused;
 };
 
 enum op_phase {
@@ -429,6 +431,7 @@ struct engine {
     bool told;            /* the last step published something */
     uint32_t spilling;    /* sessions with spilled events */
     bool sweep;           /* something on its way out may have got further */
+    bool orphans;         /* sessions and segments that were not attached are to be closed */
     uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */
 
     struct engine_notice *notices;

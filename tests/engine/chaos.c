@@ -127,7 +127,7 @@ static const struct chaos_remote *remote_of(struct chaos *c, uint32_t from, uint
     struct world_request *request;
 
     if (r->state == REMOTE_NONE && client_of(c, to)->live) {
-        r->request = world_bind(c->world, from, 0, to, 0, &client_of(c, to)->key);
+        r->request = world_bind(c->world, from, 0, to, 0, &client_of(c, to)->contexts[0].key);
         r->state = r->request < 0 ? REMOTE_FAILED : REMOTE_ASKED;
     }
     if (r->state == REMOTE_ASKED) {
@@ -258,15 +258,9 @@ static void reopen(struct chaos *c, uint32_t node)
 {
     bool fresh = chance(c, c->plan.states_lost);
 
-    for (uint32_t end = 0; end < c->ends; end++) {
-        if (client_of(c, end)->node != node)
-            continue;
-        if (fresh && !c->model.ends[end].dead)
+    for (uint32_t end = 0; end < c->ends; end++)
+        if (fresh && client_of(c, end)->node == node && !c->model.ends[end].dead)
             end_dies(c, end);
-        for (uint32_t to = 0; to < c->ends; to++)
-            if (c->remotes[end][to].state == REMOTE_ASKED)
-                c->remotes[end][to].state = REMOTE_NONE;
-    }
     c->counters->states_lost += fresh;
     world_node_reopen(c->world, node, fresh);
 }
@@ -295,7 +289,7 @@ static void meddle_with(struct chaos *c, struct world_client *h)
             bytes[SESSION_DATA_OFFSET + below(c, 512)] ^= (uint8_t)(1u << below(c, 8));
         break;
     case 4:
-        h->memory[below(c, (uint32_t)h->length)] = (uint8_t)below(c, 256);
+        h->contexts[0].memory[below(c, (uint32_t)h->contexts[0].length)] = (uint8_t)below(c, 256);
         break;
     case 5:
         h->faulted = below(c, 20) == 0;
@@ -335,13 +329,13 @@ static void hostile_turn(struct chaos *c, uint32_t i)
         .length = below(c, 2) ? below(c, 300) : sim_random_next(&c->random),
         .lid_len = (uint16_t)below(c, 20),
         .rid_len = (uint16_t)below(c, 20),
-        .segment = below(c, 8) ? h->segment : below(c, 100),
+        .segment = below(c, 8) ? h->segments[WORLD_MAIN].handle : below(c, 100),
         .local_offset = below(c, 2) ? 0 : sim_random_next(&c->random),
     };
     if (record.length > 300)
         record.flags &= (uint16_t)~SUBMIT_INLINE;
     channel_submit(&h->contexts[0].channel, &record, "twenty bytes of an id",
-                   "and twenty of another", h->memory);
+                   "and twenty of another", h->contexts[0].memory);
     c->world->idle = 0;
 }
 
@@ -453,35 +447,6 @@ static void count(struct chaos *c)
         c->counters->quarantines += c->world->clients[i].quarantined;
 }
 
-/* All clients leave: each end is confirmed, and nothing is left behind. */
-static void leave(struct chaos *c)
-{
-    struct engine_client_view client;
-    struct engine_region_view region;
-    bool open = true;
-
-    for (uint32_t i = 0; i < c->world->client_count; i++)
-        world_client_close(c->world, i);
-    for (uint32_t i = 0; open && !c->world->failed && i < 20000; i++) {
-        bool more = world_round(c->world);
-
-        open = false;
-        for (uint32_t k = 0; k < c->world->client_count; k++)
-            open |= c->world->clients[k].open;
-        if (!more)
-            break;
-    }
-    for (uint32_t node = 0; node < c->nodes && !c->world->failed; node++) {
-        uint32_t from = 0;
-
-        if (engine_view_clients(c->world->nodes[node].engine, &from, &client, 1) == 1)
-            world_fail(c->world, "client of rank %u on node %u never ends", client.rank, node);
-        from = 0;
-        if (engine_view_regions(c->world->nodes[node].engine, &from, &region, 1) == 1)
-            world_fail(c->world, "region %u on node %u is left over", region.slot, node);
-    }
-}
-
 static void make_plan(struct chaos *c)
 {
     struct chaos_plan *p = &c->plan;
@@ -544,7 +509,8 @@ static void open_hostiles(struct chaos *c)
     for (uint32_t i = 0; i < c->plan.hostile && !c->world->failed; i++) {
         uint32_t other = c->hostiles[(i + 1) % HOSTILE_MAX];
 
-        world_bind(c->world, c->hostiles[i], 0, other, 0, &c->world->clients[other].key);
+        world_bind(c->world, c->hostiles[i], 0, other, 0,
+                   &c->world->clients[other].contexts[0].key);
         world_bind(c->world, c->hostiles[i], 0, below(c, c->ends), 0, NULL);
     }
     c->world->meddle = meddle;
@@ -590,7 +556,8 @@ const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counter
     wait_for_all(c);
     if (!c->world->failed)
         count(c);
-    leave(c);
+    if (!c->world->failed)
+        world_leave(c->world);
     if (c->world->failed)
         memcpy(failure, c->world->failure, sizeof c->world->failure);
     model_close(&c->model);

@@ -52,6 +52,9 @@ uint32_t driver_probe(struct driver *s)
         }
         if (rc < 0)
             driver_fail(s, "probe at end %u: %s", end, strerror(-rc));
+        if (model_flushing(&s->model, end) &&
+            !model_flushed(&s->model, end, s->path->calls->flushed(s->path->context, end)))
+            driver_fail(s, "%s", s->model.failure);
         if (s->path->calls->idle(s->path->context, end))
             model_idle(&s->model, end);
     }
@@ -92,6 +95,57 @@ void driver_finish(struct driver *s)
         ; /* an event too many would come now */
     if (!s->failed && !model_check(&s->model))
         driver_fail(s, "%s", s->model.failure);
+}
+
+uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to)
+{
+    uint32_t remote = driver_remote(s, from, to), rounds = 0;
+    uint64_t number;
+    int rc;
+
+    driver_finish_flush(s, from); /* an end tells only the highest that has ended */
+    number = model_flush(&s->model, from, to);
+
+    while (!s->failed &&
+           (rc = s->path->calls->flush(s->path->context, from, remote, number)) != 0) {
+        if (rc != -EAGAIN)
+            driver_fail(s, "flush %u->%u: %s", from, to, strerror(-rc));
+        else if (!driver_turn(s) || ++rounds > ROUNDS_MAX)
+            driver_fail(s, "flush %u->%u: no room after %u rounds", from, to, rounds);
+    }
+    return number;
+}
+
+bool driver_flushed(struct driver *s, uint32_t from, uint64_t number)
+{
+    return s->path->calls->flushed(s->path->context, from) >= number;
+}
+
+void driver_finish_flush(struct driver *s, uint32_t from)
+{
+    uint32_t rounds = 0;
+
+    while (!s->failed && model_flushing(&s->model, from))
+        if (!driver_turn(s) || ++rounds > ROUNDS_MAX) {
+            driver_probe(s);
+            if (model_flushing(&s->model, from))
+                driver_fail(s, "a flush of end %u does not end", from);
+        }
+}
+
+uint32_t driver_bind(struct driver *s, uint32_t from, uint32_t to)
+{
+    s->remotes[from][to].bound = false;
+    return driver_remote(s, from, to);
+}
+
+void driver_unbind(struct driver *s, uint32_t from, uint32_t to)
+{
+    int rc = s->path->calls->unbind(s->path->context, from, s->remotes[from][to].handle);
+
+    if (rc != 0)
+        driver_fail(s, "unbind %u->%u: %s", from, to, strerror(-rc));
+    s->remotes[from][to].bound = false;
 }
 
 uint32_t driver_remote(struct driver *s, uint32_t from, uint32_t to)

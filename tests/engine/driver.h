@@ -42,6 +42,16 @@ bool driver_turn(struct driver *s);
 void driver_finish_one(struct driver *s, uint32_t number);
 void driver_finish(struct driver *s);
 
+/* Submits a flush behind what went from one end to another so far: its number. The model sees that
+ * it does not end too early. */
+uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to);
+bool driver_flushed(struct driver *s, uint32_t from, uint64_t number);
+/* Until all flushes of this end are over. */
+void driver_finish_flush(struct driver *s, uint32_t from);
+
+/* Binds anew, or lets go of what was bound. */
+uint32_t driver_bind(struct driver *s, uint32_t from, uint32_t to);
+void driver_unbind(struct driver *s, uint32_t from, uint32_t to);
 /* Binds with a key to all memory, once. */
 uint32_t driver_remote(struct driver *s, uint32_t from, uint32_t to);
 /* A free range in the half of an end that others reach, or in its own; when the half has been used

@@ -338,6 +338,80 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     return remote ? remote_event(m, number, event) : local_event(m, number, event);
 }
 
+/* ---- flushes ------------------------------------------------------------------------------- */
+
+uint64_t model_flush(struct model *m, uint32_t from, uint32_t to)
+{
+    if (m->flush_count == MODEL_FLUSHES_MAX) {
+        fail(m, "more than %u flushes", MODEL_FLUSHES_MAX);
+        return 0;
+    }
+    m->flushes[m->flush_count++] = (struct model_flush){
+        .number = ++m->flush_numbers, .from = from, .to = to, .count = pair_of(m, from, to)->count};
+    return m->flush_numbers;
+}
+
+bool model_flushing(const struct model *m, uint32_t from)
+{
+    for (uint32_t i = 0; i < m->flush_count; i++)
+        if (m->flushes[i].from == from)
+            return true;
+    return false;
+}
+
+/* What is behind a flush that has ended: its local event has been seen, its data is there. */
+static bool is_flushed(struct model *m, uint32_t number)
+{
+    struct model_op *op = &m->ops[number];
+    bool silent = op->flags & PWC_NO_LCE;
+
+    if (!silent && !op->local_seen)
+        return fail(m, "operation %u (%u->%u flags %x) has had no event before a flush behind it",
+                    number, op->from, op->to, op->flags);
+    if (op->ended && !(op->flags & PWC_LCE_SOURCE))
+        return true;
+    op->ended = true;
+    if (op->status != 0 || op->shaken || op->local_status != 0 || op->length == 0 ||
+        m->ends[written_end(op)].dead)
+        return true;
+    return data_is_there(m, number);
+}
+
+bool model_flushed(struct model *m, uint32_t from, uint64_t number)
+{
+    for (uint32_t i = 0; i < m->flush_count;) {
+        struct model_flush flush = m->flushes[i];
+        struct model_pair *p = pair_of(m, flush.from, flush.to);
+
+        if (flush.from != from || flush.number > number) {
+            i++;
+            continue;
+        }
+        m->flushes[i] = m->flushes[--m->flush_count];
+        for (uint32_t k = p->ended_first; k < flush.count; k++)
+            if (!is_flushed(m, p->ops[k]))
+                return false;
+    }
+    return true;
+}
+
+void model_again(struct model *m, uint32_t end)
+{
+    struct model_end *e = &m->ends[end];
+
+    for (uint32_t other = 0; other < m->count; other++) {
+        *pair_of(m, end, other) = (struct model_pair){.ops = pair_of(m, end, other)->ops,
+                                                      .room = pair_of(m, end, other)->room};
+        *pair_of(m, other, end) = (struct model_pair){.ops = pair_of(m, other, end)->ops,
+                                                      .room = pair_of(m, other, end)->room};
+    }
+    for (uint32_t i = 0; i < m->op_count; i++)
+        m->ops[i].past |= m->ops[i].from == end || m->ops[i].to == end;
+    e->dead = false;
+    memcpy(e->shadow, e->memory, e->length);
+    refresh_vague(e, 0, e->length, 0);
+}
+
 void model_idle(struct model *m, uint32_t end)
 {
     for (uint32_t to = 0; to < m->count; to++) {
@@ -357,7 +431,7 @@ bool model_busy(const struct model *m, uint32_t number)
 
     if (op->shaken && op->flags & PWC_LCE_SOURCE && op->ended)
         wants_remote = false; /* it may have been lost after its local event */
-    if (m->ends[op->from].dead)
+    if (m->ends[op->from].dead || op->past)
         return false;
     return !op->ended || wants_local || wants_remote;
 }
@@ -410,6 +484,9 @@ static bool check_op(struct model *m, uint32_t number)
     const struct model_op *op = &m->ops[number];
     bool wants_local = !(op->flags & PWC_NO_LCE) || op->status != 0;
     bool failed = op->local_seen && op->local_status != 0;
+
+    if (op->past)
+        return true;
 
     if (!m->ends[op->from].dead && wants_local && !op->local_seen)
         return fail(m, "operation %u (%u->%u flags %x length %llu) has had no local event", number,

@@ -32,8 +32,17 @@ struct model_op {
     bool shaken;      /* its peer or link was lost while it was in flight */
     bool local_seen, remote_seen;
     bool ended; /* known to have ended, by its local event or otherwise */
+    bool past;  /* of a context that is there again since */
     int local_status;
 };
+
+/* A flush that has not ended. */
+struct model_flush {
+    uint64_t number;
+    uint32_t from, to;
+    uint32_t count; /* operations of the pair before it */
+};
+#define MODEL_FLUSHES_MAX 64u
 
 /* Operations of one end towards one other, in order of submission. */
 struct model_pair {
@@ -59,6 +68,9 @@ struct model {
     struct model_op *ops;
     uint32_t op_count, op_room;
     struct model_pair *pairs; /* count x count */
+    struct model_flush flushes[MODEL_FLUSHES_MAX];
+    uint32_t flush_count;
+    uint64_t flush_numbers;
     bool failed;
     char failure[300];
 };
@@ -80,6 +92,14 @@ pwc_cid model_rid(const struct model *m, uint32_t number, uint8_t room[MODEL_ID_
 
 /* An event at an end. False: it is wrong. */
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event);
+/* A flush behind all that was submitted so far from one end to another: its number, from 1 on. */
+uint64_t model_flush(struct model *m, uint32_t from, uint32_t to);
+/* All of the end's flushes up to this one have ended, and its events up to here have been seen.
+ * False: something before one of them has not. */
+bool model_flushed(struct model *m, uint32_t from, uint64_t number);
+bool model_flushing(const struct model *m, uint32_t from);
+/* The end's context is there again; nothing of before is under way. */
+void model_again(struct model *m, uint32_t end);
 /* All that the end has submitted has ended. */
 void model_idle(struct model *m, uint32_t end);
 /* Whether any event of the operation may still come, or its ranges may still be touched. */

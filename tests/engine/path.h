@@ -5,7 +5,8 @@
  *
  * Every end has memory that all others may reach. In its lower half others write and read; its
  * upper half holds its own sources and destinations. There are four ends at least: 0 and 2 on one
- * node, 1 and 3 on another.
+ * node, 1 and 3 on another. With PATH_HAS_CONTEXTS there are eight: end i + 4 is a second context
+ * of the client of end i.
  */
 #ifndef PWC_TESTS_ENGINE_PATH_H
 #define PWC_TESTS_ENGINE_PATH_H
@@ -17,12 +18,17 @@
 enum path_kind {
     PATH_PUT = 1,
     PATH_GET = 2,
+    PATH_FLUSH = 3, /* only by `flush` */
 };
 
 /* What a path may be unable to do: cases that need it are left out there. */
 enum path_ability {
     PATH_CUTS_LINKS = 1 << 0,     /* `cut` */
     PATH_LIMITS_LENGTHS = 1 << 1, /* message_max is less than all there is */
+    PATH_HAS_CONTEXTS = 1 << 2,   /* ends 4 to 7 */
+    PATH_FLUSHES = 1 << 3,        /* `flush`, `flushed` */
+    PATH_UNBINDS = 1 << 4,        /* `unbind`, `betray` */
+    PATH_CLOSES = 1 << 5,         /* `close`, `open` */
 };
 
 struct path_op {
@@ -42,7 +48,12 @@ struct path_calls {
     /* Resolves; NULL key: for notifications. 0 with *remote, or how bind failed. */
     int (*bind)(void *context, uint32_t from, uint32_t to, const struct pwc_key *key,
                 uint32_t *remote);
+    /* In the middle of operations, as long as the daemon has taken them. */
+    int (*unbind)(void *context, uint32_t from, uint32_t remote);
     int (*submit)(void *context, const struct path_op *op);
+    /* Submits a flush; `number` grows. Then, the highest that has ended at this end. */
+    int (*flush)(void *context, uint32_t from, uint32_t remote, uint64_t number);
+    uint64_t (*flushed)(void *context, uint32_t from);
     int (*probe)(void *context, uint32_t end, struct pwc_event *out);
     /* Lets things happen. False: nothing will happen any more before somebody submits or probes. */
     bool (*progress)(void *context);
@@ -53,6 +64,12 @@ struct path_calls {
     bool (*withdrawn)(void *context, uint32_t end);
     /* The end's client dies. */
     int (*kill)(void *context, uint32_t end);
+    /* The end's context alone ends; later it is there again, empty, with a new key. */
+    int (*close)(void *context, uint32_t end);
+    int (*open)(void *context, uint32_t end);
+    /* The end's client will break the protocol; then, whether it has been thrown out. */
+    void (*betray)(void *context, uint32_t end);
+    bool (*betrayed)(void *context, uint32_t end);
     /* The link between the nodes of two ends breaks, and comes back later; or never. */
     int (*cut)(void *context, uint32_t a, uint32_t b, bool for_good);
     /* What went wrong underneath, or NULL. */

@@ -1,5 +1,6 @@
 /* The suite of the operations' meaning (suite_operations.h). Thread: one. */
 #include "suite_operations.h"
+#include "suite_lives.h"
 
 #include <errno.h>
 #include <string.h>
@@ -415,6 +416,20 @@ const struct suite_case suite_cases[] = {
     {"client dies", case_client_dies, 0},
     {"link lost for good", case_link_lost, PATH_CUTS_LINKS},
     {"link breaks and comes back", case_link_breaks, PATH_CUTS_LINKS},
+    {"flush", lives_flush, PATH_FLUSHES},
+    {"flush of a held flow", lives_flush_held, PATH_FLUSHES},
+    {"flush over breaking links", lives_flush_breaks, PATH_FLUSHES | PATH_CUTS_LINKS},
+    {"flush of a dead flow", lives_flush_dead, PATH_FLUSHES},
+    {"flush of a lost link", lives_flush_lost, PATH_FLUSHES | PATH_CUTS_LINKS},
+    {"two contexts of each client", lives_contexts, PATH_HAS_CONTEXTS},
+    {"a context that is full", lives_context_full, PATH_HAS_CONTEXTS},
+    {"unbind under traffic", lives_unbind, PATH_UNBINDS},
+    {"bind and unbind, many times", lives_unbind_often, PATH_UNBINDS},
+    {"use after unbind", lives_use_after_unbind, PATH_UNBINDS},
+    {"a context closes as origin", lives_close_origin, PATH_CLOSES},
+    {"a context closes as target", lives_close_target, PATH_CLOSES},
+    {"a context closes with a spill", lives_close_spill, PATH_CLOSES},
+    {"a context comes and goes", lives_close_often, PATH_CLOSES},
 };
 const size_t suite_case_count = COUNT(suite_cases);
 

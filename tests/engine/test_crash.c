@@ -215,6 +215,8 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
     g->armed = true;
     s->run(&driver);
     g->armed = false;
+    if (!driver.failed && world_path_leave(&path))
+        driver_fail(&driver, "%s", path.world->failure);
     crash_guard_close(g);
     if (driver.failed)
         memcpy(failure, driver.failure, sizeof driver.failure);

@@ -56,9 +56,16 @@ static const char *run(size_t way, size_t number, uint64_t seed, FILE *trace, ch
     struct world_options options = options_of(&ways[way], seed, trace);
     const char *failure;
 
-    if (world_path_open(&path, &options, 4, room) != 0)
+    bool contexts = suite_cases[number].needs & PATH_HAS_CONTEXTS;
+
+    options.second_contexts = contexts ? WORLD_SECOND_NOW : WORLD_SECOND_NONE;
+    if (world_path_open(&path, &options, contexts ? 8 : 4, room) != 0)
         return room;
     failure = suite_run(&driver, &suite_cases[number], &path.path, seed);
+    if (!failure && world_path_leave(&path)) {
+        memcpy(room, path.world->failure, sizeof path.world->failure);
+        failure = room;
+    }
     world_path_close(&path);
     return failure;
 }

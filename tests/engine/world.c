@@ -192,6 +192,7 @@ void world_node_crash(struct world *w, uint32_t node)
         return;
     world_log(w, "node %u dies", node);
     n->alive = false;
+    n->deaths++;
     fabric_close(n->fabric);
     munmap(n->memory, n->memory_bytes);
     n->memory = NULL;
@@ -215,6 +216,8 @@ void world_node_reopen(struct world *w, uint32_t node, bool fresh)
         world_fail(w, "node %u does not open again: %s", node, strerror(-rc));
     else if (n->alive)
         world_clients_attach(w, node);
+    if (n->alive)
+        world_links_resume(w, node);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */

@@ -297,6 +297,20 @@ void world_link_lost(struct world *w, uint32_t a, uint32_t b)
         struct link_call c = call_at(w, l, side);
 
         l->up[side] = l->offered[side] = false;
-        enter(w, call_lost, &c);
+        l->lost_due[side] = !enter(w, call_lost, &c);
+    }
+}
+
+void world_links_resume(struct world *w, uint32_t node)
+{
+    for (uint32_t i = 0; i < w->link_count; i++) {
+        struct world_link *l = &w->links[i];
+
+        for (uint32_t side = 0; side < sides_of(l); side++) {
+            struct link_call c = call_at(w, l, side);
+
+            if (node_at(l, side) == node && l->lost_due[side])
+                l->lost_due[side] = !enter(w, call_lost, &c);
+        }
     }
 }
