@@ -71,6 +71,6 @@ static int long_validate(struct engine *e, const struct session *s, const struct
     return put_validate(e, s, r, remote);
 }
 
-const struct op_kind op_short = {"short", plain_validate, put_start, put_record, put_on_fabric};
-const struct op_kind op_medium = {"medium", plain_validate, put_start, put_record, put_on_fabric};
-const struct op_kind op_long = {"long", long_validate, put_start, put_record, put_on_fabric};
+const struct op_kind op_short = {plain_validate, put_start, put_record, put_on_fabric};
+const struct op_kind op_medium = {plain_validate, put_start, put_record, put_on_fabric};
+const struct op_kind op_long = {long_validate, put_start, put_record, put_on_fabric};
