@@ -31,6 +31,7 @@ struct fabric_traits {
         ordered_write_max; /* writes to one peer up to this length are placed in the order posted
                               (write after write), announcements included; 0: not ordered */
     bool can_sleep;        /* arm gives an honest wait object */
+    uint32_t rails;        /* connections to a peer that carry writes side by side; 0 counts as 1 */
 };
 
 /* Registered memory, ours. `index` is the implementation's. */

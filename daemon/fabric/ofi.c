@@ -7,7 +7,6 @@
  * completion with the address of our operation's context, or was injected and ends at once.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -67,16 +66,15 @@ static struct ofi_memory *live_memory(struct ofi *ofi, uint32_t index)
     return memory->state == OFI_MEMORY_LIVE ? memory : NULL;
 }
 
-static ssize_t inject(struct ofi *ofi, const struct fabric_write *w, fi_addr_t to)
+static ssize_t inject(struct fid_ep *endpoint, const struct fabric_write *w, fi_addr_t to)
 {
     if (w->announce)
-        return fi_inject_writedata(ofi->endpoint, w->source, w->length, w->immediate, to,
+        return fi_inject_writedata(endpoint, w->source, w->length, w->immediate, to,
                                    w->remote_address, w->remote_key);
-    return fi_inject_write(ofi->endpoint, w->source, w->length, to, w->remote_address,
-                           w->remote_key);
+    return fi_inject_write(endpoint, w->source, w->length, to, w->remote_address, w->remote_key);
 }
 
-static ssize_t write_placed(struct ofi *ofi, const struct fabric_write *w, fi_addr_t to,
+static ssize_t write_placed(struct fid_ep *endpoint, const struct fabric_write *w, fi_addr_t to,
                             void *descriptor, void *context)
 {
     struct iovec source = {(void *)(uintptr_t)w->source, w->length};
@@ -92,9 +90,38 @@ static ssize_t write_placed(struct ofi *ofi, const struct fabric_write *w, fi_ad
         .data = w->immediate,
     };
 
-    return fi_writemsg(ofi->endpoint, &message,
+    return fi_writemsg(endpoint, &message,
                        FI_DELIVERY_COMPLETE | FI_COMPLETION |
                            (w->announce ? FI_REMOTE_CQ_DATA : 0));
+}
+
+static ssize_t post_write(struct ofi *ofi, uint32_t rail, const struct fabric_write *w,
+                          void *descriptor, void *context)
+{
+    struct fid_ep *endpoint = ofi->rails[rail].endpoint;
+    fi_addr_t to = ofi->peers.table[w->peer].addresses[rail];
+
+    if (w->placed)
+        return write_placed(endpoint, w, to, descriptor, context);
+    if (w->length <= ofi->inject_max)
+        return inject(endpoint, w, to);
+    if (w->announce)
+        return fi_writedata(endpoint, w->source, w->length, descriptor, w->immediate, to,
+                            w->remote_address, w->remote_key, context);
+    return fi_write(endpoint, w->source, w->length, descriptor, to, w->remote_address,
+                    w->remote_key, context);
+}
+
+/* The provider has taken an operation and will complete it. */
+static void posted(struct ofi *ofi, struct ofi_operation *operation, uint32_t rail, uint64_t length)
+{
+    struct ofi_peer *peer = &ofi->peers.table[operation->peer];
+
+    operation->state = OFI_OPERATION_POSTED;
+    operation->rail = (uint8_t)rail;
+    operation->length = length;
+    peer->load[rail] += length;
+    peer->outstanding++;
 }
 
 static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
@@ -107,22 +134,18 @@ static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
 
     struct ofi_peer *peer = &ofi->peers.table[w->peer];
     struct ofi_operation *operation = ofi->operations.free;
+    uint32_t rail = ofi_rail_choose(ofi, peer);
     ssize_t rc;
 
     if (!peer->connected)
         return -ENOTCONN;
     if (!operation)
         return -EAGAIN;
-    if (w->length <= ofi->inject_max && !w->placed) {
-        rc = inject(ofi, w, peer->address);
-    } else if (w->placed) {
-        rc = write_placed(ofi, w, peer->address, memory->descriptor, &operation->context);
-    } else if (w->announce) {
-        rc = fi_writedata(ofi->endpoint, w->source, w->length, memory->descriptor, w->immediate,
-                          peer->address, w->remote_address, w->remote_key, &operation->context);
-    } else {
-        rc = fi_write(ofi->endpoint, w->source, w->length, memory->descriptor, peer->address,
-                      w->remote_address, w->remote_key, &operation->context);
+    rc = post_write(ofi, rail, w, memory->descriptor, &operation->context);
+    /* A rail that is full, or still connecting, holds up no other. */
+    for (uint32_t i = 1; rc == -FI_EAGAIN && i < ofi->rail_count; i++) {
+        rail = (rail + 1) & (ofi->rail_count - 1);
+        rc = post_write(ofi, rail, w, memory->descriptor, &operation->context);
     }
     if (rc == -FI_EAGAIN)
         return -EAGAIN;
@@ -132,13 +155,19 @@ static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
     operation->cookie = w->cookie;
     operation->peer = w->peer;
     operation->kind = FABRIC_WRITTEN;
-    if (w->length <= ofi->inject_max && !w->placed) {
+    if (w->length <= ofi->inject_max && !w->placed)
         ofi_operation_ready(&ofi->operations, operation, OFI_OPERATION_ENDED, 0);
-    } else {
-        operation->state = OFI_OPERATION_POSTED;
-        peer->outstanding++;
-    }
+    else
+        posted(ofi, operation, rail, w->length);
     return 0;
+}
+
+static ssize_t post_read(struct ofi *ofi, uint32_t rail, const struct fabric_read *r,
+                         void *descriptor, void *context)
+{
+    return fi_read(ofi->rails[rail].endpoint, r->destination, r->length, descriptor,
+                   ofi->peers.table[r->peer].addresses[rail], r->remote_address, r->remote_key,
+                   context);
 }
 
 static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
@@ -151,15 +180,18 @@ static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
 
     struct ofi_peer *peer = &ofi->peers.table[r->peer];
     struct ofi_operation *operation = ofi->operations.free;
+    uint32_t rail = ofi_rail_choose(ofi, peer);
+    ssize_t rc;
 
     if (!peer->connected)
         return -ENOTCONN;
     if (!operation)
         return -EAGAIN;
-
-    ssize_t rc = fi_read(ofi->endpoint, r->destination, r->length, memory->descriptor,
-                         peer->address, r->remote_address, r->remote_key, &operation->context);
-
+    rc = post_read(ofi, rail, r, memory->descriptor, &operation->context);
+    for (uint32_t i = 1; rc == -FI_EAGAIN && i < ofi->rail_count; i++) {
+        rail = (rail + 1) & (ofi->rail_count - 1);
+        rc = post_read(ofi, rail, r, memory->descriptor, &operation->context);
+    }
     if (rc == -FI_EAGAIN)
         return -EAGAIN;
     if (rc)
@@ -168,8 +200,7 @@ static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
     operation->cookie = r->cookie;
     operation->peer = r->peer;
     operation->kind = FABRIC_READ;
-    operation->state = OFI_OPERATION_POSTED;
-    peer->outstanding++;
+    posted(ofi, operation, rail, r->length);
     return 0;
 }
 
@@ -222,6 +253,7 @@ static int complete(struct ofi *ofi, struct ofi_operation *operation, int status
         return 0;
     }
     ofi->peers.table[operation->peer].outstanding--;
+    ofi->peers.table[operation->peer].load[operation->rail] -= operation->length;
     *event = (struct fabric_event){
         .kind = operation->kind,
         .status = status,
@@ -313,25 +345,6 @@ static int open_sleep(struct ofi *ofi)
     return 0;
 }
 
-static int ofi_address(struct fabric *fabric, struct fabric_address *out)
-{
-    struct ofi *ofi = ofi_of(fabric);
-    size_t size = sizeof(out->bytes);
-
-    memset(out, 0, sizeof(*out));
-
-    int rc = fi_getname(&ofi->endpoint->fid, out->bytes, &size);
-
-    out->size = (uint32_t)size;
-    return ofi_error(rc);
-}
-
-static void close_fid(struct fid *fid)
-{
-    if (fid)
-        (void)fi_close(fid);
-}
-
 static void ofi_close(struct fabric *fabric)
 {
     struct ofi *ofi = ofi_of(fabric);
@@ -340,72 +353,13 @@ static void ofi_close(struct fabric *fabric)
         close(ofi->sleep_descriptor);
     if (ofi->registrar.memories)
         ofi_registrar_close(&ofi->registrar);
-    close_fid(ofi->endpoint ? &ofi->endpoint->fid : NULL);
-    close_fid(ofi->addresses ? &ofi->addresses->fid : NULL);
-    close_fid(ofi->queue ? &ofi->queue->fid : NULL);
-    close_fid(ofi->domain ? &ofi->domain->fid : NULL);
-    close_fid(ofi->provider ? &ofi->provider->fid : NULL);
+    ofi_rails_close(ofi);
     if (ofi->info)
         fi_freeinfo(ofi->info);
-    /* Only now: until the endpoint is closed the provider may write into an operation. */
+    /* Only now: until the endpoints are closed the provider may write into an operation. */
     ofi_operations_close(&ofi->operations);
     ofi_peers_close(&ofi->peers);
     free(ofi);
-}
-
-static int open_queue(struct ofi *ofi, uint32_t operations)
-{
-    struct fi_cq_attr attributes = {
-        .size = operations,
-        .format = FI_CQ_FORMAT_DATA,
-        .wait_obj = FI_WAIT_FD, /* also the cheaper one to read with many connections */
-    };
-    int rc = fi_cq_open(ofi->domain, &attributes, &ofi->queue, NULL);
-
-    if (rc) {
-        attributes.wait_obj = FI_WAIT_NONE;
-        rc = fi_cq_open(ofi->domain, &attributes, &ofi->queue, NULL);
-    }
-    return rc;
-}
-
-/* The shm provider takes over the signals with which we survive and end; they stay ours. */
-static int open_endpoint(struct ofi *ofi)
-{
-    static const int ours[] = {SIGBUS, SIGSEGV, SIGTERM, SIGINT};
-    enum { COUNT = sizeof(ours) / sizeof(ours[0]) };
-    struct sigaction before[COUNT];
-
-    for (int i = 0; i < COUNT; i++)
-        (void)sigaction(ours[i], NULL, &before[i]);
-
-    int rc = fi_endpoint(ofi->domain, ofi->info, &ofi->endpoint, NULL);
-
-    if (!rc)
-        rc = fi_ep_bind(ofi->endpoint, &ofi->queue->fid, FI_TRANSMIT | FI_RECV);
-    if (!rc)
-        rc = fi_ep_bind(ofi->endpoint, &ofi->addresses->fid, 0);
-    if (!rc)
-        rc = fi_enable(ofi->endpoint);
-    for (int i = 0; i < COUNT; i++)
-        (void)sigaction(ours[i], &before[i], NULL);
-    return rc;
-}
-
-static int open_provider(struct ofi *ofi, uint32_t operations)
-{
-    struct fi_av_attr addresses = {.type = FI_AV_TABLE};
-    int rc = fi_fabric(ofi->info->fabric_attr, &ofi->provider, NULL);
-
-    if (!rc)
-        rc = fi_domain(ofi->provider, ofi->info, &ofi->domain, NULL);
-    if (!rc)
-        rc = open_queue(ofi, operations);
-    if (!rc)
-        rc = fi_av_open(ofi->domain, &addresses, &ofi->addresses, NULL);
-    if (!rc)
-        rc = open_endpoint(ofi);
-    return ofi_error(rc);
 }
 
 static const struct fabric_ops ofi_ops = {
@@ -440,23 +394,29 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     rc = ofi_provider_find(config, &ofi->info);
     if (rc)
         goto fail;
+    ofi->rail_count = or_default(config->rails, 1);
+    rc = ofi_rails_check(config, ofi->info);
+    if (rc)
+        goto fail;
     ofi->named_addresses = ofi->info->addr_format == FI_ADDR_STR;
+    ofi->fabric.traits.rails = ofi->rail_count;
     ofi->fabric.traits.message_max = ofi->info->ep_attr->max_msg_size;
-    if (ofi->info->tx_attr->msg_order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW))
+    if (ofi->rail_count == 1 && ofi->info->tx_attr->msg_order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW))
         ofi->fabric.traits.ordered_write_max = ofi->info->ep_attr->max_order_waw_size;
     rc = ofi_peers_open(&ofi->peers, or_default(config->peers_max, DEFAULT_PEERS));
     if (!rc)
         rc = ofi_operations_open(&ofi->operations, operations);
     if (!rc)
-        rc = open_provider(ofi, operations);
+        rc = ofi_rails_open(ofi, operations);
     if (!rc)
-        rc = ofi_registrar_open(&ofi->registrar, ofi->domain, ofi->endpoint, ofi->info,
+        rc = ofi_registrar_open(&ofi->registrar, ofi->domain, ofi->rails[0].endpoint, ofi->info,
                                 or_default(config->memories_max, DEFAULT_MEMORIES));
     if (!rc)
         rc = open_sleep(ofi);
     if (rc) {
-        ofi_say(config, "provider %s does not open: %s; try another",
-                ofi->info->fabric_attr->prov_name, strerror(-rc));
+        ofi_say(config, "provider %s does not open: %s; try another%s",
+                ofi->info->fabric_attr->prov_name, strerror(-rc),
+                ofi->rail_count > 1 ? ", or fewer rails" : "");
         goto fail;
     }
     *out = ofi;
@@ -476,6 +436,7 @@ static bool sleeps(const struct ofi_config *config)
         .peers_max = 1,
         .operations_max = 8,
         .memories_max = 1,
+        .rails = config->rails,
     };
     struct ofi *trial;
 

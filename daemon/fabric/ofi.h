@@ -1,6 +1,6 @@
 /*
- * The fabric over libfabric: one reliable-datagram endpoint, one completion queue, one address
- * table, and a thread of its own that registers memory.
+ * The fabric over libfabric: one domain with one or several reliable-datagram endpoints (rails),
+ * one completion queue, and a thread of its own that registers memory.
  *
  * Thread: as fabric.h says; the registration thread is inside.
  *
@@ -9,6 +9,9 @@
  * - disconnect ends every outstanding operation with -ECANCELED: whether it was placed is not
  *   known. Some providers keep the transport connection to a removed peer, so writes and reads that
  *   either side posted before may still land: memory is safe from them once it has been dropped.
+ * - Rail i of ours speaks to rail i of a peer, over a connection of its own: nothing is ordered
+ *   between them. Each post takes the one with the fewest bytes outstanding. A peer of another
+ *   number of rails is refused (-EPROTO). When one rail loses a peer, the peer is lost.
  * - A peer that died silently shows as -EAGAIN on every post: liveness is the caller's to judge.
  */
 #ifndef PWC_FABRIC_OFI_H
@@ -28,6 +31,7 @@ struct ofi_config {
     uint32_t peers_max;   /* 16384 */
     uint32_t operations_max; /* 4096: outstanding writes and reads */
     uint32_t memories_max;   /* 4096 */
+    uint32_t rails;          /* 1; or 2 or 4 */
     char *message;           /* where to say why opening failed, or NULL */
     size_t message_size;
 };

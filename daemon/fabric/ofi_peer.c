@@ -30,41 +30,87 @@ static bool same_address(const struct fabric_address *a, const struct fabric_add
     return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
-/* Providers take addresses on trust; these come from another machine. */
-static bool address_fits(struct ofi *ofi, const struct fabric_address *address)
+/* How many rails an address speaks of; 0: it makes no sense. */
+static uint32_t rails_of(struct ofi *ofi, const struct fabric_address *address)
 {
-    if (address->size == 0 || address->size > FABRIC_ADDRESS_MAX)
-        return false;
-    if (ofi->named_addresses)
-        return memchr(address->bytes, 0, address->size) == &address->bytes[address->size - 1];
+    struct fabric_address ours;
+    uint32_t names = 0;
 
+    if (address->size == 0 || address->size > FABRIC_ADDRESS_MAX)
+        return 0;
+    if (ofi->named_addresses) {
+        for (uint32_t i = 0; i < address->size; i++)
+            names += address->bytes[i] == 0;
+        return address->bytes[address->size - 1] == 0 && address->size % names == 0 ? names : 0;
+    }
+    if (ofi_address(&ofi->fabric, &ours) || address->size % (ours.size / ofi->rail_count) != 0)
+        return 0;
+    return address->size / (ours.size / ofi->rail_count);
+}
+
+/* Providers take addresses on trust; these come from another machine. */
+static int check_address(struct ofi *ofi, const struct fabric_address *address)
+{
+    uint32_t rails = rails_of(ofi, address);
+    uint32_t size = rails ? address->size / rails : 0;
     struct fabric_address ours;
 
-    if (fabric_address_of(&ofi->fabric, &ours) || address->size != ours.size)
-        return false;
-    switch (ofi->info->addr_format) {
-    case FI_SOCKADDR:
-    case FI_SOCKADDR_IN:
-    case FI_SOCKADDR_IN6:
-        return memcmp(address->bytes, ours.bytes, sizeof(sa_family_t)) == 0;
-    default:
-        return true;
+    if (rails == 0 || ofi_address(&ofi->fabric, &ours))
+        return -EINVAL;
+    for (uint32_t i = 0; i < rails; i++) {
+        const uint8_t *one = address->bytes + i * size;
+        bool fits = true;
+
+        if (ofi->named_addresses)
+            fits = memchr(one, 0, size) == one + size - 1;
+        else if (ofi->info->addr_format >= FI_SOCKADDR && ofi->info->addr_format <= FI_SOCKADDR_IN6)
+            fits = memcmp(one, ours.bytes, sizeof(sa_family_t)) == 0;
+        if (!fits)
+            return -EINVAL;
+    }
+    return rails == ofi->rail_count ? 0 : -EPROTO;
+}
+
+static void remove_from(struct ofi *ofi, const fi_addr_t *addresses, uint32_t rails)
+{
+    for (uint32_t i = 0; i < rails; i++) {
+        fi_addr_t one = addresses[i];
+
+        (void)fi_av_remove(ofi->rails[i].addresses, &one, 1, 0);
     }
 }
 
 static void remove_address(struct ofi *ofi, struct ofi_peer *peer)
 {
     if (peer->inserted)
-        (void)fi_av_remove(ofi->addresses, &peer->address, 1, 0);
+        remove_from(ofi, peer->addresses, ofi->rail_count);
     peer->inserted = false;
+}
+
+/* Each rail's address into its table. */
+static int insert(struct ofi *ofi, const struct fabric_address *address, fi_addr_t *out)
+{
+    uint32_t size = address->size / ofi->rail_count;
+
+    for (uint32_t i = 0; i < ofi->rail_count; i++) {
+        int rc =
+            fi_av_insert(ofi->rails[i].addresses, address->bytes + i * size, 1, &out[i], 0, NULL);
+
+        if (rc != 1) {
+            remove_from(ofi, out, i);
+            return rc < 0 ? ofi_error(rc) : -EADDRNOTAVAIL;
+        }
+    }
+    return 0;
 }
 
 int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_address *address)
 {
     struct ofi *ofi = (struct ofi *)fabric;
+    int rc = number < ofi->peers.count ? check_address(ofi, address) : -EINVAL;
 
-    if (number >= ofi->peers.count || !address_fits(ofi, address))
-        return -EINVAL;
+    if (rc)
+        return rc;
 
     struct ofi_peer *peer = &ofi->peers.table[number];
     struct fabric_address *known = &ofi->peers.addresses[number];
@@ -75,13 +121,13 @@ int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_addr
          * Where addresses are names, the new one goes in before the old one leaves: the shm
          * provider keeps what it knew of a place in its table, and would give the place again.
          */
-        fi_addr_t inserted;
-        int rc = fi_av_insert(ofi->addresses, address->bytes, 1, &inserted, 0, NULL);
+        fi_addr_t inserted[OFI_RAILS_MAX] = {0};
 
-        if (rc != 1)
-            return rc < 0 ? ofi_error(rc) : -EADDRNOTAVAIL;
+        rc = insert(ofi, address, inserted);
+        if (rc)
+            return rc;
         remove_address(ofi, peer);
-        peer->address = inserted;
+        memcpy(peer->addresses, inserted, sizeof(inserted));
         peer->inserted = true;
         *known = *address;
     }
@@ -107,6 +153,7 @@ int ofi_disconnect(struct fabric *fabric, uint32_t number)
     if (peer->outstanding > 0)
         ofi_operations_cancel(&ofi->operations, number);
     peer->outstanding = 0;
+    memset(peer->load, 0, sizeof(peer->load));
     return 0;
 }
 

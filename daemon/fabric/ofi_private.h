@@ -1,5 +1,5 @@
 /*
- * What the parts of the libfabric fabric share: ofi.c (the endpoint and the hot path),
+ * What the parts of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (the endpoints),
  * ofi_operation.c, ofi_peer.c, ofi_memory.c, ofi_provider.c, ofi_trial.c.
  *
  * Thread: the progress thread owns all of it, but for what struct ofi_registrar says.
@@ -32,10 +32,12 @@ enum ofi_operation_state {
 struct ofi_operation {
     struct ofi_operation *next; /* in the free, ready or spare list */
     uint64_t cookie;
+    uint64_t length;
     uint32_t peer;
     int32_t status; /* of an operation in the ready list */
     uint8_t state;  /* enum ofi_operation_state */
     uint8_t kind;   /* FABRIC_WRITTEN or FABRIC_READ */
+    uint8_t rail;
     struct fi_context2 context;
 };
 
@@ -91,15 +93,18 @@ static inline void ofi_operation_ready(struct ofi_operations *operations,
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
+#define OFI_RAILS_MAX 4u
+
 /* The part of a peer that posting touches. */
 struct ofi_peer {
-    fi_addr_t address; /* valid while `inserted` */
+    fi_addr_t addresses[OFI_RAILS_MAX]; /* in each rail's table; valid while `inserted` */
+    uint64_t load[OFI_RAILS_MAX];       /* bytes outstanding on each rail */
     uint32_t outstanding;
     uint32_t next_broken; /* chain of peers whose FABRIC_BROKEN is to be delivered */
     int32_t broken;       /* its status; 0: not broken since it was connected */
     bool in_broken_chain;
     bool connected;
-    bool inserted; /* in the provider's address table: possibly longer than connected */
+    bool inserted; /* in the provider's address tables: possibly longer than connected */
 };
 
 struct ofi_peers {
@@ -188,13 +193,29 @@ int ofi_registrar_collect(struct ofi_registrar *registrar, struct fabric_event *
 /* Before sleeping: true when a result waits; else `result_event` becomes readable upon the next. */
 bool ofi_registrar_arm(struct ofi_registrar *registrar);
 
+/* ---- rails ---------------------------------------------------------------------------------- */
+
+/* One endpoint, with an address table of its own: a connection of its own to each peer. */
+struct ofi_rail {
+    struct fid_ep *endpoint;
+    struct fid_av *addresses;
+};
+
+/* Whether so many can be had of this provider; says in config->message why not. */
+int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info);
+/* Opens the provider, its domain, the queue and the rails. ofi_rails_close closes what is open. */
+int ofi_rails_open(struct ofi *ofi, uint32_t operations);
+void ofi_rails_close(struct ofi *ofi);
+/* Of all rails, one behind the other, each as long as the first. */
+int ofi_address(struct fabric *fabric, struct fabric_address *out);
+
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 struct ofi {
     struct fabric fabric; /* first */
-    struct fid_ep *endpoint;
+    struct ofi_rail rails[OFI_RAILS_MAX];
+    uint32_t rail_count; /* 1, 2 or 4 */
     struct fid_cq *queue;
-    struct fid_av *addresses;
     struct fid_domain *domain;
     struct fid_fabric *provider;
     struct fi_info *info;
@@ -208,6 +229,17 @@ struct ofi {
     bool armed;
     bool named_addresses; /* addresses are names of shared memory, not of a network */
 };
+
+/* The rail with the fewest bytes outstanding towards the peer. */
+static inline uint32_t ofi_rail_choose(const struct ofi *ofi, const struct ofi_peer *peer)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < ofi->rail_count; i++)
+        if (peer->load[i] < peer->load[best])
+            best = i;
+    return best;
+}
 
 /* ---- providers ------------------------------------------------------------------------------ */
 

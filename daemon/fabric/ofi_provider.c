@@ -121,8 +121,9 @@ static void remove_leftovers(const char *stem)
 }
 
 /*
- * Each start has a name of its own, since peers still know the memory behind the last one by its
- * name. The provider would choose one that no one can attribute to us later.
+ * Each start has a name of its own, which ends in a zero that gives way to the rail's number, since
+ * peers still know the memory behind the last one by its name. The provider would choose one that
+ * no one can attribute to us later.
  */
 static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
 {
@@ -131,6 +132,7 @@ static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
 
     if (getrandom(&start, sizeof(start), 0) != sizeof(start))
         return -EIO;
+    start &= ~UINT32_C(0xf);
     if (config->name) {
         if (strchr(config->name, '/') || strlen(config->name) > 64) {
             ofi_say(config, "endpoint name '%s': give at most 64 characters without '/'",

@@ -17,6 +17,12 @@ static const struct rig rigs[] = {
     {.name = "tcp", .provider = "tcp;ofi_rxm", .sleeps = true, .dies_anywhere = true},
     {.name = "net", .provider = "net", .dies_anywhere = true},
     {.name = "shm", .provider = "shm"}, /* its queues have locks in shared memory */
+    {.name = "tcp2", .provider = "tcp;ofi_rxm", .rails = 2, .sleeps = true, .dies_anywhere = true},
+    {.name = "tcp4", .provider = "tcp;ofi_rxm", .rails = 4, .sleeps = true, .dies_anywhere = true},
+    {.name = "net2", .provider = "net", .rails = 2, .dies_anywhere = true},
+    {.name = "net4", .provider = "net", .rails = 4, .dies_anywhere = true},
+    {.name = "shm2", .provider = "shm", .rails = 2},
+    {.name = "shm4", .provider = "shm", .rails = 4},
 };
 
 const struct rig *rig_find(const char *name)
@@ -68,6 +74,7 @@ int rig_open(const struct rig *rig, const char *role, struct fabric **out)
         .peers_max = 16,
         .operations_max = END_OPERATIONS,
         .memories_max = 16,
+        .rails = rig->rails,
         .message = message,
         .message_size = sizeof(message),
     };

@@ -45,10 +45,11 @@ struct end {
     struct fabric_memory registered;
 };
 
-/* The kind of fabric, by the name that meson gives: loop, delay, tcp, net, shm. */
+/* The kind of fabric, by the name that meson gives: loop, delay, tcp, net, shm, tcp2, ... */
 struct rig {
     const char *name;
     const char *provider; /* NULL: in this process */
+    uint32_t rails;       /* 0: one */
     bool delayed;
     bool sleeps;        /* known to; the others may, where it works */
     bool dies_anywhere; /* a peer may be killed at any instruction without hanging the others */

@@ -1,5 +1,6 @@
 /*
- * What fabric.h promises, checked on each fabric: `test_contract loop|delay|tcp|net|shm`. The other
+ * What fabric.h promises, checked on each fabric: `test_contract loop|delay|tcp|net|shm`, and tcp2,
+ * tcp4, ... with so many rails. The other
  * end is a process of its own (far.h). Exits with 77 where the machine lacks the provider.
  */
 #include <CUnit/CUnit.h>
@@ -13,7 +14,7 @@
 #include "../shm_ring/suite.h"
 
 #define SKIPPED 77
-#define LIMIT   100 /* seconds for the whole program */
+#define LIMIT   160 /* seconds for the whole program */
 
 /* Both ends connected, and what the near one knows of the far one. */
 struct link {
@@ -603,7 +604,7 @@ int main(int argc, char **argv)
         return far_main(argv[1], argv[2], atoi(argv[3]));
     rig = argc == 2 ? rig_find(argv[1]) : NULL;
     if (!rig) {
-        (void)fprintf(stderr, "usage: %s loop|delay|tcp|net|shm\n", argv[0]);
+        (void)fprintf(stderr, "usage: %s loop|delay|tcp[2|4]|net[2|4]|shm[2|4]\n", argv[0]);
         return 2;
     }
     (void)alarm(LIMIT);

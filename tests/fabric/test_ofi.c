@@ -25,6 +25,8 @@ static void refused(void)
         {{.bind = "no-such-interface"}, -ENODEV, "no-such-interface"},
         {{.bind = "127.0.0.1.5"}, -ENODEV, "127.0.0.1.5"},
         {{.provider = "shm", .name = "a/b"}, -EINVAL, "a/b"},
+        {{.rails = 3}, -EINVAL, "rails 3"},
+        {{.rails = 8}, -EINVAL, "rails 8"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -63,6 +65,43 @@ static void by_interface(void)
 
     CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &fabric), 0);
     fabric_close(fabric);
+}
+
+/* Peers of other numbers of rails are refused, and told from what is no address at all. */
+static void rails(void)
+{
+    static const char *const providers[] = {"tcp;ofi_rxm", "net", "shm"};
+    static const uint32_t numbers[] = {1, 2, 4};
+    struct fabric *fabrics[3];
+    struct fabric_address addresses[3], broken;
+
+    for (int p = 0; p < 3; p++) {
+        uint32_t opened = 0;
+
+        for (; opened < 3; opened++) {
+            struct ofi_config config = {.provider = providers[p], .rails = numbers[opened]};
+
+            if (ofi_open(&config, &fabrics[opened]))
+                break;
+            CU_ASSERT_EQUAL(fabrics[opened]->traits.rails, numbers[opened]);
+            CU_ASSERT_TRUE(opened == 0 || fabrics[opened]->traits.ordered_write_max == 0);
+            CU_ASSERT_EQUAL(fabric_address_of(fabrics[opened], &addresses[opened]), 0);
+        }
+        CU_ASSERT_TRUE(opened == 0 || opened == 3);
+        for (uint32_t a = 0; a < opened; a++)
+            for (uint32_t b = 0; b < opened; b++)
+                CU_ASSERT_EQUAL(fabric_connect(fabrics[a], 1, &addresses[b]), a == b ? 0 : -EPROTO);
+        for (uint32_t a = 0; a < opened; a++) {
+            broken = addresses[a];
+            broken.size--;
+            CU_ASSERT_EQUAL(fabric_connect(fabrics[a], 1, &broken), -EINVAL);
+            broken = addresses[a];
+            memset(broken.bytes + broken.size - broken.size / numbers[a], 0xff,
+                   broken.size / numbers[a]);
+            CU_ASSERT_EQUAL(fabric_connect(fabrics[a], 1, &broken), -EINVAL);
+            fabric_close(fabrics[a]);
+        }
+    }
 }
 
 static int count_files(const char *stem)
@@ -150,6 +189,7 @@ int main(void)
         {"what cannot be opened", refused},
         {"the default provider", by_default},
         {"bound to an interface", by_interface},
+        {"rails", rails},
         {"leftovers of a killed process", leftovers},
         {"signal handlers", signals},
         CU_TEST_INFO_NULL,
