@@ -60,13 +60,14 @@ int engine_config_check(struct engine_config *c)
     default32(&c->packed_max, 4096);
     default32(&c->spill_max, 1u << 20);
     default32(&c->ops_max, 262144);
+    default32(&c->stripe_min, 65536);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
     if (c->ack_delay_ns == 0)
         c->ack_delay_ns = 12000;
     if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->flows_max > 1u << 20 ||
         c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536 ||
-        message_longest(c) > UINT16_MAX)
+        message_longest(c) > UINT16_MAX || c->stripe_min < STRIPES_MAX * STRIPE_ALIGN)
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -219,6 +220,7 @@ static void arena_inherit(struct engine *e)
 
             op->pending = 0;
             op->nonce = UINT16_MAX;
+            op->posted = 0;
             slot += op->span;
         }
     }
@@ -269,6 +271,9 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->message_max = message_longest(&e->config);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
         e->ordered_max = fabric->traits.ordered_write_max;
+    for (uint32_t rails = fabric->traits.rails; rails > 1 && 1u << e->stripe_shift < STRIPES_MAX;
+         rails /= 2)
+        e->stripe_shift++;
     e->pool.arena = &e->arena;
     r = arena_open(&e->arena, arena, engine_arena_bytes(&e->config),
                    layout_fingerprint(&e->config));

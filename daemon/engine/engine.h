@@ -43,7 +43,7 @@ enum engine_protocol {
     ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
 };
 
-/* Zero means the default. Fixed for the life of an arena, but for the protocol. */
+/* Zero means the default. Fixed for the life of an arena, but for protocol and stripe_min. */
 struct engine_config {
     uint32_t node;         /* which we are */
     uint32_t nodes;        /* how many there are */
@@ -62,6 +62,7 @@ struct engine_config {
     uint32_t spill_max;    /* 1 MiB: events kept for a context that does not drain, then refused */
     uint32_t ops_max;      /* 262144: operations in flight of one context */
     uint32_t protocol;     /* enum engine_protocol */
+    uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
     uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */
 };
 

@@ -20,9 +20,9 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
         return 0; /* of a link that is gone: what it wrote will be sent again */
     in->dirty = true;
     if (immediate >> 30 == WIRE_PAYLOAD) {
-        if (number >= NONCE_WINDOW)
+        if (number >= NONCE_WINDOW || in->payloads[number] == STRIPES_MAX)
             return -EPROTO;
-        in->payloads[number / 64] |= UINT64_C(1) << (number % 64);
+        in->payloads[number]++;
         in->blocked = false;
     } else if (immediate >> 30 == WIRE_RUN) {
         uint16_t ahead = (uint16_t)(number - in->run);

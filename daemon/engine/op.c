@@ -85,6 +85,11 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
     }
 }
 
+uint32_t op_stripe_shift(const struct engine *e, const struct op *op)
+{
+    return op->length >= e->config.stripe_min ? e->stripe_shift : 0;
+}
+
 void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
 {
     op->pending++;
@@ -180,7 +185,7 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, w, w + 1);
     if (nonce) {
-        w->head.flags |= WIRE_NONCE;
+        w->head.flags |= WIRE_NONCE | op_stripe_shift(e, op) << WIRE_STRIPES_SHIFT;
         w->nonce = op->nonce;
         op->nonce = UINT16_MAX;
     }

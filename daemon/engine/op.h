@@ -39,6 +39,8 @@ int op_check_local(const struct engine *e, const struct session *s, const struct
 /* Whether the operation may start now, its memory and its remote being what they were at
  * submission: 0, -EINPROGRESS, or the errno that ends it. */
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
+/* Its payload travels in 1 << this writes. */
+uint32_t op_stripe_shift(const struct engine *e, const struct op *op);
 /* Counts a fabric operation of this operation in, and out. */
 void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op);
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);

@@ -1,7 +1,8 @@
 /*
  * Put: packed (id and payload in one record) or two-put (the payload by a write of its own, from
  * client memory to client memory). Two-put has three protocols: ordered, reassembled at the target,
- * chained. Thread: the progress thread.
+ * chained. Over several rails a large payload leaves in stripes, a write each, all of one nonce;
+ * the next link begins with the first again. Thread: the progress thread.
  */
 #include "op.h"
 
@@ -37,6 +38,30 @@ static uint32_t protocol_for(const struct engine *e, const struct op *op)
     return op->length <= e->ordered_max ? ENGINE_PROTOCOL_ORDERED : ENGINE_PROTOCOL_REASSEMBLE;
 }
 
+/* Posts the stripes that are not on their way yet. 0, or why there are some left. */
+static int put_stripes(struct engine *e, uint32_t flow, struct op *op, struct fabric_write write)
+{
+    uint32_t shift = op_stripe_shift(e, op), stripes = 1u << shift;
+    uint64_t stripe = op->length >> shift & ~(uint64_t)(STRIPE_ALIGN - 1);
+    const uint8_t *source = write.source;
+    uint64_t target = write.remote_address;
+
+    for (; op->posted < stripes; op->posted++) {
+        uint64_t at = op->posted * stripe;
+        int r;
+
+        write.source = source + at;
+        write.remote_address = target + at;
+        write.length = op->posted + 1u < stripes ? stripe : op->length - at;
+        r = fabric_post_write(e->fabric, &write);
+        if (r < 0)
+            return r;
+        op_fabric_begin(e, flow, op);
+    }
+    op->posted = 0;
+    return 0;
+}
+
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     const struct flow *f = &e->flows[flow];
@@ -45,6 +70,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     const struct segment_live *segment;
     uint32_t protocol, nonces_kept;
     struct fabric_write write;
+    bool fresh = op->posted == 0;
     int r;
 
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY || op->status < 0)
@@ -55,19 +81,19 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     segment = &e->segment_live[op->segment];
     protocol = protocol_for(e, op);
     nonces_kept = f->traffic == WIRE_REPLIES ? 0 : NONCES_FOR_REPLIES;
-    if (protocol == ENGINE_PROTOCOL_REASSEMBLE && out->nonces_free <= nonces_kept) {
+    if (protocol == ENGINE_PROTOCOL_REASSEMBLE && fresh && out->nonces_free <= nonces_kept) {
         /* Those of operations that ended between payload and record are lost to this link: when
          * nothing will give one back, begin a new link. */
         if (e->peer_live[f->node].outstanding == 0 && queue_count(&e->peers[f->node].sent) == 0)
             peer_broken(e, f->node, -ENOBUFS);
         return -EAGAIN;
     }
-    op->nonce = UINT16_MAX;
+    if (fresh)
+        op->nonce = UINT16_MAX;
     write = (struct fabric_write){
         .peer = f->node,
         .memory = segment->memory.index,
         .source = segment->base + op->local_offset,
-        .length = op->length,
         .remote_address = remote->address + op->offset,
         .remote_key = remote->fabric_key,
         .cookie = cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1))),
@@ -76,19 +102,17 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         .placed = protocol != ENGINE_PROTOCOL_ORDERED,
     };
     if (protocol == ENGINE_PROTOCOL_REASSEMBLE) {
-        op->nonce = out->nonces[out->nonces_free - 1];
+        if (fresh)
+            op->nonce = out->nonces[--out->nonces_free];
         write.announce = true;
         write.immediate = wire_immediate(WIRE_PAYLOAD, e->config.node, op->nonce);
     }
-    r = fabric_post_write(e->fabric, &write);
-    if (r < 0) {
+    r = put_stripes(e, flow, op, write);
+    if (r < 0 && op->posted == 0) { /* nothing left: the nonce is still unused */
+        ledger_free_nonce(e, f->node, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
-        return r;
     }
-    if (protocol == ENGINE_PROTOCOL_REASSEMBLE)
-        out->nonces_free--;
-    op_fabric_begin(e, flow, op);
-    return 0;
+    return r;
 }
 
 static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
@@ -128,7 +152,8 @@ int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
-    if (protocol_for(e, op) != ENGINE_PROTOCOL_CHAIN || op->phase != OP_QUEUED)
+    if (protocol_for(e, op) != ENGINE_PROTOCOL_CHAIN || op->phase != OP_QUEUED || op->pending > 0 ||
+        op->posted > 0)
         return;
     set8(e, &op->phase, OP_READY);
     commit(e);

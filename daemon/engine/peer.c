@@ -359,6 +359,8 @@ static void flows_resume(struct engine *e, uint32_t node)
 
         if (f->state == FLOW_FREE || f->node != node)
             continue;
+        if (f->started < f->ops.tail)
+            flow_op(e, f, f->started)->posted = 0; /* the one that may be half on its way */
         set64(e, &f->started, f->staged);
         commit(e);
         if (f->state == FLOW_DEAD)

@@ -38,21 +38,27 @@ static bool inflow_open(const struct engine *e, const struct inflow *in)
            e->clients[s->client].quarantine == QUARANTINE_NONE;
 }
 
-/* The payload that travels by itself: 1 it is here, 0 not yet. */
+/* In how many writes its payload was announced. */
+static uint32_t stripes_of(const struct wire_op *w)
+{
+    return 1u << ((w->head.flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
+}
+
+/* The payload that travels by itself: 1 it is here, 0 not all of it. */
 static int payload_met(struct engine *e, uint32_t node, const struct wire_op *w)
 {
     struct ledger_in *in = &e->peer_live[node].in;
-    uint64_t bit = UINT64_C(1) << (w->nonce % 64);
+    uint32_t stripes = stripes_of(w);
 
     if (!(w->head.flags & WIRE_NONCE))
         return 1;
-    if (w->nonce >= NONCE_WINDOW)
+    if (w->nonce >= NONCE_WINDOW || stripes > STRIPES_MAX || in->payloads[w->nonce] > stripes)
         return -EPROTO;
-    if (!(in->payloads[w->nonce / 64] & bit)) {
+    if (in->payloads[w->nonce] < stripes) {
         in->blocked = true;
         return 0;
     }
-    in->payloads[w->nonce / 64] &= ~bit;
+    in->payloads[w->nonce] = 0;
     return 1;
 }
 
@@ -276,7 +282,7 @@ int record_take_op(struct engine *e, uint32_t node, const struct wire_record *he
         r = -ENOBUFS;
     if (r == -ENOBUFS) {
         if (w->head.flags & WIRE_NONCE)
-            e->peer_live[node].in.payloads[w->nonce / 64] |= UINT64_C(1) << (w->nonce % 64);
+            e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w);
         return -EAGAIN;
     }
     return r < 0 ? r : 0;

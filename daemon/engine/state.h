@@ -237,7 +237,7 @@ struct op {
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
     uint8_t ended;  /* its local event is posted, or not wanted */
-    uint8_t unused;
+    uint8_t posted; /* stripes of a payload that is not all on its way; private in meaning */
     uint64_t submitted_at;
     uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */
 };
@@ -303,6 +303,8 @@ struct flow_live {
 /* Nonces that requests leave to replies: those of a held flow come back only when it is released.
  */
 #define NONCES_FOR_REPLIES 32u
+#define STRIPES_MAX        4u  /* of one payload */
+#define STRIPE_ALIGN       64u /* where they meet: not in the middle of a cache line */
 
 /* Outbound ledger of a link. */
 struct ledger_out {
@@ -345,8 +347,8 @@ struct ledger_in {
     uint64_t ack_at;
     uint64_t their_ack; /* of the record being consumed */
     uint32_t runs_unacked;
-    uint64_t payloads[NONCE_WINDOW / 64]; /* announced by nonce */
-    uint8_t *next_ring;                   /* growth: being registered, or offered */
+    uint8_t payloads[NONCE_WINDOW]; /* stripes announced, by nonce */
+    uint8_t *next_ring;             /* growth: being registered, or offered */
     uint32_t next_size;
     struct fabric_memory next_memory;
     bool next_ready;
@@ -438,8 +440,9 @@ struct engine {
     uint64_t notice_head, notice_tail;
     uint64_t notices_max;
 
-    uint64_t ordered_max; /* writes up to here keep their order, records included; 0: none do */
-    uint8_t *record;      /* room for one submission */
+    uint64_t ordered_max;  /* writes up to here keep their order, records included; 0: none do */
+    uint32_t stripe_shift; /* large payloads travel in 1 << this stripes */
+    uint8_t *record;       /* room for one submission */
     uint32_t record_max;
 };
 

@@ -278,7 +278,8 @@ int sim_fabric_open(struct sim_world *w, uint32_t node, struct fabric **out)
     n->handle = (struct sim_fabric){
         .fabric = {.ops = &sim_ops,
                    .traits = {.message_max = w->options.message_max,
-                              .ordered_write_max = w->options.ordered_write_max}},
+                              .ordered_write_max = w->options.ordered_write_max,
+                              .rails = w->options.rails}},
         .world = w,
         .node = node,
     };
@@ -302,6 +303,10 @@ static void fill_defaults(struct sim_options *o)
         o->message_max = UINT64_C(1) << 30;
     if (!o->outstanding_max)
         o->outstanding_max = 64;
+    if (!o->rails)
+        o->rails = 1;
+    if (o->rails > 1)
+        o->ordered_write_max = 0;
 }
 
 int sim_world_open(const struct sim_options *options, struct sim_world **out)

@@ -36,6 +36,7 @@ struct sim_options {
     uint64_t delay_max_ns; /* 5000: usual limit of one step; one in 16 takes up to 8 times it */
     uint64_t message_max;  /* 1 GiB */
     uint64_t ordered_write_max; /* 0: writes are not ordered */
+    uint32_t rails;             /* 1: with more, writes are not ordered either */
     uint32_t outstanding_max;   /* 64: operations of a node towards one peer, then -EAGAIN */
     uint32_t refuse_per_mille;  /* 0: how often a post is refused with -EAGAIN at random */
     uint32_t silent_per_mille;  /* 0: how often a break is not reported with FABRIC_BROKEN */

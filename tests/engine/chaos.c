@@ -9,6 +9,7 @@
 
 #define SLOTS       8u
 #define SLOT_BYTES  1024u
+#define PACKED_MAX  256u
 #define HOSTILE_MAX 2u
 #define NO_SLOT     UINT32_MAX
 
@@ -201,6 +202,8 @@ static void submit_one(struct chaos *c)
         c->slots[to][0][other] = number + 1;
     }
     c->counters->operations++;
+    c->counters->striped +=
+        c->world->options.sim.rails > 1 && op.kind == PATH_PUT && op.length > PACKED_MAX;
 }
 
 static uint32_t probe_end(struct chaos *c, uint32_t end)
@@ -478,15 +481,17 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
                     : below(c, 2)             ? ENGINE_PROTOCOL_CHAIN
                                               : ENGINE_PROTOCOL_AUTO,
         .segment_bytes = 2 * SLOTS * SLOT_BYTES,
-        .limits = {.ledger_start = 4096,
+        .limits = {.stripe_min = PACKED_MAX,
+                   .ledger_start = 4096,
                    .ledger_max = 4096u << 2 * below(c, 2),
                    .ledger_bytes = 256 * 1024,
-                   .packed_max = 256,
+                   .packed_max = PACKED_MAX,
                    .chunks_max = 64,
                    .ops_max = 4 + below(c, 60),
                    .spill_max = 512 + below(c, 4000)},
         .trace = trace,
         .sim = {.ordered_write_max = ordered_max,
+                .rails = ordered_max == 0 ? 1u << below(c, 3) : 1,
                 .message_max = 1u << 20,
                 .refuse_per_mille = below(c, 2) * 100,
                 .silent_per_mille = below(c, 2) * 400,

@@ -16,7 +16,7 @@ struct chaos_counters {
     uint64_t operations, events, errors, rounds;
     uint64_t breaks, cuts, losses, crashes, states_lost, deaths, quarantines, spills, starved,
         grown;
-    uint64_t overtaken;
+    uint64_t overtaken, striped;
 };
 
 /* NULL, or what went wrong, in `failure`. Adds to the counters. */

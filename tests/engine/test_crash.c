@@ -27,6 +27,7 @@ struct scenario {
     void (*run)(struct driver *d);
     uint64_t ordered_write_max;
     uint32_t protocol;
+    uint32_t rails;
 };
 
 static void submit_many(struct driver *d, uint32_t count, struct model_op op)
@@ -161,21 +162,23 @@ static void run_death(struct driver *d)
 }
 
 static const struct scenario scenarios[] = {
-    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED},
-    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE},
-    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN},
-    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO},
-    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO},
-    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO},
-    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO},
-    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO},
-    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO},
+    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
+    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1},
+    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE, 1},
+    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 1},
+    {"two-put, striped", run_two_put, 0, ENGINE_PROTOCOL_AUTO, 4},
+    {"two-put, striped, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 2},
+    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO, 1},
+    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
+    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO, 1},
+    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO, 1},
+    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
+    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
+    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
+    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO, 1},
+    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
+    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO, 1},
+    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1},
 };
 
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
@@ -192,13 +195,14 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
         .protocol = s->protocol,
         .submit_bytes = 16384,
         .trace = trace,
-        .limits = {.ledger_start = 4096,
+        .limits = {.stripe_min = 512,
+                   .ledger_start = 4096,
                    .ledger_max = 16384,
                    .ledger_bytes = 256 * 1024,
                    .packed_max = 256,
                    .chunks_max = 32,
                    .spill_max = 4096},
-        .sim = {.ordered_write_max = s->ordered_write_max},
+        .sim = {.ordered_write_max = s->ordered_write_max, .rails = s->rails},
     };
 
     *g = (struct crash_guard){.victim = victim, .forking = stop == 0, .stop = stop, .again = again};

@@ -18,15 +18,19 @@ struct way {
     const char *name;
     uint64_t ordered_write_max;
     uint32_t protocol;
+    uint32_t rails;
 };
 
 static const struct way ways[] = {
-    {"ordered fabric, back to back", UINT64_MAX, ENGINE_PROTOCOL_ORDERED},
-    {"fabric ordered for short writes, automatic", 4096, ENGINE_PROTOCOL_AUTO},
-    {"ordered fabric, reassembly", UINT64_MAX, ENGINE_PROTOCOL_REASSEMBLE},
-    {"ordered fabric, chain", UINT64_MAX, ENGINE_PROTOCOL_CHAIN},
-    {"unordered fabric, reassembly", 0, ENGINE_PROTOCOL_REASSEMBLE},
-    {"unordered fabric, chain", 0, ENGINE_PROTOCOL_CHAIN},
+    {"ordered fabric, back to back", UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1},
+    {"fabric ordered for short writes, automatic", 4096, ENGINE_PROTOCOL_AUTO, 1},
+    {"ordered fabric, reassembly", UINT64_MAX, ENGINE_PROTOCOL_REASSEMBLE, 1},
+    {"ordered fabric, chain", UINT64_MAX, ENGINE_PROTOCOL_CHAIN, 1},
+    {"unordered fabric, reassembly", 0, ENGINE_PROTOCOL_REASSEMBLE, 1},
+    {"unordered fabric, chain", 0, ENGINE_PROTOCOL_CHAIN, 1},
+    {"four rails", 0, ENGINE_PROTOCOL_AUTO, 4},
+    {"four rails, chain", 0, ENGINE_PROTOCOL_CHAIN, 4},
+    {"two rails", UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 2},
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
@@ -39,7 +43,9 @@ static struct world_options options_of(const struct way *way, uint64_t seed, FIL
         .local_bytes = 16384,
         .remote_bytes = 16384,
         .trace = trace,
+        .limits = {.stripe_min = 512},
         .sim = {.ordered_write_max = way->ordered_write_max,
+                .rails = way->rails,
                 .message_max = 1u << 20,
                 .refuse_per_mille = seed % 3 * 50,
                 .silent_per_mille = 300,
@@ -119,10 +125,26 @@ static void test_way_5(void)
     run_way(5);
 }
 
+static void test_way_6(void)
+{
+    run_way(6);
+}
+
+static void test_way_7(void)
+{
+    run_way(7);
+}
+
+static void test_way_8(void)
+{
+    run_way(8);
+}
+
 static int run_all(void)
 {
     static void (*const tests[WAYS])(void) = {test_way_0, test_way_1, test_way_2,
-                                              test_way_3, test_way_4, test_way_5};
+                                              test_way_3, test_way_4, test_way_5,
+                                              test_way_6, test_way_7, test_way_8};
     CU_pSuite suite;
     unsigned failed;
 

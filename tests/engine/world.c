@@ -100,6 +100,7 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .spill_max = limit(l->spill_max, 32768),
         .ops_max = limit(l->ops_max, 4096),
         .protocol = o->protocol,
+        .stripe_min = l->stripe_min,
         .ack_delay_ns = l->ack_delay_ns ? l->ack_delay_ns : 3000,
     };
 }
