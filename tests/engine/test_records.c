@@ -359,6 +359,56 @@ static void test_run_lengths(void)
     }
 }
 
+static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
+{
+    for (; count > 0; count--)
+        push(&b->fabric,
+             &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                    .immediate = wire_immediate(WIRE_PAYLOAD, 1, nonce)});
+    steps(b, 2);
+}
+
+/* A payload is met when as many writes as its record tells have been announced, before it or after;
+ * more than those break the link. */
+static void test_stripes(void)
+{
+    static const struct {
+        uint32_t shift, before, after;
+        uint16_t nonce;
+        bool taken, broken;
+    } rows[] = {
+        {0, 0, 0, 7, false, false}, {0, 1, 0, 7, true, false},   {0, 0, 1, 7, true, false},
+        {0, 2, 0, 7, false, true},  {1, 1, 0, 7, false, false},  {1, 2, 0, 7, true, false},
+        {1, 1, 1, 7, true, false},  {1, 3, 0, 7, false, true},   {1, 1, 2, 7, false, true},
+        {2, 3, 0, 7, false, false}, {2, 0, 4, 255, true, false}, {2, 3, 1, 0, true, false},
+        {2, 5, 0, 7, true, true},   {2, 0, 5, 7, true, true},    {2, 4, 0, 7, true, false},
+        {3, 4, 0, 7, false, true},  {0, 0, 0, 256, false, true}, {2, 1, 0, 65535, false, true},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new();
+        struct wire_op record = {
+            .head = {.words = sizeof(record) / 8,
+                     .kind = WIRE_PLACED,
+                     .flags = (uint8_t)(WIRE_NONCE | rows[i].shift << WIRE_STRIPES_SHIFT)},
+            .flow = b->inflow,
+            .rid = 9,
+            .nonce = rows[i].nonce,
+            .length = 4096,
+        };
+
+        announce_stripes(b, rows[i].nonce, rows[i].before);
+        CU_ASSERT_EQUAL(remote_events(b), 0);
+        send_run(b, &record, sizeof(record));
+        announce_stripes(b, rows[i].nonce, rows[i].after);
+        if (b->broken != rows[i].broken || (remote_events(b) > 0) != rows[i].taken)
+            printf("row %zu: broken %d, events %d\n", i, b->broken, remote_events(b) > 0);
+        CU_ASSERT_EQUAL(b->broken, rows[i].broken);
+        CU_ASSERT_EQUAL(remote_events(b) > 0, rows[i].taken);
+        bench_free(b);
+    }
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -412,6 +462,7 @@ int main(void)
         {"refused puts touch nothing", test_refused_puts_touch_nothing},
         {"senseless records break the link", test_senseless_records_break_the_link},
         {"lengths of runs", test_run_lengths},
+        {"stripes of a payload", test_stripes},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
