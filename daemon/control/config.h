@@ -36,9 +36,10 @@ struct config {
     char *allow_groups;
     uint64_t node;     /* UINT64_MAX: not given */
     uint64_t protocol; /* enum engine_protocol */
+    uint64_t rails;    /* 1 << this many */
     uint64_t log;      /* enum log_level */
     uint64_t ledger_start, ledger_max, ledger_bytes;
-    uint64_t packed_max, spill_max;
+    uint64_t packed_max, spill_max, stripe_min;
     uint64_t delay_ns;
     uint64_t peer_deadline_ms;
     uint64_t clients_max;

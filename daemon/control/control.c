@@ -195,12 +195,14 @@ static int open_engine_config(struct control *control)
     engine->ledger_max = (uint32_t)config->ledger_max;
     engine->packed_max = (uint32_t)config->packed_max;
     engine->spill_max = (uint32_t)config->spill_max;
+    engine->stripe_min = (uint32_t)config->stripe_min;
     engine->protocol = (uint32_t)config->protocol;
     rc = engine_config_check(engine);
     return explain(
         control, rc,
         "the sizes do not fit each other: ledger-start and ledger-max are powers of two, "
-        "packed-max fits a quarter of ledger-start; leave them out for the defaults");
+        "packed-max fits a quarter of ledger-start, stripe-min is 256 or more; leave them out for "
+        "the defaults");
 }
 
 /* A longer wire, for measuring: between nodes only. */
@@ -229,6 +231,7 @@ static int open_fabric(struct control *control, struct fabric **out)
     }
     rc = ofi_open(&(struct ofi_config){.provider = config->provider,
                                        .bind = config->address,
+                                       .rails = 1u << config->rails,
                                        .peers_max = control->engine.nodes,
                                        .message = why,
                                        .message_size = sizeof(why)},
@@ -300,6 +303,7 @@ static int open_progress(struct control *control)
         return rc;
     snprintf(control->identity.provider, sizeof(control->identity.provider), "%s",
              control->provider);
+    control->identity.rails = config.fabric->traits.rails;
     control->message_max = config.fabric->traits.message_max;
     rc = attachments_open(&control->attachments, &control->engine);
     attachments_host(&control->attachments, &control->host);

@@ -74,6 +74,7 @@ static void fill_status(json_t *document, struct control *control, const struct 
     put(document, "node", control->engine.node);
     put(document, "nodes", control->engine.nodes);
     text(document, "provider", control->provider);
+    put(document, "rails", control->identity.rails ? control->identity.rails : 1);
     text(document, "socket", control->place.socket);
     json_object_set_new(document, "uptime_s", json_real((double)age / 1e9));
     put(document, "clients", control->client_count);

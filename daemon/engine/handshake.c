@@ -91,6 +91,11 @@ static int check_identity(struct handshake *h, const struct handshake_greeting *
     return 0;
 }
 
+static uint32_t rails_of(uint32_t told)
+{
+    return told ? told : 1;
+}
+
 static int check_terms(struct handshake *h, const struct handshake_greeting *g)
 {
     const struct handshake_identity *self = h->self;
@@ -106,6 +111,10 @@ static int check_terms(struct handshake *h, const struct handshake_greeting *g)
                       "node %u uses provider \"%.63s\", node %u uses \"%s\": give both the same "
                       "--provider",
                       g->node, g->provider, self->node, self->provider);
+    if (rails_of(g->rails) != rails_of(self->rails))
+        return refuse(h, -EXDEV,
+                      "node %u has %u rails to a peer, node %u has %u: give both the same --rails",
+                      g->node, rails_of(g->rails), self->node, rails_of(self->rails));
     return 0;
 }
 

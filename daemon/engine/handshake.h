@@ -47,6 +47,7 @@ struct handshake_identity {
     uint32_t nodes;
     uint32_t version_min, version_max;
     char provider[HANDSHAKE_PROVIDER_MAX];
+    uint32_t rails;                        /* 0 counts as 1 */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES]; /* random at each start */
     uint8_t secret[HANDSHAKE_HASH_BYTES];  /* hash of the secret file */
 };
@@ -56,6 +57,7 @@ struct handshake_greeting {
     uint32_t version_min, version_max;
     uint32_t node, target, nodes;
     const char *provider;
+    uint32_t rails; /* 0 counts as 1 */
     const uint8_t *nonce;
     size_t nonce_size;
     const uint8_t *boot_id;

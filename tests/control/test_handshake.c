@@ -13,6 +13,7 @@
 struct letter {
     uint32_t version_min, version_max, node, target, nodes;
     char provider[HANDSHAKE_PROVIDER_MAX];
+    uint32_t rails;
     uint8_t nonce[HANDSHAKE_NONCE_BYTES];
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];
     uint32_t nonce_size, boot_id_size;
@@ -38,6 +39,7 @@ static struct letter letter_of(const struct handshake_identity *self, uint32_t t
                        .node = self->node,
                        .target = target,
                        .nodes = self->nodes,
+                       .rails = self->rails,
                        .nonce_size = HANDSHAKE_NONCE_BYTES,
                        .boot_id_size = HANDSHAKE_BOOT_BYTES};
 
@@ -60,6 +62,7 @@ static int greeted(struct handshake *h, const struct letter *l)
                                          .target = l->target,
                                          .nodes = l->nodes,
                                          .provider = l->provider,
+                                         .rails = l->rails,
                                          .nonce = l->nonce,
                                          .nonce_size = l->nonce_size,
                                          .boot_id = l->boot_id,
@@ -130,6 +133,8 @@ enum change {
     NODES_DIFFER,
     TARGET_OTHER,
     PROVIDER_OTHER,
+    RAILS_ONE,
+    RAILS_MORE,
     NONCE_SHORT,
     BOOT_ID_LONG,
     BOOT_ID_OURS,
@@ -152,6 +157,8 @@ static void greetings_refused(void)
         {NODES_DIFFER, -EINVAL, "same list"},
         {TARGET_OTHER, -EADDRNOTAVAIL, "lists of nodes differ"},
         {PROVIDER_OTHER, -EXDEV, "same --provider"},
+        {RAILS_ONE, 0, ""}, /* as 0 counts */
+        {RAILS_MORE, -EXDEV, "node 1 has 2 rails to a peer, node 3 has 1"},
         {NONCE_SHORT, -EPROTO, "malformed"},
         {BOOT_ID_LONG, -EPROTO, "malformed"},
         {BOOT_ID_OURS, -ELOOP, "itself"},
@@ -189,6 +196,12 @@ static void greetings_refused(void)
             break;
         case PROVIDER_OTHER:
             l.provider[0] = 'x';
+            break;
+        case RAILS_ONE:
+            l.rails = 1;
+            break;
+        case RAILS_MORE:
+            l.rails = 2;
             break;
         case NONCE_SHORT:
             l.nonce_size--;

@@ -1,7 +1,7 @@
 /*
  * The suite of the operations' meaning over libpwc and real daemons on two nodes.
  *
- *     test_operations_daemon PWCD [--provider P] [--protocol P] [--case N]
+ *     test_operations_daemon PWCD [--case N] [--KEY VALUE]...    keys of the daemons
  *
  * Each case has clients and a job of its own; the daemons live through all of them, and must have
  * forgotten everything at the end of each.
@@ -15,6 +15,8 @@
 #include <string.h>
 #include "daemon_path.h"
 #include "suite_operations.h"
+
+#define KEYS_MAX 16 /* arguments handed on to the daemons */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -73,28 +75,26 @@ static unsigned run_tests(void)
 
 static int usage(const char *name)
 {
-    fprintf(stderr, "usage: %s PWCD [--provider P] [--protocol P] [--case 0-%zu]\n", name,
-            suite_case_count - 1);
+    fprintf(stderr, "usage: %s PWCD [--case 0-%zu] [--KEY VALUE]...\n", name, suite_case_count - 1);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    struct cluster_options options = {.nodes = 2};
-    int status;
+    const char *keys[KEYS_MAX + 1] = {NULL};
+    struct cluster_options options = {.nodes = 2, .more = keys};
+    int status, given = 0;
 
-    if (argc < 2 || argc % 2 != 0)
+    if (argc < 2 || argc % 2 != 0 || argc - 2 > KEYS_MAX)
         return usage(argv[0]);
     options.pwcd = argv[1];
     for (int i = 2; i < argc; i += 2)
-        if (strcmp(argv[i], "--provider") == 0)
-            options.provider = argv[i + 1];
-        else if (strcmp(argv[i], "--protocol") == 0)
-            options.protocol = argv[i + 1];
-        else if (strcmp(argv[i], "--case") == 0)
+        if (strcmp(argv[i], "--case") == 0) {
             only = strtoul(argv[i + 1], NULL, 0);
-        else
-            return usage(argv[0]);
+        } else {
+            keys[given++] = argv[i];
+            keys[given++] = argv[i + 1];
+        }
     if (cluster_open(&cluster, &options) != 0) {
         fprintf(stderr, "%s\n", cluster.failure);
         return 1;

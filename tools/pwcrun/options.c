@@ -11,7 +11,7 @@
 
 static const char usage[] =
     "usage: pwcrun [--nodes N] [-n RANKS] [--provider NAME] [--protocol NAME]\n"
-    "              [--delay-ns N] [--netns]\n"
+    "              [--rails N] [--delay-ns N] [--netns]\n"
     "              [--daemon PATH] [--daemon-arg ARG]... [--grace SECONDS] [--pin]\n"
     "              [--label] [--verbose] [--] PROGRAM [ARGUMENT]...\n";
 
@@ -22,6 +22,7 @@ static const char help[] =
     "  -n, --ranks N     copies of PROGRAM, spread over the nodes in blocks (one a node)\n"
     "  --provider NAME   fabric of the daemons: \"tcp;ofi_rxm\", net, shm, ...\n"
     "  --protocol NAME   auto, ordered, reassemble or chain\n"
+    "  --rails N         connections from node to node: 1, 2 or 4\n"
     "  --delay-ns N      for measuring: a wire longer by N nanoseconds\n"
     "  --netns           each node in its own network namespace (root only)\n"
     "  --daemon PATH     the pwcd to start\n"
@@ -40,6 +41,7 @@ enum long_option {
     OPT_NODES = 256,
     OPT_PROVIDER,
     OPT_PROTOCOL,
+    OPT_RAILS,
     OPT_DELAY_NS,
     OPT_NETNS,
     OPT_DAEMON,
@@ -57,6 +59,7 @@ static const struct option long_options[] = {
     {"ranks", required_argument, NULL, 'n'},
     {"provider", required_argument, NULL, OPT_PROVIDER},
     {"protocol", required_argument, NULL, OPT_PROTOCOL},
+    {"rails", required_argument, NULL, OPT_RAILS},
     {"delay-ns", required_argument, NULL, OPT_DELAY_NS},
     {"netns", no_argument, NULL, OPT_NETNS},
     {"daemon", required_argument, NULL, OPT_DAEMON},
@@ -108,6 +111,9 @@ static int apply(struct options *o, int option)
         return 0;
     case OPT_PROTOCOL:
         o->protocol = optarg;
+        return 0;
+    case OPT_RAILS:
+        o->rails = optarg;
         return 0;
     case OPT_DELAY_NS:
         o->delay_ns = optarg;
