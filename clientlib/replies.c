@@ -26,12 +26,12 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct outgoing
 {
     int rc = client_is_forked(ctx->client) ? -EOWNERDEAD : check_token(&ctx->handlers, token);
 
+    if (rc == 0 && m->dst && m->dst->peer != ctx->handlers.from)
+        rc = -EINVAL;
     if (rc == 0)
         rc = message_check(ctx, m, REPLY_FLAGS);
     if (rc < 0)
         return rc;
-    if (m->dst && m->dst->peer != ctx->handlers.from)
-        return -EINVAL;
     rc = message_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
     if (rc == 0)
         ctx->handlers.running = RUNNING_REPLIED;

@@ -120,6 +120,21 @@ static void test_daemon_dies(void)
     free(w);
 }
 
+/* And by who flushes. */
+static void test_daemon_dies_in_flush(void)
+{
+    struct world *w = world_new();
+    pthread_t thread;
+
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), -ESHUTDOWN);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    free(w);
+}
+
 static void test_flush(void)
 {
     struct world *w = world_new();
@@ -155,6 +170,7 @@ int main(void)
         {"wait times out", test_wait_times_out},
         {"the descriptor", test_descriptor},
         {"the daemon dies", test_daemon_dies},
+        {"the daemon dies in a flush", test_daemon_dies_in_flush},
         {"flush and unbind", test_flush},
     };
 

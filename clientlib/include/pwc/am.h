@@ -16,7 +16,18 @@
  * included (-EAGAIN means what it always means: keep it, and try again after the handler). A
  * request's handler may reply once, before it returns. Calls that block or that run handlers
  * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_deregister,
- * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_finalize) give -EDEADLK there.
+ * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_finalize) give -EDEADLK there, on
+ * whatever context or client.
+ *
+ * Handlers run whatever is asked for by peer and kinds; a remote event that stands before a message
+ * and is not asked for is kept, as by pwc_probe. PWC_MESSAGE among the kinds tells of each handler
+ * that has run: the event's id is the index, its bytes the payload's length. Its status is not 0
+ * where no handler could run: -EKEYREJECTED, the region that a Long went to has been withdrawn;
+ * -ENOSYS, the handler has been taken away while the message was on its way.
+ *
+ * A request that may be replied to waits, with all that stands behind it, until there is room for
+ * its reply. That comes by itself, unless this context leaves its local events untaken: when 1 MiB
+ * of them are kept, no such request is handled before some are taken. Take them, or use PWC_NO_LCE.
  *
  * A reply never waits for a request: docs/active-messages.md tells how, and why a flood in all
  * directions always drains as long as everybody probes.
@@ -35,8 +46,8 @@ extern "C" {
 
 /* Flags of active messages, beside those of put but for PWC_NO_RCE, which they refuse. */
 enum {
-    /* Of a request: it is not replied to. Its handler's reply fails with -EPERM; it holds no reply
-     * event space, and the target sends nothing back: for floods. */
+    /* Of a request: it is not replied to. Its handler's reply fails with -EPERM; it holds no room
+     * for a reply, and the target sends nothing back: for floods. */
     PWC_AM_NO_REPLY = 1 << 7,
 };
 
@@ -64,14 +75,16 @@ struct pwc_am {
     const uint64_t *arguments; /* aligned to 8 */
     void *payload;  /* Medium: in the library's buffer, aligned to 8; Long: in our region */
     size_t length;  /* of the payload */
-    uint64_t token; /* for pwc_am_reply_*; 0 when there is nothing to reply to */
+    uint64_t token; /* for pwc_am_reply_*, while the handler runs; 0 when there is nothing to reply
+                       to */
 };
 
 typedef void (*pwc_am_handler)(pwc_ctx *ctx, const struct pwc_am *message, void *argument);
 
 /*
  * Put a handler at an index of this context, or take it away (NULL). Do so before peers may send:
- * a message to an index without a handler ends with -ENOSYS at its sender. -EINVAL: no such index.
+ * a message to an index without a handler ends with -ENOSYS at its sender. -EINVAL: no such index;
+ * -ENOMEM.
  */
 PWC_API int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *argument);
 
@@ -86,9 +99,10 @@ PWC_API size_t pwc_am_max_long(const pwc_client *client);
  * Medium, which are copied). A Long's payload goes to offset `off` of the region behind `dst`, from
  * memory as for pwc_put. Never blocks.
  *
- * Errors as for pwc_put, and: -EAGAIN also when no reply event space is left, probe and try again;
- * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long. As the status of the local event
- * also -ENOSYS: no handler stands at that index.
+ * Errors as for pwc_put, and: -EAGAIN also when no room is left for one more reply, probe and try
+ * again; -EINVAL: no such index; -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or
+ * a Medium for a quarter of a small submission ring; -EKEYREJECTED: for a Long of no bytes too. As
+ * the status of the local event also -ENOSYS: no handler stands at that index.
  */
 PWC_API int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
                          unsigned count, pwc_cid lid, unsigned flags);
@@ -101,8 +115,11 @@ PWC_API int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned in
 
 /*
  * Negotiated payload: room for a Medium of up to `len` bytes and `count` arguments in the
- * submission ring itself, to be written by the caller; then pwc_am_commit with what it became, or
- * pwc_am_cancel. Nothing else may be submitted in between (-EBUSY). Errors as for pwc_am_medium.
+ * submission ring itself (aligned to 8), to be written by the caller; then pwc_am_commit with what
+ * it became, or pwc_am_cancel. Nothing but replies may be submitted on this context in between:
+ * puts, gets, requests, pwc_flush of one peer and pwc_unbind give -EBUSY. Errors as for
+ * pwc_am_medium. Of the commit, which may be tried again: -EINVAL: nothing is prepared, or no such
+ * index; -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pwc_cid lid,
                            unsigned flags, void **payload);
@@ -111,10 +128,12 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 
 /*
  * Reply to the request whose handler is running, at most once. Never -EAGAIN: a handler runs only
- * when there is room for its reply. `dst` of a Long must be bound to the requester. Flags are those
- * of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the running handler;
- * -EALREADY: it has replied; -EPERM: the request asked for none, or is a reply itself; else as
- * above. Without a reply the library tells the requester's library so, unseen.
+ * when there is room for its reply. `dst` of a Long must be bound to the requester, or -EINVAL.
+ * Flags are those of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the
+ * running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is a reply
+ * itself; else as above, and what was wrong may be tried again. Without a reply the library tells
+ * the requester's library so, unseen. pwc_flush of PWC_ANY waits for replies as for all else, that
+ * of one peer does not.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index,
                                const uint64_t *arguments, unsigned count, pwc_cid lid,

@@ -6,6 +6,7 @@
  *   - handles are opaque and belong to the caller until the matching destroy call;
  *   - the library starts no thread, installs no signal handler, never exits, never prints;
  *   - in a child made by fork every call that returns an int fails with -EOWNERDEAD;
+ *   - in a handler of an active message (pwc/am.h) calls that block fail with -EDEADLK;
  *   - lengths and offsets are bytes, times milliseconds;
  *   - outputs are written on success only.
  *
@@ -92,7 +93,7 @@ static inline pwc_cid pwc_cid_bytes(const void *data, size_t size)
     return id;
 }
 
-/* Flags of put and get. */
+/* Flags of put and get; those of active messages and of protocols are in pwc/am.h. */
 enum {
     PWC_NO_LCE = 1 << 0,     /* no local event, unless the operation fails */
     PWC_NO_RCE = 1 << 1,     /* no remote event */
@@ -278,7 +279,8 @@ PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc
 
 /*
  * Frees a remote, after what was submitted towards its peer has ended (as pwc_flush, without a
- * timeout): local events stay for later probes. -ENOBUFS: too many are kept, probe first.
+ * timeout): local events stay for later probes. The remote stays on -ENOBUFS: too many are kept,
+ * probe first; -EBUSY: an active message has been prepared; -ENOMEM.
  */
 PWC_API int pwc_unbind(pwc_remote *remote);
 
@@ -303,6 +305,7 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *     -EMSGSIZE       over pwc_message_max; or packed, but too long for a quarter of a small
  *                     submission ring, and in no region
  *     -ENOMEM         after a region has come or gone, no memory to note that
+ *     -EBUSY          an active message has been prepared (pwc/am.h)
  *     -ESHUTDOWN, -EPROTO   the session is over
  * What only the daemon can see comes as the status of the local event, even under PWC_NO_LCE:
  *     -EKEYREJECTED   the region has been withdrawn
@@ -323,8 +326,9 @@ PWC_API int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size
 
 /*
  * 1 with an event, 0 with none, or an error. Never blocks. `peer` (or PWC_ANY) and `kinds`
- * (PWC_LOCAL, PWC_REMOTE, 0 for both) filter; events of other peers that are passed over are kept
- * in order for later calls, up to 1 MiB, then -ENOBUFS until some are taken. Events that had come
+ * (PWC_LOCAL, PWC_REMOTE, 0 for both; PWC_MESSAGE) filter; events of other peers that are passed
+ * over are kept in order for later calls, up to 1 MiB, then -ENOBUFS until some are taken. Runs the
+ * handlers of active messages that have come, some at a time. Events that had come
  * before the end of a session are still given, then -ESHUTDOWN: the daemon ended it or is gone;
  * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds.
  */
@@ -341,7 +345,8 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 /*
  * Waits, without a timeout, until all that this context has submitted towards `peer` (or PWC_ANY)
  * has ended, well or not. Events stay for later probes. 0 at once for a peer that is not bound.
- * -ENOBUFS: too many events are kept, probe first; -ESHUTDOWN, -EPROTO: the session is over.
+ * Runs handlers of active messages. -ENOBUFS: too many events are kept, probe first; -EBUSY: an
+ * active message has been prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer);
 

@@ -1,0 +1,302 @@
+/*
+ * Active messages: every rank asks every other to work for it, and handlers do the work.
+ *
+ *     requester                              target
+ *     SQUARE  a Short, a number     --->     replies with its square
+ *     ADD     a Medium, numbers     --->     replies with their sum
+ *     CHECK   a Long, numbers       --->     placed in its region, replies with their sum
+ *     RESULT  <--- the reply to each: what was asked for is checked
+ *
+ * Meanwhile CHAIN requests go from each rank to its next, from there to a third one, and home. They
+ * need no reply. A handler must not wait: where a request finds no room (-EAGAIN) it is kept, and
+ * sent from the loop.
+ *
+ * The end of a rank's work is a message too (FINISHED): until it has come from everybody, somebody
+ * may still want something of us. A barrier would run no handlers.
+ */
+#include <pwc/am.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define REQUESTS   999u /* of each rank to each, a third of each kind */
+#define WINDOW     12u  /* of them unanswered at a time */
+#define SLOTS      4u   /* where Longs of one rank land: as many as stand in a window */
+#define WORDS      64u  /* in a payload */
+#define PAYLOAD    (WORDS * sizeof(uint64_t))
+#define CHAINS     100u /* that each rank starts */
+#define TIMEOUT_MS 30000
+
+enum index { SQUARE, ADD, CHECK, RESULT, CHAIN, FINISHED };
+
+/* A CHAIN that has to go on. */
+struct link {
+    uint32_t to;
+    uint64_t arguments[2]; /* the rank where it started, and hops that are left */
+};
+
+/* One rank. Region: for each rank SLOTS payloads that come, then SLOTS that go. */
+struct here {
+    pwc_client *client;
+    pwc_ctx *ctx;
+    pwc_region *region;
+    pwc_remote **peers;        /* by rank */
+    uint32_t *sent, *answered; /* requests, by rank */
+    uint32_t rank, size;
+    struct link links[3 * CHAINS]; /* ours, and those of two others that come through here */
+    uint32_t first_link, link_count;
+    uint32_t home;     /* chains of ours that are back */
+    uint32_t finished; /* ranks that want nothing more */
+    uint32_t told;     /* ranks that know that we do not */
+    int error;
+};
+
+/* Nothing of ours waits for a local event, unless it fails. */
+static const pwc_cid no_id;
+
+/* ---- what is asked for, and what the answer must be ----------------------------------------- */
+
+static size_t place(uint32_t rank, uint32_t slot)
+{
+    return ((size_t)rank * SLOTS + slot) * PAYLOAD;
+}
+
+static uint64_t *words_at(const struct here *here, uint32_t rank, uint32_t slot)
+{
+    return (uint64_t *)((char *)pwc_region_addr(here->region) + place(rank, slot));
+}
+
+static void fill(uint64_t *words, uint32_t i)
+{
+    for (uint32_t w = 0; w < WORDS; w++)
+        words[w] = (uint64_t)i * WORDS + w;
+}
+
+static uint64_t sum(const uint64_t *words)
+{
+    uint64_t total = 0;
+    for (uint32_t w = 0; w < WORDS; w++)
+        total += words[w];
+    return total;
+}
+
+static uint64_t expected(uint32_t i)
+{
+    uint64_t first = (uint64_t)i * WORDS;
+    return i % 3 == SQUARE ? (uint64_t)i * i : WORDS * first + WORDS * (WORDS - 1) / 2;
+}
+
+/* ---- handlers ------------------------------------------------------------------------------- */
+
+static void note(struct here *here, int rc)
+{
+    if (rc < 0 && here->error == 0)
+        here->error = rc;
+}
+
+/* Of SQUARE, ADD and CHECK. A reply always finds room. */
+static void work(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    uint64_t i = am->arguments[0];
+    uint64_t result[2] = {i, am->kind == PWC_AM_SHORT ? i * i : sum(am->payload)};
+    note(argument, pwc_am_reply_short(ctx, am->token, RESULT, result, 2, no_id, PWC_NO_LCE));
+}
+
+static void on_result(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct here *here = argument;
+    uint32_t from = pwc_peer_rank(am->from);
+    /* Replies of one rank come in the order of its requests. */
+    if (am->arguments[0] != here->answered[from] ||
+        am->arguments[1] != expected((uint32_t)am->arguments[0]))
+        note(here, -EBADMSG);
+    here->answered[from]++;
+    (void)ctx;
+}
+
+static void add_link(struct here *here, uint32_t to, uint64_t origin, uint64_t hops)
+{
+    if (here->link_count == sizeof(here->links) / sizeof(here->links[0]))
+        note(here, -ENOBUFS);
+    else
+        here->links[here->link_count++] = (struct link){to, {origin, hops}};
+}
+
+static int send_links(struct here *here)
+{
+    int rc = 0;
+    while (rc == 0 && here->first_link < here->link_count) {
+        const struct link *link = &here->links[here->first_link];
+        rc = pwc_am_short(here->ctx, here->peers[link->to], CHAIN, link->arguments, 2, no_id,
+                          PWC_NO_LCE | PWC_AM_NO_REPLY);
+        if (rc == 0)
+            here->first_link++;
+    }
+    return rc == -EAGAIN ? 0 : rc;
+}
+
+static void on_chain(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct here *here = argument;
+    uint64_t origin = am->arguments[0], hops = am->arguments[1];
+    if (hops == 0)
+        here->home++;
+    else
+        add_link(here, hops == 1 ? (uint32_t)origin : (here->rank + 1) % here->size, origin,
+                 hops - 1);
+    note(here, send_links(here));
+    (void)ctx;
+}
+
+static void on_finished(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    ((struct here *)argument)->finished++;
+    (void)ctx;
+    (void)am;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+/* A Medium, written where it leaves from. */
+static int send_numbers(struct here *here, uint32_t to, uint32_t i)
+{
+    uint64_t argument = i;
+    void *payload;
+    int rc = pwc_am_prepare(here->ctx, here->peers[to], PAYLOAD, 1, no_id, PWC_NO_LCE, &payload);
+    if (rc < 0)
+        return rc;
+    fill(payload, i);
+    return pwc_am_commit(here->ctx, ADD, PAYLOAD, &argument);
+}
+
+static int send_request(struct here *here, uint32_t to, uint32_t i)
+{
+    uint64_t argument = i;
+    uint32_t slot = i / 3 % SLOTS;
+    uint64_t *from = words_at(here, here->size + to, slot);
+    switch (i % 3) {
+    case SQUARE:
+        return pwc_am_short(here->ctx, here->peers[to], SQUARE, &argument, 1, no_id, PWC_NO_LCE);
+    case ADD:
+        return send_numbers(here, to, i);
+    default:
+        fill(from, i);
+        return pwc_am_long(here->ctx, here->peers[to], place(here->rank, slot), CHECK, from,
+                           PAYLOAD, &argument, 1, no_id, PWC_NO_LCE);
+    }
+}
+
+/* Sends what windows and rings allow. */
+static int send_some(struct here *here)
+{
+    bool all = here->home == CHAINS;
+    int rc = send_links(here);
+    for (uint32_t to = 0; to < here->size; to++) {
+        while (rc == 0 && here->sent[to] < REQUESTS &&
+               here->sent[to] - here->answered[to] < WINDOW) {
+            rc = send_request(here, to, here->sent[to]);
+            if (rc == 0)
+                here->sent[to]++;
+        }
+        all = all && here->answered[to] == REQUESTS;
+    }
+    while (rc == 0 && all && here->told < here->size) {
+        rc = pwc_am_short(here->ctx, here->peers[here->told], FINISHED, NULL, 0, no_id,
+                          PWC_NO_LCE | PWC_AM_NO_REPLY);
+        if (rc == 0)
+            here->told++;
+    }
+    return rc == -EAGAIN ? 0 : rc;
+}
+
+static int loop(struct here *here)
+{
+    struct pwc_event event;
+    for (uint32_t i = 0; i < CHAINS; i++)
+        add_link(here, (here->rank + 1) % here->size, here->rank, 2);
+    int rc = send_some(here);
+    while (rc == 0 && (here->finished < here->size || here->told < here->size)) {
+        /* Each handler that has run may have made room. */
+        rc = pwc_wait(here->ctx, PWC_ANY, PWC_LOCAL | PWC_MESSAGE, &event, TIMEOUT_MS);
+        if (rc == 0)
+            return -ETIMEDOUT;
+        if (rc == 1)
+            rc = event.status < 0 ? event.status : here->error;
+        if (rc == 0)
+            rc = send_some(here);
+    }
+    /* Our own last words may still be on their way when everybody else's have come. */
+    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY) : rc;
+}
+
+/* ---- set-up --------------------------------------------------------------------------------- */
+
+static int register_handlers(struct here *here)
+{
+    static const pwc_am_handler handlers[] = {
+        [SQUARE] = work,      [ADD] = work,       [CHECK] = work,
+        [RESULT] = on_result, [CHAIN] = on_chain, [FINISHED] = on_finished,
+    };
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i <= FINISHED; i++)
+        rc = pwc_am_register(here->ctx, i, handlers[i], here);
+    return rc;
+}
+
+static int here_open(struct here *here)
+{
+    struct pwc_attr attr = {0};
+    struct pwc_key mine, *keys = NULL;
+    int rc = pwc_init(&attr, &here->client);
+    if (rc < 0)
+        return rc;
+    here->rank = pwc_rank(here->client);
+    here->size = pwc_size(here->client);
+    here->peers = calloc(here->size, sizeof(pwc_remote *));
+    here->sent = calloc(here->size, sizeof(*here->sent));
+    here->answered = calloc(here->size, sizeof(*here->answered));
+    keys = calloc(here->size, sizeof(*keys));
+    if (here->peers == NULL || here->sent == NULL || here->answered == NULL || keys == NULL)
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = pwc_ctx_create(here->client, NULL, &here->ctx);
+    if (rc == 0)
+        rc = pwc_alloc(here->client, place(2 * here->size, 0), 0, &here->region);
+    if (rc == 0)
+        rc = pwc_region_key(here->region, &mine);
+    /* Handlers before keys: who has our key may send. */
+    if (rc == 0)
+        rc = register_handlers(here);
+    if (rc == 0)
+        rc = pwc_exchange(here->ctx, &mine, sizeof(mine), keys);
+    for (uint32_t i = 0; rc == 0 && i < here->size; i++)
+        rc = pwc_bind(here->ctx, pwc_peer_of(i, 0), &keys[i], &here->peers[i]);
+    free(keys);
+    return rc;
+}
+
+static void here_close(struct here *here)
+{
+    if (here->client != NULL)
+        pwc_finalize(here->client);
+    free(here->answered);
+    free(here->sent);
+    free(here->peers);
+}
+
+int main(void)
+{
+    static struct here here;
+    int rc = here_open(&here);
+    if (rc == 0)
+        rc = loop(&here);
+    if (rc < 0)
+        fprintf(stderr, "active_messages: rank %u: %s\n", here.rank, pwc_strerror(rc));
+    else
+        printf("active_messages: rank %u of %u: %u results, %u chains\n", here.rank, here.size,
+               here.size * REQUESTS, here.home);
+    here_close(&here);
+    return rc < 0;
+}
