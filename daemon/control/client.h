@@ -153,6 +153,8 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
 void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close);
 struct client_session *client_session_find(struct client *c, uint32_t handle);
 void session_closed(struct control *control, uint32_t handle);
+/* For a client that still looks at it; that it was quarantined stays to be read. */
+void session_say_closed(struct client_session *s);
 /* Frees what the engine never saw, or has let go of. */
 void session_free(struct client_session *s);
 
