@@ -14,10 +14,12 @@
 #include <unistd.h>
 #include "daemon.h"
 #include "directory.h"
+#include "handshake.h"
+#include "look.h"
 #include "plan.h"
 #include "suite.h"
 
-static const char *program;
+static const char *program, *odd_program;
 static struct plan plan;
 
 static bool start(struct daemon *d, const char *node, const char *secret, const char *list)
@@ -175,6 +177,38 @@ static void wrong_secret(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* One of them speaks a later version: both logs say which ones, and so does Inspect. */
+static void versions(void)
+{
+    struct daemon d[2];
+    json_t *document, *row;
+    const char *reason;
+    char says[80];
+    int s;
+
+    setenv("PWCD_ODD", "newer", 1);
+    CU_ASSERT_TRUE_FATAL(plan_start(&d[1], odd_program, "1", plan.secrets[0], plan.nodes));
+    unsetenv("PWCD_ODD");
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EHOSTDOWN);
+    close(s);
+    snprintf(says, sizeof(says), "node 0 speaks control versions %u to %u, node 1 speaks %u to %u",
+             HANDSHAKE_VERSION_MIN, HANDSHAKE_VERSION_MAX, HANDSHAKE_VERSION_MAX + 1,
+             HANDSHAKE_VERSION_MAX + 1);
+    CU_ASSERT_TRUE(daemon_says(&d[0], says));
+    CU_ASSERT_TRUE(daemon_says(&d[1], says));
+    document = look_at(&d[0], "nodes");
+    row = json_array_get(json_object_get(document, "nodes"), 1);
+    reason = json_string_value(json_object_get(row, "reason"));
+    CU_ASSERT(reason && strstr(reason, says) && strstr(reason, "install versions of pwcd"));
+    json_decref(document);
+    /* The other way round too. */
+    CU_ASSERT_EQUAL(hello(&d[1], job_at(0), 0, &s), -EHOSTDOWN);
+    close(s);
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
 /* Both call themselves node 0, and the list of one leads to the other. */
 static void one_node_number(void)
 {
@@ -244,6 +278,7 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"one job", one_job},
                            {"home dies", home_dies},
                            {"wrong secret", wrong_secret},
+                           {"versions", versions},
                            {"one node number", one_node_number},
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},
@@ -251,9 +286,10 @@ int main(int argc, char **argv)
     int failed;
 
     signal(SIGPIPE, SIG_IGN);
-    if (argc < 2)
+    if (argc < 3)
         return 2;
     program = argv[1];
+    odd_program = argv[2];
     failed = plan_open(&plan) ? suite_run("peers", tests) : 1;
     plan_close(&plan);
     return failed;

@@ -360,6 +360,31 @@ static void twice_and_unknown(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
+/* A library that offers only what this daemon does not speak. */
+static void versions(void)
+{
+    static const struct {
+        uint32_t min, max;
+        const char *says;
+    } ranges[] = {{0, 0, "versions 0 to 0, this daemon 1: install versions that fit"},
+                  {2, 2, "versions 2 to 2, this daemon 1: install versions that fit"},
+                  {2, UINT32_MAX, "versions 2 to 4294967295, this daemon 1"}};
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct client c = {.socket = connected()};
+        Pwc__ClientRequest r;
+
+        fill(&c);
+        c.hello.version_min = ranges[i].min;
+        c.hello.version_max = ranges[i].max;
+        r = request_of(&c, "hello");
+        check(
+            c.socket, &r,
+            &(struct row){"hello.version", ranges[i].min, NULL, -EPROTONOSUPPORT, ranges[i].says});
+        close(c.socket);
+    }
+}
+
 /* What is another client's is nobody's. */
 static void handles_of_others(void)
 {
@@ -453,6 +478,7 @@ int main(int argc, char **argv)
                            {"fields out of range", fields_out_of_range},
                            {"before Welcome", before_welcome},
                            {"twice and unknown", twice_and_unknown},
+                           {"versions", versions},
                            {"handles of others", handles_of_others},
                            {"in use and gone", in_use_and_gone},
                            {"exchange of too many", exchange_of_too_many},
