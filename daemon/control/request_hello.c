@@ -164,8 +164,6 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    if (c->state == CLIENT_STRANGER)
-        c->control->strangers--;
     c->state = CLIENT_GREETING;
     uv_timer_stop(&c->deadline);
     c->hello_request = request;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "ask.h"
 #include "daemon.h"
@@ -20,15 +22,16 @@ static const char *program;
 static struct daemon d;
 static int quiet_descriptors; /* of the daemon when it has no client */
 
-/* All that clients had is given back. Hang-ups are events of their own: each try is a round trip.
- */
+/* All that clients had is given back. Hang-ups are the daemon's events: nobody tells us of them. */
 static bool settles(void)
 {
-    for (int i = 0; i < 1000; i++) {
-        (void)raw_is_served(&d);
+    for (int i = 0; i < 2000; i++) {
         if (daemon_descriptors(&d) == quiet_descriptors)
-            return true;
+            return raw_is_served(&d);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
+    fprintf(stderr, "%d descriptors are open, were %d\n", daemon_descriptors(&d),
+            quiet_descriptors);
     return false;
 }
 
@@ -74,17 +77,60 @@ static void frames_that_are_none(void)
     }
 }
 
-/* Nothing at all, and half a frame after Hello: both have a deadline. */
+static int look(int s, struct answer *a)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+
+    inspect.what = "status";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    return ask(s, &request, a);
+}
+
+static bool is_open(int s)
+{
+    struct pollfd wait = {.fd = s, .events = POLLRDHUP};
+
+    return poll(&wait, 1, 0) == 0;
+}
+
+/* Nothing at all, half a frame after Hello, half a frame after a look, and looks that are not
+ * followed by another: all have a deadline. Who goes on looking stays. */
 static void stalled(void)
 {
-    int silent = connected(), half = attached("stalled", 0, 1);
+    int silent = connected(), half = attached("stalled", 0, 1), looker = connected();
+    int idle[14], half_look = connected();
+    struct answer a;
 
+    CU_ASSERT_EQUAL(look(looker, &a), 0);
+    CU_ASSERT_EQUAL(look(half_look, &a), 0);
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+        idle[i] = connected();
+        CU_ASSERT_EQUAL(look(idle[i], &a), 0);
+    }
     CU_ASSERT_EQUAL(send(half, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
+    CU_ASSERT_EQUAL(send(half_look, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
+    for (int i = 0; i < 1000 && (is_open(idle[0]) || is_open(half_look)); i++) {
+        CU_ASSERT_EQUAL_FATAL(look(looker, &a), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    CU_ASSERT_EQUAL(ask_nothing(idle[0], &a), -ETIMEDOUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(a.text, "nothing was asked for 5 s"));
     CU_ASSERT_TRUE(raw_is_served(&d));
     CU_ASSERT_TRUE(raw_hangs_up(silent));
     CU_ASSERT_TRUE(raw_hangs_up(half));
+    CU_ASSERT_TRUE(raw_hangs_up(half_look));
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+        CU_ASSERT_TRUE(raw_hangs_up(idle[i]));
+        close(idle[i]);
+    }
+    CU_ASSERT_EQUAL(look(looker, &a), 0);
+    close(looker);
+    close(half_look);
     close(silent);
     close(half);
+    CU_ASSERT_TRUE(settles());
     CU_ASSERT_TRUE(daemon_says(&d, "no Hello within 5 s"));
     CU_ASSERT_TRUE(daemon_says(&d, "was begun and not ended"));
 }
@@ -131,6 +177,30 @@ static void flood(void)
     for (int i = 0; i < 20; i++)
         CU_ASSERT_TRUE(raw_is_served(&d));
     close(s);
+}
+
+/* Those over the bound are told why; ranks have places of their own; who leaves makes room. */
+static void many_lookers(void)
+{
+    enum { MANY = 20, MAX = 16 };
+    int sockets[MANY], rank;
+    struct answer a;
+
+    for (int i = 0; i < MANY; i++) {
+        sockets[i] = connected();
+        CU_ASSERT_EQUAL(look(sockets[i], &a), i < MAX ? 0 : -EUSERS);
+        CU_ASSERT(i < MAX || strstr(a.text, "looks on through 16 connections already"));
+    }
+    rank = attached("looking", 0, 1);
+    CU_ASSERT_EQUAL(look(rank, &a), 0);
+    CU_ASSERT_EQUAL(look(sockets[0], &a), 0);
+    /* One that looked may become a rank. */
+    CU_ASSERT_EQUAL(raw_hello(sockets[1], "looked", 0, 1), 0);
+    CU_ASSERT_EQUAL(look(sockets[MANY - 1], &a), 0);
+    for (int i = 0; i < MANY; i++)
+        close(sockets[i]);
+    close(rank);
+    CU_ASSERT_TRUE(settles());
 }
 
 static void many_strangers(void)
@@ -325,6 +395,7 @@ int main(int argc, char **argv)
                            {"descriptors sent", descriptors_sent},
                            {"flood", flood},
                            {"many strangers", many_strangers},
+                           {"many lookers", many_lookers},
                            {"hellos", hellos},
                            {"contexts and their quota", contexts_and_their_quota},
                            {"killed client", killed_client},
