@@ -135,6 +135,7 @@ static void refuse(const int *passed, int count)
     start(passed, count, true);
     CU_ASSERT_TRUE(daemon_says(&d, "instead of one socket that listens at"));
     CU_ASSERT_TRUE(daemon_says(&d, "give ListenStream= and --socket the same path"));
+    CU_ASSERT_FALSE(daemon_says(&d, "serves at")); /* its log ends: no signal is needed */
     CU_ASSERT_EQUAL(stop(true), 1);
 }
 

@@ -84,8 +84,10 @@ static struct outcome as_user(const struct user *user, user_deed deed, void *con
 static void attach(int s, struct outcome *out, void *context)
 {
     struct answer a = {0};
+    char job[32];
 
-    out->status = raw_hello(s, "policy", 0, 1);
+    snprintf(job, sizeof(job), "policy%d", (int)getpid()); /* the last one may still be leaving */
+    out->status = raw_hello(s, job, 0, 1);
     if (out->status == 0)
         out->status = ask_context(s, 8192, &a);
     snprintf(out->text, sizeof(out->text), "%s", a.text);
