@@ -81,7 +81,8 @@ int ask_context(int s, uint32_t bytes, struct answer *out)
     Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
     Pwc__Rings rings = PWC__RINGS__INIT;
 
-    rings.submit = rings.local = rings.remote = rings.answer = rings.reply = bytes;
+    rings.submit = rings.local = rings.remote = rings.answer = bytes;
+    rings.reply = 8 * bytes; /* of events that are as long as an active message may be */
     open.rings = &rings;
     r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     r.context_open = &open;

@@ -37,6 +37,9 @@ static int open_context(struct raw_session *s)
     if (!s->shared)
         return -ENOMEM;
     s->submit = (uint8_t *)s->shared + SESSION_DATA_OFFSET;
+    s->local = s->submit + sizes.submit;
+    s->remote_events = s->local + sizes.local;
+    s->answer = s->remote_events + sizes.remote;
     return 0;
 }
 
@@ -114,25 +117,41 @@ void raw_set_tail(struct raw_session *s, uint64_t tail)
     raw_ring(s);
 }
 
-void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t advance)
+static void copy_in(uint8_t *ring, uint64_t tail, const void *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        s->submit[(s->tail + i) & (RAW_RING - 1)] = ((const uint8_t *)bytes)[i];
+        ring[(tail + i) & (RAW_RING - 1)] = ((const uint8_t *)bytes)[i];
+}
+
+void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t advance)
+{
+    copy_in(s->submit, s->tail, bytes, size);
     raw_set_tail(s, s->tail + advance);
 }
 
-int raw_local_event(struct raw_session *s, struct event_record *out)
+void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance)
+{
+    copy_in(s->answer, s->answer_tail, bytes, size);
+    s->answer_tail += advance;
+    atomic_store_explicit(&s->shared->answer.tail, s->answer_tail, memory_order_release);
+    raw_ring(s);
+}
+
+static int next_event(struct ring_control *ring, const uint8_t *data, struct event_record *out,
+                      struct message *block)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    struct ring_control *local = &s->shared->local;
-    const uint8_t *data = s->submit + s->shared->sizes.submit;
 
     for (int i = 0; i < EVENT_TRIES; i++) {
-        uint64_t head = atomic_load_explicit(&local->head, memory_order_relaxed);
+        uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 
-        if (atomic_load_explicit(&local->tail, memory_order_acquire) != head) {
-            memcpy(out, data + (head & (RAW_RING - 1)), sizeof(*out));
-            atomic_store_explicit(&local->head, head + out->size, memory_order_release);
+        if (atomic_load_explicit(&ring->tail, memory_order_acquire) != head) {
+            const uint8_t *at = data + (head & (RAW_RING - 1));
+
+            memcpy(out, at, sizeof(*out));
+            if (block && out->kind == EVENT_REQUEST)
+                memcpy(block, at + sizeof(*out), sizeof(*block));
+            atomic_store_explicit(&ring->head, head + out->size, memory_order_release);
             if (out->kind != EVENT_PAD)
                 return 1;
             continue;
@@ -140,4 +159,14 @@ int raw_local_event(struct raw_session *s, struct event_record *out)
         nanosleep(&pause, NULL);
     }
     return 0;
+}
+
+int raw_local_event(struct raw_session *s, struct event_record *out)
+{
+    return next_event(&s->shared->local, s->local, out, NULL);
+}
+
+int raw_remote_event(struct raw_session *s, struct event_record *out, struct message *block)
+{
+    return next_event(&s->shared->remote, s->remote_events, out, block);
 }

@@ -18,12 +18,12 @@ struct raw_session {
     int socket;
     struct session_shared *shared;
     uint64_t shared_bytes;
-    uint8_t *submit; /* data of the submission ring */
+    uint8_t *submit, *local, *remote_events, *answer; /* data of the rings */
     int session_fd, doorbell, wake, segment_fd;
     uint32_t session, segment, remote;
     uint8_t *memory; /* the segment */
     struct answer key;
-    uint64_t tail; /* of the submission ring, as we have published it */
+    uint64_t tail, answer_tail; /* of the rings that we fill, as we have published them */
 };
 
 /* As this rank of a job; 0 or the status of what failed. */
@@ -38,7 +38,11 @@ void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t 
 /* Stores a tail and rings. */
 void raw_set_tail(struct raw_session *s, uint64_t tail);
 void raw_ring(struct raw_session *s);
+/* As raw_submit, into the ring of answers. */
+void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
 /* The next local event, consumed: 1, or 0 when none has come within 5 s. */
 int raw_local_event(struct raw_session *s, struct event_record *out);
+/* The next remote event, and the block of an active message where it is one. */
+int raw_remote_event(struct raw_session *s, struct event_record *out, struct message *block);
 
 #endif

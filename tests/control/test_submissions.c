@@ -1,8 +1,8 @@
 /*
  * A client that has attached properly and then writes what no library would into its session: each
- * field of a submission out of range, each index of its rings. It is quarantined with the reason
- * that fits, and all of it is given back, or the operation ends with an error; two ranks that put
- * to each other meanwhile notice nothing.
+ * field of a submission or an answer out of range, each index of its rings. It is quarantined with
+ * the reason that fits, and all of it is given back, or the operation ends with an error; two ranks
+ * that put to each other meanwhile notice nothing.
  *
  *     test_submissions PWCD
  *
@@ -25,6 +25,9 @@
 #define RECORD  "submission: a field is out of range"
 #define REMOTE  "submission: a remote handle that was not given to this context"
 #define SEGMENT "submission: memory outside the client's segments"
+#define MESSAGE "submission: an active message that makes no sense"
+#define REPLY   "answer: a reply to a request that is not owed one"
+#define REPLIES "submission: more replies than their ring has room for"
 #define RESERVE "submission: more local events than the ring has room for"
 
 #define JOB         "hostile"
@@ -40,6 +43,7 @@ static struct holdings quiet;        /* what the daemon holds without the hostil
 static void open_hostile(struct raw_session *s)
 {
     CU_ASSERT_EQUAL_FATAL(raw_session_open(s, &d, JOB, 0, 2), 0);
+    atomic_store(&s->shared->handlers[0], 1); /* of active messages to itself */
 }
 
 /* It is told why, its session says so, it is hung up on, shown, and given back. */
@@ -88,13 +92,29 @@ enum base {
     INLINE,  /* its 64 bytes in the record */
     GET,     /* into the segment */
     FLUSH,   /* nothing but the local event */
+    SHORT,   /* an active message of its block alone, not replied to */
+    MEDIUM,  /* the same with 64 bytes in the block */
+    LONG,    /* a put, with a block */
     LENGTHY, /* a put that ends where the ring does */
 };
 
 struct bytes {
     struct submit_record record;
-    uint8_t more[RAW_RING - sizeof(struct submit_record)];
+    struct message block; /* of an active message */
+    uint8_t more[RAW_RING - sizeof(struct submit_record) - sizeof(struct message)];
 };
+
+static void build_message(struct bytes *b, uint8_t kind, uint32_t payload)
+{
+    b->record.kind = b->block.kind = kind;
+    b->record.flags = SUBMIT_NO_REPLY;
+    b->record.rid = 0;
+    b->record.rid_len = (uint16_t)(sizeof(b->block) + payload);
+    b->record.size += b->record.rid_len;
+    b->block.payload_len = payload;
+    if (kind != SUBMIT_LONG)
+        b->record.length = 0;
+}
 
 static void build(const struct raw_session *s, enum base base, struct bytes *out)
 {
@@ -121,6 +141,15 @@ static void build(const struct raw_session *s, enum base base, struct bytes *out
         r->kind = SUBMIT_FLUSH;
         r->length = 0;
         break;
+    case SHORT:
+        build_message(out, SUBMIT_SHORT, 0);
+        break;
+    case MEDIUM:
+        build_message(out, SUBMIT_MEDIUM, 64);
+        break;
+    case LONG:
+        build_message(out, SUBMIT_LONG, 0);
+        break;
     case LENGTHY:
         r->size = RAW_RING;
         break;
@@ -146,6 +175,8 @@ enum given { A_VALUE, NEIGHBOURS_REMOTE, NEIGHBOURS_SEGMENT };
 
 #define FIELD(name)                                                                                \
 #name, offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)
+#define BLOCK(name)                                                                                \
+    "block." #name, offsetof(struct bytes, block.name), sizeof(((struct message *)0)->name)
 
 static const struct {
     enum base base;
@@ -247,6 +278,46 @@ static const struct {
     {PUT, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
     {GET, FIELD(local_offset), RAW_SEGMENT - 63, .reason = SEGMENT},
     {GET, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
+
+    {SHORT, FIELD(kind), SUBMIT_MEDIUM, .reason = MESSAGE}, /* not what the block says */
+    {SHORT, FIELD(kind), SUBMIT_LONG, .reason = MESSAGE},
+    {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* nobody could be told */
+    {SHORT, FIELD(flags), 0x100, .reason = RECORD},
+    {SHORT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
+    {SHORT, FIELD(remote), UINT32_MAX, .reason = REMOTE},
+    {SHORT, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
+    {SHORT, FIELD(reserve), 0, .reason = RESERVE},
+    {SHORT, FIELD(length), 1, .reason = MESSAGE},
+    {MEDIUM, FIELD(length), UINT64_MAX, .reason = MESSAGE},
+    {SHORT, FIELD(rid), 1, .reason = MESSAGE},
+    {SHORT, FIELD(rid_len), 0, .reason = RECORD},
+    {SHORT, FIELD(rid_len), 31, .reason = MESSAGE}, /* with its padding as long as before */
+    {SHORT, FIELD(rid_len), UINT16_MAX, .reason = RECORD},
+    {LONG, FIELD(offset), RAW_SEGMENT - 63, .status = -ERANGE},
+    {LONG, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
+    {LONG, FIELD(length), UINT64_MAX, .status = -EMSGSIZE},
+    {LONG, FIELD(segment), UINT32_MAX, .reason = SEGMENT},
+    {LONG, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
+    {LONG, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
+    {SHORT, BLOCK(index), SESSION_HANDLERS, .reason = MESSAGE},
+    {SHORT, BLOCK(index), UINT16_MAX, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), 0, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), SUBMIT_PUT, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), SUBMIT_MEDIUM, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), 255, .reason = MESSAGE},
+    {SHORT, BLOCK(arguments), 1, .reason = MESSAGE}, /* more than there are */
+    {SHORT, BLOCK(arguments), SESSION_ARGUMENTS_MAX + 1, .reason = MESSAGE},
+    {SHORT, BLOCK(arguments), 255, .reason = MESSAGE},
+    {MEDIUM, BLOCK(arguments), 8, .reason = MESSAGE},
+    {SHORT, BLOCK(payload_len), 8, .reason = MESSAGE},
+    {SHORT, BLOCK(payload_len), UINT32_MAX, .reason = MESSAGE},
+    {SHORT, BLOCK(payload_len), UINT32_MAX - 6, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), 56, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), 72, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), 4097, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), UINT32_MAX, .reason = MESSAGE},
+    {LONG, BLOCK(payload_len), 8, .reason = MESSAGE},
+    {LONG, BLOCK(kind), SUBMIT_SHORT, .reason = MESSAGE},
 };
 
 static void fields_out_of_range(void)
@@ -368,6 +439,138 @@ static void events_not_consumed(void)
     expect_quarantine(&s, RESERVE);
 }
 
+/* ---- answers to active messages -------------------------------------------------------------- */
+
+/* A request to itself that may be replied to; the token that a reply must name. */
+static uint64_t request(struct raw_session *s)
+{
+    struct event_record event = {0};
+    struct message block = {0};
+    struct bytes b;
+
+    build(s, SHORT, &b);
+    b.record.flags = 0;
+    raw_submit(s, &b, b.record.size, b.record.size);
+    expect_event(s, 0);
+    CU_ASSERT_EQUAL_FATAL(raw_remote_event(s, &event, &block), 1);
+    CU_ASSERT_EQUAL_FATAL(event.kind, EVENT_REQUEST);
+    return block.token;
+}
+
+static void build_answer(const struct raw_session *s, uint64_t token, struct bytes *out)
+{
+    build(s, SHORT, out);
+    out->record.flags = 0;
+    out->record.rid = token;
+}
+
+static void answers_out_of_range(void)
+{
+    static const struct {
+        const char *name;
+        size_t at, bytes;
+        uint64_t value;
+        const char *reason;
+    } rows[] = {
+        {FIELD(size), 0, INDEX},
+        {FIELD(size), 72, RECORD},
+        {FIELD(kind), SUBMIT_PUT, RECORD},
+        {FIELD(kind), SUBMIT_FLUSH, RECORD},
+        {FIELD(kind), SUBMIT_LONG, MESSAGE},
+        {FIELD(flags), 0x100, RECORD},
+        {FIELD(reserve), 0, RESERVE},
+        {FIELD(length), 1, MESSAGE},
+        {FIELD(rid), UINT32_MAX, REPLY},
+        {FIELD(rid), UINT64_MAX, REPLY},
+        {FIELD(rid), UINT64_C(1) << 32, REPLY},
+        {FIELD(rid), 1000, REPLY},
+        {FIELD(rid_len), 0, RECORD},
+        {BLOCK(index), SESSION_HANDLERS, MESSAGE},
+        {BLOCK(arguments), 255, MESSAGE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned failures = CU_get_number_of_failures();
+        struct raw_session s;
+        struct bytes b;
+        uint32_t size;
+
+        open_hostile(&s);
+        build_answer(&s, request(&s), &b);
+        size = b.record.size;
+        memcpy((uint8_t *)&b + rows[i].at, &rows[i].value, rows[i].bytes);
+        raw_answer(&s, &b, size, size);
+        expect_quarantine(&s, rows[i].reason);
+        if (CU_get_number_of_failures() != failures)
+            fprintf(stderr, "answer: %s = %#llx\n", rows[i].name,
+                    (unsigned long long)rows[i].value);
+    }
+}
+
+/* A reply to what asked for none, one too many, and a Long's that leads elsewhere. */
+static void answers_not_owed(void)
+{
+    struct raw_session s;
+    struct bytes b;
+
+    open_hostile(&s);
+    build_answer(&s, request(&s), &b);
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_event(&s, 0);
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_quarantine(&s, REPLY);
+
+    open_hostile(&s);
+    build_answer(&s, 0, &b);
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_quarantine(&s, REPLY);
+
+    open_hostile(&s);
+    build(&s, LONG, &b);
+    b.record.flags = 0;
+    b.record.rid = request(&s);
+    b.record.remote = neighbour.remote;
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_quarantine(&s, REMOTE);
+}
+
+static void answer_tails_out_of_range(void)
+{
+    static const uint64_t tails[] = {4, RAW_RING + 8, UINT64_MAX - 7};
+
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+        struct raw_session s;
+
+        open_hostile(&s);
+        raw_answer(&s, NULL, 0, tails[i]);
+        expect_quarantine(&s, INDEX);
+    }
+}
+
+/* Requests hold space for their replies: more of them than there is, and a head out of range. */
+static void replies_out_of_range(void)
+{
+    static const struct {
+        uint64_t head;
+        const char *reason;
+    } rows[] = {{0, REPLIES}, {4, EVENT}, {RAW_RING, EVENT}, {UINT64_MAX - 7, EVENT}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw_session s;
+        struct bytes b;
+
+        open_hostile(&s);
+        build(&s, SHORT, &b);
+        b.record.flags = SUBMIT_NO_LCE;
+        atomic_store(&s.shared->reply.head, rows[i].head);
+        for (int n = 0; n < 20; n++)
+            raw_submit(&s, &b, b.record.size, b.record.size);
+        expect_quarantine(&s, rows[i].reason);
+    }
+}
+
+/* ---- what is published ----------------------------------------------------------------------- */
+
 /* What the daemon has only published: it does not read it back. */
 static void published_words(void)
 {
@@ -477,6 +680,10 @@ int main(int argc, char **argv)
                            {"heads of local events out of range", local_heads_out_of_range},
                            {"heads of remote events out of range", remote_heads_out_of_range},
                            {"events not consumed", events_not_consumed},
+                           {"answers out of range", answers_out_of_range},
+                           {"answers not owed", answers_not_owed},
+                           {"tails of answers out of range", answer_tails_out_of_range},
+                           {"replies out of range", replies_out_of_range},
                            {"published words", published_words},
                            {"records that change", records_that_change},
                            {"others go on", others_go_on},
