@@ -58,6 +58,7 @@ void attachments_drop_segment(struct attachments *a, uint32_t segment, const voi
 
 void attachments_drop_client(struct attachments *a, uint32_t client)
 {
+    a->faulted_count -= a->faulted[client];
     a->faulted[client] = false;
 }
 
@@ -82,6 +83,12 @@ static void random_bytes(void *context, void *to, size_t size)
     randombytes_buf(to, size);
 }
 
+static void note_fault(struct attachments *a, uint32_t client)
+{
+    a->faulted_count += !a->faulted[client];
+    a->faulted[client] = true;
+}
+
 /* Each range counts once: what has faulted is the daemon's own zero pages from then on. */
 static void note_faults(struct attachments *a)
 {
@@ -90,7 +97,7 @@ static void note_faults(struct attachments *a)
 
         if (s->shared && s->range >= 0 && sigbus_hit(s->range)) {
             s->range = -1;
-            a->faulted[s->client] = true;
+            note_fault(a, s->client);
         }
     }
     for (uint32_t i = 0; i < a->segments_max; i++) {
@@ -98,25 +105,36 @@ static void note_faults(struct attachments *a)
 
         if (s->base && s->range >= 0 && sigbus_hit(s->range)) {
             s->range = -1;
-            a->faulted[s->client] = true;
+            note_fault(a, s->client);
         }
     }
+}
+
+static bool any_faulted(void *context)
+{
+    struct attachments *a = context;
+
+    if (sigbus_any(&a->faults_seen))
+        note_faults(a);
+    return a->faulted_count > 0;
 }
 
 static bool faulted(void *context, uint32_t client)
 {
     struct attachments *a = context;
-    bool hit;
 
-    if (sigbus_any(&a->faults_seen))
-        note_faults(a);
-    hit = a->faulted[client];
+    if (!any_faulted(a) || !a->faulted[client])
+        return false;
     a->faulted[client] = false;
-    return hit;
+    a->faulted_count--;
+    return true;
 }
 
 void attachments_host(struct attachments *a, struct engine_host *out)
 {
-    *out = (struct engine_host){
-        .context = a, .wake = wake, .random = random_bytes, .faulted = faulted};
+    *out = (struct engine_host){.context = a,
+                                .wake = wake,
+                                .random = random_bytes,
+                                .faulted = faulted,
+                                .any_faulted = any_faulted};
 }

@@ -32,6 +32,7 @@ struct attachments {
     struct attached_session *sessions;
     struct attached_segment *segments;
     bool *faulted; /* by client: not asked for yet */
+    uint32_t faulted_count;
     uint64_t faults_seen;
 };
 

@@ -128,8 +128,6 @@ void client_end(struct client *c, const char *reason)
         log_line(log, LOG_LEVEL_INFO, "rank %u of job %s, pid %d, has left", c->rank, c->job,
                  (int)c->pid);
     }
-    if (c->state == CLIENT_STRANGER)
-        c->control->strangers--;
     c->state = CLIENT_ENDING;
     uv_timer_stop(&c->deadline);
     if (c->uv_handles == 3)
@@ -155,10 +153,14 @@ static void deadline_passed(uv_timer_t *timer)
 {
     struct client *c = timer->data;
 
-    if (c->state == CLIENT_STRANGER)
+    if (c->state == CLIENT_LOOKING) { /* no offence: it may come again */
+        reply_error(c, 0, -ETIMEDOUT, "nothing was asked for 5 s");
+        client_end(c, NULL);
+    } else if (c->state == CLIENT_STRANGER) {
         client_end(c, "no Hello within 5 s of connecting");
-    else
+    } else {
         client_end(c, "a frame was begun and not ended within 5 s");
+    }
 }
 
 static int watch_process(struct client *c)
@@ -196,12 +198,26 @@ static void refuse(struct control *control, int descriptor, const char *text)
     close(descriptor);
 }
 
+uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state)
+{
+    uint32_t count = 0;
+
+    for (const struct client *c = control->clients; c; c = c->next)
+        count += c->uid == uid && c->state == state;
+    return count;
+}
+
+void client_await_question(struct client *c)
+{
+    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
+}
+
 void client_accept(struct control *control, int descriptor)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
     struct client *c;
-    uint32_t connections_max = 2u * (uint32_t)control->config->clients_max;
+    uint32_t connections_max = 2u * (uint32_t)control->config->clients_max, strangers;
 
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
         close(descriptor);
@@ -213,9 +229,10 @@ void client_accept(struct control *control, int descriptor)
         refuse(control, descriptor, "this daemon does not serve your user: see --allow-users");
         return;
     }
-    if (control->client_count >= connections_max || control->strangers >= CLIENT_STRANGERS_MAX) {
-        log_hostile(&control->log, "too many connections: %u, %u of them without Hello",
-                    control->client_count, control->strangers);
+    strangers = clients_count(control, peer.uid, CLIENT_STRANGER);
+    if (control->client_count >= connections_max || strangers >= CLIENT_STRANGERS_MAX) {
+        log_hostile(&control->log, "too many connections: %u, %u of user %u's without Hello",
+                    control->client_count, strangers, (unsigned)peer.uid);
         refuse(control, descriptor, "too many connections to this daemon: try again later");
         return;
     }
@@ -248,7 +265,6 @@ void client_accept(struct control *control, int descriptor)
     c->next = control->clients;
     control->clients = c;
     control->client_count++;
-    control->strangers++;
     uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
     if (watch_process(c) < 0)
         client_end(c, NULL);

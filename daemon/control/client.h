@@ -23,8 +23,9 @@
 
 #define CLIENT_FRAME_MAX     65536u
 #define CLIENT_REPLY_MAX     (1u << 20)
-#define CLIENT_STRANGERS_MAX 32u
-#define CLIENT_DEADLINE_MS   5000u        /* to say Hello, and to end a frame that was begun */
+#define CLIENT_STRANGERS_MAX 32u          /* of one user, without Hello */
+#define CLIENT_LOOKERS_MAX   16u          /* of one user, with Inspect alone */
+#define CLIENT_DEADLINE_MS   5000u        /* to say Hello, to end a frame, to ask again */
 #define CLIENT_PENDING_MAX   256u         /* requests under way; then it is not read from */
 #define CLIENT_OUTPUT_PAUSE  (256u << 10) /* bytes unsent; then it is not read from */
 #define CLIENT_OUTPUT_MAX    (96u << 20)  /* bytes unsent; then it is dropped */
@@ -111,6 +112,10 @@ struct client {
 
 /* Takes an accepted descriptor over. */
 void client_accept(struct control *control, int descriptor);
+/* Connections of a user in this state. */
+uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state);
+/* One that looks has to ask again in time. */
+void client_await_question(struct client *c);
 /* Ends it; `reason` NULL: it hung up. Safe to call again. */
 void client_end(struct client *c, const char *reason);
 /* Asks the engine to let go of it. */
@@ -153,6 +158,8 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
 void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close);
 struct client_session *client_session_find(struct client *c, uint32_t handle);
 void session_closed(struct control *control, uint32_t handle);
+/* For a client that still looks at it; that it was quarantined stays to be read. */
+void session_say_closed(struct client_session *s);
 /* Frees what the engine never saw, or has let go of. */
 void session_free(struct client_session *s);
 

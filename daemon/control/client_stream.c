@@ -204,8 +204,8 @@ static int read_once(struct client *c)
 /* A frame that was begun has to end. Waiting for ourselves does not count. */
 static void watch_frame(struct client *c)
 {
-    if (c->state == CLIENT_ENDING || c->state == CLIENT_STRANGER)
-        return;
+    if (c->state == CLIENT_ENDING || c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING)
+        return; /* these have a deadline anyway */
     if (!frame_is_partial(&c->frames) || held_back(c))
         uv_timer_stop(&c->deadline);
     else if (!uv_is_active((uv_handle_t *)&c->deadline))

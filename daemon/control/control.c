@@ -413,9 +413,7 @@ static void free_clients(struct control *control)
         struct client *c = control->clients;
 
         while (c->sessions) {
-            struct session_shared *shared = c->sessions->mapping.base;
-
-            atomic_store_explicit(&shared->state, SESSION_CLOSED, memory_order_release);
+            session_say_closed(c->sessions);
             c->sessions->watched = false;
             session_free(c->sessions);
         }

@@ -82,7 +82,6 @@ struct control {
     uv_async_t resume;      /* frames that wait in memory */
     struct client *clients; /* list */
     uint32_t client_count;
-    uint32_t strangers;               /* of them without Hello */
     struct client **by_handle;        /* engine.clients_max */
     struct client_session **sessions; /* by the engine's handle */
     struct client_segment **segments;

@@ -1,13 +1,17 @@
 /* Owns what is asked of and told by jobs' home nodes (jobs.h). */
 #include "jobs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
 #include "peers.h"
 
-#define PIECE 49152u /* of an exchange's result in one frame */
+#define PIECE     49152u /* of an exchange's result in one frame */
+#define ERRNO_MAX 4095
+
+static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
 
 static void *take(void *context, size_t size)
 {
@@ -54,23 +58,30 @@ static void tell(struct control *control, uint32_t node, const Pwc__PeerFrame *f
 
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
 
+/* What another node gives as one. */
+static int errno_of(int32_t status)
+{
+    return status < -ERRNO_MAX ? -EPROTO : status;
+}
+
 static void reply_piece(struct control *control, struct pending *p, const Pwc__Gathered *g)
 {
+    int status = errno_of(g->status);
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Exchanged piece = PWC__EXCHANGED__INIT;
     struct client *c = p->client;
     uint32_t request = p->request;
 
-    if (g->last || g->status < 0) {
+    if (g->last || status < 0) {
         pending_remove(&control->pending, p);
         c->waiting--;
     }
-    if (g->status < 0) {
-        reply_error(c, request, g->status, "exchange %u of job %s: %s", g->sequence, c->job,
-                    g->status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
-                                              "it took part"
-                    : g->status == -EBADMSG ? "ranks give different lengths: give the same"
-                                            : strerror(-g->status));
+    if (status < 0) {
+        reply_error(c, request, status, "exchange %u of job %s: %s", g->sequence, c->job,
+                    status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
+                                           "it took part"
+                    : status == -EBADMSG ? "ranks give different lengths: give the same"
+                                         : strerror(-status));
     } else {
         piece.offset = g->offset;
         piece.data = g->data;
@@ -242,33 +253,39 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
 static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *is)
 {
     struct pending *p = pending_find(&control->pending, is->cookie, 0);
+    int status = errno_of(is->status);
 
     /* Only who was asked may answer. */
     if (!p || p->node != from || is->status > 0)
         return;
     if (p->kind == PENDING_ATTACH)
-        hello_answered(control, is->cookie, is->status, is->node);
+        hello_answered(control, is->cookie, status, is->node);
     else if (p->kind == PENDING_WHERE)
-        bind_located(control, is->cookie, is->status, is->node);
+        bind_located(control, is->cookie, status, is->node);
 }
 
-static bool name_valid(const char *name)
+bool jobs_name_valid(const char *name)
 {
     size_t length = strlen(name);
 
-    return length > 0 && length < DIRECTORY_NAME_MAX;
+    if (length == 0 || length >= DIRECTORY_NAME_MAX)
+        return false;
+    for (; *name; name++)
+        if (*name <= ' ' || *name > '~')
+            return false;
+    return true;
 }
 
 int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)
 {
     switch (frame->body_case) {
     case PWC__PEER_FRAME__BODY_RANK_AT:
-        if (!name_valid(frame->rank_at->job))
+        if (!jobs_name_valid(frame->rank_at->job))
             return -EPROTO;
         rank_at(control, from, frame->rank_at);
         return 0;
     case PWC__PEER_FRAME__BODY_WHERE_IS:
-        if (!name_valid(frame->where_is->job))
+        if (!jobs_name_valid(frame->where_is->job))
             return -EPROTO;
         where_is(control, from, frame->where_is);
         return 0;
@@ -276,12 +293,12 @@ int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *fra
         rank_is(control, from, frame->rank_is);
         return 0;
     case PWC__PEER_FRAME__BODY_CONTRIBUTION:
-        if (!name_valid(frame->contribution->job))
+        if (!jobs_name_valid(frame->contribution->job))
             return -EPROTO;
         contribution(control, from, frame->contribution);
         return 0;
     case PWC__PEER_FRAME__BODY_GATHERED:
-        if (!name_valid(frame->gathered->job))
+        if (!jobs_name_valid(frame->gathered->job))
             return -EPROTO;
         gathered(control, from, frame->gathered);
         return 0;

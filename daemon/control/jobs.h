@@ -14,6 +14,9 @@
 
 struct client;
 
+/* Names end up in logs, on screens and in other nodes' tables. */
+bool jobs_name_valid(const char *name);
+
 int jobs_open(struct control *control);
 void jobs_close(struct control *control);
 

@@ -133,12 +133,21 @@ fail:
     return rc;
 }
 
-/* Socket activation: systemd has made the socket and passes it on. */
-static int inherit(struct place *place)
+/* Socket activation: systemd has made the socket and passes it on. 1: it has, 0: it has not. */
+static int inherit(struct place *place, char *why, size_t why_size)
 {
-    if (sd_listen_fds(1) != 1 ||
-        sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) <= 0)
+    int count = sd_listen_fds(1);
+
+    if (count <= 0)
         return 0;
+    if (count > 1 ||
+        sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, place->socket, 0) <= 0) {
+        snprintf(why, why_size,
+                 "%d descriptors were passed on instead of one socket that listens at \"%s\": give "
+                 "ListenStream= and --socket the same path",
+                 count, place->socket);
+        return -EINVAL;
+    }
     place->listen_fd = SD_LISTEN_FDS_START;
     place->inherited = true;
     (void)fcntl(place->listen_fd, F_SETFL, fcntl(place->listen_fd, F_GETFL) | O_NONBLOCK);
@@ -151,11 +160,13 @@ int place_open(struct place *place, bool system, char *why, size_t why_size)
 
     if (rc == 0)
         rc = take_lock(place, why, why_size);
-    if (rc == 0 && !inherit(place))
+    if (rc == 0)
+        rc = inherit(place, why, why_size);
+    if (rc == 0)
         rc = listen_there(place, system, why, why_size);
     if (rc < 0)
         place_close(place);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 void place_close(struct place *place)

@@ -339,6 +339,7 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
         on_loop = true;
         goto fail;
     }
+    (void)pthread_setname_np(p->thread, "pwcd-progress");
     *out = p;
     return 0;
 fail:

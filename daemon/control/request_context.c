@@ -27,6 +27,14 @@ static void close_if_open(int descriptor)
         close(descriptor);
 }
 
+void session_say_closed(struct client_session *s)
+{
+    struct session_shared *shared = s->mapping.base;
+    uint32_t state = SESSION_LIVE;
+
+    atomic_compare_exchange_strong(&shared->state, &state, SESSION_CLOSED);
+}
+
 void session_free(struct client_session *s)
 {
     struct client *c = s->client;
@@ -258,9 +266,7 @@ static void detached(struct call *call)
     struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
-    /* For a client that still looks at it. */
-    atomic_store_explicit(&((struct session_shared *)s->mapping.base)->state, SESSION_CLOSED,
-                          memory_order_release);
+    session_say_closed(s);
     session_free(s);
     if (request && c->state == CLIENT_SERVED)
         reply_done(c, request);

@@ -131,19 +131,6 @@ static void opened(struct call *call)
     }
 }
 
-/* A job's name ends up in logs, on screens and in other nodes' tables. */
-static bool name_valid(const char *name)
-{
-    size_t length = strlen(name);
-
-    if (length == 0 || length >= ENGINE_JOB_MAX)
-        return false;
-    for (; *name; name++)
-        if (*name <= ' ' || *name > '~')
-            return false;
-    return true;
-}
-
 static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hello)
 {
     if (c->state != CLIENT_STRANGER && c->state != CLIENT_LOOKING)
@@ -153,10 +140,10 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
                     "the library speaks versions %u to %u, this daemon %d: install versions that "
                     "fit each other",
                     hello->version_min, hello->version_max, VERSION);
-    else if (!name_valid(hello->job))
+    else if (!jobs_name_valid(hello->job))
         reply_error(c, request, -EINVAL,
                     "job \"%.64s\": give a name of 1 to %u printable characters without spaces",
-                    hello->job, ENGINE_JOB_MAX - 1);
+                    hello->job, DIRECTORY_NAME_MAX - 1);
     else if (hello->size == 0 || hello->size > DIRECTORY_RANKS_MAX || hello->rank >= hello->size)
         reply_error(c, request, -EINVAL,
                     "rank %u of %u: a rank is below the size, and a size is 1 to %u", hello->rank,
@@ -177,8 +164,6 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    if (c->state == CLIENT_STRANGER)
-        c->control->strangers--;
     c->state = CLIENT_GREETING;
     uv_timer_stop(&c->deadline);
     c->hello_request = request;

@@ -387,6 +387,19 @@ static void viewed(struct call *call)
     client_settle(c);
 }
 
+/* Who looks takes none of the places kept for those who may greet, and few of its own. */
+static bool may_look(struct client *c, uint32_t request)
+{
+    if (clients_count(c->control, c->uid, CLIENT_LOOKING) >= CLIENT_LOOKERS_MAX) {
+        reply_error(c, request, -EUSERS,
+                    "user %u looks on through %u connections already: close one of them",
+                    (unsigned)c->uid, CLIENT_LOOKERS_MAX);
+        return false;
+    }
+    c->state = CLIENT_LOOKING;
+    return true;
+}
+
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect)
 {
     const struct topic *topic = topic_find(inspect->what);
@@ -400,11 +413,10 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
                     inspect->what);
         return;
     }
-    if (c->state == CLIENT_STRANGER) {
-        c->state = CLIENT_LOOKING; /* takes none of the places kept for those who may greet */
-        c->control->strangers--;
-        uv_timer_stop(&c->deadline);
-    }
+    if (c->state == CLIENT_STRANGER && !may_look(c, request))
+        return;
+    if (c->state == CLIENT_LOOKING)
+        client_await_question(c);
     i = calloc(1, sizeof(*i));
     if (i)
         i->snapshot = snapshot_new(topic->parts);

@@ -33,6 +33,7 @@ struct router {
     struct fabric *loop;
     uint32_t self;
     uint32_t memories_max;
+    uint32_t first;       /* side that is polled first: 0 the net, 1 the loop */
     uint32_t ready_count; /* finished answers not yet given to poll */
     struct router_memory *memories;
     struct fabric_event *ready;
@@ -185,15 +186,20 @@ static int router_mem_add(struct fabric *fabric, void *base, uint64_t length, un
     return 0;
 }
 
+static struct router_memory *ready_memory(struct router *r, uint32_t index)
+{
+    return index < r->memories_max && r->memories[index].state == MEMORY_READY ? &r->memories[index]
+                                                                               : NULL;
+}
+
 static int router_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie)
 {
     struct router *r = router_of(fabric);
-    struct router_memory *m;
+    struct router_memory *m = ready_memory(r, memory);
     int status;
 
-    if (memory >= r->memories_max || r->memories[memory].state != MEMORY_READY)
+    if (!m)
         return -EINVAL;
-    m = &r->memories[memory];
     status = fabric_mem_drop(r->net, m->net.index, memory);
     if (status < 0)
         return status;
@@ -211,8 +217,10 @@ static int router_write(struct fabric *fabric, const struct fabric_write *write)
 {
     struct router *r = router_of(fabric);
     struct fabric_write copy = *write;
-    const struct router_memory *m = &r->memories[write->memory];
+    const struct router_memory *m = ready_memory(r, write->memory);
 
+    if (!m)
+        return -EINVAL;
     if (write->peer != r->self) {
         copy.memory = m->net.index;
         return fabric_post_write(r->net, &copy);
@@ -227,8 +235,10 @@ static int router_read(struct fabric *fabric, const struct fabric_read *read)
 {
     struct router *r = router_of(fabric);
     struct fabric_read copy = *read;
-    const struct router_memory *m = &r->memories[read->memory];
+    const struct router_memory *m = ready_memory(r, read->memory);
 
+    if (!m)
+        return -EINVAL;
     if (read->peer != r->self) {
         copy.memory = m->net.index;
         return fabric_post_read(r->net, &copy);
@@ -265,24 +275,41 @@ static int sift(struct router *r, struct fabric_event *events, int n, uint32_t s
     return kept;
 }
 
+/* Answers that are finished; how many fit. */
+static int give_ready(struct router *r, struct fabric_event *events, int room)
+{
+    int given = 0;
+
+    while (given < (int)r->ready_count && given < room) {
+        events[given] = r->ready[given];
+        given++;
+    }
+    r->ready_count -= (uint32_t)given;
+    for (uint32_t i = 0; given > 0 && i < r->ready_count; i++)
+        r->ready[i] = r->ready[i + (uint32_t)given];
+    return given;
+}
+
+/* The sides are first in turn: one that fills all the room does not keep the other's events away.
+ * One that fails does not either. */
 static int router_poll(struct fabric *fabric, struct fabric_event *events, int room)
 {
     struct router *r = router_of(fabric);
-    int n = fabric_poll(r->net, events, room);
-    int looped, given = 0;
+    struct fabric *sides[] = {r->net, r->loop};
+    int n = give_ready(r, events, room), status = 0;
 
-    if (n < 0)
-        return n;
-    n = sift(r, events, n, 0);
-    looped = n < room ? fabric_poll(r->loop, events + n, room - n) : 0;
-    if (looped > 0)
-        n += sift(r, events + n, looped, 1);
-    while (given < (int)r->ready_count && n < room)
-        events[n++] = r->ready[given++];
-    r->ready_count -= (uint32_t)given;
-    for (uint32_t i = 0; i < r->ready_count; i++)
-        r->ready[i] = r->ready[i + (uint32_t)given];
-    return n;
+    r->first ^= 1;
+    for (uint32_t i = 0; i < 2 && n < room; i++) {
+        uint32_t side = r->first ^ i;
+        int got = fabric_poll(sides[side], events + n, room - n);
+
+        if (got < 0)
+            status = got;
+        else
+            n += sift(r, events + n, got, side);
+    }
+    n += give_ready(r, events + n, room - n);
+    return n > 0 ? n : status;
 }
 
 static int router_arm(struct fabric *fabric, int *descriptor)

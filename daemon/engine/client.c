@@ -48,6 +48,9 @@ void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason
 
     if (c->quarantine != QUARANTINE_NONE || c->state != CLIENT_LIVE)
         return;
+    /* What was read after a fault was the daemon's zero pages. */
+    if (e->host->faulted && e->host->faulted(e->host->context, client))
+        reason = QUARANTINE_MEMORY;
     c->quarantine = reason;
     for (uint32_t i = 0; i < e->open_count; i++) {
         uint32_t s = e->open_sessions[i];

@@ -378,6 +378,16 @@ static void publish(struct engine *e)
         session_publish(e, e->dirty[--e->dirty_count]);
 }
 
+/* Whoever touched it: the fabric, a ring's turn, a packed put. */
+static void faults_step(struct engine *e)
+{
+    if (!e->host->any_faulted || !e->host->any_faulted(e->host->context))
+        return;
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        if (e->host->faulted(e->host->context, i))
+            client_quarantine(e, i, QUARANTINE_MEMORY);
+}
+
 static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 {
     uint32_t count = e->active_count;
@@ -413,6 +423,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
             *deadline = now + SPILL_LOOK_NS;
     }
     publish(e);
+    faults_step(e);
     if (e->sweep) {
         client_sweep(e);
         publish(e);

@@ -34,6 +34,8 @@ struct engine_host {
     void (*random)(void *context, void *to, size_t size);
     /* Since the last call, has memory of this client faulted (sigbus.h)? NULL: never. */
     bool (*faulted)(void *context, uint32_t client);
+    /* Whether it would say so of any: asked at each step, so one load. NULL: never. */
+    bool (*any_faulted)(void *context);
 };
 
 enum engine_protocol {

@@ -25,9 +25,11 @@
 #include <stdint.h>
 #include <stddef.h>
 #include "seal.h"
+#include "wire_abi.h"
 
-#define HANDSHAKE_VERSION_MIN  1u
-#define HANDSHAKE_VERSION_MAX  1u
+/* One number for the frames between daemons and the records in their ledgers. */
+#define HANDSHAKE_VERSION_MIN  WIRE_VERSION
+#define HANDSHAKE_VERSION_MAX  WIRE_VERSION
 #define HANDSHAKE_NONCE_BYTES  32u
 #define HANDSHAKE_BOOT_BYTES   16u
 #define HANDSHAKE_MAC_BYTES    32u

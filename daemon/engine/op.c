@@ -44,12 +44,12 @@ int op_check_local(const struct engine *e, const struct session *s, const struct
     const struct segment *segment;
 
     if (r->segment >= e->config.segments_max)
-        return -EPROTO;
+        return -EFAULT;
     segment = &e->segments[r->segment];
     if (segment->state != SEGMENT_OPEN || segment->client != s->client)
-        return -EPROTO;
+        return -EFAULT;
     if (!(r->local_offset <= segment->length && r->length <= segment->length - r->local_offset))
-        return -EPROTO;
+        return -EFAULT;
     return 0;
 }
 

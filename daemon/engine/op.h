@@ -1,8 +1,8 @@
 /*
  * Operation kinds: one row each, one file each.
  *
- * validate  at submission: 0, an errno that becomes the operation's status, or -EPROTO for what no
- *           honest library submits (quarantine)
+ * validate  at submission: 0, an errno that becomes the operation's status, or, for what no honest
+ *           library submits (quarantine), -EPROTO (a field) or -EFAULT (memory)
  * start     posts what goes by itself (a payload, a read). 0 when started or when there is nothing
  * to post; -EAGAIN: the fabric is full; -EINPROGRESS: wait; other errors end the operation record
  * stages the record. 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet on_fabric
@@ -34,7 +34,7 @@ const struct op_kind *op_kind_of(uint8_t kind);
 /* Bounds, rights and length, the same for put and get. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right);
-/* The client's memory that a record names, or -EPROTO. */
+/* The client's memory that a record names, or -EFAULT. */
 int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r);
 /* Whether the operation may start now, its memory and its remote being what they were at
  * submission: 0, -EINPROGRESS, or the errno that ends it. */

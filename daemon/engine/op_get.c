@@ -12,7 +12,7 @@ static int get_validate(struct engine *e, const struct session *s, const struct 
     if (r->flags & SUBMIT_INLINE)
         return -EPROTO;
     if (r->length > 0 && status != -EMSGSIZE && op_check_local(e, s, r) < 0)
-        return -EPROTO;
+        return -EFAULT;
     return status;
 }
 

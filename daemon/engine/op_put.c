@@ -17,7 +17,7 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
 
     if (r->length > 0 && !(r->flags & SUBMIT_INLINE) && status != -EMSGSIZE &&
         op_check_local(e, s, r) < 0)
-        return -EPROTO;
+        return -EFAULT;
     return status;
 }
 

@@ -83,16 +83,19 @@ bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags)
     return kind >= SUBMIT_SHORT && !(flags & SUBMIT_NO_REPLY) && f->traffic == WIRE_REQUESTS;
 }
 
-int reply_space(struct engine *e, uint32_t session)
+enum quarantine_reason reply_space(struct engine *e, uint32_t session)
 {
     const struct session *s = &e->sessions[session];
     uint32_t each = event_bytes(e->message_max);
     int64_t used = ring_used(&e->session_live[session].reply);
 
     /* Past the library's limit by the padding at most; and no ring takes more than a quarter. */
-    if (used < 0 || each > s->sizes.reply / 4)
-        return -EPROTO;
-    return (uint64_t)used + s->reply_reserved + each > s->sizes.reply - each ? -EPROTO : 0;
+    if (used < 0)
+        return QUARANTINE_EVENT_INDEX;
+    if (each > s->sizes.reply / 4 ||
+        (uint64_t)used + s->reply_reserved + each > s->sizes.reply - each)
+        return QUARANTINE_REPLY_SPACE;
+    return QUARANTINE_NONE;
 }
 
 void reply_hold(struct engine *e, uint32_t flow)

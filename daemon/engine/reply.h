@@ -29,8 +29,8 @@ void reply_answered(struct engine *e, uint32_t inflow);
 
 /* Whether an operation of this flow holds reply event space. */
 bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
-/* Event space for one more reply: -EPROTO when the client has passed what it may hold. */
-int reply_space(struct engine *e, uint32_t session);
+/* Event space for one more reply: a reason when the client has passed what it may hold. */
+enum quarantine_reason reply_space(struct engine *e, uint32_t session);
 /* Within a transaction: one more request holds its space. */
 void reply_hold(struct engine *e, uint32_t flow);
 /* Within a transaction: up to `count` requests of this flow will not be replied to: their space is

@@ -65,15 +65,18 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
     return remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
 }
 
-/* Local event space for one more operation: -EPROTO when the client has passed what it may hold. */
-static int local_space(struct engine *e, uint32_t session, uint32_t need)
+/* Local event space for one more operation: a reason when the client has passed what it may hold.
+ */
+static enum quarantine_reason local_space(struct engine *e, uint32_t session, uint32_t need)
 {
     const struct session *s = &e->sessions[session];
     int64_t used = ring_used(&e->session_live[session].local);
 
     if (used < 0)
-        return -EPROTO;
-    return (uint64_t)used + s->reserved + need > s->sizes.local - EVENT_BYTES_MAX ? -EPROTO : 0;
+        return QUARANTINE_EVENT_INDEX;
+    return (uint64_t)used + s->reserved + need > s->sizes.local - EVENT_BYTES_MAX
+               ? QUARANTINE_RESERVE
+               : QUARANTINE_NONE;
 }
 
 static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struct submit_record *r,
@@ -138,13 +141,12 @@ static enum quarantine_reason submission_check(struct engine *e, uint32_t sessio
 {
     enum quarantine_reason reason = record_check(e, session, r, answer);
 
+    if (reason == QUARANTINE_NONE)
+        reason = local_space(e, session, r->reserve);
     if (reason != QUARANTINE_NONE)
         return reason;
-    if (local_space(e, session, r->reserve) < 0)
-        return QUARANTINE_RESERVE;
-    if (!answer && reply_awaited(&e->flows[e->remotes[r->remote].flow], r->kind, r->flags) &&
-        reply_space(e, session) < 0)
-        return QUARANTINE_REPLY_SPACE;
+    if (!answer && reply_awaited(&e->flows[e->remotes[r->remote].flow], r->kind, r->flags))
+        return reply_space(e, session);
     return QUARANTINE_NONE;
 }
 
@@ -181,8 +183,8 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     flow = answer ? e->inflows[r->rid].reply_flow : remote->flow;
     f = &e->flows[flow];
     status = op_kind_of(r->kind)->validate(e, s, r, remote);
-    if (status == -EPROTO) {
-        client_quarantine(e, s->client, QUARANTINE_SEGMENT);
+    if (status == -EPROTO || status == -EFAULT) {
+        client_quarantine(e, s->client, status == -EFAULT ? QUARANTINE_SEGMENT : QUARANTINE_RECORD);
         return 0;
     }
     if (f->state == FLOW_DEAD)

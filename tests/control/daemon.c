@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void become(const struct daemon *d, const char *program, const char *cons
 {
     const char *argv[ARGUMENTS_MAX] = {program, "--socket", d->socket, "--ready-fd",
                                        "3",     "--log",    "info"};
-    int n = 7;
+    int n = 7, exe;
 
     for (; arguments && *arguments && n < ARGUMENTS_MAX - 1; arguments++)
         argv[n++] = *arguments;
@@ -44,7 +45,13 @@ static void become(const struct daemon *d, const char *program, const char *cons
     dup2(log, STDERR_FILENO);
     close(ready);
     close(log);
-    execv(program, (char *const *)(uintptr_t)argv);
+    if (d->uid == 0)
+        execv(program, (char *const *)(uintptr_t)argv);
+    /* By descriptor: the way to it may not be that user's to go. */
+    exe = open(program, O_RDONLY | O_CLOEXEC);
+    if (setgroups(0, NULL) == 0 && setresgid(d->uid, d->uid, d->uid) == 0 &&
+        setresuid(d->uid, d->uid, d->uid) == 0)
+        fexecve(exe, (char *const *)(uintptr_t)argv, environ);
     _exit(127);
 }
 
@@ -70,12 +77,20 @@ static int start(struct daemon *d, const char *program, const char *const *argum
 
 int daemon_start(struct daemon *d, const char *program, const char *const *arguments)
 {
+    return daemon_start_as(d, 0, program, arguments);
+}
+
+int daemon_start_as(struct daemon *d, uid_t uid, const char *program, const char *const *arguments)
+{
     bool ready = false;
     int rc;
 
     memset(d, 0, sizeof(*d));
+    d->uid = uid;
     strcpy(d->directory, "/tmp/pwc-daemon-XXXXXX");
     if (!mkdtemp(d->directory))
+        return -errno;
+    if (uid != 0 && chown(d->directory, uid, uid) != 0)
         return -errno;
     snprintf(d->socket, sizeof(d->socket), "%s/pwcd.sock", d->directory);
     rc = start(d, program, arguments, &ready);

@@ -13,6 +13,7 @@
 
 struct daemon {
     pid_t pid;
+    uid_t uid; /* that it runs as; 0: ours */
     int log; /* reading end of its standard error */
     char directory[64];
     char socket[96];
@@ -22,6 +23,8 @@ struct daemon {
 
 /* Starts it with more arguments (NULL-terminated); returns when it serves. */
 int daemon_start(struct daemon *d, const char *program, const char *const *arguments);
+/* As that user and group (0: ours). */
+int daemon_start_as(struct daemon *d, uid_t uid, const char *program, const char *const *arguments);
 /* As a second one in the directory of another. `ready` false: it ended by itself. */
 int daemon_start_beside(struct daemon *d, const struct daemon *first, const char *socket,
                         const char *program, const char *const *arguments, bool *ready);

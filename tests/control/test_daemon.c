@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include "ask.h"
 #include "daemon.h"
 #include "suite.h"
 
@@ -19,15 +22,16 @@ static const char *program;
 static struct daemon d;
 static int quiet_descriptors; /* of the daemon when it has no client */
 
-/* All that clients had is given back. Hang-ups are events of their own: each try is a round trip.
- */
+/* All that clients had is given back. Hang-ups are the daemon's events: nobody tells us of them. */
 static bool settles(void)
 {
-    for (int i = 0; i < 1000; i++) {
-        (void)raw_is_served(&d);
+    for (int i = 0; i < 2000; i++) {
         if (daemon_descriptors(&d) == quiet_descriptors)
-            return true;
+            return raw_is_served(&d);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
+    fprintf(stderr, "%d descriptors are open, were %d\n", daemon_descriptors(&d),
+            quiet_descriptors);
     return false;
 }
 
@@ -73,17 +77,60 @@ static void frames_that_are_none(void)
     }
 }
 
-/* Nothing at all, and half a frame after Hello: both have a deadline. */
+static int look(int s, struct answer *a)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+
+    inspect.what = "status";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    return ask(s, &request, a);
+}
+
+static bool is_open(int s)
+{
+    struct pollfd wait = {.fd = s, .events = POLLRDHUP};
+
+    return poll(&wait, 1, 0) == 0;
+}
+
+/* Nothing at all, half a frame after Hello, half a frame after a look, and looks that are not
+ * followed by another: all have a deadline. Who goes on looking stays. */
 static void stalled(void)
 {
-    int silent = connected(), half = attached("stalled", 0, 1);
+    int silent = connected(), half = attached("stalled", 0, 1), looker = connected();
+    int idle[14], half_look = connected();
+    struct answer a;
 
+    CU_ASSERT_EQUAL(look(looker, &a), 0);
+    CU_ASSERT_EQUAL(look(half_look, &a), 0);
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+        idle[i] = connected();
+        CU_ASSERT_EQUAL(look(idle[i], &a), 0);
+    }
     CU_ASSERT_EQUAL(send(half, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
+    CU_ASSERT_EQUAL(send(half_look, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
+    for (int i = 0; i < 1000 && (is_open(idle[0]) || is_open(half_look)); i++) {
+        CU_ASSERT_EQUAL_FATAL(look(looker, &a), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    CU_ASSERT_EQUAL(ask_nothing(idle[0], &a), -ETIMEDOUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(a.text, "nothing was asked for 5 s"));
     CU_ASSERT_TRUE(raw_is_served(&d));
     CU_ASSERT_TRUE(raw_hangs_up(silent));
     CU_ASSERT_TRUE(raw_hangs_up(half));
+    CU_ASSERT_TRUE(raw_hangs_up(half_look));
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+        CU_ASSERT_TRUE(raw_hangs_up(idle[i]));
+        close(idle[i]);
+    }
+    CU_ASSERT_EQUAL(look(looker, &a), 0);
+    close(looker);
+    close(half_look);
     close(silent);
     close(half);
+    CU_ASSERT_TRUE(settles());
     CU_ASSERT_TRUE(daemon_says(&d, "no Hello within 5 s"));
     CU_ASSERT_TRUE(daemon_says(&d, "was begun and not ended"));
 }
@@ -132,6 +179,30 @@ static void flood(void)
     close(s);
 }
 
+/* Those over the bound are told why; ranks have places of their own; who leaves makes room. */
+static void many_lookers(void)
+{
+    enum { MANY = 20, MAX = 16 };
+    int sockets[MANY], rank;
+    struct answer a;
+
+    for (int i = 0; i < MANY; i++) {
+        sockets[i] = connected();
+        CU_ASSERT_EQUAL(look(sockets[i], &a), i < MAX ? 0 : -EUSERS);
+        CU_ASSERT(i < MAX || strstr(a.text, "looks on through 16 connections already"));
+    }
+    rank = attached("looking", 0, 1);
+    CU_ASSERT_EQUAL(look(rank, &a), 0);
+    CU_ASSERT_EQUAL(look(sockets[0], &a), 0);
+    /* One that looked may become a rank. */
+    CU_ASSERT_EQUAL(raw_hello(sockets[1], "looked", 0, 1), 0);
+    CU_ASSERT_EQUAL(look(sockets[MANY - 1], &a), 0);
+    for (int i = 0; i < MANY; i++)
+        close(sockets[i]);
+    close(rank);
+    CU_ASSERT_TRUE(settles());
+}
+
 static void many_strangers(void)
 {
     int sockets[64], refused = 0;
@@ -153,112 +224,7 @@ static void many_strangers(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* ---- requests out of range ------------------------------------------------------------------- */
-
-static int status_of(int s, Pwc__ClientRequest *request, uint32_t *out)
-{
-    Pwc__ClientReply *reply;
-    int fds[3], count, status = 0;
-
-    if (!raw_request(s, 9, request))
-        return -EPIPE;
-    reply = raw_reply(s, fds, &count);
-    for (int i = 0; i < count; i++)
-        close(fds[i]);
-    if (!reply)
-        return -ECONNRESET;
-    if (reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
-        status = reply->error->status;
-        CU_ASSERT(strlen(reply->error->text) > 10);
-    } else if (reply->body_case == PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED) {
-        CU_ASSERT_EQUAL(count, 3);
-        *out = reply->context_opened->session;
-    } else if (reply->body_case == PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED) {
-        CU_ASSERT_EQUAL(count, 1);
-        *out = reply->segment_opened->segment;
-    } else if (reply->body_case == PWC__CLIENT_REPLY__BODY_REGION_OPENED) {
-        *out = reply->region_opened->key->slot;
-    }
-    pwc__client_reply__free_unpacked(reply, NULL);
-    return status;
-}
-
-static int context_open(int s, uint32_t bytes, uint32_t *session)
-{
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__ContextOpen o = PWC__CONTEXT_OPEN__INIT;
-    Pwc__Rings rings = PWC__RINGS__INIT;
-
-    rings.submit = rings.local = rings.remote = bytes;
-    o.rings = &rings;
-    r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
-    r.context_open = &o;
-    return status_of(s, &r, session);
-}
-
-static int context_close(int s, uint32_t session)
-{
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__ContextClose c = PWC__CONTEXT_CLOSE__INIT;
-    uint32_t unused;
-
-    c.session = session;
-    r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
-    r.context_close = &c;
-    return status_of(s, &r, &unused);
-}
-
-static int segment_open(int s, uint64_t length, uint32_t *segment)
-{
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__SegmentOpen o = PWC__SEGMENT_OPEN__INIT;
-
-    o.length = length;
-    r.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN;
-    r.segment_open = &o;
-    return status_of(s, &r, segment);
-}
-
-static int segment_close(int s, uint32_t segment)
-{
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__SegmentClose c = PWC__SEGMENT_CLOSE__INIT;
-    uint32_t unused;
-
-    c.segment = segment;
-    r.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
-    r.segment_close = &c;
-    return status_of(s, &r, &unused);
-}
-
-static int region_open(int s, uint32_t segment, uint64_t offset, uint64_t length, uint32_t rights)
-{
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__RegionOpen o = PWC__REGION_OPEN__INIT;
-    uint32_t unused;
-
-    o.segment = segment;
-    o.offset = offset;
-    o.length = length;
-    o.rights = rights;
-    r.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
-    r.region_open = &o;
-    return status_of(s, &r, &unused);
-}
-
-static int bind_to(int s, uint32_t session, uint64_t peer, const Pwc__Key *key)
-{
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__Bind b = PWC__BIND__INIT;
-    uint32_t unused;
-
-    b.session = session;
-    b.peer = peer;
-    b.key = (Pwc__Key *)(uintptr_t)key;
-    r.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
-    r.bind = &b;
-    return status_of(s, &r, &unused);
-}
+/* ---- ranks and quotas ------------------------------------------------------------------------ */
 
 static void hellos(void)
 {
@@ -290,69 +256,20 @@ static void hellos(void)
         close(sockets[i]);
 }
 
-static void out_of_range(void)
-{
-    int s = attached("range", 0, 2), other = attached("range", 1, 2);
-    uint32_t session, segment, none = 0;
-    uint8_t secret[16] = {0};
-    Pwc__Key key = PWC__KEY__INIT;
-
-    CU_ASSERT_EQUAL(context_open(s, 16384, &session), 0);
-    CU_ASSERT_EQUAL(context_open(s, (64u << 20) + 1, &none), -EINVAL);
-    CU_ASSERT_EQUAL(context_open(s, UINT32_MAX, &none), -EINVAL);
-    CU_ASSERT_EQUAL(segment_open(s, 0, &none), -EINVAL);
-    CU_ASSERT_EQUAL(segment_open(s, UINT64_MAX, &none), -EINVAL);
-    CU_ASSERT_EQUAL(segment_open(s, UINT64_C(8) << 30, &none), -EDQUOT);
-    CU_ASSERT_EQUAL(segment_open(s, 10000, &segment), 0);
-    CU_ASSERT_EQUAL(region_open(s, segment, 0, 12288, 3), 0);
-    CU_ASSERT_EQUAL(region_open(s, segment, 0, 12289, 3), -ERANGE);
-    CU_ASSERT_EQUAL(region_open(s, segment, 12289, 0, 3), -ERANGE);
-    CU_ASSERT_EQUAL(region_open(s, segment, UINT64_MAX, 2, 3), -ERANGE);
-    CU_ASSERT_EQUAL(region_open(s, segment, 1, UINT64_MAX, 3), -ERANGE);
-    CU_ASSERT_EQUAL(region_open(s, segment, 0, 1, 0), -EINVAL);
-    CU_ASSERT_EQUAL(region_open(s, segment, 0, 1, 4), -EINVAL);
-    CU_ASSERT_EQUAL(region_open(s, segment + 1, 0, 1, 3), -EINVAL);
-    CU_ASSERT_EQUAL(region_open(s, UINT32_MAX, 0, 1, 3), -EINVAL);
-    CU_ASSERT_EQUAL(segment_close(s, segment), -EBUSY);
-
-    /* What is another client's is nobody's. */
-    CU_ASSERT_EQUAL(context_close(other, session), -EINVAL);
-    CU_ASSERT_EQUAL(context_close(other, UINT32_MAX), -EINVAL);
-    CU_ASSERT_EQUAL(segment_close(other, segment), -EINVAL);
-    CU_ASSERT_EQUAL(region_open(other, segment, 0, 1, 3), -EINVAL);
-    CU_ASSERT_EQUAL(bind_to(other, session, 0, NULL), -EINVAL);
-
-    /* Keys: one error for all that is wrong with them. */
-    key.secret.data = secret;
-    key.secret.len = sizeof(secret);
-    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
-    key.slot = UINT32_MAX;
-    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
-    key.node = 1;
-    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
-    key.node = 0;
-    key.secret.len = 15;
-    CU_ASSERT_EQUAL(bind_to(s, session, 0, &key), -EKEYREJECTED);
-    CU_ASSERT_EQUAL(bind_to(s, session, 0, NULL), 0);
-    CU_ASSERT_EQUAL(bind_to(s, session, 7, NULL), -EHOSTUNREACH);
-    CU_ASSERT_EQUAL(bind_to(s, session, UINT64_C(5) << 32, NULL), -EHOSTUNREACH);
-
-    CU_ASSERT_EQUAL(context_close(s, session), 0);
-    CU_ASSERT_EQUAL(context_close(s, session), -EINVAL);
-    close(s);
-    close(other);
-}
-
 static void contexts_and_their_quota(void)
 {
     int s = attached("quota", 0, 1);
-    uint32_t sessions[64], one;
+    struct answer contexts[64], one;
 
-    for (int i = 0; i < 64; i++)
-        CU_ASSERT_EQUAL(context_open(s, 8192, &sessions[i]), 0);
-    CU_ASSERT_EQUAL(context_open(s, 8192, &one), -EDQUOT);
-    CU_ASSERT_EQUAL(context_close(s, sessions[20]), 0);
-    CU_ASSERT_EQUAL(context_open(s, 8192, &one), 0);
+    for (int i = 0; i < 64; i++) {
+        CU_ASSERT_EQUAL(ask_context(s, 8192, &contexts[i]), 0);
+        answer_close(&contexts[i]);
+    }
+    CU_ASSERT_EQUAL(ask_context(s, 8192, &one), -EDQUOT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(one.text, "the quota (client-contexts) is 64"));
+    CU_ASSERT_EQUAL(ask_context_close(s, contexts[20].handle), 0);
+    CU_ASSERT_EQUAL(ask_context(s, 8192, &one), 0);
+    answer_close(&one);
     close(s);
     CU_ASSERT_TRUE(settles());
 }
@@ -371,9 +288,10 @@ static void killed_client(void)
     pid = fork();
     if (pid == 0) {
         int c = raw_connect(&d);
-        uint32_t out;
-        bool fine = raw_hello(c, "killed", 0, 1) == 0 && context_open(c, 8192, &out) == 0 &&
-                    segment_open(c, 1 << 20, &out) == 0 && region_open(c, out, 0, 4096, 3) == 0;
+        struct answer out;
+        bool fine = raw_hello(c, "killed", 0, 1) == 0 && ask_context(c, 8192, &out) == 0 &&
+                    ask_segment(c, 1 << 20, &out) == 0 &&
+                    ask_region(c, out.handle, 0, 4096, 3, &out) == 0;
 
         (void)!write(tell[1], fine ? "y" : "n", 1);
         pause();
@@ -477,8 +395,8 @@ int main(int argc, char **argv)
                            {"descriptors sent", descriptors_sent},
                            {"flood", flood},
                            {"many strangers", many_strangers},
+                           {"many lookers", many_lookers},
                            {"hellos", hellos},
-                           {"out of range", out_of_range},
                            {"contexts and their quota", contexts_and_their_quota},
                            {"killed client", killed_client},
                            {"stalled", stalled},

@@ -14,65 +14,17 @@
 #include <unistd.h>
 #include "daemon.h"
 #include "directory.h"
+#include "handshake.h"
+#include "look.h"
+#include "plan.h"
 #include "suite.h"
 
-#define DEADLINE_MS "400"
-
-static const char *program;
-static char place[] = "/tmp/pwc-peers-XXXXXX";
-static char secrets[2][64];
-static char nodes[96];
-
-/* Two ports that are free, on a loopback address of this process's own. */
-static bool plan_ports(void)
-{
-    struct sockaddr_in names[2];
-    char host[INET_ADDRSTRLEN];
-    int sockets[2];
-
-    for (int i = 0; i < 2; i++) {
-        socklen_t size = sizeof(names[i]);
-
-        names[i] = (struct sockaddr_in){
-            .sin_family = AF_INET,
-            .sin_addr.s_addr = htonl(0x7f4d0000u | ((uint32_t)getpid() & 0xffff)),
-        };
-        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (bind(sockets[i], (struct sockaddr *)&names[i], sizeof(names[i])) != 0 ||
-            getsockname(sockets[i], (struct sockaddr *)&names[i], &size) != 0)
-            return false;
-    }
-    inet_ntop(AF_INET, &names[0].sin_addr, host, sizeof(host));
-    snprintf(nodes, sizeof(nodes), "%s:%u,%s:%u", host, ntohs(names[0].sin_port), host,
-             ntohs(names[1].sin_port));
-    close(sockets[0]);
-    close(sockets[1]);
-    return true;
-}
-
-static bool write_secrets(void)
-{
-    for (int i = 0; i < 2; i++) {
-        char bytes[32];
-        int fd;
-
-        snprintf(secrets[i], sizeof(secrets[i]), "%s/secret%d", place, i);
-        memset(bytes, 'a' + i, sizeof(bytes));
-        fd = open(secrets[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 || write(fd, bytes, sizeof(bytes)) != sizeof(bytes))
-            return false;
-        close(fd);
-    }
-    return true;
-}
+static const char *program, *odd_program;
+static struct plan plan;
 
 static bool start(struct daemon *d, const char *node, const char *secret, const char *list)
 {
-    const char *arguments[] = {
-        "--node",    node,         "--nodes",     list, "--secret", secret, "--peer-deadline-ms",
-        DEADLINE_MS, "--provider", "tcp;ofi_rxm", NULL};
-
-    return daemon_start(d, program, arguments) == 0;
+    return plan_start(d, program, node, secret, list);
 }
 
 /* A job whose directory is on this node. */
@@ -164,8 +116,8 @@ static void one_job(void)
 {
     struct daemon d[2];
 
-    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
-    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[0], plan.nodes));
     exchange_over_two_nodes(d, 0);
     exchange_over_two_nodes(d, 1);
     CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
@@ -180,8 +132,8 @@ static void home_dies(void)
     int a, b, s;
     char text[64];
 
-    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
-    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[0], plan.nodes));
     CU_ASSERT_EQUAL(hello(&d[0], job, 0, &a), 0);
     CU_ASSERT_TRUE(contribute(a, 0, "left"));
     daemon_kill(&d[1]);
@@ -191,7 +143,7 @@ static void home_dies(void)
     CU_ASSERT_EQUAL(hello(&d[0], job, 1, &s), -EHOSTDOWN);
     close(s);
 
-    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[0], plan.nodes));
     CU_ASSERT_EQUAL(hello(&d[1], job, 1, &b), 0);
     CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EADDRINUSE); /* a is still rank 0 */
     close(s);
@@ -214,13 +166,45 @@ static void wrong_secret(void)
     struct daemon d[2];
     int s;
 
-    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
-    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[1], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[1], plan.nodes));
     CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EHOSTDOWN);
     close(s);
     CU_ASSERT_TRUE(daemon_says(&d[0], "does not know the secret"));
     CU_ASSERT_TRUE(daemon_says(&d[1], "does not know the secret"));
     CU_ASSERT_TRUE(daemon_says(&d[0], "given up"));
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
+/* One of them speaks a later version: both logs say which ones, and so does Inspect. */
+static void versions(void)
+{
+    struct daemon d[2];
+    json_t *document, *row;
+    const char *reason;
+    char says[80];
+    int s;
+
+    setenv("PWCD_ODD", "newer", 1);
+    CU_ASSERT_TRUE_FATAL(plan_start(&d[1], odd_program, "1", plan.secrets[0], plan.nodes));
+    unsetenv("PWCD_ODD");
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EHOSTDOWN);
+    close(s);
+    snprintf(says, sizeof(says), "node 0 speaks control versions %u to %u, node 1 speaks %u to %u",
+             HANDSHAKE_VERSION_MIN, HANDSHAKE_VERSION_MAX, HANDSHAKE_VERSION_MAX + 1,
+             HANDSHAKE_VERSION_MAX + 1);
+    CU_ASSERT_TRUE(daemon_says(&d[0], says));
+    CU_ASSERT_TRUE(daemon_says(&d[1], says));
+    document = look_at(&d[0], "nodes");
+    row = json_array_get(json_object_get(document, "nodes"), 1);
+    reason = json_string_value(json_object_get(row, "reason"));
+    CU_ASSERT(reason && strstr(reason, says) && strstr(reason, "install versions of pwcd"));
+    json_decref(document);
+    /* The other way round too. */
+    CU_ASSERT_EQUAL(hello(&d[1], job_at(0), 0, &s), -EHOSTDOWN);
+    close(s);
     CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
@@ -232,10 +216,10 @@ static void one_node_number(void)
     char turned[96];
     int s;
 
-    snprintf(turned, sizeof(turned), "%s,%.*s", strchr(nodes, ',') + 1,
-             (int)(strchr(nodes, ',') - nodes), nodes);
-    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
-    CU_ASSERT_TRUE_FATAL(start(&d[1], "0", secrets[0], turned));
+    snprintf(turned, sizeof(turned), "%s,%.*s", strchr(plan.nodes, ',') + 1,
+             (int)(strchr(plan.nodes, ',') - plan.nodes), plan.nodes);
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "0", plan.secrets[0], turned));
     CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), -EHOSTDOWN);
     close(s);
     CU_ASSERT_TRUE(daemon_says(&d[0], "two daemons claim node number 0"));
@@ -246,11 +230,12 @@ static void one_node_number(void)
 
 static void node_number_taken(void)
 {
-    const char *arguments[] = {"--node", "0", "--nodes", nodes, "--secret", secrets[0], NULL};
+    const char *arguments[] = {"--node",        "0", "--nodes", plan.nodes, "--secret",
+                               plan.secrets[0], NULL};
     struct daemon first, second;
     bool ready = true;
 
-    CU_ASSERT_TRUE_FATAL(start(&first, "0", secrets[0], nodes));
+    CU_ASSERT_TRUE_FATAL(start(&first, "0", plan.secrets[0], plan.nodes));
     CU_ASSERT_EQUAL(daemon_start_beside(&second, &first, "second.sock", program, arguments, &ready),
                     0);
     CU_ASSERT_FALSE(ready);
@@ -264,15 +249,12 @@ static void strangers(void)
 {
     struct daemon d[2];
     struct sockaddr_in name = {.sin_family = AF_INET};
-    char host[64];
     int sockets[24], s;
-    unsigned port;
 
-    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", secrets[0], nodes));
-    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", secrets[0], nodes));
-    CU_ASSERT_EQUAL_FATAL(sscanf(nodes, "%63[^:]:%u", host, &port), 2);
-    inet_pton(AF_INET, host, &name.sin_addr);
-    name.sin_port = htons((uint16_t)port);
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[0], plan.nodes));
+    inet_pton(AF_INET, plan.host, &name.sin_addr);
+    name.sin_port = htons(plan.ports[0]);
     for (int i = 0; i < 24; i++) {
         sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         CU_ASSERT_EQUAL(connect(sockets[i], (struct sockaddr *)&name, sizeof(name)), 0);
@@ -296,6 +278,7 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"one job", one_job},
                            {"home dies", home_dies},
                            {"wrong secret", wrong_secret},
+                           {"versions", versions},
                            {"one node number", one_node_number},
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},
@@ -303,12 +286,11 @@ int main(int argc, char **argv)
     int failed;
 
     signal(SIGPIPE, SIG_IGN);
-    if (argc < 2 || !mkdtemp(place))
+    if (argc < 3)
         return 2;
     program = argv[1];
-    failed = plan_ports() && write_secrets() ? suite_run("peers", tests) : 1;
-    (void)unlink(secrets[0]);
-    (void)unlink(secrets[1]);
-    (void)rmdir(place);
+    odd_program = argv[2];
+    failed = plan_open(&plan) ? suite_run("peers", tests) : 1;
+    plan_close(&plan);
     return failed;
 }

@@ -1,0 +1,40 @@
+/*
+ * Requests of a client without a library, and their answers. Thread: one at a time a socket.
+ */
+#ifndef PWC_TESTS_CONTROL_ASK_H
+#define PWC_TESTS_CONTROL_ASK_H
+
+#include <stdint.h>
+#include "daemon.h"
+
+struct answer {
+    int status;      /* 0, the Error's, or -ECONNRESET: no answer */
+    char text[512];  /* of the Error */
+    uint32_t handle; /* session, segment, remote, or slot of a region's key */
+    uint64_t length; /* of a segment, or of what was bound */
+    struct {
+        uint32_t node, slot, generation;
+        uint8_t secret[16];
+    } key;
+    uint32_t sizes[5]; /* of a context's rings, as in struct session_sizes */
+    int fds[3];        /* the caller's to close */
+    int fd_count;
+};
+
+/* One request and its answer; the status. */
+int ask(int socket, Pwc__ClientRequest *request, struct answer *out);
+void answer_close(struct answer *answer);
+/* What the daemon says of its own accord: the status of an Error with id 0, or -ECONNRESET. */
+int ask_nothing(int socket, struct answer *out);
+
+int ask_context(int socket, uint32_t ring_bytes, struct answer *out);
+int ask_segment(int socket, uint64_t length, struct answer *out);
+int ask_region(int socket, uint32_t segment, uint64_t offset, uint64_t length, uint32_t rights,
+               struct answer *out);
+/* `key`: of an answer to ask_region, or NULL. */
+int ask_bind(int socket, uint32_t session, uint64_t peer, const struct answer *key,
+             struct answer *out);
+int ask_context_close(int socket, uint32_t session);
+int ask_segment_close(int socket, uint32_t segment);
+
+#endif

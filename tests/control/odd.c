@@ -1,0 +1,77 @@
+/*
+ * A daemon with oddities, for tests of what cannot be provoked from outside: pwcd's own code, with
+ * a few calls wrapped by the linker. PWCD_ODD says which:
+ *
+ *     unsealed  small memory that it shares can be cut short by clients, so that it faults
+ *     newer     it speaks a later version to other daemons, and no other
+ *
+ * Thread: whichever makes the call.
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "handshake.h"
+
+enum { SMALL = 65536 }; /* below what libpwc makes, which looks for the seals */
+
+int __real_fcntl64(int fd, int command, long argument);
+int __wrap_fcntl64(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...);
+void __real_handshake_begin(struct handshake *h, const struct handshake_identity *self,
+                            enum handshake_role role, uint32_t node);
+void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity *self,
+                            enum handshake_role role, uint32_t node);
+
+static bool is_odd(const char *how)
+{
+    const char *odd = getenv("PWCD_ODD");
+
+    return odd && strcmp(odd, how) == 0;
+}
+
+static int without_seals(int fd, int command, va_list arguments)
+{
+    struct stat st;
+
+    if (command == F_ADD_SEALS && is_odd("unsealed") && fstat(fd, &st) == 0 && st.st_size <= SMALL)
+        return 0;
+    return __real_fcntl64(fd, command, va_arg(arguments, long));
+}
+
+int __wrap_fcntl(int fd, int command, ...)
+{
+    va_list arguments;
+    int rc;
+
+    va_start(arguments, command);
+    rc = without_seals(fd, command, arguments);
+    va_end(arguments);
+    return rc;
+}
+
+int __wrap_fcntl64(int fd, int command, ...)
+{
+    va_list arguments;
+    int rc;
+
+    va_start(arguments, command);
+    rc = without_seals(fd, command, arguments);
+    va_end(arguments);
+    return rc;
+}
+
+void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity *self,
+                            enum handshake_role role, uint32_t node)
+{
+    static struct handshake_identity newer;
+
+    __real_handshake_begin(h, self, role, node);
+    if (!is_odd("newer"))
+        return;
+    newer = *self;
+    newer.version_min = newer.version_max = HANDSHAKE_VERSION_MAX + 1;
+    h->self = &newer;
+}

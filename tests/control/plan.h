@@ -1,0 +1,30 @@
+/*
+ * A plan for two daemons of this machine that are nodes of one list: ports, secrets, a folder.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PWC_TESTS_CONTROL_PLAN_H
+#define PWC_TESTS_CONTROL_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon.h"
+
+#define PLAN_PROVIDER    "tcp;ofi_rxm"
+#define PLAN_DEADLINE_MS "400"
+
+struct plan {
+    char place[32];
+    char secrets[2][64]; /* files; two that differ */
+    char nodes[96];      /* the list */
+    char host[16];       /* a loopback address of this process's own */
+    uint16_t ports[2];
+};
+
+bool plan_open(struct plan *plan);
+void plan_close(struct plan *plan);
+/* As this node, with this secret and list. */
+bool plan_start(struct daemon *d, const char *program, const char *node, const char *secret,
+                const char *list);
+
+#endif

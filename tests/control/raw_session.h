@@ -1,0 +1,48 @@
+/*
+ * A client that has attached properly and then writes what it likes into its session: one context,
+ * one segment with a region over all of it, and a remote that leads to its own region.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PWC_TESTS_CONTROL_RAW_SESSION_H
+#define PWC_TESTS_CONTROL_RAW_SESSION_H
+
+#include <stdint.h>
+#include "ask.h"
+#include "session_abi.h"
+
+#define RAW_RING    8192u
+#define RAW_SEGMENT 65536u
+
+struct raw_session {
+    int socket;
+    struct session_shared *shared;
+    uint64_t shared_bytes;
+    uint8_t *submit, *local, *remote_events, *answer; /* data of the rings */
+    int session_fd, doorbell, wake, segment_fd;
+    uint32_t session, segment, remote;
+    uint8_t *memory; /* the segment */
+    struct answer key;
+    uint64_t tail, answer_tail; /* of the rings that we fill, as we have published them */
+};
+
+/* As this rank of a job; 0 or the status of what failed. */
+int raw_session_open(struct raw_session *s, const struct daemon *d, const char *job, uint32_t rank,
+                     uint32_t size);
+void raw_session_close(struct raw_session *s);
+
+/* A put of 64 bytes from the segment to its second half, by value in both ids. */
+struct submit_record raw_put(const struct raw_session *s);
+/* Copies bytes in at the tail, moves the tail by `advance` and rings. */
+void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
+/* Stores a tail and rings. */
+void raw_set_tail(struct raw_session *s, uint64_t tail);
+void raw_ring(struct raw_session *s);
+/* As raw_submit, into the ring of answers. */
+void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
+/* The next local event, consumed: 1, or 0 when none has come within 5 s. */
+int raw_local_event(struct raw_session *s, struct event_record *out);
+/* The next remote event, and the block of an active message where it is one. */
+int raw_remote_event(struct raw_session *s, struct event_record *out, struct message *block);
+
+#endif

@@ -1,0 +1,181 @@
+/*
+ * Socket activation: the socket is made by somebody else, here this test, and passed on to the
+ * daemon with LISTEN_FDS and LISTEN_PID. It serves there, and leaves the socket behind.
+ *
+ *     test_activation PWCD
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "daemon.h"
+#include "suite.h"
+
+enum { FIRST_FD = 3 }; /* of those passed on */
+
+static const char *program;
+static struct daemon d;
+
+/* A socket at a path of this test's own, in a folder of the daemon's. */
+static int make_socket(const char *path, int type, bool listens)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int s = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+    CU_ASSERT_EQUAL_FATAL(bind(s, (struct sockaddr *)&name, sizeof(name)), 0);
+    CU_ASSERT(!listens || listen(s, 16) == 0);
+    return s;
+}
+
+static void open_folder(void)
+{
+    memset(&d, 0, sizeof(d));
+    strcpy(d.directory, "/tmp/pwc-daemon-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(d.directory));
+    snprintf(d.socket, sizeof(d.socket), "%s/pwcd.sock", d.directory);
+}
+
+static void become(const int *passed, int count, int log, bool for_us)
+{
+    char number[16];
+    int fds[8];
+
+    log = fcntl(log, F_DUPFD, 20);
+    for (int i = 0; i < count; i++)
+        fds[i] = fcntl(passed[i], F_DUPFD, 20);
+    dup2(log, STDERR_FILENO);
+    for (int i = 0; i < count; i++)
+        dup2(fds[i], FIRST_FD + i);
+    snprintf(number, sizeof(number), "%d", for_us ? (int)getpid() : (int)getppid());
+    setenv("LISTEN_PID", number, 1);
+    snprintf(number, sizeof(number), "%d", count);
+    setenv("LISTEN_FDS", number, 1);
+    execl(program, program, "--socket", d.socket, "--log", "info", NULL);
+    _exit(127);
+}
+
+static void start(const int *passed, int count, bool for_us)
+{
+    int log[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe2(log, O_CLOEXEC), 0);
+    d.said_bytes = 0;
+    memset(d.said, 0, sizeof(d.said));
+    fflush(NULL);
+    d.pid = fork();
+    if (d.pid == 0)
+        become(passed, count, log[1], for_us);
+    close(log[1]);
+    d.log = log[0];
+}
+
+/* Its folder stays where `kept`. */
+static int stop(bool kept)
+{
+    char directory[sizeof(d.directory)];
+    int rc;
+
+    memcpy(directory, d.directory, sizeof(directory));
+    if (kept)
+        d.directory[0] = '\0';
+    rc = daemon_stop(&d);
+    memcpy(d.directory, directory, sizeof(directory));
+    return rc;
+}
+
+/* Who connects before there is a daemon is served when there is; and again by the next one. */
+static void serves_what_it_is_passed(void)
+{
+    int listener;
+
+    open_folder();
+    listener = make_socket(d.socket, SOCK_STREAM, true);
+    for (int i = 0; i < 2; i++) {
+        int early = raw_connect(&d);
+
+        CU_ASSERT_FATAL(early >= 0);
+        start(&listener, 1, true);
+        CU_ASSERT_EQUAL(raw_hello(early, "early", 0, 1), 0);
+        CU_ASSERT_TRUE(daemon_says(&d, "serves at"));
+        CU_ASSERT_TRUE(raw_is_served(&d));
+        CU_ASSERT_EQUAL(stop(true), 0);
+        CU_ASSERT_TRUE(raw_hangs_up(early));
+        CU_ASSERT_EQUAL(access(d.socket, F_OK), 0);
+        close(early);
+    }
+    close(listener);
+    CU_ASSERT_EQUAL(unlink(d.socket), 0);
+    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing else was left */
+}
+
+/* Not for us: the variables are those of a parent. It makes a socket of its own. */
+static void passed_to_another(void)
+{
+    int listener, pipe_ends[2];
+
+    open_folder();
+    CU_ASSERT_EQUAL_FATAL(pipe2(pipe_ends, O_CLOEXEC), 0);
+    listener = pipe_ends[0];
+    start(&listener, 1, false);
+    CU_ASSERT_TRUE(daemon_says(&d, "serves at"));
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    CU_ASSERT_EQUAL(stop(false), 0);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+}
+
+static void refuse(const int *passed, int count)
+{
+    start(passed, count, true);
+    CU_ASSERT_TRUE(daemon_says(&d, "instead of one socket that listens at"));
+    CU_ASSERT_TRUE(daemon_says(&d, "give ListenStream= and --socket the same path"));
+    CU_ASSERT_FALSE(daemon_says(&d, "serves at")); /* its log ends: no signal is needed */
+    CU_ASSERT_EQUAL(stop(true), 1);
+}
+
+static void what_does_not_fit(void)
+{
+    char other[128];
+    int sockets[4], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    open_folder();
+    snprintf(other, sizeof(other), "%s/other.sock", d.directory);
+    sockets[0] = make_socket(d.socket, SOCK_STREAM, true);
+    sockets[1] = make_socket(other, SOCK_STREAM, true);
+    refuse(sockets, 2);     /* one too many */
+    refuse(&sockets[1], 1); /* elsewhere */
+    refuse(&null, 1);
+    unlink(d.socket);
+    sockets[2] = make_socket(d.socket, SOCK_STREAM, false);
+    refuse(&sockets[2], 1); /* does not listen */
+    unlink(d.socket);
+    sockets[3] = make_socket(d.socket, SOCK_DGRAM, false);
+    refuse(&sockets[3], 1);
+    CU_ASSERT_EQUAL(access(d.socket, F_OK), 0); /* it was not replaced */
+    for (int i = 0; i < 4; i++)
+        close(sockets[i]);
+    close(null);
+    unlink(d.socket);
+    unlink(other);
+    CU_ASSERT_EQUAL(rmdir(d.directory), 0);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"serves what it is passed", serves_what_it_is_passed},
+                           {"passed to another", passed_to_another},
+                           {"what does not fit", what_does_not_fit},
+                           CU_TEST_INFO_NULL};
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    program = argv[1];
+    return suite_run("activation", tests);
+}

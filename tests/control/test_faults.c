@@ -1,0 +1,146 @@
+/*
+ * Shared memory that faults under a daemon: its clients cut what it shares with them short, which
+ * its seals would not let them. It goes on, quarantines whose memory it was and says why, and gives
+ * all back; others notice nothing.
+ *
+ *     test_faults ODD-PWCD
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../system/bystanders.h"
+#include "look.h"
+#include "raw_session.h"
+#include "suite.h"
+
+#define JOB    "faulting"
+#define REASON "shared memory faulted"
+
+static struct daemon d;
+static struct bystanders others;
+static struct holdings quiet;
+
+static void cut(int fd)
+{
+    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, 0), 0);
+}
+
+/* `s` is the client whose memory it was. */
+static void expect_quarantine(struct raw_session *s)
+{
+    struct answer last;
+
+    CU_ASSERT_EQUAL(ask_nothing(s->socket, &last), -EPROTO);
+    CU_ASSERT_STRING_EQUAL(last.text, REASON);
+    CU_ASSERT_TRUE(raw_hangs_up(s->socket));
+    CU_ASSERT_TRUE(look_quarantined(&d, JOB, 0, REASON));
+    raw_session_close(s);
+}
+
+/* Its rings are gone when it rings. */
+static void session(void)
+{
+    struct raw_session s;
+
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(&s, &d, JOB, 0, 1), 0);
+    cut(s.session_fd);
+    raw_ring(&s);
+    expect_quarantine(&s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* Memory that a put of its own, or of a neighbour, copies from or to. */
+static void segments(void)
+{
+    static const struct {
+        const char *what;
+        uint32_t length;
+        uint16_t flags;
+        uint8_t kind;
+        bool neighbour; /* who submits it, towards the client's memory */
+    } rows[] = {
+        {"the source of a put", 8192, 0, SUBMIT_PUT, false},
+        {"the target of a packed put", 64, SUBMIT_INLINE, SUBMIT_PUT, true},
+        {"the target of a large put", 8192, 0, SUBMIT_PUT, true},
+        {"what a get reads", 8192, 0, SUBMIT_GET, true},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw_session s, neighbour;
+        struct raw_session *by = rows[i].neighbour ? &neighbour : &s;
+        struct answer bound;
+        struct {
+            struct submit_record record;
+            uint8_t payload[64];
+        } op;
+        unsigned failures = CU_get_number_of_failures();
+
+        CU_ASSERT_EQUAL_FATAL(raw_session_open(&s, &d, JOB, 0, 2), 0);
+        CU_ASSERT_EQUAL_FATAL(raw_session_open(&neighbour, &d, JOB, 1, 2), 0);
+        CU_ASSERT_EQUAL_FATAL(ask_bind(by->socket, by->session, 0, &s.key, &bound), 0);
+        memset(&op, 0, sizeof(op));
+        op.record = raw_put(by);
+        op.record.kind = rows[i].kind;
+        op.record.flags = rows[i].flags;
+        op.record.length = rows[i].length;
+        op.record.remote = bound.handle;
+        op.record.size += rows[i].flags & SUBMIT_INLINE ? sizeof(op.payload) : 0;
+        cut(s.segment_fd);
+        raw_submit(by, &op, op.record.size, op.record.size);
+        expect_quarantine(&s);
+        if (rows[i].neighbour) {
+            struct event_record event = {0};
+
+            CU_ASSERT_EQUAL(raw_local_event(&neighbour, &event), 1);
+            op.record = raw_put(&neighbour); /* to itself */
+            raw_submit(&neighbour, &op, op.record.size, op.record.size);
+            CU_ASSERT_EQUAL(raw_local_event(&neighbour, &event), 1);
+            CU_ASSERT_EQUAL(event.status, 0);
+        }
+        raw_session_close(&neighbour);
+        CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+        if (CU_get_number_of_failures() != failures)
+            fprintf(stderr, "%s\n", rows[i].what);
+    }
+}
+
+static void others_go_on(void)
+{
+    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
+}
+
+static bool start(const char *program)
+{
+    struct cluster nodes = {0};
+
+    setenv("PWCD_ODD", "unsealed", 1);
+    if (daemon_start(&d, program, NULL) < 0)
+        return false;
+    for (int i = 0; i < 2; i++)
+        memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
+    return bystanders_start(&others, &nodes) == 0 && look_holdings(&d, &quiet);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"session", session},
+                           {"segments", segments},
+                           {"others go on", others_go_on},
+                           CU_TEST_INFO_NULL};
+    int failed = 1, rc;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    if (start(argv[1]))
+        failed = suite_run("faults", tests);
+    if (others.runs && !bystanders_stop(&others))
+        failed = 1;
+    rc = daemon_stop(&d);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}

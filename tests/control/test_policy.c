@@ -1,0 +1,347 @@
+/*
+ * Who is served: by default the daemon's own user alone, then the users and groups of its
+ * configuration; what one user does to its connections and jobs is not another's. Needs root, to be
+ * other users.
+ *
+ *     test_policy PWCD
+ */
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "ask.h"
+#include "look.h"
+#include "suite.h"
+
+/* Users and groups that no machine has, but for nobody. */
+#define DAEMON 61001u
+#define ALICE  61002u
+#define BOB    61003u
+#define GROUP  61010u
+#define NOBODY 65534u
+
+enum { SKIPPED = 77 };
+
+static const char *program;
+static struct daemon d;
+
+/* ---- other users ----------------------------------------------------------------------------- */
+
+struct user {
+    uid_t uid;
+    gid_t gid;
+    gid_t more; /* a supplementary group; 0: none */
+};
+
+/* What happened to a child that was another user. */
+struct outcome {
+    int connected; /* 0 or a negative errno */
+    int status;    /* of Hello, and of a context */
+    char text[512];
+};
+
+/* Runs in a child; its socket stays open until the child ends. */
+typedef void (*user_deed)(int socket, struct outcome *out, void *context);
+
+static bool become(const struct user *user)
+{
+    return setgroups(user->more ? 1 : 0, &user->more) == 0 &&
+           setresgid(user->gid, user->gid, user->gid) == 0 &&
+           setresuid(user->uid, user->uid, user->uid) == 0;
+}
+
+static struct outcome as_user(const struct user *user, user_deed deed, void *context)
+{
+    struct outcome out = {.connected = -ECHILD};
+    int tell[2];
+    pid_t pid;
+
+    CU_ASSERT_EQUAL_FATAL(pipe(tell), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        int s = become(user) ? raw_connect(&d) : -ENOTSUP;
+
+        out.connected = s < 0 ? s : 0;
+        if (s >= 0)
+            deed(s, &out, context);
+        (void)!write(tell[1], &out, sizeof(out));
+        _exit(0);
+    }
+    close(tell[1]);
+    CU_ASSERT_EQUAL(read(tell[0], &out, sizeof(out)), sizeof(out));
+    close(tell[0]);
+    waitpid(pid, NULL, 0);
+    return out;
+}
+
+/* Attaches and opens a context; what the daemon says first where it serves us not. */
+static void attach(int s, struct outcome *out, void *context)
+{
+    struct answer a = {0};
+    char job[32];
+
+    snprintf(job, sizeof(job), "policy%d", (int)getpid()); /* the last one may still be leaving */
+    out->status = raw_hello(s, job, 0, 1);
+    if (out->status == 0)
+        out->status = ask_context(s, 8192, &a);
+    snprintf(out->text, sizeof(out->text), "%s", a.text);
+}
+
+/* Without a Hello of our own: the refusal is there when we have connected. */
+static void listen_only(int s, struct outcome *out, void *context)
+{
+    struct answer a;
+
+    out->status = ask_nothing(s, &a);
+    snprintf(out->text, sizeof(out->text), "%s", a.text);
+}
+
+/* ---- who ------------------------------------------------------------------------------------- */
+
+enum verdict { SERVED, REFUSED, UNREACHABLE };
+
+static void expect(const struct user *user, enum verdict verdict)
+{
+    struct outcome out = as_user(user, verdict == REFUSED ? listen_only : attach, NULL);
+    unsigned failures = CU_get_number_of_failures();
+
+    switch (verdict) {
+    case SERVED:
+        CU_ASSERT_EQUAL(out.connected, 0);
+        CU_ASSERT_EQUAL(out.status, 0);
+        break;
+    case REFUSED:
+        CU_ASSERT_EQUAL(out.connected, 0);
+        CU_ASSERT_EQUAL(out.status, -EACCES);
+        CU_ASSERT_PTR_NOT_NULL(strstr(out.text, "does not serve your user: see --allow-users"));
+        break;
+    case UNREACHABLE:
+        CU_ASSERT_EQUAL(out.connected, -EACCES);
+        break;
+    }
+    if (CU_get_number_of_failures() != failures)
+        fprintf(stderr, "user %u, group %u: connect %d, status %d, \"%s\"\n", user->uid, user->gid,
+                out.connected, out.status, out.text);
+}
+
+static void start(uid_t uid, const char *users, const char *groups)
+{
+    const char *arguments[5] = {NULL};
+    int n = 0;
+
+    if (users) {
+        arguments[n++] = "--allow-users";
+        arguments[n++] = users;
+    }
+    if (groups) {
+        arguments[n++] = "--allow-groups";
+        arguments[n++] = groups;
+    }
+    CU_ASSERT_EQUAL_FATAL(daemon_start_as(&d, uid, program, arguments), 0);
+    CU_ASSERT_EQUAL_FATAL(chmod(d.directory, 0755), 0);
+}
+
+static unsigned socket_mode(void)
+{
+    struct stat st = {0};
+
+    CU_ASSERT_EQUAL(stat(d.socket, &st), 0);
+    return st.st_mode & 07777;
+}
+
+static const struct user root = {0, 0, 0}, its_own = {DAEMON, DAEMON, 0}, alice = {ALICE, ALICE, 0},
+                         bob = {BOB, BOB, 0}, nobody = {NOBODY, NOBODY, 0};
+
+/* By the socket's mode, and where somebody has opened that up, by the daemon. */
+static void own_user_only(void)
+{
+    start(DAEMON, NULL, NULL);
+    CU_ASSERT_EQUAL(socket_mode(), 0600);
+    expect(&its_own, SERVED);
+    expect(&alice, UNREACHABLE);
+    expect(&root, REFUSED); /* no mode keeps root out */
+    CU_ASSERT_EQUAL(chmod(d.socket, 0666), 0);
+    expect(&alice, REFUSED);
+    CU_ASSERT_TRUE(daemon_says(&d, "user 61002 (pid "));
+    CU_ASSERT_TRUE(daemon_says(&d, "is not served: --allow-users would"));
+    expect(&its_own, SERVED);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+static void allowed_users(void)
+{
+    start(DAEMON, "61002,nobody", NULL);
+    CU_ASSERT_EQUAL(socket_mode(), 0666);
+    expect(&its_own, SERVED);
+    expect(&alice, SERVED);
+    expect(&nobody, SERVED);
+    expect(&bob, REFUSED);
+    expect(&root, REFUSED); /* nothing special: to be allowed as others are */
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    start(DAEMON, "root,61003", NULL);
+    expect(&root, SERVED);
+    expect(&bob, SERVED);
+    expect(&alice, REFUSED);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    start(0, "61002", NULL); /* a daemon of root's own */
+    expect(&root, SERVED);
+    expect(&alice, SERVED);
+    expect(&bob, REFUSED);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* A user of this machine that the group file puts into a group. */
+static bool member(struct user *out, char group[32])
+{
+    const struct group *g;
+    const struct passwd *p = NULL;
+
+    setgrent();
+    while (!p && (g = getgrent()) != NULL)
+        if (g->gr_mem[0] && (p = getpwnam(g->gr_mem[0])) != NULL)
+            snprintf(group, 32, "%s", g->gr_name);
+    if (p)
+        *out = (struct user){p->pw_uid, p->pw_gid, 0};
+    endgrent();
+    return p != NULL;
+}
+
+static void allowed_groups(void)
+{
+    struct user named;
+    char group[32];
+
+    start(DAEMON, NULL, "61010,nogroup");
+    expect(&its_own, SERVED);
+    expect(&(struct user){ALICE, GROUP, 0}, SERVED);
+    expect(&nobody, SERVED); /* its main group */
+    expect(&alice, REFUSED);
+    /* What a process says of itself beyond its main group is not looked at. */
+    expect(&(struct user){BOB, BOB, GROUP}, REFUSED);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    start(DAEMON, "61003", "61010");
+    expect(&bob, SERVED);
+    expect(&(struct user){ALICE, GROUP, 0}, SERVED);
+    expect(&alice, REFUSED);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    if (!member(&named, group)) {
+        printf("no group of this machine has members: that row is left out ");
+        return;
+    }
+    start(DAEMON, NULL, group);
+    expect(&named, SERVED);
+    expect(&bob, REFUSED);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* ---- apart from one another ------------------------------------------------------------------ */
+
+/* As many connections as it gets, of both kinds, while another user attaches. */
+static void take_all(int s, struct outcome *out, void *context)
+{
+    enum { MANY = 80 };
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    struct answer a;
+    int *tell = context;
+    char byte;
+
+    inspect.what = "status";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    for (int i = 0; i < MANY; i++)
+        out->status += raw_connect(&d) >= 0;
+    (void)ask(s, &request, &a);
+    (void)!write(tell[1], "x", 1);
+    (void)!read(tell[2], &byte, 1);
+}
+
+static void connections_apart(void)
+{
+    int here[2], there[2], ends[3];
+    char byte;
+    pid_t pid;
+
+    start(DAEMON, "61002,61003", NULL);
+    CU_ASSERT_EQUAL_FATAL(pipe(here), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(there), 0);
+    ends[0] = here[0];
+    ends[1] = here[1];
+    ends[2] = there[0];
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct outcome out = {0};
+
+        close(there[1]);
+        if (become(&alice))
+            take_all(raw_connect(&d), &out, ends);
+        _exit(0);
+    }
+    close(there[0]);
+    CU_ASSERT_EQUAL(read(here[0], &byte, 1), 1);
+    expect(&bob, SERVED);
+    expect(&its_own, SERVED);
+    close(there[1]);
+    waitpid(pid, NULL, 0);
+    close(here[0]);
+    close(here[1]);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* The same job and rank of another user is another one, and a key does not lead into it. */
+static void bind_theirs(int s, struct outcome *out, void *context)
+{
+    struct answer *key = context, mine, bound;
+
+    out->status = raw_hello(s, "policy", 0, 1);
+    if (out->status == 0)
+        out->status = ask_context(s, 8192, &mine);
+    if (out->status == 0)
+        out->status = ask_bind(s, mine.handle, 0, key, &bound);
+    snprintf(out->text, sizeof(out->text), "%s", bound.text);
+}
+
+static void jobs_apart(void)
+{
+    struct answer segment, key;
+    struct outcome out;
+    int s;
+
+    start(0, "61002", NULL);
+    s = raw_connect(&d);
+    CU_ASSERT_FATAL(s >= 0);
+    CU_ASSERT_EQUAL(raw_hello(s, "policy", 0, 1), 0);
+    CU_ASSERT_EQUAL(ask_segment(s, 4096, &segment), 0);
+    answer_close(&segment);
+    CU_ASSERT_EQUAL(ask_region(s, segment.handle, 0, 4096, 3, &key), 0);
+    out = as_user(&alice, bind_theirs, &key);
+    CU_ASSERT_EQUAL(out.status, -EKEYREJECTED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.text, "not for this job"));
+    close(s);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {
+        {"own user only", own_user_only},   {"allowed users", allowed_users},
+        {"allowed groups", allowed_groups}, {"connections apart", connections_apart},
+        {"jobs apart", jobs_apart},         CU_TEST_INFO_NULL};
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    if (geteuid() != 0) {
+        printf("left out: only root can be other users, to be refused as them\n");
+        return SKIPPED;
+    }
+    program = argv[1];
+    return suite_run("policy", tests);
+}

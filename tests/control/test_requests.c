@@ -1,0 +1,500 @@
+/*
+ * Requests of clients against a daemon as a process: each field of each message out of range. The
+ * error is the one expected, and its text tells the value or what to do; two ranks that put to each
+ * other meanwhile notice nothing, and nothing is left behind.
+ *
+ *     test_requests PWCD
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "../system/bystanders.h"
+#include "ask.h"
+#include "daemon.h"
+#include "field.h"
+#include "look.h"
+#include "suite.h"
+
+#define JOB     "requests"
+#define SEGMENT 12288u
+#define LONG_NAME                                                                                  \
+    "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
+
+static struct daemon d;
+static struct bystanders others;
+static struct holdings quiet;
+
+/* ---- requests that are good ------------------------------------------------------------------ */
+
+/* A rank with one of each, and a request of each kind that would succeed. */
+struct client {
+    int socket;
+    struct answer session, segment, region, remote;
+    Pwc__Hello hello;
+    Pwc__Rings rings;
+    Pwc__ContextOpen context_open;
+    Pwc__ContextClose context_close;
+    Pwc__SegmentOpen segment_open;
+    Pwc__SegmentClose segment_close;
+    Pwc__RegionOpen region_open;
+    Pwc__RegionClose region_close;
+    Pwc__Key key;
+    Pwc__Bind bind;
+    Pwc__Unbind unbind;
+    Pwc__Exchange exchange;
+    Pwc__Inspect inspect;
+};
+
+static void fill(struct client *c)
+{
+    pwc__hello__init(&c->hello);
+    c->hello.version_min = c->hello.version_max = 1;
+    c->hello.job = "another";
+    c->hello.size = 2;
+    pwc__rings__init(&c->rings);
+    pwc__context_open__init(&c->context_open);
+    c->context_open.rings = &c->rings;
+    pwc__context_close__init(&c->context_close);
+    c->context_close.session = c->session.handle;
+    pwc__segment_open__init(&c->segment_open);
+    c->segment_open.length = SEGMENT;
+    pwc__segment_close__init(&c->segment_close);
+    c->segment_close.segment = c->segment.handle;
+    pwc__region_open__init(&c->region_open);
+    c->region_open.segment = c->segment.handle;
+    c->region_open.length = SEGMENT;
+    c->region_open.rights = 3;
+    pwc__region_close__init(&c->region_close);
+    c->region_close.slot = c->region.key.slot;
+    c->region_close.generation = c->region.key.generation;
+    pwc__key__init(&c->key);
+    c->key.slot = c->region.key.slot;
+    c->key.generation = c->region.key.generation;
+    c->key.secret.data = c->region.key.secret;
+    c->key.secret.len = sizeof(c->region.key.secret);
+    pwc__bind__init(&c->bind);
+    c->bind.session = c->session.handle;
+    c->bind.key = &c->key;
+    pwc__unbind__init(&c->unbind);
+    c->unbind.session = c->session.handle;
+    c->unbind.remote = c->remote.handle;
+    pwc__exchange__init(&c->exchange);
+    pwc__inspect__init(&c->inspect);
+    c->inspect.what = "status";
+}
+
+static int connected(void)
+{
+    int s = raw_connect(&d);
+
+    CU_ASSERT_FATAL(s >= 0);
+    return s;
+}
+
+static void open_client(struct client *c, uint32_t rank)
+{
+    memset(c, 0, sizeof(*c));
+    c->socket = connected();
+    CU_ASSERT_EQUAL_FATAL(raw_hello(c->socket, JOB, rank, 2), 0);
+    CU_ASSERT_EQUAL_FATAL(ask_context(c->socket, 8192, &c->session), 0);
+    answer_close(&c->session);
+    CU_ASSERT_EQUAL_FATAL(ask_segment(c->socket, SEGMENT, &c->segment), 0);
+    answer_close(&c->segment);
+    CU_ASSERT_EQUAL_FATAL(ask_region(c->socket, c->segment.handle, 0, SEGMENT, 3, &c->region), 0);
+    CU_ASSERT_EQUAL_FATAL(ask_bind(c->socket, c->session.handle, rank, &c->region, &c->remote), 0);
+    fill(c);
+}
+
+/* The request that "bind.key.slot" is about. */
+static Pwc__ClientRequest request_of(struct client *c, const char *path)
+{
+    const struct {
+        const char *name;
+        void *body;
+    } bodies[] = {
+        {"hello", &c->hello},
+        {"context_open", &c->context_open},
+        {"context_close", &c->context_close},
+        {"segment_open", &c->segment_open},
+        {"segment_close", &c->segment_close},
+        {"region_open", &c->region_open},
+        {"region_close", &c->region_close},
+        {"bind", &c->bind},
+        {"unbind", &c->unbind},
+        {"exchange", &c->exchange},
+        {"inspect", &c->inspect},
+    };
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    size_t length = strcspn(path, ".");
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
+        if (strlen(bodies[i].name) == length && memcmp(bodies[i].name, path, length) == 0) {
+            r.hello = bodies[i].body; /* one pointer for all bodies */
+            r.body_case =
+                (Pwc__ClientRequest__BodyCase)protobuf_c_message_descriptor_get_field_by_name(
+                    r.base.descriptor, bodies[i].name)
+                    ->id;
+        }
+    return r;
+}
+
+static void good_requests(void)
+{
+    static const char *const rows[] = {"inspect",       "bind",        "unbind",
+                                       "region_close",  "region_open", "segment_open",
+                                       "context_close", "context_open"};
+    struct client c;
+
+    open_client(&c, 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        Pwc__ClientRequest r = request_of(&c, rows[i]);
+        struct answer a;
+
+        CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
+        answer_close(&a);
+    }
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* ---- each field out of range ----------------------------------------------------------------- */
+
+struct row {
+    const char *path;
+    uint64_t number; /* the value: a number, or the length of bytes */
+    const char *text;
+    int status;
+    const char *says;
+};
+
+#define RING_OVER ((64u << 20) + 1)
+
+static const struct row rows[] = {
+    {"hello.version_min", 2, NULL, -EPROTONOSUPPORT, "versions 2 to 1, this daemon 1"},
+    {"hello.version_max", 0, NULL, -EPROTONOSUPPORT, "versions 1 to 0, this daemon 1"},
+    {"hello.job", 0, "", -EINVAL, "job \"\": give a name"},
+    {"hello.job", 0, "a b", -EINVAL, "job \"a b\""},
+    {"hello.job", 0, "a\nb", -EINVAL, "job \"a?b\""},
+    {"hello.job", 0, "\x7f", -EINVAL, "printable characters"},
+    {"hello.job", 0, "\xc3\xa4", -EINVAL, "printable characters"},
+    {"hello.job", 0, LONG_NAME, -EINVAL, "1 to "},
+    {"hello.rank", 2, NULL, -EINVAL, "rank 2 of 2"},
+    {"hello.rank", UINT32_MAX, NULL, -EINVAL, "rank 4294967295 of 2"},
+    {"hello.size", 0, NULL, -EINVAL, "rank 0 of 0"},
+    {"hello.size", 65537, NULL, -EINVAL, "rank 0 of 65537"},
+    {"hello.size", UINT32_MAX, NULL, -EINVAL, "rank 0 of 4294967295"},
+
+    {"context_open.rings.submit", RING_OVER, NULL, -EINVAL, "67108865"},
+    {"context_open.rings.local", RING_OVER, NULL, -EINVAL, "67108865"},
+    {"context_open.rings.remote", RING_OVER, NULL, -EINVAL, "67108865"},
+    {"context_open.rings.answer", RING_OVER, NULL, -EINVAL, "67108865"},
+    {"context_open.rings.reply", RING_OVER, NULL, -EINVAL, "67108865"},
+    {"context_open.rings.submit", UINT32_MAX, NULL, -EINVAL, "4294967295"},
+    {"context_close.session", 1000, NULL, -EINVAL, "session 1000 is not yours"},
+    {"context_close.session", UINT32_MAX, NULL, -EINVAL, "session 4294967295 is not yours"},
+
+    {"segment_open.length", 0, NULL, -EINVAL, "a segment of 0 bytes: give 1 to 2^46"},
+    {"segment_open.length", (UINT64_C(1) << 46) + 1, NULL, -EINVAL, "70368744177665 bytes"},
+    {"segment_open.length", UINT64_MAX, NULL, -EINVAL, "18446744073709551615 bytes"},
+    {"segment_open.length", UINT64_C(4) << 30, NULL, -EDQUOT,
+     "the quota (client-memory) is 4294967296"},
+    {"segment_close.segment", 1000, NULL, -EINVAL, "segment 1000 is not yours"},
+    {"segment_close.segment", UINT32_MAX, NULL, -EINVAL, "segment 4294967295 is not yours"},
+
+    {"region_open.segment", 1000, NULL, -EINVAL, "segment 1000 is not yours"},
+    {"region_open.segment", UINT32_MAX, NULL, -EINVAL, "segment 4294967295 is not yours"},
+    {"region_open.offset", 1, NULL, -ERANGE, "12288 bytes at 1: segment"},
+    {"region_open.offset", SEGMENT, NULL, -ERANGE, "12288 bytes at 12288: segment"},
+    {"region_open.offset", UINT64_MAX, NULL, -ERANGE, "at 18446744073709551615: segment"},
+    {"region_open.length", 0, NULL, -ERANGE, "a region of 0 bytes"},
+    {"region_open.length", SEGMENT + 1, NULL, -ERANGE, "a region of 12289 bytes"},
+    {"region_open.length", UINT64_MAX, NULL, -ERANGE, "has 12288"},
+    {"region_open.rights", 0, NULL, -EINVAL, "rights 0x0: give 1 (write), 2 (read) or 3"},
+    {"region_open.rights", 4, NULL, -EINVAL, "rights 0x4"},
+    {"region_open.rights", UINT32_MAX, NULL, -EINVAL, "rights 0xffffffff"},
+    {"region_close.slot", 1000, NULL, -EINVAL, "region 1000 is not yours"},
+    {"region_close.slot", UINT32_MAX, NULL, -EINVAL, "region 4294967295 is not yours"},
+    {"region_close.generation", UINT32_MAX, NULL, -EINVAL, "is not yours, or not open"},
+
+    {"bind.session", 1000, NULL, -EINVAL, "session 1000 is not yours"},
+    {"bind.session", UINT32_MAX, NULL, -EINVAL, "session 4294967295 is not yours"},
+    {"bind.peer", 7, NULL, -EHOSTUNREACH, "rank 7, context 0: no such rank or context"},
+    {"bind.peer", UINT64_C(5) << 32, NULL, -EHOSTUNREACH, "rank 0, context 5: no such"},
+    {"bind.peer", UINT64_MAX, NULL, -EHOSTUNREACH, "rank 4294967295, context 4294967295"},
+    {"bind.key.node", 1, NULL, -EKEYREJECTED, "the key is unknown, stale, or not for this job"},
+    {"bind.key.node", UINT32_MAX, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.slot", 1000, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.slot", UINT32_MAX, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.generation", UINT32_MAX, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.secret", 0, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.secret", 15, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.secret", 16, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.secret", 17, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"bind.key.secret", 4096, NULL, -EKEYREJECTED, "the key is unknown"},
+    {"unbind.session", 1000, NULL, -EINVAL, "session 1000 is not yours"},
+    {"unbind.session", UINT32_MAX, NULL, -EINVAL, "session 4294967295 is not yours"},
+    {"unbind.remote", 1000, NULL, -EINVAL, "remote 1000 is not bound here"},
+    {"unbind.remote", UINT32_MAX, NULL, -EINVAL, "remote 4294967295 is not bound here"},
+
+    {"exchange.data", 4097, NULL, -EINVAL, "4097 bytes for an exchange: a rank may give 4096"},
+
+    {"inspect.what", 0, "", -EINVAL, "nothing is called \"\": ask for status"},
+    {"inspect.what", 0, "Status", -EINVAL, "nothing is called \"Status\""},
+    {"inspect.what", 0, "a\033[2J", -EINVAL, "nothing is called \"a?[2J\""},
+    {"inspect.what", 0, LONG_NAME, -EINVAL, "ask for status"},
+};
+
+/* Fields of which every value means something. */
+static const struct {
+    const char *path, *why;
+} unbounded[] = {
+    {"id", "the client's own; 0 ends the connection (test_daemon)"},
+    {"exchange.sequence", "names an exchange, whichever it is"},
+};
+
+static bool is_row(const char *path)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].path, path) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof(unbounded) / sizeof(unbounded[0]); i++)
+        if (strcmp(unbounded[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static void visit(void *context, const char *path)
+{
+    if (!is_row(path))
+        fprintf(stderr, "no row puts a bad value into %s\n", path);
+    CU_ASSERT_TRUE(is_row(path));
+}
+
+static void each_field_has_a_row(void)
+{
+    field_walk(&pwc__client_request__descriptor, visit, NULL);
+}
+
+static void check(int socket, Pwc__ClientRequest *request, const struct row *row)
+{
+    struct answer a;
+    int status = ask(socket, request, &a);
+    bool says = strstr(a.text, row->says) != NULL;
+
+    CU_ASSERT_EQUAL(status, row->status);
+    CU_ASSERT_TRUE(says);
+    CU_ASSERT_EQUAL(a.fd_count, 0);
+    if (status == row->status && says)
+        return;
+    field_print(row->path, &(struct field_value){row->number, row->text});
+    fprintf(stderr, "    %d \"%s\" instead of %d \"...%s\"\n", status, a.text, row->status,
+            row->says);
+    answer_close(&a);
+}
+
+static void fields_out_of_range(void)
+{
+    struct client c;
+    struct holdings held;
+
+    open_client(&c, 0);
+    CU_ASSERT_TRUE(look_holdings(&d, &held));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool greets = strncmp(rows[i].path, "hello.", 6) == 0;
+        Pwc__ClientRequest r = request_of(&c, rows[i].path);
+        int s = greets ? connected() : c.socket;
+
+        CU_ASSERT_TRUE_FATAL(
+            field_set(&r.base, rows[i].path, &(struct field_value){rows[i].number, rows[i].text}));
+        check(s, &r, &rows[i]);
+        fill(&c);
+        if (greets)
+            close(s);
+    }
+    CU_ASSERT_TRUE(look_returns_to(&d, &held));
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* ---- requests out of place ------------------------------------------------------------------- */
+
+static void before_welcome(void)
+{
+    static const char *const kinds[] = {"context_open",  "context_close", "segment_open",
+                                        "segment_close", "region_open",   "region_close",
+                                        "bind",          "unbind",        "exchange"};
+    struct client c;
+    int s;
+
+    open_client(&c, 0);
+    s = connected();
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        Pwc__ClientRequest r = request_of(&c, kinds[i]);
+
+        check(s, &r, &(struct row){kinds[i], 0, NULL, -EPERM, "say Hello and wait"});
+    }
+    close(s);
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+static void twice_and_unknown(void)
+{
+    static const uint8_t none[] = {0x08, 0x05};              /* id 5, no body */
+    static const uint8_t later[] = {0x08, 0x05, 0x6a, 0x00}; /* id 5, an empty field 13 */
+    struct client c;
+    struct answer a;
+    Pwc__ClientRequest r;
+
+    open_client(&c, 0);
+    r = request_of(&c, "hello");
+    check(c.socket, &r, &(struct row){"hello", 0, NULL, -EALREADY, "a second Hello"});
+    CU_ASSERT_TRUE(raw_send(c.socket, none, sizeof(none), -1));
+    CU_ASSERT_EQUAL(ask_nothing(c.socket, &a), -ENOSYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(a.text, "request 5 has a kind that this daemon does not know"));
+    CU_ASSERT_TRUE(raw_send(c.socket, later, sizeof(later), -1));
+    CU_ASSERT_EQUAL(ask_nothing(c.socket, &a), -ENOSYS);
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* A library that offers only what this daemon does not speak. */
+static void versions(void)
+{
+    static const struct {
+        uint32_t min, max;
+        const char *says;
+    } ranges[] = {{0, 0, "versions 0 to 0, this daemon 1: install versions that fit"},
+                  {2, 2, "versions 2 to 2, this daemon 1: install versions that fit"},
+                  {2, UINT32_MAX, "versions 2 to 4294967295, this daemon 1"}};
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct client c = {.socket = connected()};
+        Pwc__ClientRequest r;
+
+        fill(&c);
+        c.hello.version_min = ranges[i].min;
+        c.hello.version_max = ranges[i].max;
+        r = request_of(&c, "hello");
+        check(
+            c.socket, &r,
+            &(struct row){"hello.version", ranges[i].min, NULL, -EPROTONOSUPPORT, ranges[i].says});
+        close(c.socket);
+    }
+}
+
+/* What is another client's is nobody's. */
+static void handles_of_others(void)
+{
+    static const struct row kinds[] = {
+        {"context_close", 0, NULL, -EINVAL, "is not yours"},
+        {"segment_close", 0, NULL, -EINVAL, "is not yours"},
+        {"region_open", 0, NULL, -EINVAL, "is not yours"},
+        {"region_close", 0, NULL, -EINVAL, "is not yours"},
+        {"bind", 0, NULL, -EINVAL, "is not yours"},
+        {"unbind", 0, NULL, -EINVAL, "is not yours"},
+    };
+    struct client owner, other;
+
+    open_client(&owner, 0);
+    open_client(&other, 1);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        Pwc__ClientRequest r = request_of(&owner, kinds[i].path);
+
+        check(other.socket, &r, &kinds[i]);
+    }
+    /* Nor is a remote known in another context. */
+    other.unbind.remote = owner.remote.handle;
+    {
+        Pwc__ClientRequest r = request_of(&other, "unbind");
+
+        check(other.socket, &r, &(struct row){"unbind", 0, NULL, -EINVAL, "is not bound here"});
+    }
+    close(owner.socket);
+    close(other.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+static void in_use_and_gone(void)
+{
+    struct client c;
+    Pwc__ClientRequest close_segment, close_context, unbind;
+    struct answer a;
+
+    open_client(&c, 0);
+    close_segment = request_of(&c, "segment_close");
+    close_context = request_of(&c, "context_close");
+    unbind = request_of(&c, "unbind");
+    check(c.socket, &close_segment,
+          &(struct row){"segment_close", 0, NULL, -EBUSY,
+                        "regions of it are open: close them first"});
+    CU_ASSERT_EQUAL(ask(c.socket, &unbind, &a), 0);
+    check(c.socket, &unbind, &(struct row){"unbind", 0, NULL, -EINVAL, "is not bound here"});
+    CU_ASSERT_EQUAL(ask(c.socket, &close_context, &a), 0);
+    check(c.socket, &close_context, &(struct row){"context_close", 0, NULL, -EINVAL, "not open"});
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* So many ranks that what each may give is more than all may. */
+static void exchange_of_too_many(void)
+{
+    Pwc__ClientRequest r;
+    struct client c = {0};
+    int s = connected();
+
+    CU_ASSERT_EQUAL(raw_hello(s, "wide", 0, 65536), 0);
+    fill(&c);
+    r = request_of(&c, "exchange");
+    field_set(&r.base, "exchange.data", &(struct field_value){.number = 1025});
+    check(s, &r,
+          &(struct row){"exchange.data", 1025, NULL, -EMSGSIZE, "1025 bytes from each of 65536"});
+    close(s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+static void others_go_on(void)
+{
+    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
+}
+
+static bool start(const char *program)
+{
+    struct cluster nodes = {0};
+
+    if (daemon_start(&d, program, NULL) < 0)
+        return false;
+    for (int i = 0; i < 2; i++)
+        memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
+    return bystanders_start(&others, &nodes) == 0 && look_holdings(&d, &quiet);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"good requests", good_requests},
+                           {"each field has a row", each_field_has_a_row},
+                           {"fields out of range", fields_out_of_range},
+                           {"before Welcome", before_welcome},
+                           {"twice and unknown", twice_and_unknown},
+                           {"versions", versions},
+                           {"handles of others", handles_of_others},
+                           {"in use and gone", in_use_and_gone},
+                           {"exchange of too many", exchange_of_too_many},
+                           {"others go on", others_go_on},
+                           CU_TEST_INFO_NULL};
+    int failed = 1, rc;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    if (start(argv[1]))
+        failed = suite_run("requests", tests);
+    if (others.runs && !bystanders_stop(&others))
+        failed = 1;
+    rc = daemon_stop(&d);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}

@@ -1,0 +1,225 @@
+/*
+ * A progress thread that stands still, stopped by ptrace alone of all threads: Inspect and pwcctl
+ * still answer, and say "stuck"; clients come and go; and all goes on when it does.
+ *
+ *     test_stuck PWCD PWCCTL
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "look.h"
+#include "raw_session.h"
+#include "suite.h"
+
+#define THREAD "pwcd-progress\n"
+
+enum { SKIPPED = 77 };
+
+static struct daemon d;
+static const char *pwcctl;
+static pid_t thread; /* the one to stop */
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static bool is_progress(const char *task)
+{
+    char path[300], name[32] = "";
+    FILE *comm;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)d.pid, task);
+    comm = fopen(path, "re");
+    if (!comm)
+        return false;
+    if (!fgets(name, sizeof(name), comm))
+        name[0] = '\0';
+    fclose(comm);
+    return strcmp(name, THREAD) == 0;
+}
+
+static pid_t find_thread(void)
+{
+    char path[64];
+    DIR *tasks;
+    const struct dirent *task;
+    pid_t found = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)d.pid);
+    tasks = opendir(path);
+    while (tasks && (task = readdir(tasks)) != NULL)
+        if (is_progress(task->d_name))
+            found = (pid_t)atoi(task->d_name);
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+static void stop_thread(void)
+{
+    int status;
+
+    CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(waitpid(thread, &status, __WALL), thread);
+    CU_ASSERT_TRUE_FATAL(WIFSTOPPED(status));
+}
+
+static void let_go(void)
+{
+    CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_CONT, thread, NULL, NULL), 0);
+}
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+static const char *const views[] = {"status",  "nodes", "clients",  "queues", "ledgers",
+                                    "regions", "ops",   "counters", "config"};
+#define VIEWS (sizeof(views) / sizeof(views[0]))
+
+static void ask_all(int s)
+{
+    for (size_t i = 0; i < VIEWS; i++) {
+        Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+        Pwc__Inspect inspect = PWC__INSPECT__INIT;
+
+        inspect.what = (char *)(uintptr_t)views[i];
+        request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+        request.inspect = &inspect;
+        CU_ASSERT_TRUE(raw_request(s, (uint32_t)i + 1, &request));
+    }
+}
+
+/* All views answer, with this word and what the control thread knows by itself. */
+static void expect_all(int s, const char *progress)
+{
+    for (size_t i = 0; i < VIEWS; i++) {
+        int fds[3], count;
+        Pwc__ClientReply *reply = raw_reply(s, fds, &count);
+        json_t *document;
+        const char *what, *word;
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(reply);
+        CU_ASSERT_EQUAL_FATAL(reply->body_case, PWC__CLIENT_REPLY__BODY_INSPECTED);
+        document = json_loads(reply->inspected->json, 0, NULL);
+        what = json_string_value(json_object_get(document, "what"));
+        word = json_string_value(json_object_get(document, "progress"));
+        CU_ASSERT(what && strcmp(what, views[reply->id - 1]) == 0);
+        CU_ASSERT(word && strcmp(word, progress) == 0);
+        if (strcmp(views[reply->id - 1], "status") == 0 ||
+            strcmp(views[reply->id - 1], "counters") == 0) {
+            CU_ASSERT(json_integer_value(json_object_get(document, "heartbeat")) > 0);
+            CU_ASSERT_EQUAL(json_integer_value(json_object_get(document, "pid")), d.pid);
+        }
+        json_decref(document);
+        pwc__client_reply__free_unpacked(reply, NULL);
+    }
+}
+
+/* What pwcctl prints of a view. */
+static void run_pwcctl(const char *options, const char *view, char *to, size_t size)
+{
+    char command[512];
+    size_t got = 0;
+    FILE *out;
+
+    snprintf(command, sizeof(command), "'%s' --socket '%s' %s %s", pwcctl, d.socket, options, view);
+    out = popen(command, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(out);
+    got = fread(to, 1, size - 1, out);
+    to[got] = '\0';
+    CU_ASSERT_EQUAL(pclose(out), 0);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void says_so_and_recovers(void)
+{
+    int s = raw_connect(&d);
+    char text[65536];
+
+    CU_ASSERT_FATAL(s >= 0);
+    ask_all(s);
+    expect_all(s, "running");
+    stop_thread();
+    ask_all(s);
+    expect_all(s, "stuck");
+    run_pwcctl("--json", "status", text, sizeof(text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"progress\":\"stuck\""));
+    run_pwcctl("", "status", text, sizeof(text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "stuck"));
+    run_pwcctl("--json", "counters", text, sizeof(text)); /* asks nobody */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "heartbeat"));
+    let_go();
+    ask_all(s);
+    expect_all(s, "running");
+    close(s);
+}
+
+/* Whoever comes waits; whoever goes is given back afterwards; who was there before goes on. */
+static void clients_meanwhile(void)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Hello hello = PWC__HELLO__INIT;
+    struct raw_session stays, goes;
+    struct submit_record put;
+    struct event_record event = {0};
+    struct answer a;
+    struct holdings quiet;
+    int s;
+
+    CU_ASSERT_TRUE(look_holdings(&d, &quiet));
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(&stays, &d, "stuck", 0, 3), 0);
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(&goes, &d, "stuck", 1, 3), 0);
+    stop_thread();
+    put = raw_put(&stays);
+    raw_submit(&stays, &put, sizeof(put), put.size);
+    raw_session_close(&goes);
+    s = raw_connect(&d);
+    hello.version_min = hello.version_max = 1;
+    hello.job = "stuck";
+    hello.rank = 2;
+    hello.size = 3;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    CU_ASSERT_TRUE(raw_request(s, 2, &request));
+    ask_all(s);
+    expect_all(s, "stuck"); /* answered although Hello before it is not */
+    let_go();
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), 0);
+    CU_ASSERT_EQUAL_FATAL(raw_local_event(&stays, &event), 1);
+    CU_ASSERT_EQUAL(event.status, 0);
+    raw_session_close(&stays);
+    close(s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"says so, and recovers", says_so_and_recovers},
+                           {"clients meanwhile", clients_meanwhile},
+                           CU_TEST_INFO_NULL};
+    int failed = 1, rc;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 3)
+        return 2;
+    pwcctl = argv[2];
+    rc = daemon_start(&d, argv[1], NULL);
+    thread = rc == 0 ? find_thread() : 0;
+    if (thread > 0 && ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0) {
+        failed = suite_run("stuck", tests);
+        (void)ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
+        (void)waitpid(thread, NULL, __WALL);
+        (void)ptrace(PTRACE_DETACH, thread, NULL, NULL);
+    } else if (thread > 0 && errno == EPERM) {
+        printf("left out: this machine does not let a parent trace its child\n");
+        failed = SKIPPED;
+    }
+    rc = daemon_stop(&d);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return rc != 0 ? 1 : failed;
+}

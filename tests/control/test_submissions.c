@@ -1,0 +1,705 @@
+/*
+ * A client that has attached properly and then writes what no library would into its session: each
+ * field of a submission or an answer out of range, each index of its rings. It is quarantined with
+ * the reason that fits, and all of it is given back, or the operation ends with an error; two ranks
+ * that put to each other meanwhile notice nothing.
+ *
+ *     test_submissions PWCD
+ *
+ * To add a kind of record: a row in `bases`, and its fields' rows in `fields`.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "../system/bystanders.h"
+#include "daemon.h"
+#include "look.h"
+#include "raw_session.h"
+#include "suite.h"
+
+#define INDEX   "submission ring: tail or record size out of range"
+#define EVENT   "event ring: head out of range"
+#define RECORD  "submission: a field is out of range"
+#define REMOTE  "submission: a remote handle that was not given to this context"
+#define SEGMENT "submission: memory outside the client's segments"
+#define MESSAGE "submission: an active message that makes no sense"
+#define REPLY   "answer: a reply to a request that is not owed one"
+#define REPLIES "submission: more replies than their ring has room for"
+#define RESERVE "submission: more local events than the ring has room for"
+
+#define JOB         "hostile"
+#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* of one without a long id */
+
+static struct daemon d;
+static struct bystanders others;
+static struct raw_session neighbour; /* rank 1 of the hostile client's job */
+static struct holdings quiet;        /* what the daemon holds without the hostile client */
+
+/* ---- what all rows share --------------------------------------------------------------------- */
+
+static void open_hostile(struct raw_session *s)
+{
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(s, &d, JOB, 0, 2), 0);
+    atomic_store(&s->shared->handlers[0], 1); /* of active messages to itself */
+}
+
+/* It is told why, its session says so, it is hung up on, shown, and given back. */
+static void expect_quarantine(struct raw_session *s, const char *reason)
+{
+    struct answer last;
+
+    CU_ASSERT_EQUAL(ask_nothing(s->socket, &last), -EPROTO);
+    CU_ASSERT_STRING_EQUAL(last.text, reason);
+    CU_ASSERT_TRUE(raw_hangs_up(s->socket));
+    CU_ASSERT_EQUAL(atomic_load(&s->shared->state), SESSION_QUARANTINED);
+    CU_ASSERT_TRUE(look_quarantined(&d, JOB, 0, reason));
+    raw_session_close(s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+static void expect_event(struct raw_session *s, int status)
+{
+    struct event_record event = {0};
+
+    CU_ASSERT_EQUAL_FATAL(raw_local_event(s, &event), 1);
+    CU_ASSERT_EQUAL(event.status, status);
+    CU_ASSERT_EQUAL(event.kind, EVENT_LOCAL);
+    CU_ASSERT_EQUAL(atomic_load(&s->shared->state), SESSION_LIVE);
+}
+
+static void expect_served(struct raw_session *s)
+{
+    struct submit_record put = raw_put(s);
+
+    raw_submit(s, &put, sizeof(put), put.size);
+    expect_event(s, 0);
+}
+
+static void leave(struct raw_session *s)
+{
+    raw_session_close(s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* ---- fields of a submission ------------------------------------------------------------------ */
+
+enum base {
+    PUT,     /* from the segment, ids by value */
+    IDS,     /* the same with 8 bytes of each id */
+    INLINE,  /* its 64 bytes in the record */
+    GET,     /* into the segment */
+    FLUSH,   /* nothing but the local event */
+    SHORT,   /* an active message of its block alone, not replied to */
+    MEDIUM,  /* the same with 64 bytes in the block */
+    LONG,    /* a put, with a block */
+    LENGTHY, /* a put that ends where the ring does */
+};
+
+struct bytes {
+    struct submit_record record;
+    struct message block; /* of an active message */
+    uint8_t more[RAW_RING - sizeof(struct submit_record) - sizeof(struct message)];
+};
+
+static void build_message(struct bytes *b, uint8_t kind, uint32_t payload)
+{
+    b->record.kind = b->block.kind = kind;
+    b->record.flags = SUBMIT_NO_REPLY;
+    b->record.rid = 0;
+    b->record.rid_len = (uint16_t)(sizeof(b->block) + payload);
+    b->record.size += b->record.rid_len;
+    b->block.payload_len = payload;
+    if (kind != SUBMIT_LONG)
+        b->record.length = 0;
+}
+
+static void build(const struct raw_session *s, enum base base, struct bytes *out)
+{
+    struct submit_record *r = &out->record;
+
+    memset(out, 0, sizeof(*out));
+    *r = raw_put(s);
+    switch (base) {
+    case PUT:
+        break;
+    case IDS:
+        r->lid_len = r->rid_len = 8;
+        r->size += 16;
+        r->reserve = event_bytes(8);
+        break;
+    case INLINE:
+        r->flags = SUBMIT_INLINE;
+        r->size += 64;
+        break;
+    case GET:
+        r->kind = SUBMIT_GET;
+        break;
+    case FLUSH:
+        r->kind = SUBMIT_FLUSH;
+        r->length = 0;
+        break;
+    case SHORT:
+        build_message(out, SUBMIT_SHORT, 0);
+        break;
+    case MEDIUM:
+        build_message(out, SUBMIT_MEDIUM, 64);
+        break;
+    case LONG:
+        build_message(out, SUBMIT_LONG, 0);
+        break;
+    case LENGTHY:
+        r->size = RAW_RING;
+        break;
+    }
+}
+
+static void bases_are_good(void)
+{
+    struct raw_session s;
+    struct bytes b;
+
+    open_hostile(&s);
+    for (enum base base = PUT; base < LENGTHY; base++) {
+        build(&s, base, &b);
+        raw_submit(&s, &b, b.record.size, b.record.size);
+        expect_event(&s, 0);
+    }
+    leave(&s);
+}
+
+/* A value that is known only when the daemon has given it. */
+enum given { A_VALUE, NEIGHBOURS_REMOTE, NEIGHBOURS_SEGMENT };
+
+#define FIELD(name)                                                                                \
+#name, offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)
+#define BLOCK(name)                                                                                \
+    "block." #name, offsetof(struct bytes, block.name), sizeof(((struct message *)0)->name)
+
+static const struct {
+    enum base base;
+    const char *name;
+    size_t at, bytes;
+    uint64_t value;
+    const char *reason; /* NULL: it ends with `status` */
+    int status;
+    enum given given;
+} fields[] = {
+    {PUT, FIELD(size), 0, .reason = INDEX},
+    {PUT, FIELD(size), 4, .reason = INDEX},
+    {PUT, FIELD(size), 60, .reason = INDEX},
+    {PUT, FIELD(size), 65, .reason = INDEX},
+    {PUT, FIELD(size), 8, .reason = RECORD},
+    {PUT, FIELD(size), 56, .reason = RECORD},
+    {PUT, FIELD(size), 72, .reason = INDEX}, /* more than the tail has announced */
+    {PUT, FIELD(size), RAW_RING, .reason = INDEX},
+    {PUT, FIELD(size), RAW_RING + 64, .reason = INDEX},
+    {PUT, FIELD(size), 1u << 31, .reason = INDEX},
+    {PUT, FIELD(size), UINT32_MAX, .reason = INDEX},
+    {LENGTHY, FIELD(size), RAW_RING, .reason = RECORD}, /* longer than any record may be */
+    {LENGTHY, FIELD(size), RAW_RING - 8, .reason = RECORD},
+
+    {PUT, FIELD(kind), SUBMIT_PAD, .reason = INDEX}, /* padding that does not end at the end */
+    {LENGTHY, FIELD(kind), SUBMIT_PAD, .reason = INDEX},
+    {PUT, FIELD(kind), SUBMIT_LONG + 1, .reason = RECORD},
+    {PUT, FIELD(kind), 255, .reason = RECORD},
+
+    {PUT, FIELD(flags), 0x100, .reason = RECORD},
+    {PUT, FIELD(flags), 0x4000, .reason = RECORD},
+    {PUT, FIELD(flags), UINT16_MAX, .reason = RECORD},
+    {PUT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD}, /* without the bytes */
+    {INLINE, FIELD(flags), 0, .reason = RECORD},          /* bytes that nothing accounts for */
+    {GET, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
+    {FLUSH, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
+    {FLUSH, FIELD(flags), SUBMIT_UNORDERED, .reason = RECORD},
+
+    {PUT, FIELD(remote), UINT32_MAX, .reason = REMOTE},
+    {PUT, FIELD(remote), 1u << 31, .reason = REMOTE},
+    {PUT, FIELD(remote), 1000, .reason = REMOTE},
+    {PUT, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
+    {GET, FIELD(remote), UINT32_MAX, .reason = REMOTE},
+    {FLUSH, FIELD(remote), UINT32_MAX, .reason = REMOTE},
+
+    {PUT, FIELD(reserve), 0, .reason = RESERVE},
+    {PUT, FIELD(reserve), EVENT_BYTES - 8, .reason = RESERVE},
+    {PUT, FIELD(reserve), EVENT_BYTES + 8, .reason = RESERVE},
+    {PUT, FIELD(reserve), UINT32_MAX, .reason = RESERVE},
+    {IDS, FIELD(reserve), EVENT_BYTES, .reason = RESERVE},
+    {FLUSH, FIELD(reserve), 0, .reason = RESERVE},
+
+    {PUT, FIELD(offset), RAW_SEGMENT - 63, .status = -ERANGE},
+    {PUT, FIELD(offset), RAW_SEGMENT + 1, .status = -ERANGE},
+    {PUT, FIELD(offset), UINT64_MAX, .status = -ERANGE},
+    {PUT, FIELD(offset), UINT64_MAX - 63, .status = -ERANGE},
+    {INLINE, FIELD(offset), UINT64_MAX - 63, .status = -ERANGE},
+    {GET, FIELD(offset), RAW_SEGMENT - 63, .status = -ERANGE},
+    {GET, FIELD(offset), UINT64_MAX - 63, .status = -ERANGE},
+
+    {PUT, FIELD(length), RAW_SEGMENT / 2 + 1, .status = -ERANGE},
+    {PUT, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
+    {PUT, FIELD(length), UINT32_MAX, .reason = SEGMENT},
+    {PUT, FIELD(length), UINT64_C(1) << 32, .status = -EMSGSIZE},
+    {PUT, FIELD(length), UINT64_MAX, .status = -EMSGSIZE},
+    {GET, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
+    {GET, FIELD(length), UINT64_MAX, .status = -EMSGSIZE},
+    {FLUSH, FIELD(length), 1, .reason = RECORD},
+    {FLUSH, FIELD(length), UINT64_MAX, .reason = RECORD},
+    {INLINE, FIELD(length), 0, .reason = RECORD},
+    {INLINE, FIELD(length), 56, .reason = RECORD}, /* fewer than there are */
+    {INLINE, FIELD(length), 65, .reason = RECORD},
+    {INLINE, FIELD(length), 4097, .reason = RECORD},
+    {INLINE, FIELD(length), (UINT64_C(1) << 32) + 64, .reason = RECORD},
+    {INLINE, FIELD(length), UINT64_MAX, .reason = RECORD},
+    {INLINE, FIELD(length), UINT64_MAX - 6, .reason = RECORD},
+
+    {PUT, FIELD(lid_len), 1, .reason = RECORD},
+    {PUT, FIELD(lid_len), SESSION_ID_MAX, .reason = RECORD},
+    {PUT, FIELD(lid_len), SESSION_ID_MAX + 1, .reason = RECORD},
+    {PUT, FIELD(lid_len), UINT16_MAX, .reason = RECORD},
+    {IDS, FIELD(lid_len), 0, .reason = RECORD},
+    {IDS, FIELD(lid_len), 9, .reason = RECORD},
+    {PUT, FIELD(rid_len), 1, .reason = RECORD},
+    {PUT, FIELD(rid_len), SESSION_ID_MAX + 1, .reason = RECORD},
+    {PUT, FIELD(rid_len), UINT16_MAX, .reason = RECORD},
+    {IDS, FIELD(rid_len), 0, .reason = RECORD},
+    {IDS, FIELD(rid_len), UINT16_MAX, .reason = RECORD},
+
+    {PUT, FIELD(segment), UINT32_MAX, .reason = SEGMENT},
+    {PUT, FIELD(segment), 1000, .reason = SEGMENT},
+    {PUT, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
+    {GET, FIELD(segment), UINT32_MAX, .reason = SEGMENT},
+    {GET, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
+
+    {PUT, FIELD(local_offset), RAW_SEGMENT - 63, .reason = SEGMENT},
+    {PUT, FIELD(local_offset), RAW_SEGMENT + 1, .reason = SEGMENT},
+    {PUT, FIELD(local_offset), UINT64_MAX, .reason = SEGMENT},
+    {PUT, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
+    {GET, FIELD(local_offset), RAW_SEGMENT - 63, .reason = SEGMENT},
+    {GET, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
+
+    {SHORT, FIELD(kind), SUBMIT_MEDIUM, .reason = MESSAGE}, /* not what the block says */
+    {SHORT, FIELD(kind), SUBMIT_LONG, .reason = MESSAGE},
+    {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* nobody could be told */
+    {SHORT, FIELD(flags), 0x100, .reason = RECORD},
+    {SHORT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
+    {SHORT, FIELD(remote), UINT32_MAX, .reason = REMOTE},
+    {SHORT, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
+    {SHORT, FIELD(reserve), 0, .reason = RESERVE},
+    {SHORT, FIELD(length), 1, .reason = MESSAGE},
+    {MEDIUM, FIELD(length), UINT64_MAX, .reason = MESSAGE},
+    {SHORT, FIELD(rid), 1, .reason = MESSAGE},
+    {SHORT, FIELD(rid_len), 0, .reason = RECORD},
+    {SHORT, FIELD(rid_len), 31, .reason = MESSAGE}, /* with its padding as long as before */
+    {SHORT, FIELD(rid_len), UINT16_MAX, .reason = RECORD},
+    {LONG, FIELD(offset), RAW_SEGMENT - 63, .status = -ERANGE},
+    {LONG, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
+    {LONG, FIELD(length), UINT64_MAX, .status = -EMSGSIZE},
+    {LONG, FIELD(segment), UINT32_MAX, .reason = SEGMENT},
+    {LONG, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
+    {LONG, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
+    {SHORT, BLOCK(index), SESSION_HANDLERS, .reason = MESSAGE},
+    {SHORT, BLOCK(index), UINT16_MAX, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), 0, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), SUBMIT_PUT, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), SUBMIT_MEDIUM, .reason = MESSAGE},
+    {SHORT, BLOCK(kind), 255, .reason = MESSAGE},
+    {SHORT, BLOCK(arguments), 1, .reason = MESSAGE}, /* more than there are */
+    {SHORT, BLOCK(arguments), SESSION_ARGUMENTS_MAX + 1, .reason = MESSAGE},
+    {SHORT, BLOCK(arguments), 255, .reason = MESSAGE},
+    {MEDIUM, BLOCK(arguments), 8, .reason = MESSAGE},
+    {SHORT, BLOCK(payload_len), 8, .reason = MESSAGE},
+    {SHORT, BLOCK(payload_len), UINT32_MAX, .reason = MESSAGE},
+    {SHORT, BLOCK(payload_len), UINT32_MAX - 6, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), 56, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), 72, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), 4097, .reason = MESSAGE},
+    {MEDIUM, BLOCK(payload_len), UINT32_MAX, .reason = MESSAGE},
+    {LONG, BLOCK(payload_len), 8, .reason = MESSAGE},
+    {LONG, BLOCK(kind), SUBMIT_SHORT, .reason = MESSAGE},
+};
+
+static void fields_out_of_range(void)
+{
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        uint64_t value = fields[i].given == NEIGHBOURS_REMOTE    ? neighbour.remote
+                         : fields[i].given == NEIGHBOURS_SEGMENT ? neighbour.segment
+                                                                 : fields[i].value;
+        unsigned failures = CU_get_number_of_failures();
+        struct raw_session s;
+        struct bytes b;
+        uint32_t size;
+
+        open_hostile(&s);
+        build(&s, fields[i].base, &b);
+        size = b.record.size;
+        memcpy((uint8_t *)&b + fields[i].at, &value, fields[i].bytes);
+        raw_submit(&s, &b, size, size);
+        if (fields[i].reason) {
+            expect_quarantine(&s, fields[i].reason);
+        } else {
+            expect_event(&s, fields[i].status);
+            expect_served(&s);
+            leave(&s);
+        }
+        if (CU_get_number_of_failures() != failures)
+            fprintf(stderr, "base %d: %s = %#llx\n", fields[i].base, fields[i].name,
+                    (unsigned long long)value);
+    }
+}
+
+/* ---- indices of the rings -------------------------------------------------------------------- */
+
+static void tails_out_of_range(void)
+{
+    static const struct {
+        int served; /* puts before it */
+        uint64_t tail;
+    } rows[] = {
+        {0, 4},  {0, 1}, {0, RAW_RING + 8}, {0, UINT64_MAX - 7}, {0, UINT64_C(1) << 63},
+        {1, 68}, {1, 0}, {1, 56},           {1, RAW_RING + 72},  {1, UINT64_MAX - 7},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw_session s;
+
+        open_hostile(&s);
+        for (int n = 0; n < rows[i].served; n++)
+            expect_served(&s);
+        raw_set_tail(&s, rows[i].tail);
+        expect_quarantine(&s, INDEX);
+    }
+}
+
+/* Of the ring of local events: it is looked at with each submission. */
+static void local_heads_out_of_range(void)
+{
+    static const struct {
+        bool seen; /* the daemon has seen one event consumed */
+        uint64_t head;
+    } rows[] = {
+        {false, 8},  {false, 4}, {false, UINT64_MAX - 7}, {true, 0},
+        {true, 100}, {true, 44}, {true, UINT64_MAX - 7},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw_session s;
+        struct submit_record put;
+
+        open_hostile(&s);
+        put = raw_put(&s);
+        for (int n = 0; rows[i].seen && n < 2; n++)
+            expect_served(&s);
+        atomic_store(&s.shared->local.head, rows[i].head);
+        raw_submit(&s, &put, sizeof(put), put.size);
+        expect_quarantine(&s, EVENT);
+    }
+}
+
+/* Notifications to itself until the ring of remote events is full: then its head is looked at. */
+static void remote_heads_out_of_range(void)
+{
+    static const uint64_t heads[] = {4, RAW_RING + 8, UINT64_MAX - 7};
+    const int fill = RAW_RING / EVENT_BYTES;
+
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        struct raw_session s;
+        struct submit_record put;
+
+        open_hostile(&s);
+        put = raw_put(&s);
+        put.length = 0;
+        for (int n = 0; n < fill; n++) {
+            raw_submit(&s, &put, sizeof(put), put.size);
+            expect_event(&s, 0);
+        }
+        atomic_store(&s.shared->remote.head, heads[i]);
+        raw_submit(&s, &put, sizeof(put), put.size);
+        expect_quarantine(&s, EVENT);
+    }
+}
+
+/* Never consumes, and submits more than there is room for events. */
+static void events_not_consumed(void)
+{
+    struct raw_session s;
+    struct submit_record put;
+
+    open_hostile(&s);
+    put = raw_put(&s);
+    put.flags = SUBMIT_NO_RCE;
+    for (uint32_t n = 0; n < RAW_RING / sizeof(put); n++)
+        memcpy(s.submit + n * sizeof(put), &put, sizeof(put));
+    raw_set_tail(&s, RAW_RING);
+    /* So many fit: all have ended when the last event is there. */
+    for (int i = 0; i < 5000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    raw_set_tail(&s, 2 * RAW_RING);
+    expect_quarantine(&s, RESERVE);
+}
+
+/* ---- answers to active messages -------------------------------------------------------------- */
+
+/* A request to itself that may be replied to; the token that a reply must name. */
+static uint64_t request(struct raw_session *s)
+{
+    struct event_record event = {0};
+    struct message block = {0};
+    struct bytes b;
+
+    build(s, SHORT, &b);
+    b.record.flags = 0;
+    raw_submit(s, &b, b.record.size, b.record.size);
+    expect_event(s, 0);
+    CU_ASSERT_EQUAL_FATAL(raw_remote_event(s, &event, &block), 1);
+    CU_ASSERT_EQUAL_FATAL(event.kind, EVENT_REQUEST);
+    return block.token;
+}
+
+static void build_answer(const struct raw_session *s, uint64_t token, struct bytes *out)
+{
+    build(s, SHORT, out);
+    out->record.flags = 0;
+    out->record.rid = token;
+}
+
+static void answers_out_of_range(void)
+{
+    static const struct {
+        const char *name;
+        size_t at, bytes;
+        uint64_t value;
+        const char *reason;
+    } rows[] = {
+        {FIELD(size), 0, INDEX},
+        {FIELD(size), 72, RECORD},
+        {FIELD(kind), SUBMIT_PUT, RECORD},
+        {FIELD(kind), SUBMIT_FLUSH, RECORD},
+        {FIELD(kind), SUBMIT_LONG, MESSAGE},
+        {FIELD(flags), 0x100, RECORD},
+        {FIELD(reserve), 0, RESERVE},
+        {FIELD(length), 1, MESSAGE},
+        {FIELD(rid), UINT32_MAX, REPLY},
+        {FIELD(rid), UINT64_MAX, REPLY},
+        {FIELD(rid), UINT64_C(1) << 32, REPLY},
+        {FIELD(rid), 1000, REPLY},
+        {FIELD(rid_len), 0, RECORD},
+        {BLOCK(index), SESSION_HANDLERS, MESSAGE},
+        {BLOCK(arguments), 255, MESSAGE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned failures = CU_get_number_of_failures();
+        struct raw_session s;
+        struct bytes b;
+        uint32_t size;
+
+        open_hostile(&s);
+        build_answer(&s, request(&s), &b);
+        size = b.record.size;
+        memcpy((uint8_t *)&b + rows[i].at, &rows[i].value, rows[i].bytes);
+        raw_answer(&s, &b, size, size);
+        expect_quarantine(&s, rows[i].reason);
+        if (CU_get_number_of_failures() != failures)
+            fprintf(stderr, "answer: %s = %#llx\n", rows[i].name,
+                    (unsigned long long)rows[i].value);
+    }
+}
+
+/* A reply to what asked for none, one too many, and a Long's that leads elsewhere. */
+static void answers_not_owed(void)
+{
+    struct raw_session s;
+    struct bytes b;
+
+    open_hostile(&s);
+    build_answer(&s, request(&s), &b);
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_event(&s, 0);
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_quarantine(&s, REPLY);
+
+    open_hostile(&s);
+    build_answer(&s, 0, &b);
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_quarantine(&s, REPLY);
+
+    open_hostile(&s);
+    build(&s, LONG, &b);
+    b.record.flags = 0;
+    b.record.rid = request(&s);
+    b.record.remote = neighbour.remote;
+    raw_answer(&s, &b, b.record.size, b.record.size);
+    expect_quarantine(&s, REMOTE);
+}
+
+static void answer_tails_out_of_range(void)
+{
+    static const uint64_t tails[] = {4, RAW_RING + 8, UINT64_MAX - 7};
+
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
+        struct raw_session s;
+
+        open_hostile(&s);
+        raw_answer(&s, NULL, 0, tails[i]);
+        expect_quarantine(&s, INDEX);
+    }
+}
+
+/* Requests hold space for their replies: more of them than there is, and a head out of range. */
+static void replies_out_of_range(void)
+{
+    static const struct {
+        uint64_t head;
+        const char *reason;
+    } rows[] = {{0, REPLIES}, {4, EVENT}, {RAW_RING, EVENT}, {UINT64_MAX - 7, EVENT}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw_session s;
+        struct bytes b;
+
+        open_hostile(&s);
+        build(&s, SHORT, &b);
+        b.record.flags = SUBMIT_NO_LCE;
+        atomic_store(&s.shared->reply.head, rows[i].head);
+        for (int n = 0; n < 20; n++)
+            raw_submit(&s, &b, b.record.size, b.record.size);
+        expect_quarantine(&s, rows[i].reason);
+    }
+}
+
+/* ---- what is published ----------------------------------------------------------------------- */
+
+/* What the daemon has only published: it does not read it back. */
+static void published_words(void)
+{
+    struct raw_session s;
+
+    open_hostile(&s);
+    expect_served(&s);
+    atomic_store(&s.shared->submit.head, UINT64_MAX);
+    atomic_store(&s.shared->remote.tail, 12345);
+    atomic_store(&s.shared->ended, UINT64_MAX);
+    s.shared->magic = 0;
+    s.shared->version = UINT32_MAX;
+    s.shared->context = UINT32_MAX;
+    s.shared->rank = UINT32_MAX;
+    s.shared->message_max = UINT32_MAX;
+    memset(&s.shared->sizes, 0xff, sizeof(s.shared->sizes));
+    s.shared->sizes.submit = RAW_RING; /* this test's own view of it */
+    expect_served(&s);
+    atomic_store(&s.shared->submit_bell.armed, UINT32_MAX);
+    expect_served(&s);
+    for (uint32_t mode = 1; mode != 0; mode = mode < 8 ? mode + 1 : mode == 8 ? UINT32_MAX : 0) {
+        atomic_store(&s.shared->event_bell.armed, mode);
+        expect_served(&s);
+    }
+    leave(&s);
+}
+
+/* ---- while the daemon reads ------------------------------------------------------------------ */
+
+struct scribbler {
+    struct raw_session *session;
+    _Atomic bool stop;
+};
+
+/* Each word of a record becomes anything at any time. */
+static void *scribble(void *argument)
+{
+    struct scribbler *scribbler = argument;
+    volatile uint64_t *words = (volatile uint64_t *)(void *)scribbler->session->submit;
+    uint64_t random = 88172645463325252u;
+
+    while (!scribbler->stop) {
+        uint64_t word, good;
+
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        word = random % (RAW_RING / 8);
+        good = words[word];
+        words[word] = random >> 32 & 1 ? random : good ^ UINT64_C(1) << (random >> 40) % 64;
+        words[word] = good;
+    }
+    return NULL;
+}
+
+static void records_that_change(void)
+{
+    enum { SESSIONS = 20, PUTS = 2000 };
+
+    for (int i = 0; i < SESSIONS; i++) {
+        struct raw_session s;
+        struct scribbler scribbler = {.session = &s};
+        struct submit_record put;
+        pthread_t thread;
+
+        open_hostile(&s);
+        put = raw_put(&s);
+        put.flags = SUBMIT_NO_LCE | SUBMIT_NO_RCE;
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, scribble, &scribbler), 0);
+        for (int n = 0; n < PUTS && atomic_load(&s.shared->state) == SESSION_LIVE; n++)
+            if (s.tail - atomic_load(&s.shared->submit.head) <= RAW_RING - sizeof(put))
+                raw_submit(&s, &put, sizeof(put), put.size);
+        scribbler.stop = true;
+        pthread_join(thread, NULL);
+        leave(&s);
+        CU_ASSERT_TRUE_FATAL(raw_is_served(&d));
+    }
+}
+
+/* ---- the ranks beside it --------------------------------------------------------------------- */
+
+static void others_go_on(void)
+{
+    struct raw_session *n = &neighbour;
+
+    expect_served(n);
+    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
+}
+
+static bool start(const char *program)
+{
+    struct cluster nodes = {0};
+
+    if (daemon_start(&d, program, NULL) < 0)
+        return false;
+    for (int i = 0; i < 2; i++)
+        memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
+    return bystanders_start(&others, &nodes) == 0 &&
+           raw_session_open(&neighbour, &d, JOB, 1, 2) == 0 && look_holdings(&d, &quiet);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"bases are good", bases_are_good},
+                           {"fields out of range", fields_out_of_range},
+                           {"tails out of range", tails_out_of_range},
+                           {"heads of local events out of range", local_heads_out_of_range},
+                           {"heads of remote events out of range", remote_heads_out_of_range},
+                           {"events not consumed", events_not_consumed},
+                           {"answers out of range", answers_out_of_range},
+                           {"answers not owed", answers_not_owed},
+                           {"tails of answers out of range", answer_tails_out_of_range},
+                           {"replies out of range", replies_out_of_range},
+                           {"published words", published_words},
+                           {"records that change", records_that_change},
+                           {"others go on", others_go_on},
+                           CU_TEST_INFO_NULL};
+    int failed = 1, rc;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    if (start(argv[1]))
+        failed = suite_run("submissions", tests);
+    raw_session_close(&neighbour);
+    if (others.runs && !bystanders_stop(&others))
+        failed = 1;
+    rc = daemon_stop(&d);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}
