@@ -59,6 +59,8 @@ void session_views(struct engine *e, uint32_t session, void *base)
 
     live->shared = base;
     ring_consumer_init(&live->submit, &live->shared->submit, data, s->sizes.submit, s->submit_head);
+    /* Taken, and not given back when the old process died: a full ring would stay full. */
+    ring_release(&live->submit);
     data += s->sizes.submit;
     ring_producer_init(&live->local, &live->shared->local, data, s->sizes.local, s->local_tail);
     data += s->sizes.local;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "crash_control.h"
 #include "crash_guard.h"
 #include "driver.h"
 #include "world_path.h"
@@ -21,14 +22,6 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define SKIPPED  77
 #define JOBS     2u
-
-struct scenario {
-    const char *name;
-    void (*run)(struct driver *d);
-    uint64_t ordered_write_max;
-    uint32_t protocol;
-    uint32_t rails;
-};
 
 static void submit_many(struct driver *d, uint32_t count, struct model_op op)
 {
@@ -161,7 +154,7 @@ static void run_death(struct driver *d)
     driver_finish(d);
 }
 
-static const struct scenario scenarios[] = {
+static const struct crash_scenario scenarios[] = {
     {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
     {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1},
     {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE, 1},
@@ -181,6 +174,18 @@ static const struct scenario scenarios[] = {
     {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1},
 };
 
+/* Those of control come behind ours. */
+static size_t scenario_count(void)
+{
+    return COUNT(scenarios) + crash_control_count;
+}
+
+static const struct crash_scenario *scenario_of(size_t number)
+{
+    return number < COUNT(scenarios) ? &scenarios[number]
+                                     : &crash_control_scenarios[number - COUNT(scenarios)];
+}
+
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
  * return. NULL or what failed. */
 static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t again, FILE *trace,
@@ -188,7 +193,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
 {
     static struct world_path path;
     static struct driver driver;
-    const struct scenario *s = &scenarios[number];
+    const struct crash_scenario *s = scenario_of(number);
     struct world_options options = {
         .seed = 7 + number,
         .nodes = 2,
@@ -246,8 +251,8 @@ static uint64_t run_all_stores(size_t number, uint32_t victim, uint64_t again, c
     const char *wrong = run(number, victim, 0, again, NULL, &g, name, failure);
 
     if (wrong)
-        printf("%s, node %u, without a crash: %s\n", scenarios[number].name, victim, wrong);
-    printf("%s, node %u: %llu stores, %llu crashes went wrong\n", scenarios[number].name, victim,
+        printf("%s, node %u, without a crash: %s\n", scenario_of(number)->name, victim, wrong);
+    printf("%s, node %u: %llu stores, %llu crashes went wrong\n", scenario_of(number)->name, victim,
            (unsigned long long)g.stores, (unsigned long long)g.failed);
     if (g.stores < 10) {
         printf("  too few stores: is it the right node?\n");
@@ -267,7 +272,7 @@ static int run_all(uint64_t again, const char *name)
         if (pids[job] == 0) {
             uint64_t wrong = 0;
 
-            for (size_t i = job; i < 2 * COUNT(scenarios); i += JOBS) {
+            for (size_t i = job; i < 2 * scenario_count(); i += JOBS) {
                 wrong += run_all_stores(i / 2, i % 2, again, name);
                 fflush(stdout);
             }
@@ -285,7 +290,7 @@ static int run_all(uint64_t again, const char *name)
 
 int main(int argc, char **argv)
 {
-    size_t number = COUNT(scenarios);
+    size_t number = scenario_count();
     uint32_t victim = 0;
     uint64_t store = 0, again = 0;
     FILE *trace = NULL;
@@ -310,18 +315,18 @@ int main(int argc, char **argv)
             trace = stdout;
         else
             victim = 2;
-    if (number == COUNT(scenarios) && victim == 0 && store == 0 && !trace)
+    if (number == scenario_count() && victim == 0 && store == 0 && !trace)
         return run_all(again, argv[0]);
-    if (number >= COUNT(scenarios) || victim > 1) {
+    if (number >= scenario_count() || victim > 1) {
         fprintf(stderr,
                 "usage: %s [--again M] [--scenario 0-%zu --victim 0-1 [--store N [--trace]]]\n",
-                argv[0], COUNT(scenarios) - 1);
+                argv[0], scenario_count() - 1);
         return 2;
     }
     if (store == 0)
         return run_all_stores(number, victim, again, argv[0]) != 0;
     wrong = run(number, victim, store, again, trace, &g, argv[0], failure);
-    printf("%s, node %u, store %llu: %s\n", scenarios[number].name, victim,
+    printf("%s, node %u, store %llu: %s\n", scenario_of(number)->name, victim,
            (unsigned long long)store, wrong ? wrong : "passed");
     return wrong != NULL;
 }
