@@ -26,7 +26,7 @@ static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
 /* Within a transaction: asks the owner. */
 static int bind_ask(struct engine *e, uint32_t remote)
 {
-    const struct remote *r = &e->remotes[remote];
+    struct remote *r = &e->remotes[remote];
     const struct flow *f = &e->flows[r->flow];
     struct wire_bind w = {
         .head.kind = WIRE_BIND,
@@ -49,6 +49,7 @@ static int bind_ask(struct engine *e, uint32_t remote)
         memcpy(w.job, c->job, sizeof(w.job));
     }
     memcpy(w.secret, r->key.secret, sizeof(w.secret));
+    set32(e, &r->asked, r->asked + 1);
     return notes_push(e, r->node, &w, sizeof(w));
 }
 
@@ -59,9 +60,8 @@ uint32_t remote_take(struct engine *e)
 
         if (r->state == REMOTE_FREE)
             return i;
-        if (r->unbound && r->state != REMOTE_BINDING && r->state != REMOTE_STALE &&
-            !r->revoke_due && e->remote_busy[i] == 0 && r->replies == 0 &&
-            e->flows[r->flow].ops.head >= r->free_after) {
+        if (r->unbound && r->asked == 0 && !r->revoke_due && e->remote_busy[i] == 0 &&
+            r->replies == 0 && e->flows[r->flow].ops.head >= r->free_after) {
             set32(e, &r->state, REMOTE_FREE);
             commit(e);
             return i;
@@ -241,12 +241,17 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
     if (w.remote >= e->config.remotes_max)
         return -EPROTO;
     r = &e->remotes[w.remote];
-    if ((r->state != REMOTE_BINDING && r->state != REMOTE_STALE) || r->node != node)
+    if (r->asked == 0 || r->node != node)
         return 0;
+    set32(e, &r->asked, r->asked - 1);
     f = &e->flows[r->flow];
     /* Also of an answer that is not final: what the target has opened is to be closed. */
     if (w.flow != WIRE_NONE && f->inflow == NONE)
         set32(e, &f->inflow, w.flow);
+    if (r->state != REMOTE_BINDING && r->state != REMOTE_STALE) {
+        e->sweep = true;
+        return 0;
+    }
     if (w.status == -EAGAIN)
         return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
     if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
@@ -346,6 +351,7 @@ void bind_forget_node(struct engine *e, uint32_t node)
         if (r->state == REMOTE_FREE || r->node != node)
             continue;
         set32(e, &r->revoke_due, 0);
+        set32(e, &r->asked, 0);
         set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
         commit(e);
         if (binding && !r->internal)

@@ -236,7 +236,7 @@ static void arena_inherit(struct engine *e)
     for (uint32_t i = 0; i < c->nodes; i++) {
         if (e->peers[i].discarding)
             peer_activate(e, i);
-        else if (queue_count(&e->peers[i].notes) > 0 || queue_count(&e->peers[i].sent) > 0)
+        else if (peer_pending(e, i))
             peer_want(e, i);
     }
     for (uint32_t i = 0; i < c->flows_max; i++) {

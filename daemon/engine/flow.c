@@ -112,10 +112,18 @@ static void flow_end_op(struct engine *e, struct op *op, int32_t status)
     set8(e, &op->phase, OP_PLACED);
 }
 
-/* It cannot be done. A reply goes all the same, but without its event: its requester waits. */
-static void flow_fail_op(struct engine *e, const struct flow *f, struct op *op, int32_t status)
+/* The target has refused it, and drops everything until it comes again. */
+static bool flow_awaited(const struct flow *f, uint64_t slot)
 {
-    if (f->traffic == WIRE_REPLIES)
+    return f->epoch > 0 && slot == f->rewound;
+}
+
+/* It cannot be done. A reply goes all the same, but without its event, for its requester waits; and
+ * so does an operation that its target waits for. */
+static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
+                         int32_t status)
+{
+    if (f->traffic == WIRE_REPLIES || flow_awaited(f, slot))
         set32(e, (uint32_t *)&op->status, (uint32_t)status);
     else
         flow_end_op(e, op, status);
@@ -133,12 +141,12 @@ static int flow_start(struct engine *e, uint32_t flow)
 
         if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
             return -EINPROGRESS;
-        if (op->phase != OP_PLACED)
+        if (op->phase != OP_PLACED && op->status == 0)
             r = op_kind_of(op->kind)->start(e, flow, slot, op);
         if (r == -EAGAIN || r == -EINPROGRESS)
             return r;
         if (r < 0)
-            flow_fail_op(e, f, op, r);
+            flow_fail_op(e, f, slot, op, r);
         set64(e, &f->started, slot + op->span);
         commit(e);
     }
@@ -168,7 +176,7 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
             return r == -ENOSPC ? -ENOSPC : 0;
         }
         if (r < 0)
-            flow_fail_op(e, f, op, r);
+            flow_fail_op(e, f, slot, op, r);
         if (r < 0 && op->phase != OP_PLACED) {
             commit(e); /* goes again, as what is left of it */
             continue;
@@ -392,7 +400,8 @@ void flow_kill(struct engine *e, uint32_t flow)
 static bool flow_binds_pending(const struct engine *e, uint32_t flow)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].flow == flow && e->remotes[i].state == REMOTE_BINDING)
+        if (e->remotes[i].flow == flow && e->remotes[i].state != REMOTE_FREE &&
+            e->remotes[i].asked > 0)
             return true;
     return false;
 }

@@ -19,7 +19,8 @@
 /* How far into the ring a record may go: each kind leaves room for those that free its own. */
 enum ledger_share {
     LEDGER_OPERATION, /* leaves an eighth */
-    LEDGER_NOTE,      /* leaves LEDGER_ACK_BYTES */
+    LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
+    LEDGER_VERDICT,   /* leaves LEDGER_ACK_BYTES */
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u

@@ -137,7 +137,8 @@ void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, ui
     }
 }
 
-/* A reply that failed still goes, without its event: the requester gets its credit back. */
+/* What failed and still goes, goes without its event: a reply (the requester gets its credit back),
+ * and what its target has refused and waits for. */
 static bool op_brings_event(const struct op *op)
 {
     return !(op->flags & SUBMIT_NO_RCE) && op->status == 0;

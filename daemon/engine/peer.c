@@ -26,7 +26,8 @@ void peer_init(struct engine *e, uint32_t node)
 
     *p = (struct peer){.link_id = random_id(e), .rx_preferred = e->config.ledger_start};
     queue_init(&p->sent, SENT_SHIFT);
-    queue_init(&p->notes, NOTE_SHIFT);
+    for (uint32_t i = 0; i < NOTES_QUEUES; i++)
+        queue_init(&p->notes[i].queue, NOTE_SHIFT);
 }
 
 void peer_activate(struct engine *e, uint32_t node)
@@ -274,7 +275,7 @@ static void peer_discard(struct engine *e, uint32_t node)
     bind_forget_node(e, node);
     region_forget_node(e, node);
     queue_clear(&e->pool, &p->sent);
-    queue_clear(&e->pool, &p->notes);
+    notes_clear(e, node);
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         struct flow *f = &e->flows[i];
 
@@ -282,7 +283,6 @@ static void peer_discard(struct engine *e, uint32_t node)
             set32(e, &f->state, FLOW_FREE);
         commit(e);
     }
-    set64(e, &p->notes_staged, p->notes.head);
     set64(e, &p->tx_tail, 0);
     set64(e, &p->tx_acked, 0);
     set64(e, &p->rx_consumed, 0);
@@ -446,11 +446,27 @@ void engine_peer_down(struct engine *e, uint32_t node)
     peer_drained(e, node);
 }
 
+bool peer_pending(const struct engine *e, uint32_t node)
+{
+    if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
+        return true;
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        const struct flow *f = &e->flows[i];
+
+        if (f->state != FLOW_FREE && f->node == node && f->staged < f->ops.tail)
+            return true;
+    }
+    /* Who holds something for the other asks whether it still is who it was. */
+    for (uint32_t i = 0; i < e->inflows_max; i++) {
+        if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].node == node)
+            return true;
+    }
+    return false;
+}
+
 void peer_drained(struct engine *e, uint32_t node)
 {
-    struct peer *p = &e->peers[node];
     struct peer_live *live = &e->peer_live[node];
-    bool pending = queue_count(&p->sent) > 0 || queue_count(&p->notes) > 0;
 
     if (live->link != LINK_DRAINING || live->outstanding > 0 || live->drops > 0 || live->in.ring ||
         live->in.next_ring)
@@ -462,12 +478,9 @@ void peer_drained(struct engine *e, uint32_t node)
     live->out.staging = live->out.next_staging = NULL;
     live->link = LINK_NONE;
     live->broken = false;
-    for (uint32_t i = 0; i < e->config.flows_max && !pending; i++)
-        pending = e->flows[i].state != FLOW_FREE && e->flows[i].node == node &&
-                  e->flows[i].staged < e->flows[i].ops.tail;
     if (live->offer_asked)
         peer_activate(e, node);
-    if (pending)
+    if (peer_pending(e, node))
         peer_want(e, node);
 }
 
@@ -580,7 +593,7 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         *deadline = live->in.ack_at;
     again = r == -EAGAIN || flows == -EAGAIN || live->ready[WIRE_REQUESTS].first != NONE ||
             live->ready[WIRE_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
-            live->in.arrived != 0 || p->notes_staged < p->notes.tail ||
+            live->in.arrived != 0 || notes_waiting(e, node) ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, node);

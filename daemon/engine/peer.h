@@ -21,6 +21,8 @@
 void peer_init(struct engine *e, uint32_t node);
 /* Something waits for this peer: ask for a handshake unless one is on its way. */
 void peer_want(struct engine *e, uint32_t node);
+/* Whether the link is needed: something waits for it, or is held for the other side. */
+bool peer_pending(const struct engine *e, uint32_t node);
 /* Puts it on the list of those that the next step advances. */
 void peer_activate(struct engine *e, uint32_t node);
 /* The fabric or the peer's records failed: tell the caller, once. */

@@ -136,6 +136,8 @@ struct remote {
     uint64_t free_after;
     uint32_t internal; /* asks for a reply flow: free again once answered, nobody is told */
     uint32_t replies;  /* Long replies in flight that name it: it stays until they have left */
+    uint32_t asked; /* BINDs that are not answered: as long as there are, it is no other remote's */
+    uint32_t unused;
 };
 
 enum flow_state {
@@ -194,15 +196,31 @@ struct inflow {
     uint32_t unused;
 };
 
+/*
+ * Control records wait in two queues, each in order. An acknowledgement must not pass a verdict on
+ * what it covers; so verdicts go first, and have room of their own in the ledger: those that wait
+ * for credit would otherwise hold back the acknowledgements that give credit to the other side,
+ * which may hold back ours for the same reason.
+ */
+enum notes_queue {
+    NOTES_VERDICTS = 0, /* FAIL, REFUSE */
+    NOTES_OTHERS = 1,
+    NOTES_QUEUES
+};
+
+struct notes {
+    struct queue queue; /* struct note, kept until acknowledged */
+    uint64_t staged;    /* index up to which they stand in the ledger */
+};
+
 struct peer {
     uint64_t link_id;     /* ours: new when we dropped our state for this peer */
     uint64_t their_id;    /* theirs; 0: none */
     uint64_t tx_tail;     /* position behind the last record staged */
     uint64_t tx_acked;    /* consumed there, as told by ACK */
     uint64_t rx_consumed; /* position behind the last record consumed */
-    uint64_t notes_staged;
-    struct queue sent;  /* struct sent: records staged and not acknowledged */
-    struct queue notes; /* control records, kept until acknowledged */
+    struct queue sent;    /* struct sent: records staged and not acknowledged */
+    struct notes notes[NOTES_QUEUES];
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
     uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
@@ -246,10 +264,10 @@ static_assert(sizeof(struct op) == 128, "op");
 
 /* A record that stands in the ledger. */
 struct sent {
-    uint64_t end;  /* position behind it */
-    uint64_t slot; /* of the operation, or of the note */
-    uint32_t flow; /* NONE: a note */
-    uint32_t epoch;
+    uint64_t end;   /* position behind it */
+    uint64_t slot;  /* of the operation, or of the note */
+    uint32_t flow;  /* NONE: a note */
+    uint32_t epoch; /* of a note: enum notes_queue */
     uint32_t nonce; /* NONE, or to be freed */
     uint32_t unused;
 };

@@ -1,64 +1,8 @@
 /* One random run (chaos.h). Thread: one. */
-#include "chaos.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model.h"
-#include "world_path.h"
-
-#define SLOTS       8u
-#define SLOT_BYTES  1024u
-#define PACKED_MAX  256u
-#define HOSTILE_MAX 2u
-#define NO_SLOT     UINT32_MAX
-
-enum remote_state { REMOTE_NONE, REMOTE_ASKED, REMOTE_BOUND, REMOTE_FAILED };
-
-struct chaos_remote {
-    enum remote_state state;
-    int request;
-    uint32_t handle;
-};
-
-/* What may happen in this run: chances in a turn, of 10000. */
-struct chaos_plan {
-    uint32_t operations;
-    uint32_t link_breaks, link_cuts, link_losses, crashes, states_lost, deaths, silences;
-    uint32_t hostile;
-    uint32_t crowd; /* most operations are notifications towards this end, plus 1 */
-};
-
-struct chaos {
-    struct world_path path;
-    struct world *world;
-    struct model model;
-    struct sim_random random;
-    struct chaos_plan plan;
-    uint32_t ends, nodes;
-    struct chaos_remote remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
-    uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last took it, plus 1 */
-    uint32_t silent;
-    uint64_t reopen_at[WORLD_NODES_MAX];
-    uint64_t restore_at[WORLD_NODES_MAX][WORLD_NODES_MAX];
-    uint32_t hostiles[HOSTILE_MAX];
-    struct chaos_counters *counters;
-};
-
-static uint32_t below(struct chaos *c, uint32_t limit)
-{
-    return (uint32_t)sim_random_below(&c->random, limit);
-}
-
-static bool chance(struct chaos *c, uint32_t of_10000)
-{
-    return of_10000 && below(c, 10000) < of_10000;
-}
-
-static const struct world_client *client_of(const struct chaos *c, uint32_t end)
-{
-    return &c->world->clients[end];
-}
+#include "chaos_state.h"
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
@@ -73,6 +17,9 @@ static bool slot_over(const struct chaos *c, uint32_t taken)
     op = &c->model.ops[taken - 1];
     if (op->local_status == -ECONNABORTED && !op->remote_seen && !c->model.ends[op->to].dead)
         return false;
+    if (op->shaken && op->flags & PWC_LCE_SOURCE && !op->remote_seen && !(op->flags & PWC_NO_RCE) &&
+        !c->model.ends[op->to].dead)
+        return false; /* nobody waits for its event, but it may come */
     return !c->model.ends[op->from].dead && !model_busy(&c->model, taken - 1);
 }
 
@@ -122,29 +69,35 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
 }
 
 /* The remote from one end to another, asking for it if need be; NULL when it is not there yet. */
-static const struct chaos_remote *remote_of(struct chaos *c, uint32_t from, uint32_t to)
+const struct chaos_remote *chaos_remote_of(struct chaos *c, uint32_t from, uint32_t to)
 {
     struct chaos_remote *r = &c->remotes[from][to];
+    const struct engine_key *key = &context_of(c, to)->key;
     struct world_request *request;
 
-    if (r->state == REMOTE_NONE && client_of(c, to)->live) {
-        r->request = world_bind(c->world, from, 0, to, 0, &client_of(c, to)->contexts[0].key);
-        r->state = r->request < 0 ? REMOTE_FAILED : REMOTE_ASKED;
+    if (r->state == CHAOS_NONE && end_lives(c, to)) {
+        r->key = *key;
+        r->request = world_bind(c->world, from % c->clients, context_number(c, from),
+                                to % c->clients, context_number(c, to), key);
+        r->state = r->request < 0 ? CHAOS_FAILED : CHAOS_ASKED;
     }
-    if (r->state == REMOTE_ASKED) {
+    if (r->state == CHAOS_ASKED) {
         request = &c->world->requests[r->request];
         if (!request->done)
             return NULL;
-        r->state = request->status == 0 ? REMOTE_BOUND : REMOTE_FAILED;
+        r->state = request->status == 0 ? CHAOS_BOUND : CHAOS_FAILED;
         r->handle = request->handle;
+        world_request_free(c->world, r->request);
         if (request->status != 0 && request->status != -EHOSTDOWN &&
             request->status != -EHOSTUNREACH && request->status != -EKEYREJECTED &&
             request->status != -ECONNABORTED)
             world_fail(c->world, "bind %u->%u: %s", from, to, strerror(-request->status));
-        if (request->status == -EKEYREJECTED && client_of(c, to)->live)
+        if (memcmp(&r->key, key, sizeof *key) != 0)
+            r->state = CHAOS_NONE; /* withdrawn meanwhile */
+        else if (request->status == -EKEYREJECTED && end_lives(c, to))
             world_fail(c->world, "bind %u->%u: a good key is rejected", from, to);
     }
-    return r->state == REMOTE_BOUND ? r : NULL;
+    return r->state == CHAOS_BOUND ? r : NULL;
 }
 
 static void submit_one(struct chaos *c)
@@ -158,9 +111,9 @@ static void submit_one(struct chaos *c)
     struct path_op p;
     struct model_op op;
 
-    if (!client_of(c, from)->live || !c->world->nodes[client_of(c, from)->node].alive)
+    if (!end_lives(c, from) || !node_lives(c, from))
         return;
-    remote = remote_of(c, from, to);
+    remote = chaos_remote_of(c, from, to);
     if (!remote)
         return;
     op = some_op(c, from, to);
@@ -197,6 +150,9 @@ static void submit_one(struct chaos *c)
         return;
     }
     model_accepted(&c->model, number);
+    world_log(c->world, "operation %u %u->%u kind %d flags %x remote %u: %llu bytes, %llu to %llu",
+              number, from, to, op.kind, op.flags, p.remote, (unsigned long long)op.length,
+              (unsigned long long)op.local_offset, (unsigned long long)op.remote_offset);
     if (op.length) {
         c->slots[from][1][own] = number + 1;
         c->slots[to][0][other] = number + 1;
@@ -208,21 +164,25 @@ static void submit_one(struct chaos *c)
 
 static uint32_t probe_end(struct chaos *c, uint32_t end)
 {
-    struct world_context *x = &c->world->clients[end].contexts[0];
+    struct world_context *x = context_of(c, end);
     struct pwc_event event;
     uint32_t count = 0;
 
-    if (!client_of(c, end)->live || !x->channel_open)
+    if (!end_lives(c, end))
         return 0;
     while (!c->world->failed && channel_probe(&x->channel, PWC_ANY, 0, &event) == 1) {
         count++;
         c->counters->events++;
         c->counters->errors += event.status != 0;
-        if (pwc_peer_rank(event.peer) >= c->ends && event.kind == PWC_REMOTE)
+        world_log(c->world, "end %u: event %d from %u.%u id %llx status %d", end, event.kind,
+                  pwc_peer_rank(event.peer), pwc_peer_context(event.peer),
+                  (unsigned long long)event.id, event.status);
+        if (pwc_peer_rank(event.peer) >= c->clients && event.kind == PWC_REMOTE)
             continue; /* what a hostile client has sent */
         if (!model_event(&c->model, end, &event))
             world_fail(c->world, "%s", c->model.failure);
     }
+    chaos_flushes_look(c, end);
     if (channel_idle(&x->channel))
         model_idle(&c->model, end);
     return count;
@@ -230,8 +190,10 @@ static uint32_t probe_end(struct chaos *c, uint32_t end)
 
 /* ---- what goes wrong ----------------------------------------------------------------------- */
 
-static void end_dies(struct chaos *c, uint32_t end)
+void chaos_end_dies(struct chaos *c, uint32_t end)
 {
+    if (!c->opened[end] || c->model.ends[end].dead)
+        return;
     model_dead(&c->model, end);
     c->counters->deaths++;
 }
@@ -242,7 +204,7 @@ static void lose(struct chaos *c, uint32_t a, uint32_t b)
         for (uint32_t y = 0; y < c->ends; y++)
             if (client_of(c, x)->node == a && client_of(c, y)->node == b) {
                 model_shake(&c->model, x, y);
-                c->remotes[x][y].state = c->remotes[y][x].state = REMOTE_NONE;
+                c->remotes[x][y].state = c->remotes[y][x].state = CHAOS_NONE;
             }
     world_link_lost(c->world, a, b);
     c->counters->losses++;
@@ -262,84 +224,10 @@ static void reopen(struct chaos *c, uint32_t node)
     bool fresh = chance(c, c->plan.states_lost);
 
     for (uint32_t end = 0; end < c->ends; end++)
-        if (fresh && client_of(c, end)->node == node && !c->model.ends[end].dead)
-            end_dies(c, end);
+        if (fresh && client_of(c, end)->node == node)
+            chaos_end_dies(c, end);
     c->counters->states_lost += fresh;
     world_node_reopen(c->world, node, fresh);
-}
-
-static void meddle_with(struct chaos *c, struct world_client *h)
-{
-    struct world_context *x = &h->contexts[0];
-    uint8_t *bytes = x->base;
-    struct session_shared *shared = x->base;
-
-    if (!x->open || !h->live)
-        return;
-    switch (below(c, 6)) {
-    case 0: /* anywhere in the header */
-        bytes[below(c, sizeof *shared)] = (uint8_t)below(c, 256);
-        break;
-    case 1: /* indices, near to what is right */
-        shared->submit.tail += 8 * below(c, 16);
-        break;
-    case 2:
-        shared->local.head += 8 * below(c, 4);
-        shared->remote.head -= 8 * below(c, 4);
-        break;
-    case 3: /* records */
-        for (uint32_t i = 0; i < 64; i++)
-            bytes[SESSION_DATA_OFFSET + below(c, 512)] ^= (uint8_t)(1u << below(c, 8));
-        break;
-    case 4:
-        h->contexts[0].memory[below(c, (uint32_t)h->contexts[0].length)] = (uint8_t)below(c, 256);
-        break;
-    case 5:
-        h->faulted = below(c, 20) == 0;
-        break;
-    }
-}
-
-static void meddle(void *context, struct world *w, uint32_t node)
-{
-    struct chaos *c = context;
-
-    for (uint32_t i = 0; i < c->plan.hostile; i++) {
-        struct world_client *h = &w->clients[c->hostiles[i]];
-
-        if (h->node == node && below(c, 4) == 0)
-            meddle_with(c, h);
-    }
-}
-
-/* A hostile client also submits what looks right, to others of its kind and to honest ends. */
-static void hostile_turn(struct chaos *c, uint32_t i)
-{
-    struct world_client *h = &c->world->clients[c->hostiles[i]];
-    struct submit_record record;
-
-    if (!h->live || !c->world->nodes[h->node].alive || !h->contexts[0].channel_open)
-        return;
-    if (below(c, 3) == 0) {
-        meddle_with(c, h);
-        return;
-    }
-    record = (struct submit_record){
-        .kind = (uint8_t)below(c, 5),
-        .flags = (uint16_t)(below(c, 2) ? below(c, 32) : below(c, 65536)),
-        .remote = below(c, 4),
-        .offset = below(c, 2) ? below(c, 1000) : sim_random_next(&c->random),
-        .length = below(c, 2) ? below(c, 300) : sim_random_next(&c->random),
-        .lid_len = (uint16_t)below(c, 20),
-        .rid_len = (uint16_t)below(c, 20),
-        .segment = below(c, 8) ? h->segments[WORLD_MAIN].handle : below(c, 100),
-        .local_offset = below(c, 2) ? 0 : sim_random_next(&c->random),
-    };
-    if (record.length > 300)
-        record.flags &= (uint16_t)~SUBMIT_INLINE;
-    channel_submit(&h->contexts[0].channel, &record, "twenty bytes of an id",
-                   "and twenty of another", h->contexts[0].memory);
-    c->world->idle = 0;
 }
 
 static void disturb(struct chaos *c)
@@ -362,8 +250,9 @@ static void disturb(struct chaos *c)
         crash(c, a);
     if (chance(c, c->plan.deaths) && client_of(c, end)->live &&
         c->world->nodes[client_of(c, end)->node].alive) {
-        end_dies(c, end);
-        world_client_close(c->world, end);
+        for (uint32_t i = end % c->clients; i < c->ends; i += c->clients)
+            chaos_end_dies(c, i);
+        world_client_close(c->world, end % c->clients);
     }
     if (chance(c, c->plan.silences))
         c->silent ^= 1u << end;
@@ -377,7 +266,8 @@ static void disturb(struct chaos *c)
                 world_link_restore(c->world, x, y);
             }
     for (uint32_t i = 0; i < c->plan.hostile; i++)
-        hostile_turn(c, i);
+        chaos_hostile_turn(c, i);
+    chaos_lives_turn(c);
 }
 
 /* ---- the run ------------------------------------------------------------------------------- */
@@ -387,7 +277,7 @@ static bool all_over(const struct chaos *c)
     for (uint32_t i = 0; i < c->model.op_count; i++)
         if (model_busy(&c->model, i))
             return false;
-    return true;
+    return c->model.flush_count == 0;
 }
 
 static void calm(struct chaos *c)
@@ -412,6 +302,8 @@ static void wait_for_all(struct chaos *c)
             events += probe_end(c, end);
         if ((more || events) && i < 100000)
             continue;
+        if (c->model.flush_count > 0)
+            world_fail(c->world, "a flush of end %u does not end", c->model.flushes[0].from);
         for (uint32_t n = 0; n < c->model.op_count; n++)
             if (model_busy(&c->model, n))
                 world_fail(c->world, "operation %u (%u->%u kind %d flags %x length %llu) is stuck",
@@ -466,6 +358,11 @@ static void make_plan(struct chaos *c)
     p->crashes = below(c, 3) == 0 ? 60 : 0;
     p->states_lost = below(c, 5) == 0 ? 3000 : 0;
     p->deaths = below(c, 4) == 0 ? 40 : 0;
+    p->contexts_open = below(c, 2) * 200;
+    p->contexts_close = below(c, 3) == 0 ? 40 : 0;
+    p->withdrawals = below(c, 3) == 0 ? 60 : 0;
+    p->unbinds = below(c, 3) == 0 ? 300 : 0;
+    p->flushes = below(c, 2) * 400;
     p->hostile = below(c, 3) == 0 ? HOSTILE_MAX : 0;
 }
 
@@ -480,6 +377,7 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
         .protocol = ordered_max == UINT64_MAX ? below(c, 4)
                     : below(c, 2)             ? ENGINE_PROTOCOL_CHAIN
                                               : ENGINE_PROTOCOL_AUTO,
+        .second_contexts = WORLD_SECOND_LATER,
         .segment_bytes = 2 * SLOTS * SLOT_BYTES,
         .limits = {.stripe_min = PACKED_MAX,
                    .ledger_start = 4096,
@@ -487,6 +385,8 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
                    .ledger_bytes = 256 * 1024,
                    .packed_max = PACKED_MAX,
                    .chunks_max = 64,
+                   .remotes_max = 512,
+                   .flows_max = 128,
                    .ops_max = 4 + below(c, 60),
                    .spill_max = 512 + below(c, 4000)},
         .trace = trace,
@@ -499,27 +399,6 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
                 .delay_max_ns = 500 + below(c, 10000),
                 .call_ns = below(c, 2) * 50},
     };
-}
-
-static void open_hostiles(struct chaos *c)
-{
-    for (uint32_t i = 0; i < c->plan.hostile && !c->world->failed; i++) {
-        int client = world_client_open(c->world, below(c, c->nodes), c->ends + i, 1);
-
-        if (client < 0)
-            return;
-        c->hostiles[i] = (uint32_t)client;
-        c->world->clients[client].hostile = true;
-    }
-    for (uint32_t i = 0; i < c->plan.hostile && !c->world->failed; i++) {
-        uint32_t other = c->hostiles[(i + 1) % HOSTILE_MAX];
-
-        world_bind(c->world, c->hostiles[i], 0, other, 0,
-                   &c->world->clients[other].contexts[0].key);
-        world_bind(c->world, c->hostiles[i], 0, below(c, c->ends), 0, NULL);
-    }
-    c->world->meddle = meddle;
-    c->world->meddle_context = c;
 }
 
 const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counters,
@@ -536,7 +415,12 @@ const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counter
     make_plan(c);
     options = options_of(c, seed, trace);
     c->nodes = options.nodes;
-    c->ends = 2 * options.nodes;
+    c->clients = 2 * options.nodes;
+    c->ends = 2 * c->clients;
+    for (uint32_t end = 0; end < c->ends; end++) {
+        c->opened[end] = end < c->clients;
+        c->withdrawal[end] = -1;
+    }
     if (world_path_open(&c->path, &options, c->ends, failure) != 0)
         return failure;
     c->world = c->path.world;
@@ -544,7 +428,9 @@ const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counter
         world_path_close(&c->path);
         return "no memory for the model";
     }
-    open_hostiles(c);
+    for (uint32_t end = c->clients; end < c->ends; end++)
+        c->model.ends[end].dead = true;
+    chaos_hostiles_open(c);
     if (c->plan.crowd && c->plan.silences)
         c->silent = 1u << (c->plan.crowd - 1);
     target = c->plan.operations;

@@ -17,6 +17,7 @@ struct chaos_counters {
     uint64_t breaks, cuts, losses, crashes, states_lost, deaths, quarantines, spills, starved,
         grown;
     uint64_t overtaken, striped;
+    uint64_t contexts_opened, contexts_closed, withdrawals, unbinds, flushes;
 };
 
 /* NULL, or what went wrong, in `failure`. Adds to the counters. */

@@ -365,6 +365,8 @@ static bool is_flushed(struct model *m, uint32_t number)
     struct model_op *op = &m->ops[number];
     bool silent = op->flags & PWC_NO_LCE;
 
+    if (op->shaken && !op->local_seen)
+        return true; /* of a flow that is dead: another one has taken its place since */
     if (!silent && !op->local_seen)
         return fail(m, "operation %u (%u->%u flags %x) has had no event before a flush behind it",
                     number, op->from, op->to, op->flags);
@@ -460,9 +462,20 @@ void model_shake(struct model *m, uint32_t a, uint32_t b)
     shake_pair(m, b, a);
 }
 
+void model_withdrawn(struct model *m, uint32_t end)
+{
+    for (uint32_t other = 0; other < m->count; other++)
+        shake_pair(m, other, end);
+}
+
 void model_dead(struct model *m, uint32_t end)
 {
     m->ends[end].dead = true;
+    for (uint32_t i = 0; i < m->flush_count;)
+        if (m->flushes[i].from == end)
+            m->flushes[i] = m->flushes[--m->flush_count];
+        else
+            i++;
     for (uint32_t other = 0; other < m->count; other++) {
         struct model_pair *p = pair_of(m, end, other);
 

@@ -108,6 +108,8 @@ bool model_busy(const struct model *m, uint32_t number);
 /* From now on what is in flight between the two may end in error, one way or the other. */
 void model_shake(struct model *m, uint32_t a, uint32_t b);
 void model_dead(struct model *m, uint32_t end);
+/* The key to the end's memory is taken back: what is in flight over it may fail. */
+void model_withdrawn(struct model *m, uint32_t end);
 
 /* After all is quiet: nothing is missing, and memory is as it must be. */
 bool model_check(struct model *m);

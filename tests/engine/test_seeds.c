@@ -61,14 +61,27 @@ static bool report(const struct chaos_counters *c, uint64_t seeds)
         const char *name;
         uint64_t count;
     } rows[] = {
-        {"operations", c->operations},    {"events", c->events},
-        {"ended in error", c->errors},    {"links broken", c->breaks},
-        {"links cut", c->cuts},           {"links lost for good", c->losses},
-        {"daemons crashed", c->crashes},  {"states lost", c->states_lost},
-        {"clients died", c->deaths},      {"clients quarantined", c->quarantines},
-        {"events spilled", c->spills},    {"ledgers starved", c->starved},
-        {"ledgers grown", c->grown},      {"writes overtaken", c->overtaken},
-        {"payloads striped", c->striped}, {"rounds", c->rounds},
+        {"operations", c->operations},
+        {"events", c->events},
+        {"ended in error", c->errors},
+        {"links broken", c->breaks},
+        {"links cut", c->cuts},
+        {"links lost for good", c->losses},
+        {"daemons crashed", c->crashes},
+        {"states lost", c->states_lost},
+        {"clients died", c->deaths},
+        {"clients quarantined", c->quarantines},
+        {"events spilled", c->spills},
+        {"ledgers starved", c->starved},
+        {"contexts opened", c->contexts_opened},
+        {"contexts closed", c->contexts_closed},
+        {"keys withdrawn", c->withdrawals},
+        {"unbinds", c->unbinds},
+        {"flushes", c->flushes},
+        {"ledgers grown", c->grown},
+        {"writes overtaken", c->overtaken},
+        {"payloads striped", c->striped},
+        {"rounds", c->rounds},
     };
     bool all = true;
 

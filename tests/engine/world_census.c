@@ -25,9 +25,10 @@ static void count_tables(const struct engine *e, struct world_census *c)
     }
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         c->flows += e->flows[i].state != FLOW_FREE;
-        c->inflows += e->inflows[i].state != INFLOW_FREE;
         c->busy += e->flow_live[i].outstanding;
     }
+    for (uint32_t i = 0; i < e->inflows_max; i++)
+        c->inflows += e->inflows[i].state != INFLOW_FREE;
 }
 
 void world_census(struct world *w, uint32_t node, struct world_census *out)
@@ -37,7 +38,8 @@ void world_census(struct world *w, uint32_t node, struct world_census *out)
     *out = (struct world_census){.chunks = e->pool.state->count - e->pool.state->free};
     count_tables(e, out);
     for (uint32_t i = 0; i < e->config.nodes; i++) {
-        out->notes += (uint32_t)queue_count(&e->peers[i].notes);
+        for (uint32_t k = 0; k < NOTES_QUEUES; k++)
+            out->notes += (uint32_t)queue_count(&e->peers[i].notes[k].queue);
         out->sent += (uint32_t)queue_count(&e->peers[i].sent);
     }
 }
