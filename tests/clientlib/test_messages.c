@@ -126,7 +126,8 @@ static void expect_seen(const struct seen *seen, unsigned index, int kind, const
     CU_ASSERT_EQUAL(am->count, count);
     CU_ASSERT_EQUAL(am->length, len);
     CU_ASSERT_TRUE(seen->aligned);
-    CU_ASSERT_EQUAL(memcmp(seen->arguments, arguments, count * 8), 0);
+    if (count > 0)
+        CU_ASSERT_EQUAL(memcmp(seen->arguments, arguments, count * 8), 0);
     CU_ASSERT_EQUAL(memcmp(seen->payload, payload, len), 0);
 }
 
@@ -178,7 +179,8 @@ static void test_shapes(void)
             CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
             CU_ASSERT_EQUAL(event.status, 0);
             CU_ASSERT_EQUAL(event.size, count * 64);
-            CU_ASSERT_EQUAL(memcmp(event.data, id, event.size), 0);
+            if (event.size > 0)
+                CU_ASSERT_EQUAL(memcmp(event.data, id, event.size), 0);
         }
     }
     CU_ASSERT_EQUAL(seen->requests, seen->replies);
