@@ -27,8 +27,7 @@ static bool block_valid(const struct channel *ch, const struct event_record *eve
         (block->kind != SUBMIT_MEDIUM && block->payload_len != 0))
         return false;
     bytes = sizeof(*block) + 8u * block->arguments + (uint64_t)block->payload_len;
-    /* The payload's padding may or may not count. */
-    return event->id_len >= bytes && event->id_len <= ((bytes + 7) & ~UINT64_C(7));
+    return event->id_len == ((bytes + 7) & ~UINT64_C(7));
 }
 
 static bool message_valid(const struct channel *ch, const struct inbox *inbox,

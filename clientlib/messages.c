@@ -64,7 +64,7 @@ struct operation message_operation(struct channel_outbox *outbox, const struct o
         .arguments = (uint8_t)m->count,
         .payload_len = in_block ? (uint32_t)m->len : 0,
     };
-    op.record.rid_len = (uint16_t)(sizeof(*block) + 8u * m->count + block->payload_len);
+    op.record.rid_len = message_block_bytes(block);
     operation_set_lid(&op, &m->lid);
     return op;
 }

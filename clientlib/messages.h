@@ -30,6 +30,12 @@ enum {
     REQUEST_FLAGS = REPLY_FLAGS | PWC_FENCE | PWC_AM_NO_REPLY,
 };
 
+/* Bytes of a message's block. */
+static inline uint16_t message_block_bytes(const struct message *block)
+{
+    return (uint16_t)(sizeof(*block) + 8u * block->arguments + abi_pad8(block->payload_len));
+}
+
 /* All that can be checked before memory is looked for. */
 int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned flags_allowed);
 /* The operation of a message that has been checked; `block` holds its head and must outlive it. */

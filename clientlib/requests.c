@@ -117,7 +117,7 @@ int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64_t *argu
         return rc;
     block->index = (uint16_t)index;
     block->payload_len = (uint32_t)len;
-    record->rid_len = (uint16_t)(sizeof(*block) + 8u * block->arguments + len);
+    record->rid_len = message_block_bytes(block);
     record->size = (uint32_t)channel_record_bytes(record);
     at = channel_append(at, block, sizeof(*block));
     at = channel_append(at, arguments, 8u * block->arguments);

@@ -27,6 +27,8 @@ static int deliver(struct fake_daemon *daemon, struct fake_context *target, uint
     int rc = 0;
 
     memcpy(bytes, fake_record_rid(record), record->rid_len);
+    if (record->rid_len != sizeof(*block) + 8u * block->arguments + abi_pad8(block->payload_len))
+        return -EPROTO;
     if (!target)
         return -EHOSTDOWN;
     if (!has_handler(target, block->index))

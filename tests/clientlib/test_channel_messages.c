@@ -106,7 +106,7 @@ static int post(struct pair *p, uint8_t event, uint64_t peer, unsigned number, u
     };
     memset(block + 1, (int)number, 8 + len);
     return fake_session_post(&p->daemon, event, SUBMIT_MEDIUM, peer, 0, 0, 0, bytes,
-                             (uint16_t)(sizeof(*block) + 8 + len));
+                             (uint16_t)(sizeof(*block) + 8 + abi_pad8(len)));
 }
 
 static int post_request(struct pair *p, unsigned number)
@@ -489,6 +489,10 @@ static void test_bad_messages(void)
         {"index", EVENT_REQUEST, 32, {.kind = SUBMIT_SHORT, .index = 256}},
         {"many arguments", EVENT_REQUEST, 168, {.kind = SUBMIT_SHORT, .arguments = 17}},
         {"arguments over the end", EVENT_REQUEST, 40, {.kind = SUBMIT_SHORT, .arguments = 2}},
+        {"payload without its padding",
+         EVENT_REQUEST,
+         39,
+         {.kind = SUBMIT_MEDIUM, .payload_len = 7}},
         {"bytes left over", EVENT_REQUEST, 48, {.kind = SUBMIT_SHORT, .arguments = 1}},
         {"payload of a Short", EVENT_REQUEST, 40, {.kind = SUBMIT_SHORT, .payload_len = 8}},
         {"payload of a Long", EVENT_REQUEST, 40, {.kind = SUBMIT_LONG, .payload_len = 8}},
