@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include "handshake.h"
 
-enum { SMALL = 65536 }; /* below what libpwc makes, which looks for the seals */
+enum { SMALL = 131072 }; /* below what libpwc makes, which looks for the seals */
 
 int __real_fcntl64(int fd, int command, long argument);
 int __wrap_fcntl64(int fd, int command, ...);

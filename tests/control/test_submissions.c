@@ -33,6 +33,12 @@
 #define JOB         "hostile"
 #define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* of one without a long id */
 
+#ifdef __SANITIZE_ADDRESS__
+#define REPETITIONS 4
+#else
+#define REPETITIONS 20
+#endif
+
 static struct daemon d;
 static struct bystanders others;
 static struct raw_session neighbour; /* rank 1 of the hostile client's job */
@@ -628,7 +634,7 @@ static void *scribble(void *argument)
 
 static void records_that_change(void)
 {
-    enum { SESSIONS = 20, PUTS = 2000 };
+    enum { SESSIONS = REPETITIONS, PUTS = 2000 };
 
     for (int i = 0; i < SESSIONS; i++) {
         struct raw_session s;

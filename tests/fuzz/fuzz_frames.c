@@ -1,0 +1,95 @@
+/*
+ * Frames of clients and of other daemons: cut out of a stream, unpacked, and, those between
+ * daemons, carried out on a directory of jobs. The first byte says how the stream is cut.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "control.h"
+#include "control.pb-c.h"
+#include "frame.h"
+#include "handshake.h"
+#include "jobs.h"
+#include "seal.h"
+
+enum { BOUND = 65536 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void greet(const Pwc__Greeting *g, const uint8_t *body, size_t size)
+{
+    const struct handshake_identity self = {.nodes = 2,
+                                            .version_min = HANDSHAKE_VERSION_MIN,
+                                            .version_max = HANDSHAKE_VERSION_MAX,
+                                            .provider = "tcp"};
+    const struct handshake_greeting theirs = {.version_min = g->version_min,
+                                              .version_max = g->version_max,
+                                              .node = g->node,
+                                              .target = g->target,
+                                              .nodes = g->nodes,
+                                              .provider = g->provider,
+                                              .nonce = g->nonce.data,
+                                              .nonce_size = g->nonce.len,
+                                              .boot_id = g->boot_id.data,
+                                              .boot_id_size = g->boot_id.len};
+    struct handshake h;
+    uint8_t mac[HANDSHAKE_MAC_BYTES] = {0};
+
+    handshake_begin(&h, &self, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+    if (handshake_greeted(&h, &theirs, body, size) == 0 && handshake_greet(&h, body, size) == 0)
+        (void)handshake_proved(&h, mac, sizeof(mac));
+}
+
+static void take_frame(struct control *control, const uint8_t *body, size_t size)
+{
+    struct seal seal = {.role = HANDSHAKE_RESPONDER};
+    Pwc__ClientRequest *request = pwc__client_request__unpack(NULL, size, body);
+    Pwc__PeerFrame *frame = pwc__peer_frame__unpack(NULL, size, body);
+
+    (void)seal_open(&seal, body, size);
+    if (request && request->body_case == PWC__CLIENT_REQUEST__BODY_HELLO)
+        (void)jobs_name_valid(request->hello->job);
+    if (request)
+        pwc__client_request__free_unpacked(request, NULL);
+    if (frame && frame->body_case == PWC__PEER_FRAME__BODY_GREETING)
+        greet(frame->greeting, body, size);
+    else if (frame)
+        (void)jobs_frame(control, 1, frame);
+    if (frame)
+        pwc__peer_frame__free_unpacked(frame, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct control *control = calloc(1, sizeof(*control));
+    size_t piece = size > 0 ? 1 + data[0] : 1;
+    struct frame_parser frames;
+    const uint8_t *body;
+    size_t length;
+    int rc = 0;
+
+    if (!control || jobs_open(control) < 0)
+        abort();
+    control->engine.nodes = 2;
+    directory_init(control->directory, &control->directory_memory, 2);
+    pending_init(&control->pending);
+    frame_parser_init(&frames, BOUND);
+    for (size_t at = 1; at < size && rc >= 0;) {
+        uint8_t *to;
+        size_t room;
+
+        if (frame_space(&frames, &to, &room) < 0)
+            abort();
+        room = room < piece ? room : piece;
+        room = room < size - at ? room : size - at;
+        memcpy(to, data + at, room);
+        frame_fed(&frames, room);
+        at += room;
+        while ((rc = frame_next(&frames, &body, &length)) == 1)
+            take_frame(control, body, length);
+    }
+    frame_parser_destroy(&frames);
+    jobs_close(control);
+    pending_destroy(&control->pending);
+    free(control);
+    return 0;
+}

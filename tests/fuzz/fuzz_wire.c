@@ -1,0 +1,90 @@
+/*
+ * What another node writes into the ledger that we offered it. An input is a row of (control byte,
+ * number of words, words): records, one or more a run, with their length repaired where the control
+ * byte says so; a link that broke is made anew.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "bench.h"
+
+enum repair {
+    REPAIR_WORDS = 1 << 0,
+    REPAIR_FLOW = 1 << 1, /* the inflow or flow that there is */
+    REPAIR_KEY = 1 << 2,  /* of a packed put, a bind */
+    PAYLOAD = 1 << 3,     /* the announcement of a payload, not of a run */
+    CONSUME = 1 << 4,     /* the client takes its events */
+    WAIT = 1 << 5,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t size)
+{
+    struct wire_record *head = (struct wire_record *)(void *)record;
+    struct wire_put *put = (struct wire_put *)(void *)record;
+    struct wire_bind *bind = (struct wire_bind *)(void *)record;
+
+    if (how & REPAIR_WORDS)
+        head->words = (uint16_t)(size / 8);
+    head->kind %= WIRE_KINDS + 1;
+    if (how & REPAIR_FLOW && size >= sizeof(struct wire_op))
+        put->op.flow %= 2;
+    if (how & REPAIR_KEY && head->kind == WIRE_PUT && size >= sizeof(*put)) {
+        put->slot = b->key.slot;
+        put->generation = b->key.generation;
+    }
+    if (how & REPAIR_KEY && head->kind == WIRE_BIND && size >= sizeof(*bind)) {
+        bind->slot = b->key.slot;
+        bind->generation = b->key.generation;
+        memcpy(bind->secret, b->key.secret, sizeof(bind->secret));
+        memcpy(bind->job, "j", 2);
+    }
+}
+
+static void consume(struct ring_control *ring)
+{
+    atomic_store(&ring->head, atomic_load(&ring->tail));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct bench *b = bench_new();
+
+    if (!b || !bench_link(b) || !bench_bind(b))
+        abort();
+    while (size >= 2) {
+        uint8_t how = data[0];
+        uint32_t bytes = 8u * data[1];
+        _Alignas(8) uint8_t record[8 * 255];
+
+        data += 2;
+        size -= 2;
+        bytes = bytes < size ? bytes : (uint32_t)size & ~7u;
+        if (bytes < sizeof(struct wire_record))
+            continue;
+        memcpy(record, data, bytes);
+        data += bytes;
+        size -= bytes;
+        repair(b, how, record, bytes);
+        if (how & PAYLOAD) {
+            b->events[b->tail++ % BENCH_EVENTS] =
+                (struct fabric_event){.kind = FABRIC_ARRIVED,
+                                      .immediate = wire_immediate(
+                                          WIRE_PAYLOAD, 1, (uint16_t)(record[0] | record[1] << 8))};
+            bench_steps(b, 2);
+        } else if (!bench_run(b, record, bytes)) {
+            b->broken = true;
+        }
+        if (how & WAIT)
+            bench_steps(b, 8);
+        if (how & CONSUME)
+            consume(&b->session->remote);
+        if (b->broken && (!bench_link(b) || !bench_bind(b)))
+            abort();
+    }
+    bench_steps(b, 16);
+    engine_client_close(b->engine, 0);
+    bench_steps(b, 16);
+    bench_free(b);
+    return 0;
+}
