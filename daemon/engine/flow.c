@@ -356,7 +356,9 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
         struct op *op = flow_op(e, f, slot);
 
         if (op->phase != OP_PLACED) {
-            flow_end_op(e, op, slot < f->started && aborted ? -ECONNABORTED : -EHOSTDOWN);
+            flow_end_op(e, op,
+                        (slot < f->started || op->posted > 0) && aborted ? -ECONNABORTED
+                                                                         : -EHOSTDOWN);
             commit(e);
         }
         slot += op->span;
