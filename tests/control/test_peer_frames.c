@@ -140,6 +140,8 @@ static const struct row rows[] = {
     {"greeting.provider", 0, "", REFUSED, -EXDEV, "provider \"\""},
     {"greeting.provider", 0, "verbs", REFUSED, -EXDEV, "provider \"verbs\""},
     {"greeting.provider", 0, LONG_NAME, REFUSED, -EXDEV, "same --provider"},
+    {"greeting.rails", 2, NULL, REFUSED, -EXDEV, "2 rails"},
+    {"greeting.rails", UINT32_MAX, NULL, REFUSED, -EXDEV, "4294967295 rails"},
     {"greeting.boot_id", 0, NULL, REFUSED, -EPROTO, "boot id of 0 bytes"},
     {"greeting.boot_id", 17, NULL, REFUSED, -EPROTO, "boot id of 17 bytes"},
     {"greeting.nonce", 5000, NULL, CLOSED, 0, NULL},
