@@ -19,10 +19,12 @@
 /* How far into the ring a record may go: each kind leaves room for those that free its own. */
 enum ledger_share {
     LEDGER_OPERATION, /* leaves an eighth */
-    LEDGER_NOTE,      /* leaves LEDGER_ACK_BYTES */
+    LEDGER_NOTE,      /* leaves room for answers */
+    LEDGER_ANSWER,    /* leaves LEDGER_ACK_BYTES: FAIL and REFUSE hold ACKs back */
     LEDGER_ACK,
 };
-#define LEDGER_ACK_BYTES 256u
+#define LEDGER_ACK_BYTES    256u
+#define LEDGER_ANSWER_BYTES 128u /* some answers at once free more than they and an ACK take */
 
 /* What a staged record stands for; flow NONE with slot UINT64_MAX: nothing to remember. */
 struct ledger_mark {

@@ -37,7 +37,8 @@ void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
     uint32_t pad = out->size - offset < size ? out->size - offset : 0;
     uint64_t used = p->tx_tail - credit_floor(p, out) + pad + size;
     uint32_t kept = share == LEDGER_OPERATION ? out->size / 8
-                    : share == LEDGER_NOTE    ? LEDGER_ACK_BYTES
+                    : share == LEDGER_NOTE    ? LEDGER_ACK_BYTES + LEDGER_ANSWER_BYTES
+                    : share == LEDGER_ANSWER  ? LEDGER_ACK_BYTES
                                               : 0;
     struct wire_record *head;
 
@@ -194,7 +195,7 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
             break;
         queue_pop(&e->pool, &p->sent, 1);
         if (sent.flow == NONE)
-            notes_acknowledged(e, node); /* commits */
+            notes_acknowledged(e, node, sent.epoch); /* commits */
         else
             flow_acknowledged(e, sent.flow, sent.slot, sent.epoch); /* commits */
         ledger_free_nonce(e, node, sent.nonce);
@@ -218,8 +219,10 @@ void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed)
         if (last->end <= consumed)
             break;
         if (last->flow == NONE) {
-            if (last->slot < p->notes_staged)
-                set64(e, &p->notes_staged, last->slot);
+            struct note_queue *notes = &p->notes[last->epoch];
+
+            if (last->slot < notes->staged)
+                set64(e, &notes->staged, last->slot);
         } else {
             struct flow *f = &e->flows[last->flow];
 

@@ -26,7 +26,8 @@ void peer_init(struct engine *e, uint32_t node)
 
     *p = (struct peer){.link_id = random_id(e), .rx_preferred = e->config.ledger_start};
     queue_init(&p->sent, SENT_SHIFT);
-    queue_init(&p->notes, NOTE_SHIFT);
+    for (int i = 0; i < NOTE_QUEUES; i++)
+        queue_init(&p->notes[i].queue, NOTE_SHIFT);
 }
 
 void peer_activate(struct engine *e, uint32_t node)
@@ -311,7 +312,7 @@ static void peer_discard(struct engine *e, uint32_t node)
     bind_forget_node(e, node);
     region_forget_node(e, node);
     queue_clear(&e->pool, &p->sent);
-    queue_clear(&e->pool, &p->notes);
+    notes_discard(e, node);
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         struct flow *f = &e->flows[i];
 
@@ -319,7 +320,6 @@ static void peer_discard(struct engine *e, uint32_t node)
             set32(e, &f->state, FLOW_FREE);
         commit(e);
     }
-    set64(e, &p->notes_staged, p->notes.head);
     set64(e, &p->tx_tail, 0);
     set64(e, &p->tx_acked, 0);
     set64(e, &p->rx_consumed, 0);
@@ -445,7 +445,7 @@ void peer_drained(struct engine *e, uint32_t node)
 {
     struct peer *p = &e->peers[node];
     struct peer_live *live = &e->peer_live[node];
-    bool pending = queue_count(&p->sent) > 0 || queue_count(&p->notes) > 0;
+    bool pending = queue_count(&p->sent) > 0 || notes_kept(e, node);
 
     if (live->link != LINK_DRAINING || live->outstanding > 0 || live->drops > 0 || live->in.ring ||
         live->in.next_ring)
@@ -495,7 +495,7 @@ static void self_link(struct engine *e)
 static int flows_step(struct engine *e, uint32_t node, int budget, int *work)
 {
     /* Replies first: requests that wait for a nonce hold none of them back. */
-    for (int traffic = WIRE_REPLIES; traffic >= WIRE_REQUESTS; traffic--) {
+    for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
         struct ready_list *list = &e->peer_live[node].ready[traffic];
 
         while (list->first != NONE && *work < budget) {
@@ -569,9 +569,9 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         return work + 1;
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
-    again = r == -EAGAIN || flows == -EAGAIN || live->ready[WIRE_REQUESTS].first != NONE ||
-            live->ready[WIRE_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
-            live->in.arrived != 0 || p->notes_staged < p->notes.tail ||
+    again = r == -EAGAIN || flows == -EAGAIN || live->ready[FLOW_REQUESTS].first != NONE ||
+            live->ready[FLOW_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
+            live->in.arrived != 0 || notes_waiting(e, node) ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, node);
