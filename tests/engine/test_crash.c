@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "crash_guard.h"
 #include "driver.h"
+#include "message_flood.h"
 #include "world_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -27,6 +28,7 @@ struct scenario {
     void (*run)(struct driver *d);
     uint64_t ordered_write_max;
     uint32_t protocol;
+    void (*messages)(struct flood *f); /* instead of `run` */
 };
 
 static void submit_many(struct driver *d, uint32_t count, struct model_op op)
@@ -160,22 +162,103 @@ static void run_death(struct driver *d)
     driver_finish(d);
 }
 
+/* ---- active messages: end 0 asks end 1, and replies are at random ---------------------------- */
+
+static void ask(struct flood *f, uint8_t kind, uint16_t flags, uint32_t length, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        flood_send(f, 0, 1, kind, flags, length);
+    flood_finish(f);
+}
+
+static void run_short(struct flood *f)
+{
+    ask(f, SUBMIT_SHORT, 0, 0, 3);
+    ask(f, SUBMIT_SHORT, SUBMIT_NO_REPLY, 0, 1);
+}
+
+static void run_medium(struct flood *f)
+{
+    ask(f, SUBMIT_MEDIUM, 0, 200, 3);
+}
+
+static void run_long(struct flood *f)
+{
+    ask(f, SUBMIT_LONG, 0, 900, 2);
+    ask(f, SUBMIT_LONG, SUBMIT_NO_REPLY, 100, 2);
+}
+
+static void run_long_protocols(struct flood *f)
+{
+    ask(f, SUBMIT_LONG, SUBMIT_ORDERED, 700, 1);
+    ask(f, SUBMIT_LONG, SUBMIT_REASSEMBLE, 700, 1);
+    ask(f, SUBMIT_LONG, SUBMIT_CHAIN, 700, 1);
+}
+
+/* Both ask, and end 1 does not look for a while: spill, STOP, refusal, GO. */
+static void run_message_flood(struct flood *f)
+{
+    f->silent = 1u << 1;
+    for (int i = 0; i < 8; i++) {
+        flood_send(f, 0, 1, SUBMIT_MEDIUM, SUBMIT_NO_REPLY, 250);
+        flood_send(f, 0, 1, SUBMIT_MEDIUM, 0, 250);
+        flood_send(f, 1, 0, SUBMIT_SHORT, 0, 0);
+        flood_turn(f);
+    }
+    for (int i = 0; i < 40; i++)
+        flood_turn(f);
+    flood_finish(f);
+}
+
+static void run_no_handler(struct flood *f)
+{
+    message_handlers(&f->client[1], false);
+    for (int i = 0; i < 2; i++) {
+        uint32_t number = flood_send(f, 0, 1, SUBMIT_SHORT, 0, 0);
+
+        if (number < FLOOD_MESSAGES)
+            f->messages[number].status = -ENOSYS;
+    }
+    flood_finish(f);
+}
+
+static void run_asked_dies(struct flood *f)
+{
+    for (int i = 0; i < 3; i++) {
+        flood_send(f, 0, 1, SUBMIT_SHORT, 0, 0);
+        flood_send(f, 1, 0, SUBMIT_MEDIUM, 0, 50);
+    }
+    for (int i = 0; i < 6; i++)
+        flood_turn(f);
+    flood_dies(f, 1);
+    flood_finish(f);
+}
+
 static const struct scenario scenarios[] = {
-    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED},
-    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE},
-    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN},
-    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO},
-    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO},
-    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO},
-    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO},
-    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO},
-    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO},
-    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO},
+    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO, NULL},
+    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, NULL},
+    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE, NULL},
+    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, NULL},
+    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO, NULL},
+    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO, NULL},
+    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO, NULL},
+    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO, NULL},
+    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO, NULL},
+    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO, NULL},
+    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, NULL},
+    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO, NULL},
+    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO, NULL},
+    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO, NULL},
+    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, NULL},
+    {"short messages", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, run_short},
+    {"medium messages", NULL, 0, ENGINE_PROTOCOL_AUTO, run_medium},
+    {"long messages, ordered", NULL, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, run_long},
+    {"long messages, reassembled", NULL, 0, ENGINE_PROTOCOL_REASSEMBLE, run_long},
+    {"long messages, chained", NULL, 0, ENGINE_PROTOCOL_CHAIN, run_long},
+    {"long messages, each its own way", NULL, 4096, ENGINE_PROTOCOL_AUTO, run_long_protocols},
+    {"messages both ways, spilled", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, run_message_flood},
+    {"no handler", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, run_no_handler},
+    {"who was asked dies", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, run_asked_dies},
 };
 
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
@@ -185,6 +268,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
 {
     static struct world_path path;
     static struct driver driver;
+    static struct flood flood;
     const struct scenario *s = &scenarios[number];
     struct world_options options = {
         .seed = 7 + number,
@@ -209,13 +293,20 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
     for (uint32_t from = 0; from < 4; from++)
         for (uint32_t to = 0; to < 4; to++)
             driver_remote(&driver, from, to);
+    if (s->messages)
+        flood_open(&flood, path.world, 4, number);
     g->world = path.world;
     path.world->reopen_rounds = 20;
     crash_guard_open(g);
     g->armed = true;
-    s->run(&driver);
+    if (s->messages)
+        s->messages(&flood);
+    else
+        s->run(&driver);
     g->armed = false;
     crash_guard_close(g);
+    if (path.world->failed)
+        driver_fail(&driver, "%s", path.world->failure);
     if (driver.failed)
         memcpy(failure, driver.failure, sizeof driver.failure);
     if (g->child) {
