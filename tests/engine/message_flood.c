@@ -198,6 +198,8 @@ static void reply(struct flood *f, uint32_t from, uint32_t to, uint64_t token)
                               .reply = true};
 
     m.length = some_length(f, m.kind);
+    if (below(f, 16) == 0)
+        m.flags |= SUBMIT_FENCE;
     if (below(f, 6) == 0) {
         m = (struct flood_message){.from = from,
                                    .to = to,
@@ -401,6 +403,25 @@ static void say_what_is_stuck(struct flood *f)
                        (unsigned long long)message_reply_held(&f->client[i]));
 }
 
+/* The daemons' accounts, too, say that nothing is outstanding. */
+static void check_accounts(struct flood *f)
+{
+    struct engine_session_view v;
+
+    for (uint32_t node = 0; node < f->world->options.nodes; node++) {
+        uint32_t from = 0;
+
+        if (!f->world->nodes[node].alive)
+            continue;
+        while (engine_view_sessions(f->world->nodes[node].engine, &from, &v, 1) == 1)
+            if (v.rank < f->clients && !f->dead[v.rank] &&
+                (v.replies_expected || v.replies_owed || v.in_flight))
+                world_fail(f->world, "client %u: %llu replies expected, %llu owed, %llu in flight",
+                           v.rank, (unsigned long long)v.replies_expected,
+                           (unsigned long long)v.replies_owed, (unsigned long long)v.in_flight);
+    }
+}
+
 void flood_finish(struct flood *f)
 {
     f->silent = 0;
@@ -414,6 +435,8 @@ void flood_finish(struct flood *f)
         flood_turn(f);
     if (!f->world->failed && !all_over(f))
         say_what_is_stuck(f);
+    if (!f->world->failed)
+        check_accounts(f);
 }
 
 void flood_dies(struct flood *f, uint32_t client)

@@ -203,18 +203,38 @@ static void test_too_long_for_the_ring(void)
     close_world();
 }
 
+/* The target's daemon has no flow left for replies: a request that wants one is not delivered. */
+static void test_no_flow_for_replies(void)
+{
+    struct message_send s;
+    struct message_event e;
+
+    open_world(&(struct world_options){.seed = 1, .limits = {.flows_max = 2}}, 2);
+    s = short_to(0, 1);
+    message_request(&flood.client[0], &s);
+    expect_end(0, -ENOSPC);
+    CU_ASSERT_FALSE(event_of(1, MESSAGE_REMOTE, &e));
+    CU_ASSERT_TRUE(message_at_rest(&flood.client[0]));
+    s.flags = SUBMIT_NO_REPLY;
+    message_request(&flood.client[0], &s);
+    expect_end(0, 0);
+    CU_ASSERT_TRUE(event_of(1, MESSAGE_REMOTE, &e));
+    CU_ASSERT_EQUAL(e.message.token, WIRE_NONE);
+    close_world();
+}
+
 /* A withdrawn region ends Longs, requests and replies, and no credit is lost. */
 static void test_withdrawal(void)
 {
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < 200; seed++) {
         struct message_event e;
         int request;
 
         open_world(&(struct world_options){.seed = seed, .protocol = (uint32_t)seed % 4}, 2);
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 4; i++)
             flood_send(&flood, 0, 1, SUBMIT_LONG, 0, i ? 3000 : 200);
-        for (uint64_t i = 0; i < seed; i++)
-            world_round(world);
+        for (uint64_t i = 0; i < seed / 2; i++)
+            flood_turn(&flood);
         for (uint32_t i = 0; i < flood.count; i++)
             flood.messages[i].shaken = true;
         request = world_withdraw(world, (uint32_t)seed % 2);
@@ -503,6 +523,63 @@ static void test_reply_space(void)
     close_world();
 }
 
+/* Requests of both are held, and neither has an operation left: a reply gets through, for it waits
+ * for none of that. */
+static void test_replies_pass_held_requests(void)
+{
+    static const uint8_t payload[1000];
+    struct message_send s;
+    struct message_event e;
+
+    open_world(&(struct world_options){.seed = 1, .limits = {.ops_max = 4, .spill_max = 2048}}, 2);
+    s = short_to(0, 1);
+    CU_ASSERT_EQUAL(message_request(&flood.client[0], &s), 0);
+    expect_end(0, 0);
+    CU_ASSERT_TRUE_FATAL(event_of(1, MESSAGE_REMOTE, &e));
+    for (uint32_t from = 0; from < 2; from++) {
+        struct message_send many = short_to(from, 1 - from);
+
+        many.kind = SUBMIT_MEDIUM;
+        many.flags = SUBMIT_NO_REPLY;
+        many.payload = payload;
+        many.length = sizeof payload;
+        for (int i = 0; i < 100; i++) {
+            message_request(&flood.client[from], &many);
+            for (int k = 0; k < 20; k++)
+                world_round(world);
+        }
+    }
+    settle();
+    CU_ASSERT(atomic_load(&flood.client[1].shared->ended) + 4 <= flood.client[1].submitted);
+    s.token = e.message.token;
+    CU_ASSERT_EQUAL(message_reply(&flood.client[1], &s), 0);
+    settle();
+    CU_ASSERT_TRUE(event_of(0, MESSAGE_REPLY, &e));
+    close_world();
+}
+
+/* A daemon about to sleep looks at the answer ring too. */
+static void test_an_answer_keeps_awake(void)
+{
+    struct message_send s;
+    struct message_event e;
+
+    open_world(&(struct world_options){.seed = 1}, 2);
+    s = short_to(0, 1);
+    message_request(&flood.client[0], &s);
+    expect_end(0, 0);
+    CU_ASSERT_TRUE_FATAL(event_of(1, MESSAGE_REMOTE, &e));
+    CU_ASSERT_EQUAL(engine_arm(world->nodes[1].engine), 0);
+    engine_disarm(world->nodes[1].engine);
+    world->nodes[1].armed = false;
+    s.token = e.message.token;
+    CU_ASSERT_EQUAL(message_reply(&flood.client[1], &s), 0);
+    CU_ASSERT_EQUAL(engine_arm(world->nodes[1].engine), -EAGAIN);
+    settle();
+    CU_ASSERT_TRUE(event_of(0, MESSAGE_REPLY, &e));
+    close_world();
+}
+
 /* It gives space back that it does not have. */
 static void test_reply_ring_meddled_with(void)
 {
@@ -570,6 +647,7 @@ static int run_cases(void)
         {"a block at its target", test_block_at_the_target},
         {"no handler", test_no_handler},
         {"too long for the ring", test_too_long_for_the_ring},
+        {"no flow for replies", test_no_flow_for_replies},
         {"a region is withdrawn", test_withdrawal},
         {"a reply fails at its start", test_reply_fails_at_its_start},
         {"a reply over a remote that was let go", test_reply_over_an_unbound_remote},
@@ -578,6 +656,8 @@ static int run_cases(void)
         {"wrong submissions", test_wrong_submissions},
         {"wrong answers", test_wrong_answers},
         {"reply event space", test_reply_space},
+        {"replies pass held requests", test_replies_pass_held_requests},
+        {"an answer keeps the daemon awake", test_an_answer_keeps_awake},
         {"a reply ring that was meddled with", test_reply_ring_meddled_with},
         {"random runs", test_random_runs},
         CU_TEST_INFO_NULL,
