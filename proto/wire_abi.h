@@ -67,7 +67,8 @@ enum wire_flags {
     WIRE_NO_EVENT = 1 << 0, /* no remote event */
     WIRE_NONCE = 1 << 1,    /* the payload is announced by itself; meet it by nonce */
     WIRE_MESSAGE = 1 << 2,  /* an active message: the id is its block */
-    WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow */
+    WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
+                               and `flow` the replier's own number, for a FAIL to name */
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
     WIRE_STRIPES = 3 << 5,  /* the payload came in 1 << this announced pieces, all of one nonce */
 };
@@ -86,7 +87,7 @@ static_assert(sizeof(struct wire_record) == 8, "wire_record");
  * WIRE_MESSAGE the block of an active message does (a Medium's is a NOTE). */
 struct wire_op {
     struct wire_record head;
-    uint32_t flow;     /* the target's number for this pair of contexts */
+    uint32_t flow;     /* the target's number for this pair of contexts; see WIRE_REPLY */
     uint32_t sequence; /* the origin's, in this flow */
     uint64_t rid;
     uint16_t rid_len; /* 0: by value */
@@ -109,7 +110,8 @@ struct wire_ack {
 };
 static_assert(sizeof(struct wire_ack) == 16, "wire_ack");
 
-/* FAIL, REFUSE, STOP, GO, GONE, CLOSE */
+/* FAIL, REFUSE, STOP, GO, GONE, CLOSE. A CLOSE of WIRE_NONE ends a flow of replies, which its
+ * requester has no number for: once acknowledged, nothing under way names that flow. */
 struct wire_flow {
     struct wire_record head;
     uint32_t flow; /* number at the receiver of this record */
@@ -127,12 +129,6 @@ struct wire_region {
 };
 static_assert(sizeof(struct wire_region) == 16, "wire_region");
 
-/* What a flow carries. Replies have flows of their own: requests that are held hold none back. */
-enum wire_traffic {
-    WIRE_REQUESTS = 0, /* and puts, gets, notifications */
-    WIRE_REPLIES = 1,
-};
-
 struct wire_bind {
     struct wire_record head;
     uint32_t remote;      /* the origin's handle, for the answer */
@@ -144,7 +140,7 @@ struct wire_bind {
     uint32_t has_key;
     uint32_t slot;
     uint32_t generation;
-    uint32_t traffic; /* enum wire_traffic */
+    uint32_t unused;
     uint8_t secret[16];
     char job[64];
 };

@@ -37,7 +37,6 @@ static int bind_ask(struct engine *e, uint32_t remote)
         .has_key = r->has_key,
         .slot = r->key.slot,
         .generation = r->key.generation,
-        .traffic = f->traffic,
     };
 
     if (f->session != NONE) {
@@ -53,7 +52,8 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->node, &w, sizeof(w));
 }
 
-uint32_t remote_take(struct engine *e)
+/* An entry that nothing names any more. */
+static uint32_t remote_take(struct engine *e)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         struct remote *r = &e->remotes[i];
@@ -61,19 +61,10 @@ uint32_t remote_take(struct engine *e)
         if (r->state == REMOTE_FREE)
             return i;
         if (r->unbound && r->asked == 0 && !r->revoke_due && e->remote_busy[i] == 0 &&
-            r->replies == 0 && e->flows[r->flow].ops.head >= r->free_after) {
-            set32(e, &r->state, REMOTE_FREE);
-            commit(e);
+            r->replies == 0 && e->flows[r->flow].ops.head >= r->free_after)
             return i;
-        }
     }
     return NONE;
-}
-
-int bind_begin(struct engine *e, uint32_t remote)
-{
-    set32(e, &e->remotes[remote].state, REMOTE_BINDING);
-    return bind_ask(e, remote);
 }
 
 int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
@@ -96,6 +87,8 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
     if (flow < 0)
         return flow;
     r = &e->remotes[i];
+    set32(e, &r->state, REMOTE_FREE);
+    commit(e);
     *r = (struct remote){.session = session,
                          .flow = (uint32_t)flow,
                          .node = node,
@@ -104,7 +97,8 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
                          .has_key = key != NULL};
     if (key)
         r->key = *key;
-    if (bind_begin(e, i) < 0) {
+    set32(e, &r->state, REMOTE_BINDING);
+    if (bind_ask(e, i) < 0) {
         arena_rollback(&e->arena);
         return -ENOBUFS;
     }
@@ -146,12 +140,10 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
 {
     struct session *s = &e->sessions[session];
     struct inflow *in;
-    bool replies = w->traffic == WIRE_REPLIES;
-    uint32_t free = replies ? e->config.flows_max : 0;
-    uint32_t end = free + e->config.flows_max;
+    uint32_t free = 0;
 
     if (w->flow != WIRE_NONE) {
-        in = w->flow < e->inflows_max ? &e->inflows[w->flow] : NULL;
+        in = w->flow < e->config.flows_max ? &e->inflows[w->flow] : NULL;
         if (!in || in->node != node || in->session != session ||
             in->origin_flow != w->origin_flow || in->state == INFLOW_FREE ||
             in->state == INFLOW_PARTING)
@@ -163,18 +155,16 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
         if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow &&
             e->inflows[i].state != INFLOW_PARTING)
             return (int)i;
-    while (free < end && e->inflows[free].state != INFLOW_FREE)
+    while (free < e->config.flows_max && e->inflows[free].state != INFLOW_FREE)
         free++;
-    /* There is one for each flow of requests that we have: some are only on their way out. */
-    if (free == end)
-        return replies ? -EAGAIN : -ENOSPC;
+    if (free == e->config.flows_max)
+        return -ENOSPC;
     in = &e->inflows[free];
     in->session = session;
     in->node = node;
     in->origin_flow = w->origin_flow;
     in->origin = w->origin;
     in->next = s->first_inflow;
-    in->traffic = w->traffic;
     in->owed = 0;
     in->reply_flow = NONE;
     set32(e, &in->state, INFLOW_OPEN);
@@ -221,8 +211,6 @@ int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t 
     if (size != sizeof(w))
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
-    if (w.traffic > WIRE_REPLIES || (w.traffic == WIRE_REPLIES && w.has_key))
-        return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
     answer.status = bind_resolve(e, node, &w, &answer);
@@ -256,16 +244,6 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
         return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
     if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_OPEN);
-    if (r->internal) {
-        set32(e, &r->state, REMOTE_FREE);
-        if (f->state == FLOW_BINDING) {
-            set32(e, &f->state, FLOW_DEAD);
-            e->peer_live[node].gone = r->flow;
-        }
-        e->sweep = true;
-        flow_ready(e, r->flow);
-        return 0;
-    }
     if (w.status < 0) {
         bool binding = r->state == REMOTE_BINDING;
 
@@ -310,7 +288,7 @@ int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
 {
     struct inflow *in;
 
-    if (inflow >= e->inflows_max || e->inflows[inflow].node != node)
+    if (inflow >= e->config.flows_max || e->inflows[inflow].node != node)
         return -EPROTO;
     in = &e->inflows[inflow];
     if (in->state == INFLOW_FREE || in->state == INFLOW_PARTING)
@@ -354,10 +332,10 @@ void bind_forget_node(struct engine *e, uint32_t node)
         set32(e, &r->asked, 0);
         set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
         commit(e);
-        if (binding && !r->internal)
+        if (binding)
             bind_notice(e, i, -EHOSTDOWN);
     }
-    for (uint32_t i = 0; i < e->inflows_max; i++) {
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
         if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].node != node)
             continue;
         bind_inflow_closed(e, node, i);

@@ -10,10 +10,6 @@
 
 #include "state.h"
 
-/* A free entry of the remotes (a transaction of its own), or NONE. */
-uint32_t remote_take(struct engine *e);
-/* Within a transaction: asks for a remote that has been filled in. 0 or -ENOBUFS. */
-int bind_begin(struct engine *e, uint32_t remote);
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);
 int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);

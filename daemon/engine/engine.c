@@ -108,7 +108,7 @@ static uint64_t arena_layout(struct engine *e, const struct engine_config *c, vo
     e->grants = carve(&carver, sizeof(*e->grants), c->remotes_max, 64);
     e->remotes = carve(&carver, sizeof(*e->remotes), c->remotes_max, 64);
     e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
-    e->inflows = carve(&carver, sizeof(*e->inflows), 2ull * c->flows_max, 64);
+    e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
     e->peers = carve(&carver, sizeof(*e->peers), c->nodes, 64);
     e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
     e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
@@ -267,7 +267,6 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     private_layout(e, &e->config, memory);
     e->grants_max = e->config.remotes_max;
     e->chunks_keep = e->config.chunks_max / 8;
-    e->inflows_max = 2 * e->config.flows_max;
     e->message_max = message_longest(&e->config);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
         e->ordered_max = fabric->traits.ordered_write_max;

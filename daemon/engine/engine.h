@@ -236,6 +236,7 @@ struct engine_session_view {
     uint64_t am_ops, am_bytes;       /* active messages, replies included */
     uint64_t reply_used, reply_high; /* bytes of events */
     uint64_t replies_expected;       /* requests that hold reply event space */
+    uint64_t replies_owed;           /* requests delivered that may be replied to and are not yet */
 };
 
 struct engine_peer_view {

@@ -48,9 +48,9 @@ int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
 
     for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
         if (e->flows[i].node == node && e->flows[i].peer == peer &&
-            e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == WIRE_REQUESTS)
+            e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
             return (int)i;
-    r = flow_new(e, session, node, peer, WIRE_REQUESTS);
+    r = flow_new(e, session, node, peer, FLOW_REQUESTS);
     if (r >= 0)
         commit(e);
     return r;
@@ -123,7 +123,7 @@ static bool flow_awaited(const struct flow *f, uint64_t slot)
 static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
                          int32_t status)
 {
-    if (f->traffic == WIRE_REPLIES || flow_awaited(f, slot))
+    if (f->traffic == FLOW_REPLIES || flow_awaited(f, slot))
         set32(e, (uint32_t *)&op->status, (uint32_t)status);
     else
         flow_end_op(e, op, status);
@@ -159,7 +159,7 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
     uint64_t begun = e->peers[f->node].tx_tail;
     int reason = 0;
 
-    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held) {
+    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
         uint64_t slot = f->staged;
         struct op *op;
         int r = 0;
@@ -213,7 +213,7 @@ static void flow_op_leaves(struct engine *e, uint32_t flow, const struct op *op)
 
     if (op->status < 0 && reply_awaited(f, op->kind, op->flags))
         reply_give_back(e, flow, 1);
-    if (f->traffic == WIRE_REPLIES && op->kind == SUBMIT_LONG)
+    if (f->traffic == FLOW_REPLIES && op->kind == SUBMIT_LONG)
         set32(e, &e->remotes[op->remote].replies, e->remotes[op->remote].replies - 1);
 }
 
@@ -250,7 +250,7 @@ void flow_finish(struct engine *e, uint32_t flow)
             break;
         commit(e);
     }
-    if (f->traffic == WIRE_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
+    if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
         e->sweep = true; /* its inflow may be gone: reply_flow_retire */
     /* The next may have waited behind a fence for its turn at the head. */
     if (fence && f->started == f->ops.head)
@@ -438,7 +438,9 @@ void flow_sweep(struct engine *e, uint32_t flow)
     if (f->inflow == NONE) {
         set32(e, &f->state, FLOW_FREE);
     } else {
-        if (notes_push_flow(e, f->node, WIRE_CLOSE, f->inflow, flow, 0) < 0) {
+        uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
+
+        if (notes_push_flow(e, f->node, WIRE_CLOSE, number, flow, 0) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return;

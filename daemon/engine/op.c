@@ -158,7 +158,7 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
 
     if (!op_brings_event(op))
         w->head.flags |= WIRE_NO_EVENT;
-    w->flow = f->inflow;
+    w->flow = f->traffic == FLOW_REPLIES ? flow : f->inflow;
     w->sequence = (uint32_t)slot;
     w->rid = op->rid;
     w->rid_len = (uint16_t)op_id_len(op);

@@ -41,8 +41,8 @@ void message_fill(const struct engine *e, uint32_t flow, const struct op *op, st
         m->generation = e->remotes[op->remote].key.generation;
         m->offset = op->offset;
     }
-    if (f->traffic == WIRE_REPLIES && f->serves != NONE)
-        m->token = e->inflows[f->serves].origin_flow;
+    if (f->traffic == FLOW_REPLIES)
+        m->token = f->inflow;
     if (op_id_len(op) == sizeof(*m)) {
         m->arguments = 0;
         m->payload_len = 0;
@@ -51,7 +51,7 @@ void message_fill(const struct engine *e, uint32_t flow, const struct op *op, st
 
 uint8_t message_wire_flags(const struct flow *f, const struct op *op)
 {
-    if (f->traffic == WIRE_REPLIES)
+    if (f->traffic == FLOW_REPLIES)
         return WIRE_MESSAGE | WIRE_REPLY;
     return op->flags & SUBMIT_NO_REPLY ? WIRE_MESSAGE | WIRE_NO_REPLY : WIRE_MESSAGE;
 }

@@ -80,7 +80,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         return r;
     segment = &e->segment_live[op->segment];
     protocol = protocol_for(e, op);
-    nonces_kept = f->traffic == WIRE_REPLIES ? 0 : NONCES_FOR_REPLIES;
+    nonces_kept = f->traffic == FLOW_REPLIES ? 0 : NONCES_FOR_REPLIES;
     if (protocol == ENGINE_PROTOCOL_REASSEMBLE && fresh && out->nonces_free <= nonces_kept) {
         /* Those of operations that ended between payload and record are lost to this link: when
          * nothing will give one back, begin a new link. */

@@ -457,7 +457,7 @@ bool peer_pending(const struct engine *e, uint32_t node)
             return true;
     }
     /* Who holds something for the other asks whether it still is who it was. */
-    for (uint32_t i = 0; i < e->inflows_max; i++) {
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
         if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].node == node)
             return true;
     }
@@ -515,7 +515,7 @@ static void self_link(struct engine *e)
 static int flows_step(struct engine *e, uint32_t node, int budget, int *work)
 {
     /* Replies first: requests that wait for a nonce hold none of them back. */
-    for (int traffic = WIRE_REPLIES; traffic >= WIRE_REQUESTS; traffic--) {
+    for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
         struct ready_list *list = &e->peer_live[node].ready[traffic];
 
         while (list->first != NONE && *work < budget) {
@@ -591,8 +591,8 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         return work + 1;
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
-    again = r == -EAGAIN || flows == -EAGAIN || live->ready[WIRE_REQUESTS].first != NONE ||
-            live->ready[WIRE_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
+    again = r == -EAGAIN || flows == -EAGAIN || live->ready[FLOW_REQUESTS].first != NONE ||
+            live->ready[FLOW_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
             live->in.arrived != 0 || notes_waiting(e, node) ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)

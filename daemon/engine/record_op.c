@@ -20,7 +20,7 @@ struct arrival {
 /* An inflow of this node, or NULL. */
 static struct inflow *inflow_of(struct engine *e, uint32_t node, uint32_t flow)
 {
-    if (flow >= e->inflows_max || e->inflows[flow].state == INFLOW_FREE ||
+    if (flow >= e->config.flows_max || e->inflows[flow].state == INFLOW_FREE ||
         e->inflows[flow].state == INFLOW_PARTING || e->inflows[flow].node != node)
         return NULL;
     return &e->inflows[flow];
@@ -63,10 +63,10 @@ static int payload_met(struct engine *e, uint32_t node, const struct wire_op *w)
 }
 
 /* Copies a packed payload to its place. 0 or the status that its origin gets. */
-static int put_place(struct engine *e, const struct inflow *in, const struct wire_put *w,
+static int put_place(struct engine *e, uint32_t session, const struct wire_put *w,
                      const uint8_t *payload)
 {
-    const struct session *s = &e->sessions[in->session];
+    const struct session *s = &e->sessions[session];
     const struct region *region;
     const struct segment_live *segment;
 
@@ -128,44 +128,43 @@ static int message_parse(struct arrival *a)
     return 0;
 }
 
-/* Before anything of a request is done: 0, the status that its origin gets, or -ENOBUFS. */
-static int request_admit(struct engine *e, const struct arrival *a)
+/* Before anything of a request is done: 0 or the status that its origin gets. */
+static int request_admit(struct engine *e, uint32_t session, const struct arrival *a)
 {
-    const struct session *s = &e->sessions[e->inflows[a->w.op.flow].session];
-
-    if (event_bytes(a->w.op.rid_len) > s->sizes.remote / 4)
+    if (event_bytes(a->w.op.rid_len) > e->sessions[session].sizes.remote / 4)
         return -EMSGSIZE;
-    if (!session_handles(e, e->inflows[a->w.op.flow].session, a->message.index))
+    if (!session_handles(e, session, a->message.index))
         return -ENOSYS;
     return a->w.op.head.flags & WIRE_NO_REPLY ? 0 : reply_flow_open(e, a->w.op.flow);
 }
 
 /* The same for a reply, whose event space is there. */
-static int reply_admit(struct engine *e, const struct arrival *a)
+static int reply_admit(const struct engine *e, uint32_t session, const struct arrival *a)
 {
     if (a->w.op.head.flags & WIRE_NO_EVENT)
         return 0;
     if (a->w.op.rid_len > e->message_max)
         return -EMSGSIZE;
-    return session_handles(e, e->inflows[a->w.op.flow].session, a->message.index) ? 0 : -ENOSYS;
+    return session_handles(e, session, a->message.index) ? 0 : -ENOSYS;
 }
 
-static void draft_event(const struct engine *e, const struct arrival *a, struct event_draft *d)
+/* The event of a record that `peer` on `node` has sent. */
+static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
+                        struct event_draft *d)
 {
     static const uint8_t kinds[] = {[WIRE_PUT] = SUBMIT_PUT,
                                     [WIRE_PLACED] = SUBMIT_PUT,
                                     [WIRE_GOT] = SUBMIT_GET,
                                     [WIRE_NOTE] = SUBMIT_PUT};
     const struct wire_op *w = &a->w.op;
-    const struct inflow *in = &e->inflows[w->flow];
 
     d->head = (struct event_record){
         .size = event_bytes(w->rid_len),
         .kind = EVENT_REMOTE,
         .op = kinds[w->head.kind],
         .id_len = w->rid_len,
-        .origin = in->node,
-        .peer = in->origin,
+        .origin = node,
+        .peer = peer,
         .bytes = w->length,
         .sequence = w->sequence,
         .id = w->rid,
@@ -207,17 +206,16 @@ static int refuse(struct engine *e, uint32_t node, const struct wire_op *w)
 static int take_request(struct engine *e, const struct arrival *a, int *status)
 {
     struct inflow *in = &e->inflows[a->w.op.flow];
+    uint32_t session = in->session;
     bool message = a->w.op.head.flags & WIRE_MESSAGE;
     struct event_draft draft;
     int r = 0;
 
-    *status = message ? request_admit(e, a) : 0;
-    if (*status == -ENOBUFS)
-        return -ENOBUFS;
+    *status = message ? request_admit(e, session, a) : 0;
     if (*status == 0 && a->packed)
-        *status = put_place(e, in, &a->w, a->id + abi_pad8(a->w.op.rid_len));
+        *status = put_place(e, session, &a->w, a->id + abi_pad8(a->w.op.rid_len));
     if (*status == 0 && !(a->w.op.head.flags & WIRE_NO_EVENT)) {
-        draft_event(e, a, &draft);
+        draft_event(a, in->node, in->origin, &draft);
         r = session_tell_remote(e, a->w.op.flow, &draft);
     }
     if (r < 0)
@@ -227,26 +225,61 @@ static int take_request(struct engine *e, const struct arrival *a, int *status)
     return 0;
 }
 
-/* Within a transaction: a reply for an open inflow. As take_request, or -EPROTO. */
-static int take_reply(struct engine *e, uint32_t node, const struct arrival *a, int *status)
+/* The record of an operation that came by an inflow. */
+static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival *a)
 {
-    const struct inflow *in = &e->inflows[a->w.op.flow];
-    uint32_t flow = a->message.token;
-    struct event_draft draft;
+    const struct wire_op *w = &a->w.op;
+    struct inflow *in = inflow_of(e, node, w->flow);
+    int r, status = 0;
 
-    if (!reply_expected(e, flow, in->session, node))
+    if (!in)
         return -EPROTO;
-    *status = reply_admit(e, a);
-    if (*status == 0 && a->packed)
-        *status = put_place(e, in, &a->w, a->id + abi_pad8(a->w.op.rid_len));
-    if (*status < 0 || a->w.op.head.flags & WIRE_NO_EVENT) {
-        reply_give_back(e, flow, 1);
+    r = payload_met(e, node, w);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
+        return 0; /* comes again behind the refused one */
+    r = 0;
+    if (!inflow_open(e, in))
+        status = -EHOSTDOWN;
+    else
+        r = take_request(e, a, &status);
+    if (r == -ENOSPC)
+        r = refuse(e, node, w);
+    else if (r == 0 && in->state == INFLOW_REFUSED)
+        set32(e, &in->state, INFLOW_OPEN);
+    if (r == 0 && status < 0)
+        r = notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status);
+    return r;
+}
+
+/* A reply: it names the flow of its request, and its own for what may have to be said about it. */
+static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
+{
+    const struct wire_op *w = &a->w.op;
+    uint32_t flow = a->message.token;
+    int status = reply_requester(e, flow, node);
+    uint32_t session = status == 0 ? e->flows[flow].session : NONE;
+    struct event_draft draft;
+    int r;
+
+    if (status == -EPROTO)
+        return status;
+    r = payload_met(e, node, w);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    if (status == 0)
+        status = reply_admit(e, session, a);
+    if (status == 0 && a->packed)
+        status = put_place(e, session, &a->w, a->id + abi_pad8(w->rid_len));
+    if (status == 0 && !(w->head.flags & WIRE_NO_EVENT)) {
+        reply_came(e, flow);
+        draft_event(a, node, e->flows[flow].peer, &draft);
+        session_tell_reply(e, session, &draft);
         return 0;
     }
-    reply_came(e, flow);
-    draft_event(e, a, &draft);
-    session_tell_reply(e, in->session, &draft);
-    return 0;
+    reply_give_back(e, flow, 1);
+    return status < 0 ? notes_push_flow(e, node, WIRE_FAIL, w->flow, w->sequence, status) : 0;
 }
 
 int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
@@ -254,36 +287,14 @@ int record_take_op(struct engine *e, uint32_t node, const struct wire_record *he
 {
     struct arrival a = {0};
     const struct wire_op *w = &a.w.op;
-    struct inflow *in;
-    int r, status = 0;
+    int r;
 
     if (arrival_parse(&a, head, record, size) < 0 || message_parse(&a) < 0)
         return -EPROTO;
-    in = inflow_of(e, node, w->flow);
-    if (!in || (in->traffic == WIRE_REPLIES) != ((w->head.flags & WIRE_REPLY) != 0))
-        return -EPROTO;
-    r = payload_met(e, node, w);
-    if (r <= 0)
-        return r < 0 ? r : -EAGAIN;
-    if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
-        return 0; /* comes again behind the refused one */
-    if (!inflow_open(e, in))
-        status = -EHOSTDOWN;
-    else if (in->traffic == WIRE_REPLIES)
-        r = take_reply(e, node, &a, &status);
-    else
-        r = take_request(e, &a, &status);
-    if (r == -ENOSPC)
-        r = refuse(e, node, w);
-    else if (r >= 0 && in->state == INFLOW_REFUSED)
-        set32(e, &in->state, INFLOW_OPEN);
-    if (r >= 0 && status < 0 &&
-        notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status) < 0)
-        r = -ENOBUFS;
-    if (r == -ENOBUFS) {
-        if (w->head.flags & WIRE_NONCE)
-            e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w);
-        return -EAGAIN;
-    }
-    return r < 0 ? r : 0;
+    r = w->head.flags & WIRE_REPLY ? take_reply(e, node, &a) : take_by_inflow(e, node, &a);
+    if (r != -ENOBUFS)
+        return r;
+    if (w->head.flags & WIRE_NONCE)
+        e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w);
+    return -EAGAIN;
 }

@@ -20,8 +20,8 @@ static int take_flow(struct engine *e, uint32_t node, const struct wire_record *
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
     w.head = *head;
-    if (w.head.kind == WIRE_CLOSE)
-        return bind_inflow_closed(e, node, w.flow);
+    if (w.head.kind == WIRE_CLOSE) /* WIRE_NONE: of replies, which need no number here */
+        return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, node, w.flow);
     if (w.flow >= e->config.flows_max)
         return -EPROTO;
     f = &e->flows[w.flow];
@@ -120,7 +120,7 @@ int record_after(struct engine *e, uint32_t node, uint8_t kind)
         return ledger_acknowledge(e, node, live->in.their_ack);
     if (kind == WIRE_SWITCH)
         peer_switched(e, node);
-    if (live->gone != NONE) {
+    if (kind == WIRE_GONE && live->gone != NONE) {
         uint32_t flow = live->gone;
 
         live->gone = NONE;

@@ -10,26 +10,24 @@
 int reply_flow_open(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
-    uint32_t remote;
-    int flow, r;
+    int flow;
 
     if (in->reply_flow != NONE)
-        return e->flows[in->reply_flow].state == FLOW_DEAD ? -EHOSTDOWN : 0;
-    remote = remote_take(e);
-    if (remote == NONE)
-        return -ENOSPC;
-    flow = flow_new(e, in->session, in->node, in->origin, WIRE_REPLIES);
+        return 0;
+    flow = flow_new(e, in->session, in->node, in->origin, FLOW_REPLIES);
     if (flow < 0)
         return flow;
     set32(e, &e->flows[flow].serves, inflow);
+    set32(e, &e->flows[flow].inflow, in->origin_flow);
+    set32(e, &e->flows[flow].state, FLOW_OPEN);
     set32(e, &in->reply_flow, (uint32_t)flow);
-    e->remotes[remote] = (struct remote){.session = in->session,
-                                         .flow = (uint32_t)flow,
-                                         .node = in->node,
-                                         .peer = in->origin,
-                                         .internal = 1};
-    r = bind_begin(e, remote);
-    return r;
+    return 0;
+}
+
+bool reply_way_open(const struct engine *e, const struct flow *f)
+{
+    return f->traffic == FLOW_REQUESTS ||
+           (f->serves != NONE && e->inflows[f->serves].state != INFLOW_PARTING);
 }
 
 void reply_flow_retire(struct engine *e, uint32_t flow)
@@ -37,10 +35,8 @@ void reply_flow_retire(struct engine *e, uint32_t flow)
     struct flow *f = &e->flows[flow];
     uint32_t *link;
 
-    if (f->traffic != WIRE_REPLIES || f->session == NONE ||
-        (f->state != FLOW_BINDING && f->state != FLOW_OPEN && f->state != FLOW_DEAD))
-        return;
-    if (f->serves != NONE && e->inflows[f->serves].state != INFLOW_PARTING)
+    if (f->session == NONE || (f->state != FLOW_OPEN && f->state != FLOW_DEAD) ||
+        reply_way_open(e, f))
         return;
     if (f->state != FLOW_DEAD)
         flow_gone(e, flow);
@@ -60,7 +56,7 @@ bool reply_owed(const struct engine *e, uint32_t session, const struct submit_re
 {
     const struct inflow *in;
 
-    if (r->rid >= e->inflows_max)
+    if (r->rid >= e->config.flows_max)
         return false;
     in = &e->inflows[r->rid];
     return in->state != INFLOW_FREE && in->state != INFLOW_CLOSED && in->session == session &&
@@ -80,7 +76,7 @@ void reply_answered(struct engine *e, uint32_t inflow)
 
 bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags)
 {
-    return kind >= SUBMIT_SHORT && !(flags & SUBMIT_NO_REPLY) && f->traffic == WIRE_REQUESTS;
+    return kind >= SUBMIT_SHORT && !(flags & SUBMIT_NO_REPLY) && f->traffic == FLOW_REQUESTS;
 }
 
 enum quarantine_reason reply_space(struct engine *e, uint32_t session)
@@ -125,15 +121,23 @@ void reply_give_back(struct engine *e, uint32_t flow, uint32_t count)
     session_dirty(e, f->session);
 }
 
-bool reply_expected(const struct engine *e, uint32_t flow, uint32_t session, uint32_t node)
+int reply_requester(const struct engine *e, uint32_t flow, uint32_t node)
 {
     const struct flow *f;
+    const struct session *s;
 
     if (flow >= e->config.flows_max)
-        return false;
+        return -EPROTO;
     f = &e->flows[flow];
-    return f->state != FLOW_FREE && f->traffic == WIRE_REQUESTS && f->session == session &&
-           f->node == node && f->replies_expected > 0;
+    if (f->state == FLOW_FREE || f->traffic != FLOW_REQUESTS || f->node != node)
+        return -EPROTO;
+    if (f->session == NONE)
+        return -EHOSTDOWN;
+    s = &e->sessions[f->session];
+    if (s->state != SESSION_OPEN || e->clients[s->client].state != CLIENT_LIVE ||
+        e->clients[s->client].quarantine != QUARANTINE_NONE)
+        return -EHOSTDOWN;
+    return f->replies_expected > 0 ? 0 : -EPROTO;
 }
 
 void reply_came(struct engine *e, uint32_t flow)

@@ -14,7 +14,7 @@ static bool remote_given(const struct engine *e, uint32_t session, uint32_t remo
     if (remote >= e->config.remotes_max)
         return false;
     r = &e->remotes[remote];
-    return r->session == session && !r->unbound && !r->internal &&
+    return r->session == session && !r->unbound &&
            (r->state == REMOTE_READY || r->state == REMOTE_STALE || r->state == REMOTE_REVOKED);
 }
 
@@ -88,7 +88,7 @@ static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struc
 
     *op = (struct op){
         .kind = r->kind,
-        .phase = status < 0 && (f->traffic == WIRE_REQUESTS || f->state == FLOW_DEAD) ? OP_PLACED
+        .phase = status < 0 && (f->traffic == FLOW_REQUESTS || f->state == FLOW_DEAD) ? OP_PLACED
                                                                                       : OP_QUEUED,
         .flags = r->flags,
         .status = status,
@@ -97,7 +97,7 @@ static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struc
         .offset = r->offset,
         .length = r->length,
         .lid = r->lid,
-        .rid = f->traffic == WIRE_REPLIES ? 0 : r->rid, /* the token has done its work */
+        .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* the token has done its work */
         .lid_len = r->lid_len,
         .rid_len = r->rid_len,
         .segment = r->segment,
@@ -154,7 +154,7 @@ static enum quarantine_reason submission_check(struct engine *e, uint32_t sessio
  * these; there are no more of them than requests that have come. */
 static int submission_room(struct engine *e, const struct session *s, struct flow *f, uint32_t span)
 {
-    bool answer = f->traffic == WIRE_REPLIES;
+    bool answer = f->traffic == FLOW_REPLIES;
 
     if (!answer && s->submitted - s->ended >= e->config.ops_max)
         return -EAGAIN;

@@ -134,10 +134,8 @@ struct remote {
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
     uint64_t free_after;
-    uint32_t internal; /* asks for a reply flow: free again once answered, nobody is told */
-    uint32_t replies;  /* Long replies in flight that name it: it stays until they have left */
-    uint32_t asked; /* BINDs that are not answered: as long as there are, it is no other remote's */
-    uint32_t unused;
+    uint32_t replies; /* Long replies in flight that name it: it stays until they have left */
+    uint32_t asked;   /* BINDs that are not answered: as long as there are, it is no other's */
 };
 
 enum flow_state {
@@ -149,13 +147,19 @@ enum flow_state {
     FLOW_CLOSED = 5,  /* CLOSE is on its way; freed when it is acknowledged */
 };
 
+/* Requests are all that is not a reply: puts, gets and notifications too. */
+enum flow_traffic {
+    FLOW_REQUESTS = 0,
+    FLOW_REPLIES = 1,
+};
+
 /* A pair of contexts and what travels between them, at the origin: the unit of order, of hold and
  * of fairness. A flow of replies serves one inflow of requests. */
 struct flow {
     uint32_t state;
     uint32_t session; /* NONE when our context is gone */
     uint32_t node;
-    uint32_t inflow; /* the target's number */
+    uint32_t inflow; /* the target's number; of replies, the requester's number of its flow */
     uint64_t peer;
     struct queue ops; /* operations in order of submission */
     uint64_t told;    /* index up to which local events have been posted */
@@ -166,7 +170,7 @@ struct flow {
     uint32_t held;    /* by STOP or REFUSE, until GO */
     uint32_t next;    /* of the session's list */
     int32_t error;
-    uint32_t traffic; /* enum wire_traffic */
+    uint32_t traffic; /* enum flow_traffic */
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t unused;
@@ -190,10 +194,8 @@ struct inflow {
     uint64_t origin; /* rank and context */
     uint32_t refused;
     uint32_t next;       /* of the session's list */
-    uint32_t traffic;    /* enum wire_traffic */
     uint32_t owed;       /* requests delivered that may be replied to and are not yet */
     uint32_t reply_flow; /* NONE: no request that may be replied to has come */
-    uint32_t unused;
 };
 
 /*
@@ -267,7 +269,7 @@ struct sent {
     uint64_t end;   /* position behind it */
     uint64_t slot;  /* of the operation, or of the note */
     uint32_t flow;  /* NONE: a note */
-    uint32_t epoch; /* of a note: enum notes_queue */
+    uint32_t epoch; /* of the flow; of a note, enum notes_queue */
     uint32_t nonce; /* NONE, or to be freed */
     uint32_t unused;
 };
@@ -393,7 +395,7 @@ struct peer_live {
     bool offer_asked;
     bool active;                /* on the active list */
     bool broken;                /* told the caller already */
-    struct ready_list ready[2]; /* by enum wire_traffic; replies go first */
+    struct ready_list ready[2]; /* by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     uint32_t gone;              /* flow that dies with the record being consumed, or NONE */
     struct ledger_out out;
@@ -428,7 +430,6 @@ struct engine {
     struct peer *peers;
     struct chunk_pool pool;
     uint32_t grants_max;
-    uint32_t inflows_max; /* for requests the first flows_max; for replies as many behind them */
     uint32_t message_max; /* bytes of an active message's block */
 
     /* private tables, same indices */

@@ -34,6 +34,15 @@ int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_v
     return n;
 }
 
+static uint64_t replies_owed(const struct engine *e, const struct session *s)
+{
+    uint64_t owed = 0;
+
+    for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
+        owed += e->inflows[i].owed;
+    return owed;
+}
+
 int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session_view *rows,
                          int room)
 {
@@ -76,6 +85,7 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
             .am_bytes = live->am_bytes,
             .reply_used = reply < 0 ? 0 : (uint64_t)reply,
             .reply_high = live->reply_high,
+            .replies_owed = replies_owed(e, s),
             .replies_expected = s->reply_reserved / event_bytes(e->message_max),
         };
     }

@@ -15,11 +15,15 @@ static void meddle_with(struct chaos *c, struct world_client *h)
         bytes[below(c, sizeof *shared)] = (uint8_t)below(c, 256);
         break;
     case 1: /* indices, near to what is right */
-        shared->submit.tail += 8 * below(c, 16);
+        if (below(c, 2))
+            shared->submit.tail += 8 * below(c, 16);
+        else
+            shared->answer.tail += 8 * below(c, 16);
         break;
     case 2:
         shared->local.head += 8 * below(c, 4);
         shared->remote.head -= 8 * below(c, 4);
+        shared->reply.head += 8 * below(c, 4);
         break;
     case 3: /* records */
         for (uint32_t i = 0; i < 64; i++)
@@ -59,7 +63,7 @@ void chaos_hostile_turn(struct chaos *c, uint32_t i)
         return;
     }
     record = (struct submit_record){
-        .kind = (uint8_t)below(c, 5),
+        .kind = (uint8_t)below(c, 8),
         .flags = (uint16_t)(below(c, 2) ? below(c, 32) : below(c, 65536)),
         .remote = below(c, 4),
         .offset = below(c, 2) ? below(c, 1000) : sim_random_next(&c->random),

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include "driver.h"
+#include "message_flood.h"
 
 struct crash_scenario {
     const char *name;
@@ -15,6 +16,7 @@ struct crash_scenario {
     uint64_t ordered_write_max;
     uint32_t protocol;
     uint32_t rails;
+    void (*messages)(struct flood *f); /* instead of `run` */
 };
 
 extern const struct crash_scenario crash_control_scenarios[];

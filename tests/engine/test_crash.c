@@ -15,8 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "crash_control.h"
+#include "crash_messages.h"
 #include "crash_guard.h"
 #include "driver.h"
+#include "message_flood.h"
 #include "world_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -155,35 +157,38 @@ static void run_death(struct driver *d)
 }
 
 static const struct crash_scenario scenarios[] = {
-    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
-    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1},
-    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE, 1},
-    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 1},
-    {"two-put, striped", run_two_put, 0, ENGINE_PROTOCOL_AUTO, 4},
-    {"two-put, striped, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 2},
-    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO, 1},
-    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
-    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO, 1},
-    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO, 1},
-    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
-    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
-    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
-    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO, 1},
-    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1},
-    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO, 1},
-    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1},
+    {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1, NULL},
+    {"two-put, reassembled", run_two_put, 0, ENGINE_PROTOCOL_REASSEMBLE, 1, NULL},
+    {"two-put, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 1, NULL},
+    {"two-put, striped", run_two_put, 0, ENGINE_PROTOCOL_AUTO, 4, NULL},
+    {"two-put, striped, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 2, NULL},
+    {"get", run_get, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"same node", run_same_node, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"errors", run_errors, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"spill", run_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"link breaks", run_break, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
 };
 
-/* Those of control come behind ours. */
+/* Those of messages and of control come behind ours. */
 static size_t scenario_count(void)
 {
-    return COUNT(scenarios) + crash_control_count;
+    return COUNT(scenarios) + crash_message_count + crash_control_count;
 }
 
 static const struct crash_scenario *scenario_of(size_t number)
 {
-    return number < COUNT(scenarios) ? &scenarios[number]
-                                     : &crash_control_scenarios[number - COUNT(scenarios)];
+    if (number < COUNT(scenarios))
+        return &scenarios[number];
+    number -= COUNT(scenarios);
+    return number < crash_message_count ? &crash_message_scenarios[number]
+                                        : &crash_control_scenarios[number - crash_message_count];
 }
 
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
@@ -193,6 +198,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
 {
     static struct world_path path;
     static struct driver driver;
+    static struct flood flood;
     const struct crash_scenario *s = scenario_of(number);
     struct world_options options = {
         .seed = 7 + number,
@@ -218,15 +224,22 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
     for (uint32_t from = 0; from < 4; from++)
         for (uint32_t to = 0; to < 4; to++)
             driver_remote(&driver, from, to);
+    if (s->messages)
+        flood_open(&flood, path.world, 4, number);
     g->world = path.world;
     path.world->reopen_rounds = 20;
     crash_guard_open(g);
     g->armed = true;
-    s->run(&driver);
+    if (s->messages)
+        s->messages(&flood);
+    else
+        s->run(&driver);
     g->armed = false;
     if (!driver.failed && world_path_leave(&path))
         driver_fail(&driver, "%s", path.world->failure);
     crash_guard_close(g);
+    if (!driver.failed && path.world->failed)
+        driver_fail(&driver, "%s", path.world->failure);
     if (driver.failed)
         memcpy(failure, driver.failure, sizeof driver.failure);
     if (g->child) {

@@ -409,6 +409,132 @@ static void test_stripes(void)
     }
 }
 
+/* ---- active messages --------------------------------------------------------------------------
+ */
+
+struct message_record {
+    struct wire_op op;
+    struct message block;
+    uint64_t arguments[2];
+};
+
+static void handlers_everywhere(struct bench *b)
+{
+    struct session_shared *shared = b->session;
+
+    for (uint32_t i = 0; i < SESSION_HANDLERS / 64; i++)
+        atomic_store(&shared->handlers[i], UINT64_MAX);
+}
+
+static struct message_record good_message(const struct bench *b)
+{
+    return (struct message_record){
+        .op = {.head = {.words = sizeof(struct message_record) / 8,
+                        .kind = WIRE_NOTE,
+                        .flags = WIRE_MESSAGE},
+               .flow = b->inflow,
+               .rid_len = sizeof(struct message) + 16},
+        .block = {.index = 255, .kind = SUBMIT_SHORT, .arguments = 2, .token = 99},
+        .arguments = {1, 2}};
+}
+
+static void test_good_message_is_taken(void)
+{
+    struct bench *b = bench_new();
+    struct message_record message = good_message(b);
+    const struct event_record *event;
+    const struct message *block;
+
+    handlers_everywhere(b);
+    send_run(b, &message, sizeof(message));
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(remote_events(b), event_bytes(sizeof(struct message) + 16));
+    event =
+        (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING);
+    block = (const struct message *)(event + 1);
+    CU_ASSERT_EQUAL(event->kind, EVENT_REQUEST);
+    CU_ASSERT_EQUAL(event->op, SUBMIT_SHORT);
+    CU_ASSERT_EQUAL(block->token, b->inflow);
+    CU_ASSERT_EQUAL(block->index, 255);
+    bench_free(b);
+}
+
+/* Fields of a good message that make no sense, and replies to what was never asked. */
+static void test_senseless_messages_break_the_link(void)
+{
+    enum { BLOCK = sizeof(struct wire_op) };
+    static const struct {
+        uint32_t offset, bytes;
+        uint64_t value;
+    } rows[] = {
+        {3, 1, WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY},
+        {3, 1, WIRE_MESSAGE | WIRE_NO_EVENT},
+        {3, 1, WIRE_MESSAGE | WIRE_NO_EVENT | WIRE_NO_REPLY},
+        {3, 1, WIRE_REPLY},
+        {3, 1, WIRE_NO_REPLY},
+        {3, 1, WIRE_MESSAGE | WIRE_REPLY}, /* token 99 */
+        {3, 1, WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_EVENT},
+        {2, 1, WIRE_GOT},
+        {2, 1, WIRE_PLACED}, /* a Short has no payload */
+        {2, 1, WIRE_PUT},
+        {8, 4, 1}, /* flow */
+        {8, 4, UINT32_MAX},
+        {24, 2, 0}, /* rid_len */
+        {24, 2, 31},
+        {24, 2, 32},
+        {24, 2, 47},
+        {24, 2, 65528},
+        {BLOCK + 0, 2, 256}, /* index */
+        {BLOCK + 0, 2, 65535},
+        {BLOCK + 2, 1, SUBMIT_PUT}, /* kind */
+        {BLOCK + 2, 1, SUBMIT_FLUSH},
+        {BLOCK + 2, 1, 7},
+        {BLOCK + 2, 1, 255},
+        {BLOCK + 3, 1, 0}, /* arguments */
+        {BLOCK + 3, 1, 3},
+        {BLOCK + 3, 1, 17},
+        {BLOCK + 3, 1, 255},
+        {BLOCK + 24, 4, 8}, /* payload_len */
+        {BLOCK + 24, 4, UINT32_MAX},
+        {BLOCK + 24, 4, UINT32_MAX - 6},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new();
+        struct message_record message = good_message(b);
+
+        handlers_everywhere(b);
+        memcpy((uint8_t *)&message + rows[i].offset, &rows[i].value, rows[i].bytes);
+        send_run(b, &message, sizeof(message));
+        if (!b->broken)
+            printf("row %zu was taken\n", i);
+        CU_ASSERT_TRUE(b->broken);
+        CU_ASSERT_EQUAL(remote_events(b), 0);
+        bench_free(b);
+    }
+}
+
+/* Whatever number a reply gives as its request's flow: nobody has asked. */
+static void test_replies_to_nothing(void)
+{
+    static const uint32_t tokens[] = {0, 1, 7, 8, 9, 99, 1u << 31, UINT32_MAX};
+
+    for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+        struct bench *b = bench_new();
+        struct message_record message = good_message(b);
+        const struct session_shared *shared = b->session;
+
+        handlers_everywhere(b);
+        message.op.head.flags |= WIRE_REPLY;
+        message.block.token = tokens[i];
+        send_run(b, &message, sizeof(message));
+        CU_ASSERT_TRUE(b->broken);
+        CU_ASSERT_EQUAL(atomic_load(&shared->reply.tail), 0);
+        CU_ASSERT_EQUAL(atomic_load(&shared->reply_released), 0);
+        bench_free(b);
+    }
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -432,6 +558,7 @@ static void test_random_records(void)
 {
     struct bench *b = bench_new();
 
+    handlers_everywhere(b);
     for (int i = 0; i < 100000; i++) {
         uint64_t record[40];
         uint32_t words = 1 + (uint32_t)(random_next() % 40);
@@ -463,6 +590,9 @@ int main(void)
         {"senseless records break the link", test_senseless_records_break_the_link},
         {"lengths of runs", test_run_lengths},
         {"stripes of a payload", test_stripes},
+        {"a good message is taken", test_good_message_is_taken},
+        {"senseless messages break the link", test_senseless_messages_break_the_link},
+        {"replies to nothing", test_replies_to_nothing},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,

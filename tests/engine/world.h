@@ -152,7 +152,8 @@ struct world_client {
     bool open;    /* its end has not been confirmed */
     bool hostile; /* may be quarantined */
     bool quarantined;
-    bool faulted; /* what host->faulted will say, once */
+    const char *reason; /* for that, in words */
+    bool faulted;       /* what host->faulted will say, once */
     uint32_t node, handle, rank;
     struct world_context contexts[WORLD_CONTEXTS_MAX];
     struct world_segment segments[WORLD_SEGMENTS];

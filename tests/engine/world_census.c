@@ -27,7 +27,7 @@ static void count_tables(const struct engine *e, struct world_census *c)
         c->flows += e->flows[i].state != FLOW_FREE;
         c->busy += e->flow_live[i].outstanding;
     }
-    for (uint32_t i = 0; i < e->inflows_max; i++)
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
         c->inflows += e->inflows[i].state != INFLOW_FREE;
 }
 

@@ -194,6 +194,7 @@ static void quarantined(struct world *w, struct world_node *n, const struct engi
     if (!c->hostile)
         world_fail(w, "client of rank %u is quarantined: %s", c->rank, notice->reason);
     c->quarantined = true;
+    c->reason = notice->reason;
     world_client_close(w, (uint32_t)(c - w->clients));
 }
 
