@@ -224,11 +224,12 @@ static void run_no_handler(struct flood *f)
 
 static void run_asked_dies(struct flood *f)
 {
+    f->silent = 1u << 1; /* what it is asked stays unanswered */
     for (int i = 0; i < 3; i++) {
         flood_send(f, 0, 1, SUBMIT_SHORT, 0, 0);
         flood_send(f, 1, 0, SUBMIT_MEDIUM, 0, 50);
     }
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 40; i++)
         flood_turn(f);
     flood_dies(f, 1);
     flood_finish(f);
