@@ -14,6 +14,7 @@
 #define BENCH_RING    65536u /* of each of the session's */
 #define BENCH_SEGMENT 65536u
 #define BENCH_EVENTS  1024u
+#define BENCH_INFLOW  1u /* of node 1; the first is our own */
 
 struct bench {
     struct fabric base; /* first: the engine's fabric */
@@ -46,7 +47,7 @@ void bench_steps(struct bench *b, int n);
 bool bench_link(struct bench *b);
 /* Node 1 writes a run of records and announces it; false: it does not fit any more. */
 bool bench_run(struct bench *b, const void *records, uint32_t size);
-/* Node 1's context 0 binds our region: inflow 0 is there. */
+/* Node 1's context 0 binds our region: BENCH_INFLOW is there. */
 bool bench_bind(struct bench *b);
 
 #endif
