@@ -86,7 +86,7 @@ static int carry_out(struct call *c, struct engine *e)
         return 0;
     case CALL_PEER_LOST:
         engine_peer_lost(e, c->peer.node);
-        return 0;
+        return fabric_disconnect(c->target->fabric, c->peer.node);
     case CALL_VIEW:
         snapshot_fill(c->view, e);
         return 0;

@@ -84,6 +84,7 @@ struct call_detach {
 /* What calls act on, beside the engine: the progress thread's. Outlives all calls. */
 struct call_target {
     struct attachments *attachments;
+    struct fabric *fabric;
     _Atomic uint64_t *calls; /* carried out so far */
     void *count_context;
     void (*count)(void *context, struct engine *engine);

@@ -310,6 +310,7 @@ static int open_progress(struct control *control)
     if (rc == 0)
         rc = publisher_open(control);
     control->target = (struct call_target){.attachments = &control->attachments,
+                                           .fabric = config.fabric,
                                            .calls = &control->publisher.calls,
                                            .count_context = control,
                                            .count = publisher_count};

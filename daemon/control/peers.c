@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 #include "clock.h"
 #include "control.h"
@@ -46,7 +47,10 @@ struct peer {
     struct waiting_frame *waiting, **waiting_tail;
     uint32_t waiting_count;
     char reason[HANDSHAKE_TEXT_MAX];
-    bool ended; /* it said that it ends: that it is not there is no news */
+    bool ended;          /* it said that it ends: that it is not there is no news */
+    uint32_t unanswered; /* calls about its end that the progress thread has not come back from */
+    uv_timer_t patience; /* with the progress thread, while there are */
+    uint64_t cpu_ns;     /* of the progress thread, when the patience began */
 
     /* the engine's half, of this link */
     bool wanted;      /* the engine asked for it, now or before the link */
@@ -98,8 +102,9 @@ static struct peer *peer_of(struct control *control, uint32_t node)
     p->control = control;
     p->node = node;
     p->waiting_tail = &p->waiting;
-    p->retry.data = p;
+    p->retry.data = p->patience.data = p;
     uv_timer_init(&control->loop, &p->retry);
+    uv_timer_init(&control->loop, &p->patience);
     peers->table[node] = p;
     return p;
 }
@@ -162,11 +167,63 @@ void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fr
     dial(p);
 }
 
+/* ---- a fabric that dies with its peer ----------------------------------------------------------
+ */
+
+/*
+ * The provider does not survive the death of another process (shm, see configuration.md): nothing
+ * that is under way would ever end. Our end ends it: every client learns it at once.
+ */
+static void end_with(struct peer *p, const char *why)
+{
+    log_line(&p->control->log, LOG_LEVEL_ERROR,
+             "node %u has taken this node's fabric along: %s. This daemon ends", p->node, why);
+    _exit(EXIT_FAILURE);
+}
+
+static void lost_patience(uv_timer_t *timer);
+
+static void have_patience(struct peer *p)
+{
+    p->cpu_ns = progress_cpu_ns(p->control->progress);
+    uv_timer_start(&p->patience, lost_patience, p->control->config->peer_deadline_ms, 0);
+}
+
+/* It spins in one call. A thread that was stopped, or had no processor, is given more time. */
+static void lost_patience(uv_timer_t *timer)
+{
+    struct peer *p = timer->data;
+    uint64_t spun = progress_cpu_ns(p->control->progress) - p->cpu_ns;
+
+    if (spun / 1000000 >= p->control->config->peer_deadline_ms / 4)
+        end_with(p, "the provider does not come back from a call");
+    have_patience(p);
+}
+
+static void end_heard(struct call *call)
+{
+    struct peer *p = call->owner;
+
+    if (--p->unanswered == 0)
+        uv_timer_stop(&p->patience);
+    if (call->result == -EOWNERDEAD)
+        end_with(p, "the provider completes nothing any more");
+}
+
+/* Its end, told to the engine: the last that is asked of the provider about it. */
+static void tell_end(struct peer *p, struct call *call)
+{
+    call->peer.node = p->node;
+    if (p->unanswered++ == 0 && !p->control->stopping)
+        have_patience(p);
+    call_post(p->control->progress, call);
+}
+
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 static void lose(struct peer *p)
 {
-    struct call *call = call_new(&p->control->target, CALL_PEER_LOST, p, NULL);
+    struct call *call = call_new(&p->control->target, CALL_PEER_LOST, p, end_heard);
 
     log_line(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
              "node %u is given up after %u ms: %s", p->node,
@@ -174,10 +231,8 @@ static void lose(struct peer *p)
     p->state = PEER_LOST;
     p->wanted = false;
     drop_waiting(p);
-    if (call) {
-        call->peer.node = p->node;
-        call_post(p->control->progress, call);
-    }
+    if (call)
+        tell_end(p, call);
     jobs_node_lost(p->control, p->node);
 }
 
@@ -246,6 +301,8 @@ static void upped(struct call *call)
 {
     struct peer *p = call->owner;
 
+    if (call->result == -EOWNERDEAD)
+        end_with(p, "the provider completes nothing any more");
     if (call->cookie != p->link_number || call->result == 0)
         return;
     note_reason(p, call->result,
@@ -354,9 +411,9 @@ static void engine_down(struct peer *p)
     struct call *call;
 
     if (p->offer_asked) {
-        call = peer_call(p, CALL_PEER_DOWN, NULL);
+        call = peer_call(p, CALL_PEER_DOWN, end_heard);
         if (call)
-            call_post(p->control->progress, call);
+            tell_end(p, call);
     }
     p->offer_asked = p->offer_waits = p->offer_sent = p->offer_come = p->up = false;
     p->link_number++;
@@ -620,6 +677,7 @@ void peers_close(struct control *control)
         if (p->dial)
             link_close(p->dial, -ESHUTDOWN, "this daemon ends");
         uv_close((uv_handle_t *)&p->retry, NULL);
+        uv_close((uv_handle_t *)&p->patience, NULL);
     }
 }
 

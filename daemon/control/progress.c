@@ -279,6 +279,13 @@ void progress_post(struct progress *p, struct command *command)
         return; /* only when the counter is full: then it is readable already */
 }
 
+uint64_t progress_cpu_ns(const struct progress *p)
+{
+    clockid_t clock;
+
+    return pthread_getcpuclockid(p->thread, &clock) == 0 ? clock_ns(clock) : 0;
+}
+
 void progress_stats(const struct progress *p, struct progress_stats *out)
 {
     out->heartbeat = atomic_load_explicit(&p->heartbeat, memory_order_relaxed);

@@ -63,6 +63,8 @@ void progress_post(struct progress *p, struct command *command);
 /* A session's doorbell joins, or leaves, what the thread sleeps on. Any thread. */
 int progress_watch(struct progress *p, int eventfd);
 void progress_unwatch(struct progress *p, int eventfd);
+/* Processor time of the thread so far, asked of the system. Control thread. */
+uint64_t progress_cpu_ns(const struct progress *p);
 void progress_stats(const struct progress *p, struct progress_stats *out);
 
 #endif

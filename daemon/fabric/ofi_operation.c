@@ -92,6 +92,19 @@ void ofi_operations_cancel(struct ofi_operations *o, uint32_t peer)
     replace(o, cancelled);
 }
 
+bool ofi_operations_held(const struct ofi_operations *o, uint32_t peer)
+{
+    for (const struct ofi_operation_block *b = o->blocks; b; b = b->next)
+        for (uint32_t i = 0; i < b->count; i++) {
+            const struct ofi_operation *operation = &b->operations[i];
+
+            if (operation->peer == peer && (operation->state == OFI_OPERATION_CANCELLED ||
+                                            operation->state == OFI_OPERATION_QUARANTINED))
+                return true;
+        }
+    return false;
+}
+
 int ofi_operations_deliver(struct ofi_operations *o, struct fabric_event *events, int room)
 {
     int n = 0;

@@ -104,6 +104,15 @@ static int insert(struct ofi *ofi, const struct fabric_address *address, fi_addr
     return 0;
 }
 
+/*
+ * The shm provider keeps the answers that it waits for in one queue, and looks at none behind one
+ * that a dead process owes.
+ */
+static bool is_blocked(const struct ofi *ofi, uint32_t number)
+{
+    return ofi->named_addresses && ofi_operations_held(&ofi->operations, number);
+}
+
 int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_address *address)
 {
     struct ofi *ofi = (struct ofi *)fabric;
@@ -116,6 +125,8 @@ int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_addr
     struct fabric_address *known = &ofi->peers.addresses[number];
 
     (void)ofi_disconnect(fabric, number);
+    if (peer->inserted && !same_address(known, address) && is_blocked(ofi, number))
+        return -EOWNERDEAD;
     if (!peer->inserted || !same_address(known, address)) {
         /*
          * Where addresses are names, the new one goes in before the old one leaves: the shm
@@ -146,7 +157,7 @@ int ofi_disconnect(struct fabric *fabric, uint32_t number)
     struct ofi_peer *peer = &ofi->peers.table[number];
 
     if (!peer->connected)
-        return 0;
+        return is_blocked(ofi, number) ? -EOWNERDEAD : 0;
     peer->connected = false;
     if (!ofi->named_addresses)
         remove_address(ofi, peer); /* closes the transport's connection, where it has one */

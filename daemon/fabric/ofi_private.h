@@ -62,6 +62,8 @@ void ofi_operations_close(struct ofi_operations *operations);
 struct ofi_operation *ofi_operations_find(struct ofi_operations *operations, void *context);
 /* Cancels all that is posted towards the peer, and replaces what stays in quarantine. */
 void ofi_operations_cancel(struct ofi_operations *operations, uint32_t peer);
+/* Whether the provider still holds operations that were cancelled. */
+bool ofi_operations_held(const struct ofi_operations *operations, uint32_t peer);
 /* Delivers up to `room` events of the ready list. */
 int ofi_operations_deliver(struct ofi_operations *operations, struct fabric_event *events,
                            int room);

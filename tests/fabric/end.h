@@ -52,7 +52,8 @@ struct rig {
     uint32_t rails;       /* 0: one */
     bool delayed;
     bool sleeps;        /* known to; the others may, where it works */
-    bool dies_anywhere; /* a peer may be killed at any instruction without hanging the others */
+    bool dies_anywhere; /* a peer may be killed at any instruction, and owe answers, without harm to
+                           the others */
 };
 
 const struct rig *rig_find(const char *name);
