@@ -1,5 +1,6 @@
 /*
  * Active messages: every rank asks every other to work for it, and handlers do the work.
+ * Argument: how many requests each rank sends to each.
  *
  *     requester                              target
  *     SQUARE  a Short, a number     --->     replies with its square
@@ -21,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REQUESTS   999u /* of each rank to each, a third of each kind */
+#define REQUESTS   999u /* of each rank to each, a third of each kind, unless told otherwise */
 #define WINDOW     12u  /* of them unanswered at a time */
 #define SLOTS      4u   /* where Longs of one rank land: as many as stand in a window */
 #define WORDS      64u  /* in a payload */
@@ -45,6 +46,7 @@ struct here {
     pwc_remote **peers;        /* by rank */
     uint32_t *sent, *answered; /* requests, by rank */
     uint32_t rank, size;
+    uint32_t requests; /* of ours to each rank */
     struct link links[3 * CHAINS]; /* ours, and those of two others that come through here */
     uint32_t first_link, link_count;
     uint32_t home;     /* chains of ours that are back */
@@ -194,13 +196,13 @@ static int send_some(struct here *here)
     bool all = here->home == CHAINS;
     int rc = send_links(here);
     for (uint32_t to = 0; to < here->size; to++) {
-        while (rc == 0 && here->sent[to] < REQUESTS &&
+        while (rc == 0 && here->sent[to] < here->requests &&
                here->sent[to] - here->answered[to] < WINDOW) {
             rc = send_request(here, to, here->sent[to]);
             if (rc == 0)
                 here->sent[to]++;
         }
-        all = all && here->answered[to] == REQUESTS;
+        all = all && here->answered[to] == here->requests;
     }
     while (rc == 0 && all && here->told < here->size) {
         rc = pwc_am_short(here->ctx, here->peers[here->told], FINISHED, NULL, 0, no_id,
@@ -286,17 +288,21 @@ static void here_close(struct here *here)
     free(here->peers);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    static struct here here;
-    int rc = here_open(&here);
+    static struct here here = {.requests = REQUESTS};
+    int rc;
+
+    if (argc > 1)
+        here.requests = (uint32_t)strtoul(argv[1], NULL, 10);
+    rc = here_open(&here);
     if (rc == 0)
         rc = loop(&here);
     if (rc < 0)
         fprintf(stderr, "active_messages: rank %u: %s\n", here.rank, pwc_strerror(rc));
     else
         printf("active_messages: rank %u of %u: %u results, %u chains\n", here.rank, here.size,
-               here.size * REQUESTS, here.home);
+               here.size * here.requests, here.home);
     here_close(&here);
     return rc < 0;
 }
