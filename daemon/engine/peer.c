@@ -453,12 +453,15 @@ bool peer_pending(const struct engine *e, uint32_t node)
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         const struct flow *f = &e->flows[i];
 
-        if (f->state != FLOW_FREE && f->node == node && f->staged < f->ops.tail)
+        if (f->state != FLOW_FREE && f->node == node &&
+            (f->staged < f->ops.tail || f->replies_expected > 0))
             return true;
     }
     /* Who holds something for the other asks whether it still is who it was. */
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].node == node)
+        const struct inflow *in = &e->inflows[i];
+
+        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->node == node)
             return true;
     }
     return false;

@@ -119,7 +119,7 @@ static int message_parse(struct arrival *a)
     if (!(flags & WIRE_MESSAGE))
         return flags & (WIRE_REPLY | WIRE_NO_REPLY) ? -EPROTO : 0;
     if (a->w.op.head.kind == WIRE_GOT || a->w.op.rid_len < sizeof(a->message) ||
-        (reply ? flags & WIRE_NO_REPLY : flags & WIRE_NO_EVENT))
+        (reply && flags & WIRE_NO_REPLY))
         return -EPROTO;
     memcpy(&a->message, a->id, sizeof(a->message));
     if (!message_valid(&a->message, a->w.op.rid_len) ||
@@ -208,19 +208,20 @@ static int take_request(struct engine *e, const struct arrival *a, int *status)
     struct inflow *in = &e->inflows[a->w.op.flow];
     uint32_t session = in->session;
     bool message = a->w.op.head.flags & WIRE_MESSAGE;
+    bool event = !(a->w.op.head.flags & WIRE_NO_EVENT); /* a request without has failed */
     struct event_draft draft;
     int r = 0;
 
-    *status = message ? request_admit(e, session, a) : 0;
+    *status = message && event ? request_admit(e, session, a) : 0;
     if (*status == 0 && a->packed)
         *status = put_place(e, session, &a->w, a->id + abi_pad8(a->w.op.rid_len));
-    if (*status == 0 && !(a->w.op.head.flags & WIRE_NO_EVENT)) {
+    if (*status == 0 && event) {
         draft_event(a, in->node, in->origin, &draft);
         r = session_tell_remote(e, a->w.op.flow, &draft);
     }
     if (r < 0)
         return r;
-    if (*status == 0 && message && !(a->w.op.head.flags & WIRE_NO_REPLY))
+    if (*status == 0 && message && event && !(a->w.op.head.flags & WIRE_NO_REPLY))
         set32(e, &in->owed, in->owed + 1);
     return 0;
 }
