@@ -93,8 +93,11 @@ static void ask_all(int s)
 }
 
 /* All views answer, with this word and what the control thread knows by itself. */
-static void expect_all(int s, const char *progress)
+/* The rounds of the progress thread, as the last of them told. */
+static json_int_t expect_all(int s, const char *progress)
 {
+    json_int_t rounds = -1;
+
     for (size_t i = 0; i < VIEWS; i++) {
         int fds[3], count;
         Pwc__ClientReply *reply = raw_reply(s, fds, &count);
@@ -110,12 +113,14 @@ static void expect_all(int s, const char *progress)
         CU_ASSERT(word && strcmp(word, progress) == 0);
         if (strcmp(views[reply->id - 1], "status") == 0 ||
             strcmp(views[reply->id - 1], "counters") == 0) {
-            CU_ASSERT(json_integer_value(json_object_get(document, "heartbeat")) > 0);
+            CU_ASSERT_FATAL(json_is_integer(json_object_get(document, "heartbeat")));
+            rounds = json_integer_value(json_object_get(document, "heartbeat"));
             CU_ASSERT_EQUAL(json_integer_value(json_object_get(document, "pid")), d.pid);
         }
         json_decref(document);
         pwc__client_reply__free_unpacked(reply, NULL);
     }
+    return rounds;
 }
 
 /* What pwcctl prints of a view. */
@@ -138,23 +143,29 @@ static void run_pwcctl(const char *options, const char *view, char *to, size_t s
 static void says_so_and_recovers(void)
 {
     int s = raw_connect(&d);
-    char text[65536];
+    char text[65536], same[64];
+    json_int_t before, stopped;
 
     CU_ASSERT_FATAL(s >= 0);
     ask_all(s);
-    expect_all(s, "running");
+    before = expect_all(s, "running");
     stop_thread();
     ask_all(s);
-    expect_all(s, "stuck");
+    stopped = expect_all(s, "stuck");
+    CU_ASSERT(stopped >= before);
     run_pwcctl("--json", "status", text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"progress\":\"stuck\""));
+    snprintf(same, sizeof(same), "\"heartbeat\":%lld,", (long long)stopped);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, same)); /* it stands still */
     run_pwcctl("", "status", text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "stuck"));
     run_pwcctl("--json", "counters", text, sizeof(text)); /* asks nobody */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "heartbeat"));
     let_go();
     ask_all(s);
-    expect_all(s, "running");
+    (void)expect_all(s, "running");
+    ask_all(s); /* a round counts when its commands have been carried out: this is a later one */
+    CU_ASSERT(expect_all(s, "running") > stopped);
     close(s);
 }
 
