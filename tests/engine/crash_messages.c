@@ -80,6 +80,7 @@ const struct crash_scenario crash_message_scenarios[] = {
     {"long messages, ordered", NULL, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1, run_long},
     {"long messages, reassembled", NULL, 0, ENGINE_PROTOCOL_REASSEMBLE, 1, run_long},
     {"long messages, chained", NULL, 0, ENGINE_PROTOCOL_CHAIN, 1, run_long},
+    {"long messages, striped", NULL, 0, ENGINE_PROTOCOL_AUTO, 2, run_long},
     {"long messages, each its own way", NULL, 4096, ENGINE_PROTOCOL_AUTO, 1, run_long_protocols},
     {"messages both ways, spilled", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_message_flood},
     {"no handler", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_no_handler},

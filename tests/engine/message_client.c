@@ -49,8 +49,8 @@ uint32_t message_build(const struct message_client *c, const struct message_send
         .length = medium ? 0 : send->length,
         .lid = send->lid,
         .rid = answer ? send->token : 0,
-        .segment = c->world->clients[c->client].segments[0].handle,
-        .local_offset = send->local_offset,
+        .segment = c->world->clients[c->client].segments[WORLD_MAIN].handle,
+        .local_offset = c->world->clients[c->client].contexts[0].offset + send->local_offset,
     };
     *m = (struct message){
         .index = (uint16_t)send->index,

@@ -26,7 +26,8 @@ static struct world_options options_of(struct flood *f, uint64_t seed, FILE *tra
                     : below(f, 2)             ? ENGINE_PROTOCOL_CHAIN
                                               : ENGINE_PROTOCOL_AUTO,
         .segment_bytes = 4 * FLOOD_CLIENTS * FLOOD_SLOTS * 1024,
-        .limits = {.ledger_start = 4096,
+        .limits = {.stripe_min = 512,
+                   .ledger_start = 4096,
                    .ledger_max = 4096u << 2 * below(f, 2),
                    .ledger_bytes = 256 * 1024,
                    .packed_max = 64u << below(f, 3),
@@ -35,6 +36,7 @@ static struct world_options options_of(struct flood *f, uint64_t seed, FILE *tra
                    .spill_max = 512 + below(f, 4000)},
         .trace = trace,
         .sim = {.ordered_write_max = ordered_max,
+                .rails = 1u << below(f, 3),
                 .message_max = 1u << 20,
                 .refuse_per_mille = below(f, 2) * 100,
                 .silent_per_mille = below(f, 2) * 400,
@@ -111,27 +113,6 @@ static void count(struct flood *f, struct message_counters *counters)
     counters->overtaken += sim_counters(f->world->sim)->overtaken;
 }
 
-/* All clients leave, and nothing is left behind. */
-static void leave(struct world *w)
-{
-    struct engine_client_view client;
-    struct engine_op_view op;
-
-    for (uint32_t i = 0; i < w->client_count; i++)
-        world_client_close(w, i);
-    for (uint32_t i = 0; !w->failed && i < 20000 && world_round(w); i++)
-        ;
-    for (uint32_t node = 0; node < w->options.nodes && !w->failed; node++) {
-        uint32_t from = 0;
-
-        if (engine_view_clients(w->nodes[node].engine, &from, &client, 1) == 1)
-            world_fail(w, "client of rank %u on node %u never ends", client.rank, node);
-        from = 0;
-        if (engine_view_ops(w->nodes[node].engine, &from, &op, 1) == 1)
-            world_fail(w, "an operation is left over on node %u", node);
-    }
-}
-
 const char *message_run(uint64_t seed, FILE *trace, struct message_counters *counters,
                         char failure[400])
 {
@@ -167,7 +148,8 @@ const char *message_run(uint64_t seed, FILE *trace, struct message_counters *cou
     flood_finish(f);
     if (!w->failed)
         count(f, counters);
-    leave(w);
+    if (!w->failed)
+        world_leave(w);
     failed = w->failed;
     if (failed)
         snprintf(failure, 400, "%u nodes, %.300s", options.nodes, w->failure);

@@ -459,6 +459,19 @@ static void test_good_message_is_taken(void)
     bench_free(b);
 }
 
+/* One that was refused and then failed at its origin: nobody is told, and nothing is owed. */
+static void test_request_without_event(void)
+{
+    struct bench *b = bench_new();
+    struct message_record message = good_message(b);
+
+    message.op.head.flags |= WIRE_NO_EVENT;
+    send_run(b, &message, sizeof(message));
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(remote_events(b), 0);
+    bench_free(b);
+}
+
 /* Fields of a good message that make no sense, and replies to what was never asked. */
 static void test_senseless_messages_break_the_link(void)
 {
@@ -468,8 +481,6 @@ static void test_senseless_messages_break_the_link(void)
         uint64_t value;
     } rows[] = {
         {3, 1, WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY},
-        {3, 1, WIRE_MESSAGE | WIRE_NO_EVENT},
-        {3, 1, WIRE_MESSAGE | WIRE_NO_EVENT | WIRE_NO_REPLY},
         {3, 1, WIRE_REPLY},
         {3, 1, WIRE_NO_REPLY},
         {3, 1, WIRE_MESSAGE | WIRE_REPLY}, /* token 99 */
@@ -591,6 +602,7 @@ int main(void)
         {"lengths of runs", test_run_lengths},
         {"stripes of a payload", test_stripes},
         {"a good message is taken", test_good_message_is_taken},
+        {"a request without its event", test_request_without_event},
         {"senseless messages break the link", test_senseless_messages_break_the_link},
         {"replies to nothing", test_replies_to_nothing},
         {"announcements", test_announcements},
