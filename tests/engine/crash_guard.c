@@ -96,6 +96,8 @@ static bool dies_here(struct crash_guard *g)
     g->stores++;
     if (!g->forking)
         return g->stores == g->stop;
+    if (g->stores % g->every != 0)
+        return false;
     pid = fork();
     if (pid == 0) {
         g->child = true;

@@ -4,9 +4,11 @@
  * everything but arena and client memory is dropped, a new process takes over, and every operation
  * still ends exactly once. After some of the crashes the new process dies too.
  *
- *     test_crash [--again M]                          all; each second death M stores after the
- * first test_crash [--again M] --scenario S --victim V [--store N [--trace]] one; and one crash of
- * it again
+ *     test_crash [--every K] [--again M]    all
+ *     test_crash [--every K] [--again M] --scenario S --victim V [--store N [--trace]]
+ *
+ * With --every, a death only before each K-th store; with --again, each second death M stores after
+ * the first. With --store, one death again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -191,10 +193,14 @@ static const struct crash_scenario *scenario_of(size_t number)
                                         : &crash_control_scenarios[number - crash_message_count];
 }
 
+struct deaths {
+    uint64_t every, again;
+};
+
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
  * return. NULL or what failed. */
-static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t again, FILE *trace,
-                       struct crash_guard *g, const char *name, char failure[400])
+static const char *run(size_t number, uint32_t victim, uint64_t stop, struct deaths deaths,
+                       FILE *trace, struct crash_guard *g, const char *name, char failure[400])
 {
     static struct world_path path;
     static struct driver driver;
@@ -216,7 +222,11 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
         .sim = {.ordered_write_max = s->ordered_write_max, .rails = s->rails},
     };
 
-    *g = (struct crash_guard){.victim = victim, .forking = stop == 0, .stop = stop, .again = again};
+    *g = (struct crash_guard){.victim = victim,
+                              .forking = stop == 0,
+                              .stop = stop,
+                              .every = deaths.every,
+                              .again = deaths.again};
     if (world_path_open(&path, &options, 4, failure) != 0)
         return failure;
     if (driver_open(&driver, &path.path, number) != 0)
@@ -257,11 +267,12 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, uint64_t a
 }
 
 /* All crashes of one scenario and victim; how many went wrong. */
-static uint64_t run_all_stores(size_t number, uint32_t victim, uint64_t again, const char *name)
+static uint64_t run_all_stores(size_t number, uint32_t victim, struct deaths deaths,
+                               const char *name)
 {
     struct crash_guard g;
     char failure[400];
-    const char *wrong = run(number, victim, 0, again, NULL, &g, name, failure);
+    const char *wrong = run(number, victim, 0, deaths, NULL, &g, name, failure);
 
     if (wrong)
         printf("%s, node %u, without a crash: %s\n", scenario_of(number)->name, victim, wrong);
@@ -274,7 +285,7 @@ static uint64_t run_all_stores(size_t number, uint32_t victim, uint64_t again, c
     return g.failed + (wrong != NULL);
 }
 
-static int run_all(uint64_t again, const char *name)
+static int run_all(struct deaths deaths, const char *name)
 {
     pid_t pids[JOBS];
     int failed = 0;
@@ -286,7 +297,7 @@ static int run_all(uint64_t again, const char *name)
             uint64_t wrong = 0;
 
             for (size_t i = job; i < 2 * scenario_count(); i += JOBS) {
-                wrong += run_all_stores(i / 2, i % 2, again, name);
+                wrong += run_all_stores(i / 2, i % 2, deaths, name);
                 fflush(stdout);
             }
             _exit(wrong > 0);
@@ -305,7 +316,8 @@ int main(int argc, char **argv)
 {
     size_t number = scenario_count();
     uint32_t victim = 0;
-    uint64_t store = 0, again = 0;
+    struct deaths deaths = {.every = 1};
+    uint64_t store = 0;
     FILE *trace = NULL;
     struct crash_guard g;
     char failure[400];
@@ -323,22 +335,27 @@ int main(int argc, char **argv)
         else if (i + 1 < argc && strcmp(argv[i], "--store") == 0)
             store = strtoull(argv[++i], NULL, 0);
         else if (i + 1 < argc && strcmp(argv[i], "--again") == 0)
-            again = strtoull(argv[++i], NULL, 0);
+            deaths.again = strtoull(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--every") == 0)
+            deaths.every = strtoull(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--trace") == 0)
             trace = stdout;
         else
             victim = 2;
+    if (deaths.every == 0)
+        victim = 2;
     if (number == scenario_count() && victim == 0 && store == 0 && !trace)
-        return run_all(again, argv[0]);
+        return run_all(deaths, argv[0]);
     if (number >= scenario_count() || victim > 1) {
         fprintf(stderr,
-                "usage: %s [--again M] [--scenario 0-%zu --victim 0-1 [--store N [--trace]]]\n",
+                "usage: %s [--every K] [--again M] [--scenario 0-%zu --victim 0-1 [--store N "
+                "[--trace]]]\n",
                 argv[0], scenario_count() - 1);
         return 2;
     }
     if (store == 0)
-        return run_all_stores(number, victim, again, argv[0]) != 0;
-    wrong = run(number, victim, store, again, trace, &g, argv[0], failure);
+        return run_all_stores(number, victim, deaths, argv[0]) != 0;
+    wrong = run(number, victim, store, deaths, trace, &g, argv[0], failure);
     printf("%s, node %u, store %llu: %s\n", scenario_of(number)->name, victim,
            (unsigned long long)store, wrong ? wrong : "passed");
     return wrong != NULL;
