@@ -99,7 +99,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         .cookie = cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1))),
         /* A withdrawn region is answered for when no operation names it: where nothing else orders
          * that answer behind the payload, the completion must mean that it has landed. */
-        .placed = protocol != ENGINE_PROTOCOL_ORDERED,
+        .placed = protocol == ENGINE_PROTOCOL_CHAIN || op->length > e->ordered_max,
     };
     if (protocol == ENGINE_PROTOCOL_REASSEMBLE) {
         if (fresh)
