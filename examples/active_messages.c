@@ -46,7 +46,7 @@ struct here {
     pwc_remote **peers;        /* by rank */
     uint32_t *sent, *answered; /* requests, by rank */
     uint32_t rank, size;
-    uint32_t requests; /* of ours to each rank */
+    uint32_t requests;             /* of ours to each rank */
     struct link links[3 * CHAINS]; /* ours, and those of two others that come through here */
     uint32_t first_link, link_count;
     uint32_t home;     /* chains of ours that are back */

@@ -14,7 +14,7 @@
 struct daemon {
     pid_t pid;
     uid_t uid; /* that it runs as; 0: ours */
-    int log; /* reading end of its standard error */
+    int log;   /* reading end of its standard error */
     char directory[64];
     char socket[96];
     char said[65536]; /* of its log, so far */

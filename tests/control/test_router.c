@@ -427,8 +427,8 @@ static void half_added(void)
         int returned, told;
         uint32_t net_dropped, loop_dropped;
     } rows[] = {
-        {-ENOMEM, 0, 0, 0, -ENOMEM, 0, 0, 0},  {0, 0, -ENOMEM, 0, 0, -ENOMEM, 1, 0},
-        {0, -EPERM, 0, 0, 0, -EPERM, 0, 1},    {0, 0, 0, -EPERM, 0, -EPERM, 1, 0},
+        {-ENOMEM, 0, 0, 0, -ENOMEM, 0, 0, 0},    {0, 0, -ENOMEM, 0, 0, -ENOMEM, 1, 0},
+        {0, -EPERM, 0, 0, 0, -EPERM, 0, 1},      {0, 0, 0, -EPERM, 0, -EPERM, 1, 0},
         {0, -EPERM, 0, -EPERM, 0, -EPERM, 0, 0}, {0, -EPERM, -ENOMEM, 0, 0, -ENOMEM, 0, 0},
     };
 
