@@ -293,8 +293,15 @@ int main(int argc, char **argv)
     static struct here here = {.requests = REQUESTS};
     int rc;
 
-    if (argc > 1)
-        here.requests = (uint32_t)strtoul(argv[1], NULL, 10);
+    if (argc > 1) {
+        char *end;
+        unsigned long requests = strtoul(argv[1], &end, 10);
+        if (*end != '\0' || requests == 0 || requests > 1000000)
+            return fprintf(stderr, "active_messages: \"%s\": give a number from 1 to 1000000\n",
+                           argv[1]),
+                   2;
+        here.requests = (uint32_t)requests;
+    }
     rc = here_open(&here);
     if (rc == 0)
         rc = loop(&here);

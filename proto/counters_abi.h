@@ -50,12 +50,15 @@ struct counters_session {
     _Atomic uint64_t submit_high, local_high, remote_high;
     _Atomic uint64_t submitted, ended, in_flight, delivered;
     _Atomic uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
+    _Atomic uint64_t am_ops, am_bytes;               /* active messages sent, replies included */
+    _Atomic uint64_t reply_used, reply_high;         /* bytes now, and at most */
+    _Atomic uint64_t replies_expected, replies_owed; /* now */
 };
 
 /* One peer node. */
 struct counters_peer {
     _Atomic uint64_t node;  /* number + 1; 0: the row is free */
-    _Atomic uint64_t state; /* engine.h: 0 none, 1 wanted, 2 up, 3 down, 4 lost */
+    _Atomic uint64_t state; /* engine.h: 0 none, 1 wanted, 2 up, 3 down */
     _Atomic uint64_t tx_bytes, rx_bytes;
     _Atomic uint64_t tx_tail, tx_sent, tx_consumed, tx_credit;
     _Atomic uint64_t rx_consumed, rx_acked;
@@ -63,7 +66,7 @@ struct counters_peer {
 };
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
-static_assert(sizeof(struct counters_session) == 21 * 8, "counters_session");
+static_assert(sizeof(struct counters_session) == 27 * 8, "counters_session");
 static_assert(sizeof(struct counters_peer) == 17 * 8, "counters_peer");
 
 #endif

@@ -103,6 +103,12 @@ static void write_session(struct counters_session *row, const struct engine_sess
     set(&row->errors, v->errors);
     set(&row->spilled, v->spilled);
     set(&row->spill_bytes, v->spill_bytes);
+    set(&row->am_ops, v->am_ops);
+    set(&row->am_bytes, v->am_bytes);
+    set(&row->reply_used, v->reply_used);
+    set(&row->reply_high, v->reply_high);
+    set(&row->replies_expected, v->replies_expected);
+    set(&row->replies_owed, v->replies_owed);
 }
 
 static void write_peer(struct counters_peer *row, const struct engine_peer_view *v)

@@ -197,6 +197,13 @@ static void fill_queues(json_t *document, struct control *control, const struct 
         put(row, "errors", v->errors);
         put(row, "spilled", v->spilled);
         put(row, "spill_bytes", v->spill_bytes);
+        put(row, "reply_size", v->sizes.reply);
+        put(row, "am_ops", v->am_ops);
+        put(row, "am_bytes", v->am_bytes);
+        put(row, "reply_used", v->reply_used);
+        put(row, "reply_high", v->reply_high);
+        put(row, "replies_expected", v->replies_expected);
+        put(row, "replies_owed", v->replies_owed);
     }
 }
 
@@ -252,7 +259,7 @@ static void fill_regions(json_t *document, struct control *control, const struct
 
 static void fill_ops(json_t *document, struct control *control, const struct snapshot *s)
 {
-    static const char *const kinds[] = {"none", "put", "get", "flush"};
+    static const char *const kinds[] = {"none", "put", "get", "flush", "short", "medium", "long"};
     static const char *const states[] = {"queued", "ready", "placed"};
     json_t *ops = array_in(document, "ops");
 
@@ -263,7 +270,7 @@ static void fill_ops(json_t *document, struct control *control, const struct sna
         put(row, "client", v->client);
         put(row, "session", v->session);
         put(row, "sequence", v->sequence);
-        text(row, "kind", v->kind < 4 ? kinds[v->kind] : "unknown");
+        text(row, "kind", v->kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[v->kind] : "unknown");
         text(row, "state", v->state < 3 ? states[v->state] : "unknown");
         put(row, "flags", v->flags);
         put(row, "node", v->node);

@@ -56,6 +56,12 @@ static const struct field session_fields[] = {
     FIELD(counters_session, errors),
     FIELD(counters_session, spilled),
     FIELD(counters_session, spill_bytes),
+    FIELD(counters_session, am_ops),
+    FIELD(counters_session, am_bytes),
+    FIELD(counters_session, reply_used),
+    FIELD(counters_session, reply_high),
+    FIELD(counters_session, replies_expected),
+    FIELD(counters_session, replies_owed),
     {0},
 };
 

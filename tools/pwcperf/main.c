@@ -66,7 +66,7 @@ static size_t half_of(const struct options *options, uint64_t size)
     }
 }
 
-/* Default sizes that a Medium cannot hold are passed over; others are the library's to refuse. */
+/* Default sizes that a Medium cannot hold are passed over; others have been refused. */
 static bool passed_over(const struct world *world, uint64_t size)
 {
     const struct options *options = world->options;
@@ -82,6 +82,14 @@ static int measure_all(struct world *world)
         size_t needed = half_of(options, options->sizes[i]);
         half = needed > half ? needed : half;
     }
+    if (options->kind == KIND_MEDIUM && options->sizes_given)
+        for (size_t i = 0; i < options->size_count; i++)
+            if (options->sizes[i] > pwc_am_max_medium(world->client))
+                return world_error(world, -EMSGSIZE,
+                                   "--size %llu: a Medium carries up to %zu bytes here (pwcd "
+                                   "--packed-max), a Long more",
+                                   (unsigned long long)options->sizes[i],
+                                   pwc_am_max_medium(world->client));
     struct samples samples;
     struct pair pair;
     int rc = samples_open(&samples);
