@@ -92,6 +92,7 @@ struct control {
     /* other nodes */
     struct peers *peers; /* NULL with one node */
     struct link *links;  /* all that stand, also those on their way out */
+    uint32_t lookups;    /* of names, under way */
     struct directory_memory directory_memory;
     struct directory *directory;
 

@@ -96,6 +96,9 @@ static struct link *link_new(struct control *control, const struct link_events *
 
 void links_free(struct control *control)
 {
+    /* A name that is being looked up can't be taken back: a thread of libuv's writes to the link. */
+    while (control->lookups > 0)
+        uv_run(&control->loop, UV_RUN_ONCE);
     while (control->links) {
         control->links->references = 1;
         release(control->links);
@@ -463,6 +466,7 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
     struct link *link = request->data;
     int rc = status;
 
+    link->control->lookups--;
     if (link->state != LINK_CLOSED) {
         if (rc == 0)
             rc = uv_tcp_connect(&link->connect, &link->tcp, found->ai_addr, connected);
@@ -493,6 +497,7 @@ int link_dial(struct control *control, uint32_t node, const char *host, const ch
         close_handles(link);
         return rc;
     }
+    control->lookups++;
     *out = link;
     return 0;
 }

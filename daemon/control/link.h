@@ -66,7 +66,7 @@ struct link {
     char text[HANDSHAKE_TEXT_MAX];
 };
 
-/* Frees what is left when the loop has ended. */
+/* Frees what is left, all handles being closed. Blocks while a name is being looked up. */
 void links_free(struct control *control);
 
 /* Dials `node` at host and port. */

@@ -70,7 +70,9 @@ static int start(struct daemon *d, const char *program, const char *const *argum
     close(log_pipe[1]);
     d->log = log_pipe[0];
     wait.fd = ready_pipe[0];
-    *ready = poll(&wait, 1, 2 * WAIT_MS) == 1 && read(ready_pipe[0], text, sizeof(text)) == 6;
+    /* Then it closes the pipe: from here on it has the descriptors that it serves with. */
+    *ready = poll(&wait, 1, 2 * WAIT_MS) == 1 && read(ready_pipe[0], text, sizeof(text)) == 6 &&
+             read(ready_pipe[0], text, sizeof(text)) == 0;
     close(ready_pipe[0]);
     return 0;
 }
@@ -296,12 +298,10 @@ bool raw_hangs_up(int s)
 
 /* ---- what well-behaved clients do ------------------------------------------------------------ */
 
-int raw_hello(int s, const char *job, uint32_t rank, uint32_t size)
+bool raw_ask_hello(int s, const char *job, uint32_t rank, uint32_t size)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Hello hello = PWC__HELLO__INIT;
-    Pwc__ClientReply *reply;
-    int fds[3], count, status = -ECONNRESET;
 
     hello.version_min = hello.version_max = 1;
     hello.job = (char *)(uintptr_t)job;
@@ -309,7 +309,15 @@ int raw_hello(int s, const char *job, uint32_t rank, uint32_t size)
     hello.size = size;
     request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
     request.hello = &hello;
-    if (!raw_request(s, 1, &request))
+    return raw_request(s, 1, &request);
+}
+
+int raw_hello(int s, const char *job, uint32_t rank, uint32_t size)
+{
+    Pwc__ClientReply *reply;
+    int fds[3], count, status = -ECONNRESET;
+
+    if (!raw_ask_hello(s, job, rank, size))
         return status;
     reply = raw_reply(s, fds, &count);
     if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_WELCOME)

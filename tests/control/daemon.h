@@ -49,6 +49,8 @@ bool raw_hangs_up(int socket);
 
 /* Hello as a rank of a job; its status: 0 or the Error's. */
 int raw_hello(int socket, const char *job, uint32_t rank, uint32_t size);
+/* Sends it, and does not wait for the reply. */
+bool raw_ask_hello(int socket, const char *job, uint32_t rank, uint32_t size);
 /* Whether a client that behaves is served: Inspect status, answered. */
 bool raw_is_served(const struct daemon *d);
 

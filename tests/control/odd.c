@@ -4,15 +4,20 @@
  *
  *     unsealed  small memory that it shares can be cut short by clients, so that it faults
  *     newer     it speaks a later version to other daemons, and no other
+ *     slow      a name is found after half a second, and the log says that it is looked up
  *
  * Thread: whichever makes the call.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include "handshake.h"
 
 enum { SMALL = 131072 }; /* below what libpwc makes, which looks for the seals */
@@ -74,4 +79,18 @@ void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity
     newer = *self;
     newer.version_min = newer.version_max = HANDSHAKE_VERSION_MAX + 1;
     h->self = &newer;
+}
+
+/* libuv's calls come here too. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (is_odd("slow") && !(hints->ai_flags & AI_PASSIVE)) {
+        fprintf(stderr, "%s is looked up\n", name);
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    }
+    return real(name, service, hints, found);
 }

@@ -209,6 +209,22 @@ static void versions(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* The end does not take from under a thread what it looks up a name for. */
+static void ends_while_a_name_is_looked_up(void)
+{
+    struct daemon d;
+    int s;
+
+    setenv("PWCD_ODD", "slow", 1);
+    CU_ASSERT_TRUE_FATAL(plan_start(&d, odd_program, "0", plan.secrets[0], plan.nodes));
+    unsetenv("PWCD_ODD");
+    s = raw_connect(&d);
+    CU_ASSERT_TRUE(s >= 0 && raw_ask_hello(s, job_at(1), 0, 2));
+    CU_ASSERT_TRUE(daemon_says(&d, "is looked up"));
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    close(s);
+}
+
 /* Both call themselves node 0, and the list of one leads to the other. */
 static void one_node_number(void)
 {
@@ -279,6 +295,7 @@ int main(int argc, char **argv)
                            {"home dies", home_dies},
                            {"wrong secret", wrong_secret},
                            {"versions", versions},
+                           {"ends while a name is looked up", ends_while_a_name_is_looked_up},
                            {"one node number", one_node_number},
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},
