@@ -142,6 +142,7 @@ enum submit_kind {
     SUBMIT_SHORT = 4,  /* active message: its block alone */
     SUBMIT_MEDIUM = 5, /* active message: its payload stands in the block */
     SUBMIT_LONG = 6,   /* active message: a put of its payload, then its block */
+    SUBMIT_KINDS
 };
 
 enum submit_flags {

@@ -12,11 +12,6 @@
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
 #define START_AHEAD 64u
 
-struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
-{
-    return queue_at(&e->pool, &f->ops, slot);
-}
-
 int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic)
 {
     struct session *s = &e->sessions[session];
@@ -133,24 +128,28 @@ static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, 
 static int flow_start(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
+    uint64_t slot = f->started;
+    int r = 0;
 
-    while (f->started < f->ops.tail && f->started < f->staged + START_AHEAD) {
-        uint64_t slot = f->started;
+    while (slot < f->ops.tail && slot < f->staged + START_AHEAD) {
         struct op *op = flow_op(e, f, slot);
-        int r = 0;
 
         if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
-            return -EINPROGRESS;
-        if (op->phase != OP_PLACED && op->status == 0)
+            r = -EINPROGRESS;
+        else if (op->phase != OP_PLACED && op->status == 0)
             r = op_kind_of(op->kind)->start(e, flow, slot, op);
         if (r == -EAGAIN || r == -EINPROGRESS)
-            return r;
+            break;
         if (r < 0)
             flow_fail_op(e, f, slot, op, r);
-        set64(e, &f->started, slot + op->span);
+        r = 0;
+        slot += op->span;
+    }
+    if (slot != f->started) {
+        set64(e, &f->started, slot);
         commit(e);
     }
-    return 0;
+    return r;
 }
 
 int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
@@ -194,14 +193,15 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
     return reason == -EAGAIN ? -EAGAIN : 0;
 }
 
-static bool flow_told_now(const struct flow *f, const struct op *op, uint64_t slot)
+/* Whether its local event is due; `head` is the first operation that has not left. */
+static bool flow_told_now(const struct op *op, uint64_t slot, uint64_t head)
 {
     bool copied =
         op->flags & SUBMIT_INLINE || op->kind == SUBMIT_SHORT || op->kind == SUBMIT_MEDIUM;
 
     if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
         return true; /* its source was copied at submission */
-    if (op->kind == SUBMIT_FLUSH && slot != f->ops.head)
+    if (op->kind == SUBMIT_FLUSH && slot != head)
         return false;
     return op->phase == OP_PLACED && op->pending == 0;
 }
@@ -217,43 +217,93 @@ static void flow_op_leaves(struct engine *e, uint32_t flow, const struct op *op)
         set32(e, &e->remotes[op->remote].replies, e->remotes[op->remote].replies - 1);
 }
 
+/* Operations that finish in one transaction: what they note fits the undo log. */
+#define FINISH_BATCH 64u
+
+/* What leaves a flow in one transaction. */
+struct finish {
+    uint64_t told, head; /* where the flow's will be */
+    uint64_t silent_bytes;
+    uint32_t silent; /* operations whose event nobody wants, and what was reserved for it */
+};
+
+/* Tells of the next operation, if its event is due. */
+static bool finish_tell(struct engine *e, uint32_t flow, struct finish *done)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (done->told >= f->staged)
+        return false;
+    op = flow_op(e, f, done->told);
+    if (!op->ended && !flow_told_now(op, done->told, done->head))
+        return false;
+    if (!op->ended && session_tells(op)) {
+        session_tell_local(e, flow, done->told, op);
+    } else if (!op->ended) {
+        done->silent++;
+        done->silent_bytes += op->reserve;
+        if (done->told != done->head || op->phase != OP_PLACED || op->pending > 0)
+            set8(e, &op->ended, 1); /* it stays */
+    }
+    done->told += op->span;
+    return true;
+}
+
+/* The first operation leaves, if nothing is under way for it. */
+static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (done->head >= done->told)
+        return false;
+    op = flow_op(e, f, done->head);
+    if (op->phase != OP_PLACED || op->pending > 0)
+        return false;
+    flow_op_leaves(e, flow, op);
+    done->head += op->span;
+    return true;
+}
+
+static bool finish_some(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    struct finish done = {.told = f->told, .head = f->ops.head};
+    uint32_t moves = 0;
+
+    while (moves < FINISH_BATCH) {
+        bool told = finish_tell(e, flow, &done);
+
+        if (!finish_leave(e, flow, &done) && !told)
+            break;
+        moves++;
+    }
+    if (moves == 0)
+        return false;
+    if (done.silent > 0)
+        session_tell_none(e, f->session, done.silent, done.silent_bytes);
+    if (done.told != f->told)
+        set64(e, &f->told, done.told);
+    if (done.head != f->ops.head)
+        queue_pop(&e->pool, &f->ops, (uint32_t)(done.head - f->ops.head));
+    commit(e);
+    return true;
+}
+
 void flow_finish(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    bool fence = false;
+    uint64_t head = f->ops.head;
 
     if (f->session == NONE)
         return;
-    for (;;) {
-        bool moved = false;
-
-        if (f->told < f->staged) {
-            struct op *op = flow_op(e, f, f->told);
-
-            if (op->ended || flow_told_now(f, op, f->told)) {
-                if (!op->ended)
-                    session_tell_local(e, flow, f->told, op);
-                set64(e, &f->told, f->told + op->span);
-                moved = true;
-            }
-        }
-        if (f->ops.head < f->told) {
-            struct op *op = flow_op(e, f, f->ops.head);
-
-            if (op->phase == OP_PLACED && op->pending == 0) {
-                flow_op_leaves(e, flow, op);
-                queue_pop(&e->pool, &f->ops, op->span);
-                moved = fence = true;
-            }
-        }
-        if (!moved)
-            break;
-        commit(e);
-    }
+    while (finish_some(e, flow))
+        continue;
     if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
         e->sweep = true; /* its inflow may be gone: reply_flow_retire */
     /* The next may have waited behind a fence for its turn at the head. */
-    if (fence && f->started == f->ops.head)
+    if (f->ops.head != head && f->started == f->ops.head)
         flow_ready(e, flow);
 }
 
@@ -267,20 +317,27 @@ static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struc
     commit(e);
 }
 
-void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
+                       uint32_t epoch)
 {
     struct flow *f = &e->flows[flow];
-    struct op *op;
+    bool unordered = false;
 
-    if (f->state == FLOW_FREE || (f->epoch != epoch && slot >= f->rewound) || slot < f->ops.head ||
-        slot >= f->ops.tail) {
-        commit(e);
-        return;
+    for (uint64_t at = slot; at < slot + count && f->state != FLOW_FREE; at++) {
+        struct op *op;
+
+        if ((f->epoch != epoch && at >= f->rewound) || at < f->ops.head || at >= f->ops.tail)
+            continue;
+        op = flow_op(e, f, at);
+        set8(e, &op->phase, OP_PLACED);
+        unordered |= op->flags & SUBMIT_UNORDERED;
     }
-    op = flow_op(e, f, slot);
-    set8(e, &op->phase, OP_PLACED);
     commit(e);
-    flow_end_early(e, flow, slot, op);
+    if (f->state == FLOW_FREE)
+        return;
+    for (uint64_t at = slot; at < slot + count && unordered; at++)
+        if (at >= f->ops.head && at < f->ops.tail)
+            flow_end_early(e, flow, at, flow_op(e, f, at));
     flow_finish(e, flow);
 }
 

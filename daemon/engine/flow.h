@@ -20,7 +20,10 @@
 int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
 /* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
 int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic);
-struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot);
+static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
+{
+    return queue_at(&e->pool, &f->ops, slot);
+}
 
 /* Puts it on its peer's ready list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
@@ -35,8 +38,11 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work);
 /* Posts local events and lets finished operations leave. */
 void flow_finish(struct engine *e, uint32_t flow);
 
-/* Within a transaction, which it commits: the target has consumed the record of this operation. */
-void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch);
+/* Within a transaction, which it commits: the target has consumed the records of `count` operations
+ * in a row, at most FLOW_ROW_MAX; of one entry each where they are more than one. */
+#define FLOW_ROW_MAX 64u
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
+                       uint32_t epoch);
 /* A payload write or a read has ended. */
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
 /* Within a transaction: the target's answer about one operation, or about the flow. */

@@ -180,6 +180,25 @@ void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
         out->nonces[out->nonces_free++] = (uint16_t)nonce;
 }
 
+/* Records from the first on that tell of one flow's operations in a row: how many. */
+static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
+                              const struct sent *first, uint64_t consumed)
+{
+    uint32_t n = 1;
+
+    if (first->flow == NONE || first->nonce != NONE)
+        return 1;
+    while (n < FLOW_ROW_MAX && n < queue_count(&p->sent)) {
+        const struct sent *next = queue_at(&e->pool, &p->sent, p->sent.head + n);
+
+        if (next->end > consumed || next->flow != first->flow || next->epoch != first->epoch ||
+            next->slot != first->slot + n || next->nonce != NONE)
+            break;
+        n++;
+    }
+    return n;
+}
+
 int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
 {
     struct peer *p = &e->peers[node];
@@ -190,14 +209,16 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
     while (queue_count(&p->sent) > 0) {
         const struct sent *entry = queue_at(&e->pool, &p->sent, p->sent.head);
         struct sent sent = *entry;
+        uint32_t row;
 
         if (sent.end > consumed)
             break;
-        queue_pop(&e->pool, &p->sent, 1);
+        row = sent_in_a_row(e, p, entry, consumed);
+        queue_pop(&e->pool, &p->sent, row);
         if (sent.flow == NONE)
             notes_acknowledged(e, node, sent.epoch); /* commits */
         else
-            flow_acknowledged(e, sent.flow, sent.slot, sent.epoch); /* commits */
+            flow_acknowledged(e, sent.flow, sent.slot, row, sent.epoch); /* commits */
         ledger_free_nonce(e, node, sent.nonce);
     }
     if (consumed > p->tx_acked) {

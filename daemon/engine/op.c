@@ -5,25 +5,10 @@
 #include "ledger.h"
 #include "region.h"
 
-const struct op_kind *op_kind_of(uint8_t kind)
-{
-    switch (kind) {
-    case SUBMIT_PUT:
-        return &op_put;
-    case SUBMIT_GET:
-        return &op_get;
-    case SUBMIT_FLUSH:
-        return &op_flush;
-    case SUBMIT_SHORT:
-        return &op_short;
-    case SUBMIT_MEDIUM:
-        return &op_medium;
-    case SUBMIT_LONG:
-        return &op_long;
-    default:
-        return NULL;
-    }
-}
+const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
+    [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,       [SUBMIT_FLUSH] = &op_flush,
+    [SUBMIT_SHORT] = &op_short, [SUBMIT_MEDIUM] = &op_medium, [SUBMIT_LONG] = &op_long,
+};
 
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right)

@@ -28,8 +28,13 @@ extern const struct op_kind op_short;
 extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
 
-/* NULL for a kind that does not exist. */
-const struct op_kind *op_kind_of(uint8_t kind);
+/* By enum submit_kind; NULL for a kind that does not exist. */
+extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
+
+static inline const struct op_kind *op_kind_of(uint8_t kind)
+{
+    return kind < SUBMIT_KINDS ? op_kinds[kind] : NULL;
+}
 
 /* Bounds, rights and length, the same for put and get. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,

@@ -36,7 +36,7 @@ static uint64_t chunks_between(uint64_t head, uint64_t tail, uint32_t per_chunk)
     return head == tail ? 0 : ((tail - 1) >> per_chunk) - (head >> per_chunk) + 1;
 }
 
-int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
+int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
     uint32_t per_chunk = 14 - q->shift;
     uint64_t have = chunks_between(q->head, q->tail, per_chunk);
@@ -70,7 +70,7 @@ static void queue_shrink(struct chunk_pool *pool, struct queue *q, uint64_t head
         chunk_give(pool, q->directory);
 }
 
-void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t n)
+void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n)
 {
     queue_shrink(pool, q, q->head + n, q->tail);
     arena_set64(pool->arena, &q->head, q->head + n);

@@ -70,15 +70,39 @@ static inline void *queue_at(const struct chunk_pool *pool, const struct queue *
     return pool->chunks + (uint64_t)chunk * CHUNK_BYTES + (in_chunk << q->shift);
 }
 
+/* The same where chunks come or go. */
+int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
+void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n);
+
+/* Both indices stand in one chunk. */
+static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b)
+{
+    return ((a ^ b) >> (14 - q->shift)) == 0;
+}
+
 /*
  * Within a transaction: makes entries [tail, tail + n) exist and moves the tail behind them; the
  * caller fills them before the commit. At least `keep` chunks stay free: what must not fail keeps
  * 0, what can wait keeps a share for it. -ENOBUFS, nothing changed, when the pool or the directory
  * is full.
  */
-int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
+static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
+{
+    if (q->head == q->tail || !queue_one_chunk(q, q->tail - 1, q->tail + n - 1))
+        return queue_push_chunks(pool, q, n, keep);
+    arena_set64(pool->arena, &q->tail, q->tail + n);
+    return 0;
+}
+
 /* Within a transaction: drops n entries at the head, or at the tail. */
-void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t n);
+static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t n)
+{
+    if (q->head + n == q->tail || !queue_one_chunk(q, q->head, q->head + n))
+        queue_pop_chunks(pool, q, n);
+    else
+        arena_set64(pool->arena, &q->head, q->head + n);
+}
+
 void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);
 /* Drops everything, in a transaction of its own for every chunk. No transaction may be open. */
 void queue_clear(struct chunk_pool *pool, struct queue *q);

@@ -6,16 +6,6 @@
 #include "bind.h"
 #include "notes.h"
 
-void session_dirty(struct engine *e, uint32_t session)
-{
-    struct session_live *live = &e->session_live[session];
-
-    if (live->dirty)
-        return;
-    live->dirty = true;
-    e->dirty[e->dirty_count++] = session;
-}
-
 void session_publish(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];

@@ -22,8 +22,16 @@ struct event_draft {
 
 /* Takes answers, then submissions, each up to `budget`. The number taken. */
 int session_take(struct engine *e, uint32_t session, int budget);
+/* Its client wants to hear of its end: errors are told even under SUBMIT_NO_LCE. */
+static inline bool session_tells(const struct op *op)
+{
+    return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
+}
 /* Within a transaction: ends the operation for its client, by an event or without. */
 void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/* Within a transaction: `count` operations have ended without an event, which had reserved so many
+ * bytes. */
+void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
 /*
  * Within a transaction: the event of a record that came by `inflow`. 0: posted, spilled (the flow
  * is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the STOP.
@@ -38,7 +46,15 @@ void session_release_spill(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);
 /* It has something to publish. */
-void session_dirty(struct engine *e, uint32_t session);
+static inline void session_dirty(struct engine *e, uint32_t session)
+{
+    struct session_live *live = &e->session_live[session];
+
+    if (live->dirty)
+        return;
+    live->dirty = true;
+    e->dirty[e->dirty_count++] = session;
+}
 /* Shows what has been committed since the last call, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */

@@ -6,6 +6,16 @@
 #include "notes.h"
 #include "op.h"
 
+void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
+{
+    struct session *s = &e->sessions[session];
+
+    set64(e, &s->reserved, s->reserved - bytes);
+    set64(e, &s->ended, s->ended + count);
+    set64(e, &s->released, s->released + bytes);
+    session_dirty(e, session);
+}
+
 void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];
@@ -14,14 +24,16 @@ void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct o
     struct event_record *event;
     int r = 0;
 
+    set8(e, &op->ended, 1);
+    if (!session_tells(op)) {
+        session_tell_none(e, f->session, 1, op->reserve);
+        return;
+    }
     if (op->status < 0)
         live->errors++;
-    set8(e, &op->ended, 1);
     set64(e, &s->reserved, s->reserved - op->reserve);
     set64(e, &s->ended, s->ended + 1);
-    if (op->status == 0 && op->flags & SUBMIT_NO_LCE) {
-        set64(e, &s->released, s->released + op->reserve);
-    } else if (live->attached) {
+    if (live->attached) {
         r = ring_reserve(&live->local, op->reserve, (void **)&event);
         if (r == 0) {
             *event = (struct event_record){
