@@ -1,8 +1,8 @@
 /*
  * What an operation costs on its way: submission, the origin's daemon, the target's daemon, the
  * receiver, each by itself. Two engines over the simulated fabric and two clients in one process,
- * without any system call, so that instructions can be counted (bench/instructions) and a change that
- * adds work is seen. Time is told too: of one thread whose caches hold everything.
+ * without any system call, so that instructions can be counted (bench/instructions) and a change
+ * that adds work is seen. Time is told too: of one thread whose caches hold everything.
  *
  *     path_cost [--kind put|note] [--size N] [--batch N] [--ops N]
  *
@@ -232,7 +232,8 @@ int main(int argc, char **argv)
         printf("{\"test\":\"path_cost\",\"size\":%u,\"batch\":%u,\"ops\":%" PRIu64
                ",\"submit_ns\":%.1f,\"origin_ns\":%.1f,\"target_ns\":%.1f,\"probe_ns\":%.1f"
                ",\"origin_steps\":%" PRIu64 ",\"target_steps\":%" PRIu64 "}\n",
-               options.size, options.batch, options.ops, (double)run.submit_ns / (double)options.ops,
+               options.size, options.batch, options.ops,
+               (double)run.submit_ns / (double)options.ops,
                (double)step_ns[0] / (double)options.ops, (double)step_ns[1] / (double)options.ops,
                (double)run.probe_ns / (double)options.ops, step_work[0], step_work[1]);
     if (run.world)

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 2u
+#define WIRE_VERSION 3u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -60,6 +60,7 @@ enum wire_kind {
     WIRE_REVOKED = 16, /* its answer: nothing here reaches the region any more */
     WIRE_OFFER = 17,   /* receiver to sender: a larger ring is ready */
     WIRE_SWITCH = 18,  /* sender to receiver: last record in the old ring */
+    WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one behind the other */
     WIRE_KINDS
 };
 
@@ -103,6 +104,28 @@ struct wire_put {
     uint64_t offset; /* in the region */
 };
 static_assert(sizeof(struct wire_put) == 48, "wire_put");
+
+/*
+ * BATCH: rid is the number of puts, length the bytes of their payloads together. What follows:
+ *
+ *     rid | offset << 16, length | payload, padded to 8 | rid | ...
+ *
+ * They are placed, or fail, all of them; then each has its event.
+ */
+struct wire_batch {
+    struct wire_op op;
+    uint32_t slot; /* the region's */
+    uint32_t generation;
+};
+static_assert(sizeof(struct wire_batch) == 40, "wire_batch");
+
+struct wire_batch_put {
+    uint64_t rid;
+    uint64_t place; /* offset in the region and length */
+};
+static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
+#define BATCH_LENGTH_BITS 16
+#define BATCH_OFFSET_BITS 48
 
 struct wire_ack {
     struct wire_record head;

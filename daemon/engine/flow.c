@@ -5,6 +5,7 @@
 #include "ledger.h"
 #include "notes.h"
 #include "op.h"
+#include "op_batch.h"
 #include "peer.h"
 #include "reply.h"
 #include "session.h"
@@ -241,7 +242,7 @@ static bool finish_tell(struct engine *e, uint32_t flow, struct finish *done)
     if (!op->ended && session_tells(op)) {
         session_tell_local(e, flow, done->told, op);
     } else if (!op->ended) {
-        done->silent++;
+        done->silent += op_count(op);
         done->silent_bytes += op->reserve;
         if (done->told != done->head || op->phase != OP_PLACED || op->pending > 0)
             set8(e, &op->ended, 1); /* it stays */

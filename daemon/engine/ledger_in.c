@@ -109,7 +109,9 @@ int ledger_consume(struct engine *e, uint32_t node, int budget)
         if (r < 0)
             return r;
         if (head.kind >= WIRE_PUT)
-            ack_wanted(e, in, head.kind <= WIRE_NOTE ? e->config.ack_delay_ns : NOTE_ACK_NS);
+            ack_wanted(e, in,
+                       head.kind <= WIRE_NOTE || head.kind == WIRE_BATCH ? e->config.ack_delay_ns
+                                                                         : NOTE_ACK_NS);
         in->runs_unacked += in->run_end == 0;
     }
     return consumed;

@@ -6,8 +6,9 @@
 #include "region.h"
 
 const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
-    [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,       [SUBMIT_FLUSH] = &op_flush,
-    [SUBMIT_SHORT] = &op_short, [SUBMIT_MEDIUM] = &op_medium, [SUBMIT_LONG] = &op_long,
+    [OP_BATCH] = &op_batch,     [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,
+    [SUBMIT_FLUSH] = &op_flush, [SUBMIT_SHORT] = &op_short, [SUBMIT_MEDIUM] = &op_medium,
+    [SUBMIT_LONG] = &op_long,
 };
 
 int op_check_remote(const struct engine *e, const struct submit_record *r,

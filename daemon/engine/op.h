@@ -21,6 +21,7 @@ struct op_kind {
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
 };
 
+extern const struct op_kind op_batch;
 extern const struct op_kind op_put;
 extern const struct op_kind op_get;
 extern const struct op_kind op_flush;
@@ -28,7 +29,7 @@ extern const struct op_kind op_short;
 extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
 
-/* By enum submit_kind; NULL for a kind that does not exist. */
+/* By enum submit_kind, and OP_BATCH; NULL for a kind that does not exist. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
 
 static inline const struct op_kind *op_kind_of(uint8_t kind)

@@ -13,8 +13,9 @@
 struct arrival {
     struct wire_put w; /* of a PUT; else its op alone */
     bool packed;
-    struct message message; /* with WIRE_MESSAGE */
-    const uint8_t *id;      /* in the ring */
+    struct wire_batch batch; /* of a BATCH; its puts stand in e->record */
+    struct message message;  /* with WIRE_MESSAGE */
+    const uint8_t *id;       /* in the ring */
 };
 
 /* An inflow of this node, or NULL. */
@@ -90,13 +91,22 @@ static int put_place(struct engine *e, uint32_t session, const struct wire_put *
 }
 
 /* Copies what will be checked. 0 or -EPROTO. */
-static int arrival_parse(struct arrival *a, const struct wire_record *head, const uint8_t *record,
-                         uint32_t size)
+static int arrival_parse(struct engine *e, struct arrival *a, const struct wire_record *head,
+                         const uint8_t *record, uint32_t size)
 {
     uint32_t fixed = head->kind == WIRE_PUT ? sizeof(a->w) : sizeof(a->w.op);
     uint32_t id_max = SESSION_ID_MAX;
     uint64_t expect;
 
+    if (head->kind == WIRE_BATCH) {
+        int r = record_batch_parse(e, record, size, &a->batch);
+
+        a->w.op = a->batch.op;
+        a->w.op.head = *head;
+        a->id = NULL;
+        a->packed = false;
+        return head->flags & ~WIRE_NO_EVENT ? -EPROTO : r;
+    }
     if (size < fixed)
         return -EPROTO;
     a->packed = head->kind == WIRE_PUT;
@@ -155,7 +165,8 @@ static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
     static const uint8_t kinds[] = {[WIRE_PUT] = SUBMIT_PUT,
                                     [WIRE_PLACED] = SUBMIT_PUT,
                                     [WIRE_GOT] = SUBMIT_GET,
-                                    [WIRE_NOTE] = SUBMIT_PUT};
+                                    [WIRE_NOTE] = SUBMIT_PUT,
+                                    [WIRE_BATCH] = SUBMIT_PUT};
     const struct wire_op *w = &a->w.op;
 
     d->head = (struct event_record){
@@ -208,6 +219,7 @@ static int take_request(struct engine *e, const struct arrival *a, int *status)
     struct inflow *in = &e->inflows[a->w.op.flow];
     uint32_t session = in->session;
     bool message = a->w.op.head.flags & WIRE_MESSAGE;
+    bool batch = a->w.op.head.kind == WIRE_BATCH;
     bool event = !(a->w.op.head.flags & WIRE_NO_EVENT); /* a request without has failed */
     struct event_draft draft;
     int r = 0;
@@ -215,9 +227,13 @@ static int take_request(struct engine *e, const struct arrival *a, int *status)
     *status = message && event ? request_admit(e, session, a) : 0;
     if (*status == 0 && a->packed)
         *status = put_place(e, session, &a->w, a->id + abi_pad8(a->w.op.rid_len));
+    if (*status == 0 && batch)
+        *status = record_batch_place(e, session, &a->batch);
     if (*status == 0 && event) {
         draft_event(a, in->node, in->origin, &draft);
-        r = session_tell_remote(e, a->w.op.flow, &draft);
+        r = batch ? session_tell_batch(e, a->w.op.flow, &draft.head, (uint32_t)a->batch.op.rid,
+                                       e->record)
+                  : session_tell_remote(e, a->w.op.flow, &draft);
     }
     if (r < 0)
         return r;
@@ -286,11 +302,11 @@ static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
 int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
                    const uint8_t *record, uint32_t size)
 {
-    struct arrival a = {0};
+    struct arrival a;
     const struct wire_op *w = &a.w.op;
     int r;
 
-    if (arrival_parse(&a, head, record, size) < 0 || message_parse(&a) < 0)
+    if (arrival_parse(e, &a, head, record, size) < 0 || message_parse(&a) < 0)
         return -EPROTO;
     r = w->head.flags & WIRE_REPLY ? take_reply(e, node, &a) : take_by_inflow(e, node, &a);
     if (r != -ENOBUFS)

@@ -87,6 +87,7 @@ int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
     case WIRE_PLACED:
     case WIRE_GOT:
     case WIRE_NOTE:
+    case WIRE_BATCH:
         return record_take_op(e, node, head, record, size);
     case WIRE_FAIL:
     case WIRE_REFUSE:

@@ -15,9 +15,14 @@
  */
 int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
                 const uint8_t *record, uint32_t size);
-/* The same for PUT, PLACED, GOT and NOTE: record_op.c. */
+/* The same for PUT, PLACED, GOT, NOTE and BATCH: record_op.c. */
 int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
                    const uint8_t *record, uint32_t size);
+/* Batches (record_batch.c). Copies the record, its puts to e->record: 0 or -EPROTO. */
+int record_batch_parse(struct engine *e, const uint8_t *record, uint32_t size,
+                       struct wire_batch *w);
+/* Places the puts that stand there: all of them, or a status for all. */
+int record_batch_place(struct engine *e, uint32_t session, const struct wire_batch *w);
 /* After the commit: what takes transactions of its own. 0 or -EPROTO. */
 int record_after(struct engine *e, uint32_t node, uint8_t kind);
 

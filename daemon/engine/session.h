@@ -37,6 +37,9 @@ void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint6
  * is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the STOP.
  */
 int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *draft);
+/* The same for the puts of a batch, whose events are `like` one another but for id and bytes. */
+int session_tell_batch(struct engine *e, uint32_t inflow, const struct event_record *like,
+                       uint32_t count, const uint8_t *block);
 /* Within a transaction: the event of a reply, for which there is room or the client has lied. */
 void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
 /* Whether a client has a handler at this index: the one look at its word. */

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "notes.h"
 #include "op.h"
+#include "op_batch.h"
 
 void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
 {
@@ -16,46 +17,73 @@ void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint6
     session_dirty(e, session);
 }
 
+/* One operation's local event; the caller notes the ring's tail. 0 or what is wrong with the ring.
+ */
+static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
+                      uint64_t lid, uint64_t bytes)
+{
+    struct flow *f = &e->flows[flow];
+    struct session_live *live = &e->session_live[f->session];
+    uint32_t size = event_bytes(op->lid_len);
+    struct event_record *event;
+    int r = ring_reserve(&live->local, size, (void **)&event);
+
+    if (r < 0)
+        return r;
+    *event = (struct event_record){
+        .size = size,
+        .kind = EVENT_LOCAL,
+        .op = op->kind == OP_BATCH ? SUBMIT_PUT : op->kind,
+        .id_len = op->lid_len,
+        .status = op->status,
+        .origin = e->config.node,
+        .peer = f->peer,
+        .bytes = op->status == 0 ? bytes : 0,
+        .sequence = slot,
+        .id = lid,
+    };
+    if (op->lid_len > 0) {
+        op_bytes(e, f, slot, 0, op->lid_len, event + 1);
+        memset((uint8_t *)(event + 1) + op->lid_len, 0, abi_pad8(op->lid_len) - op->lid_len);
+    }
+    ring_advance(&live->local, size);
+    return 0;
+}
+
+/* Of each put of a batch, in order. */
+static int post_batch(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+{
+    uint64_t rid, offset;
+    uint32_t at = 0, length;
+    int r = 0;
+
+    for (uint32_t i = 0; i < op_count(op) && r == 0; i++) {
+        at = batch_step((const uint8_t *)(op + 1), at, &rid, &offset, &length);
+        r = post_local(e, flow, slot, op, batch_lid(op, i), length);
+    }
+    return r;
+}
+
 void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];
     struct session *s = &e->sessions[f->session];
     struct session_live *live = &e->session_live[f->session];
-    struct event_record *event;
     int r = 0;
 
     set8(e, &op->ended, 1);
     if (!session_tells(op)) {
-        session_tell_none(e, f->session, 1, op->reserve);
+        session_tell_none(e, f->session, op_count(op), op->reserve);
         return;
     }
     if (op->status < 0)
-        live->errors++;
+        live->errors += op_count(op);
     set64(e, &s->reserved, s->reserved - op->reserve);
-    set64(e, &s->ended, s->ended + 1);
+    set64(e, &s->ended, s->ended + op_count(op));
     if (live->attached) {
-        r = ring_reserve(&live->local, op->reserve, (void **)&event);
-        if (r == 0) {
-            *event = (struct event_record){
-                .size = op->reserve,
-                .kind = EVENT_LOCAL,
-                .op = op->kind,
-                .id_len = op->lid_len,
-                .status = op->status,
-                .origin = e->config.node,
-                .peer = f->peer,
-                .bytes = op->status == 0 ? op->length : 0,
-                .sequence = slot,
-                .id = op->lid,
-            };
-            if (op->lid_len > 0) {
-                op_bytes(e, f, slot, 0, op->lid_len, event + 1);
-                memset((uint8_t *)(event + 1) + op->lid_len, 0,
-                       abi_pad8(op->lid_len) - op->lid_len);
-            }
-            ring_advance(&live->local, op->reserve);
-            set64(e, &s->local_tail, live->local.tail);
-        }
+        r = op->kind == OP_BATCH ? post_batch(e, flow, slot, op)
+                                 : post_local(e, flow, slot, op, op->lid, op->length);
+        set64(e, &s->local_tail, live->local.tail);
     }
     if (r < 0)
         client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
@@ -83,16 +111,16 @@ static void draft_copy(const struct event_draft *d, uint32_t from, uint32_t n, u
     }
 }
 
-static int spill_event(struct engine *e, uint32_t inflow, const struct event_draft *d)
+/* Within a transaction: room for `count` events in the spill, from its entry *slot on; the flow is
+ * stopped. 0, -ENOSPC, -ENOBUFS. */
+static int spill_room(struct engine *e, uint32_t inflow, uint32_t bytes, uint32_t span,
+                      uint32_t count, uint64_t *slot)
 {
     struct inflow *in = &e->inflows[inflow];
     struct session *s = &e->sessions[in->session];
-    uint32_t size = d->head.size;
-    uint32_t entry = 1u << SPILL_SHIFT;
-    uint32_t span = (size + entry - 1) / entry;
-    uint64_t slot = s->spill.tail;
 
-    if (s->spill_bytes + size > e->config.spill_max ||
+    *slot = s->spill.tail;
+    if (s->spill_bytes + bytes > e->config.spill_max ||
         queue_push(&e->pool, &s->spill, span, e->chunks_keep) < 0)
         return -ENOSPC;
     if (in->state == INFLOW_OPEN) {
@@ -100,14 +128,81 @@ static int spill_event(struct engine *e, uint32_t inflow, const struct event_dra
             return -ENOBUFS;
         set32(e, &in->state, INFLOW_STOPPED);
     }
-    for (uint32_t i = 0; i < span; i++)
-        draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
-                   queue_at(&e->pool, &s->spill, slot + i));
     if (s->spill_bytes == 0)
         e->spilling++;
-    set64(e, &s->spill_bytes, s->spill_bytes + size);
-    set64(e, &s->delivered, s->delivered + 1);
-    e->session_live[in->session].spilled++;
+    set64(e, &s->spill_bytes, s->spill_bytes + bytes);
+    set64(e, &s->delivered, s->delivered + count);
+    e->session_live[in->session].spilled += count;
+    return 0;
+}
+
+static int spill_event(struct engine *e, uint32_t inflow, const struct event_draft *d)
+{
+    struct queue *spill = &e->sessions[e->inflows[inflow].session].spill;
+    uint32_t size = d->head.size;
+    uint32_t entry = 1u << SPILL_SHIFT;
+    uint32_t span = (size + entry - 1) / entry;
+    uint64_t slot;
+    int r = spill_room(e, inflow, size, span, 1, &slot);
+
+    for (uint32_t i = 0; i < span && r == 0; i++)
+        draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
+                   queue_at(&e->pool, spill, slot + i));
+    return r;
+}
+
+/* Whether the ring has room for so many events of a batch; a look at the client's index at most. */
+static int ring_room(struct session_live *live, uint32_t count)
+{
+    /* Padding takes less than an event. */
+    uint64_t need = (uint64_t)event_bytes(0) * (count + 1);
+    int64_t used = (int64_t)(live->remote.tail - live->remote.head_seen);
+
+    if (live->remote.size - (uint64_t)used < need)
+        used = ring_used(&live->remote);
+    return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
+}
+
+int session_tell_batch(struct engine *e, uint32_t inflow, const struct event_record *like,
+                       uint32_t count, const uint8_t *block)
+{
+    uint32_t session = e->inflows[inflow].session;
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t size = event_bytes(0), at = 0, length;
+    uint64_t slot = 0, offset;
+    bool spill;
+    int r;
+
+    static_assert(sizeof(struct event_record) <= 1u << SPILL_SHIFT, "one entry an event");
+    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+        return 0;
+    r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, count);
+    spill = r == -EAGAIN;
+    if (spill)
+        r = spill_room(e, inflow, size * count, count, count, &slot);
+    else if (r < 0)
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+    if (r < 0)
+        return spill ? r : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct event_record *event;
+
+        if (spill)
+            event = queue_at(&e->pool, &s->spill, slot + i);
+        else if (ring_reserve(&live->remote, size, (void **)&event) < 0)
+            break; /* there was room for it */
+        *event = *like;
+        at = batch_step(block, at, &event->id, &offset, &length);
+        event->bytes = length;
+        if (!spill)
+            ring_advance(&live->remote, size);
+    }
+    if (spill)
+        return 0;
+    set64(e, &s->remote_tail, live->remote.tail);
+    set64(e, &s->delivered, s->delivered + count);
+    session_dirty(e, session);
     return 0;
 }
 

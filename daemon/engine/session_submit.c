@@ -5,6 +5,7 @@
 #include "client.h"
 #include "flow.h"
 #include "op.h"
+#include "op_batch.h"
 #include "reply.h"
 
 static bool remote_given(const struct engine *e, uint32_t session, uint32_t remote)
@@ -43,8 +44,9 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
     bool message = r->kind >= SUBMIT_SHORT;
 
-    if (r->size < sizeof(*r) || !op_kind_of(r->kind) || r->flags & ~SUBMIT_FLAGS_ALL ||
-        r->lid_len > SESSION_ID_MAX || (!message && r->rid_len > SESSION_ID_MAX))
+    if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) ||
+        r->flags & ~SUBMIT_FLAGS_ALL || r->lid_len > SESSION_ID_MAX ||
+        (!message && r->rid_len > SESSION_ID_MAX))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
         if (r->length == 0 || r->length > e->config.packed_max)
@@ -65,18 +67,14 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
     return remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
 }
 
-/* Local event space for one more operation: a reason when the client has passed what it may hold.
- */
-static enum quarantine_reason local_space(struct engine *e, uint32_t session, uint32_t need)
+/* Local event space that the client may still have promised to it, or -EPROTO. */
+static int64_t local_space(struct engine *e, uint32_t session)
 {
     const struct session *s = &e->sessions[session];
     int64_t used = ring_used(&e->session_live[session].local);
+    int64_t space = (int64_t)(s->sizes.local - EVENT_BYTES_MAX - s->reserved) - used;
 
-    if (used < 0)
-        return QUARANTINE_EVENT_INDEX;
-    return (uint64_t)used + s->reserved + need > s->sizes.local - EVENT_BYTES_MAX
-               ? QUARANTINE_RESERVE
-               : QUARANTINE_NONE;
+    return used < 0 ? used : space > 0 ? space : 0;
 }
 
 static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struct submit_record *r,
@@ -140,11 +138,13 @@ static enum quarantine_reason submission_check(struct engine *e, uint32_t sessio
                                                const struct submit_record *r, bool answer)
 {
     enum quarantine_reason reason = record_check(e, session, r, answer);
+    int64_t space;
 
-    if (reason == QUARANTINE_NONE)
-        reason = local_space(e, session, r->reserve);
     if (reason != QUARANTINE_NONE)
         return reason;
+    space = local_space(e, session);
+    if (space < r->reserve)
+        return space < 0 ? QUARANTINE_EVENT_INDEX : QUARANTINE_RESERVE;
     if (!answer && reply_awaited(&e->flows[e->remotes[r->remote].flow], r->kind, r->flags))
         return reply_space(e, session);
     return QUARANTINE_NONE;
@@ -219,6 +219,18 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     return 1;
 }
 
+/* As many puts as go together, from the one that stands in e->record on; 0: take it by itself. */
+static int batch_submit(struct engine *e, uint32_t session, int budget)
+{
+    const struct submit_record *r = (const struct submit_record *)e->record;
+    int64_t space = local_space(e, session);
+
+    if (space < 0 || record_check(e, session, r, false) != QUARANTINE_NONE ||
+        put_validate(e, &e->sessions[session], r, &e->remotes[r->remote]) < 0)
+        return 0;
+    return batch_take(e, session, (uint64_t)space, budget);
+}
+
 /* From one of the two rings. */
 static int ring_take(struct engine *e, uint32_t session, bool answer, int budget)
 {
@@ -244,6 +256,14 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
         }
         if (!answer && ring->tail_seen - ring->head > live->submit_high)
             live->submit_high = ring->tail_seen - ring->head;
+        if (!answer && batch_may_begin(ring, (const struct submit_record *)e->record)) {
+            int batch = batch_submit(e, session, budget - taken);
+
+            taken += batch;
+            if (batch > 0)
+                continue;
+            (void)ring_copy(ring, e->record, e->record_max, &size);
+        }
         if (session_submit(e, session, ring, size, answer) == 0) {
             *stalled = true;
             break;

@@ -235,11 +235,14 @@ enum op_phase {
     OP_PLACED = 2, /* known to the target, or needs no target */
 };
 
+/* A kind that no client submits: small puts in a row (op_batch.c). */
+#define OP_BATCH 0u
+
 #define OP_SMALL 48u
 
 /* An operation in flight. Bytes that do not fit `small` stand in the entries behind it. */
 struct op {
-    uint8_t kind; /* enum submit_kind */
+    uint8_t kind; /* enum submit_kind, or OP_BATCH */
     uint8_t phase;
     uint16_t flags; /* enum submit_flags */
     int32_t status;

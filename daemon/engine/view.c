@@ -175,7 +175,7 @@ int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *row
             rows[n++] = (struct engine_op_view){
                 .session = f->session,
                 .client = e->sessions[f->session].client,
-                .kind = op->kind,
+                .kind = op->kind == OP_BATCH ? SUBMIT_PUT : op->kind,
                 .state = slot < f->staged    ? 2u
                          : slot < f->started ? 1u
                                              : 0u,

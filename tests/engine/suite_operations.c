@@ -263,6 +263,28 @@ static void case_full_ring(struct driver *s)
     driver_finish(s);
 }
 
+/* Small puts in a row, alike and not, to one that looks and to one that does not look at first. */
+static void case_rows(struct driver *s)
+{
+    static const unsigned flags[] = {
+        0, PWC_NO_LCE, PWC_NO_RCE, PWC_NO_LCE | PWC_NO_RCE, PWC_UNORDERED, PWC_NO_LCE | PWC_FENCE};
+    static const uint64_t lengths[] = {1, 8, 60, 256, 257, 8, 8};
+
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        s->silent = i % 2 ? 1u << 3 : 0;
+        for (uint32_t k = 0; k < 150 && !s->failed; k++)
+            driver_submit(s, (struct model_op){.from = 0,
+                                               .to = 3,
+                                               .kind = PATH_PUT,
+                                               .length = lengths[k / 20 % COUNT(lengths)],
+                                               .flags = flags[i]});
+        for (int turns = 0; turns < 40 && !s->failed; turns++)
+            driver_turn(s);
+        s->silent = 0;
+        driver_finish(s);
+    }
+}
+
 /* End 3 does not look at its events. Others on the same nodes go on; when it looks again it gets
  * all, in order. */
 static void case_not_draining(struct driver *s)
@@ -410,6 +432,7 @@ const struct suite_case suite_cases[] = {
     {"bad key", case_bad_key, 0},
     {"rights", case_rights, 0},
     {"mixed operations among all", case_mixed, 0},
+    {"small puts in a row", case_rows, 0},
     {"full submission ring", case_full_ring, 0},
     {"an end that does not drain", case_not_draining, 0},
     {"withdrawal under traffic", case_withdrawal, 0},

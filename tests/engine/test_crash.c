@@ -39,6 +39,31 @@ static void run_packed(struct driver *d)
     submit_many(d, 4, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .length = 60});
 }
 
+static void run_row(struct driver *d)
+{
+    for (int i = 0; i < 3; i++)
+        submit_many(d, 6,
+                    (struct model_op){.from = 0,
+                                      .to = 1,
+                                      .kind = PATH_PUT,
+                                      .length = 8,
+                                      .flags = i == 0 ? PWC_NO_LCE : 0});
+}
+
+/* The same while end 1 does not look: the last ones spill. */
+static void run_row_spill(struct driver *d)
+{
+    d->silent = 1u << 1;
+    for (int i = 0; i < 90; i++)
+        driver_submit(d,
+                      (struct model_op){
+                          .from = 0, .to = 1, .kind = PATH_PUT, .length = 8, .flags = PWC_NO_LCE});
+    for (int i = 0; i < 60 && !d->failed; i++)
+        driver_turn(d);
+    d->silent = 0;
+    driver_finish(d);
+}
+
 static void run_two_put(struct driver *d)
 {
     submit_many(d, 4, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .length = 700});
@@ -176,6 +201,8 @@ static const struct crash_scenario scenarios[] = {
     {"ledger wraps", run_wrap, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"withdrawal", run_withdrawal, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"puts in a row", run_row, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"puts in a row, spill", run_row_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
 };
 
 /* Those of messages and of control come behind ours. */

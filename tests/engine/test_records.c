@@ -341,6 +341,104 @@ static void test_senseless_records_break_the_link(void)
     }
 }
 
+/* ---- batches --------------------------------------------------------------------------------- */
+
+struct batch_record {
+    struct wire_batch batch;
+    struct {
+        struct wire_batch_put put;
+        uint8_t payload[8];
+    } puts[2];
+};
+
+static struct batch_record good_batch(const struct bench *b)
+{
+    return (struct batch_record){
+        .batch = {.op = {.head = {.words = sizeof(struct batch_record) / 8, .kind = WIRE_BATCH},
+                         .flow = b->inflow,
+                         .rid = 2,
+                         .length = 11},
+                  .slot = b->key.slot,
+                  .generation = b->key.generation},
+        .puts = {{{.rid = 7, .place = 64 << BATCH_LENGTH_BITS | 8}, "1234567"},
+                 {{.rid = 8, .place = 4093 << BATCH_LENGTH_BITS | 3}, "abc"}}};
+}
+
+static void test_good_batch_is_taken(void)
+{
+    struct bench *b = bench_new();
+    struct batch_record batch = good_batch(b);
+
+    send_run(b, &batch, sizeof(batch));
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(memcmp(b->segment + 64, "1234567", 8), 0);
+    CU_ASSERT_EQUAL(memcmp(b->segment + 4093, "abc", 3), 0);
+    CU_ASSERT_EQUAL(remote_events(b), 96);
+    batch.batch.op.head.flags = WIRE_NO_EVENT;
+    batch.puts[0].payload[0] = 'x';
+    send_run(b, &batch, sizeof(batch));
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(b->segment[64], 'x');
+    CU_ASSERT_EQUAL(remote_events(b), 96);
+    bench_free(b);
+}
+
+/* What the region does not allow fails as a whole: not even the puts that it allows are placed. */
+static void test_refused_batches_touch_nothing(void)
+{
+    static const struct {
+        uint64_t offset;
+        uint32_t slot, generation;
+    } rows[] = {{4094, 0, 0}, {4096, 0, 0},          {(UINT64_C(1) << 48) - 1, 0, 0},
+                {4093, 1, 0}, {4093, UINT32_MAX, 0}, {4093, 0, 1}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new();
+        struct batch_record batch = good_batch(b);
+        uint8_t before[SEGMENT];
+
+        memcpy(before, b->segment, SEGMENT);
+        batch.puts[1].put.place = rows[i].offset << BATCH_LENGTH_BITS | 3;
+        batch.batch.slot += rows[i].slot;
+        batch.batch.generation += rows[i].generation;
+        send_run(b, &batch, sizeof(batch));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(memcmp(before, b->segment, SEGMENT), 0);
+        CU_ASSERT_EQUAL(remote_events(b), 0);
+        bench_free(b);
+    }
+}
+
+/* As for puts: a field of a good batch that makes no sense breaks the link. */
+static void test_senseless_batches_break_the_link(void)
+{
+    static const struct {
+        uint32_t offset, bytes;
+        uint64_t value;
+    } rows[] = {
+        {0, 2, 4},           {0, 2, 5},          {0, 2, 8},
+        {0, 2, 10},          {2, 1, WIRE_PUT},   {3, 1, WIRE_MESSAGE},
+        {3, 1, WIRE_NONCE},  {3, 1, WIRE_REPLY}, {3, 1, 1 << WIRE_STRIPES_SHIFT},
+        {8, 4, 8},           {8, 4, UINT32_MAX}, {16, 8, 0},
+        {16, 8, 1},          {16, 8, 3},         {16, 8, UINT64_MAX},
+        {24, 2, 1},          {48, 2, 0},         {48, 2, 9},
+        {48, 2, UINT16_MAX}, {72, 2, 0},         {72, 2, 9},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new();
+        struct batch_record batch = good_batch(b);
+
+        memcpy((uint8_t *)&batch + rows[i].offset, &rows[i].value, rows[i].bytes);
+        send_run(b, &batch, sizeof(batch));
+        if (!b->broken)
+            printf("row %zu was taken\n", i);
+        CU_ASSERT_TRUE(b->broken);
+        CU_ASSERT_EQUAL(remote_events(b), 0);
+        bench_free(b);
+    }
+}
+
 static void test_run_lengths(void)
 {
     static const uint32_t lengths[] = {0, 1, 4, 9, 63, 16392, 1u << 31, UINT32_MAX};
@@ -599,6 +697,9 @@ int main(void)
         {"a good put is taken", test_good_put_is_taken},
         {"refused puts touch nothing", test_refused_puts_touch_nothing},
         {"senseless records break the link", test_senseless_records_break_the_link},
+        {"a good batch is taken", test_good_batch_is_taken},
+        {"refused batches touch nothing", test_refused_batches_touch_nothing},
+        {"senseless batches break the link", test_senseless_batches_break_the_link},
         {"lengths of runs", test_run_lengths},
         {"stripes of a payload", test_stripes},
         {"a good message is taken", test_good_message_is_taken},

@@ -99,9 +99,10 @@ static int path_submit(void *context, const struct path_op *op)
         .local_offset = x->offset + op->local_offset,
     };
 
-    /* Short sources come with the record, as the library sends them, or not. */
+    /* Short sources come with the record, as the library sends them, mostly: some in a row are what
+     * the engine makes a batch of. */
     if (op->kind == PATH_PUT && op->length && op->length <= p->path.packed_max &&
-        sim_random_below(&p->world->random, 2))
+        sim_random_below(&p->world->random, 8) != 0)
         record.flags |= SUBMIT_INLINE;
     return world_submit(p->world, client_of(p, op->from), number_of(p, op->from), &record,
                         op->lid.data, op->rid.data, source);
