@@ -147,6 +147,11 @@ static bool remote_pending(struct channel *ch)
     return true;
 }
 
+void channel_set_registered(struct channel *ch)
+{
+    ch->unfenced = ch->shared->fences == 1;
+}
+
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
 {
     bool pending;

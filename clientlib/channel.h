@@ -70,6 +70,7 @@ struct channel {
     uint32_t set_aside;   /* local event space that is left to replies */
     uint64_t submitted;   /* operations; compare with session_shared.ended */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
+    bool unfenced;        /* the daemon fences for us when it goes to sleep */
     int over;             /* a negative errno once we know that the session is over */
     unsigned turn;        /* the event rings take turns */
     enum channel_hold hold;
@@ -84,6 +85,8 @@ struct channel {
 /* A view over a fresh session; `base` stays the caller's. -EPROTO: its header is not sound. */
 int channel_init(struct channel *ch, void *base, size_t size);
 void channel_destroy(struct channel *ch);
+/* This process has registered (doorbell_register): it need not fence where the daemon does. */
+void channel_set_registered(struct channel *ch);
 void channel_set_settle(struct channel *ch, channel_settle *settle, void *context);
 /* From now on messages are looked for, and some local event space is set aside for replies. */
 void channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);

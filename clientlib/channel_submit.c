@@ -69,7 +69,8 @@ int channel_commit(struct channel *ch, struct channel_outbox *outbox)
     ring_publish(&outbox->ring);
     outbox->open = NULL;
     ch->submitted++;
-    return doorbell_ring(&ch->shared->submit_bell) != DOORBELL_AWAKE;
+    return (ch->unfenced ? doorbell_ring_unfenced(&ch->shared->submit_bell)
+                         : doorbell_ring(&ch->shared->submit_bell)) != DOORBELL_AWAKE;
 }
 
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox)

@@ -3,6 +3,7 @@
  * that uses the context.
  */
 #include "context.h"
+#include "doorbell.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -112,6 +113,8 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
     }
     mapping_close_fd(&ctx->mapping);
     rc = channel_init(&ctx->channel, ctx->mapping.base, ctx->mapping.size);
+    if (rc == 0 && doorbell_register() == 0)
+        channel_set_registered(&ctx->channel);
     if (rc == 0)
         rc = gets_open(&ctx->gets, session_local_limit(opened->sizes.local) / event_bytes(0));
     if (rc == 0)

@@ -77,6 +77,7 @@ struct session_shared {
     struct session_sizes sizes;
     uint32_t rank;
     uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
+    uint32_t fences;      /* 1: the daemon fences for who rings submit_bell (shm_ring/doorbell.h) */
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */

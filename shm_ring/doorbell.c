@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -69,21 +70,80 @@ void doorbell_arm(struct doorbell_word *word, uint32_t mode)
     store_then_fence(word, mode);
 }
 
+void doorbell_announce(struct doorbell_word *word, uint32_t mode)
+{
+    atomic_store_explicit(&word->armed, mode, memory_order_relaxed); /* C */
+}
+
+#if defined(PWC_MUTANT_NO_FENCE)
+
+int doorbell_fence_others(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    return 0;
+}
+
+int doorbell_register(void)
+{
+    return 0;
+}
+
+#elif defined(THREAD_SANITIZER)
+
+/* It does not understand this either. */
+int doorbell_fence_others(void)
+{
+    return -ENOSYS;
+}
+
+int doorbell_register(void)
+{
+    return -ENOSYS;
+}
+
+#else
+
+int doorbell_fence_others(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0 ? 0 : -errno; /* C */
+}
+
+int doorbell_register(void)
+{
+    int rc = (int)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+
+    return rc == 0 ? 0 : -errno;
+}
+
+#endif
+
 void doorbell_disarm(struct doorbell_word *word)
 {
     /* No order needed: a waker that still sees the arm only wakes once too often. */
     atomic_store_explicit(&word->armed, DOORBELL_AWAKE, memory_order_relaxed);
 }
 
-uint32_t doorbell_ring(struct doorbell_word *word)
+/* The arm has been seen. */
+static uint32_t take(struct doorbell_word *word)
 {
-    if (fence_then_load(word) == DOORBELL_AWAKE)
-        return DOORBELL_AWAKE;
-
     /* Several wakers may have seen the arm: one of them takes it. */
     uint32_t mode = atomic_exchange_explicit(&word->armed, DOORBELL_AWAKE, memory_order_acq_rel);
 
     return mode == DOORBELL_FUTEX || mode == DOORBELL_FD ? mode : DOORBELL_AWAKE;
+}
+
+uint32_t doorbell_ring(struct doorbell_word *word)
+{
+    return fence_then_load(word) == DOORBELL_AWAKE ? DOORBELL_AWAKE : take(word);
+}
+
+uint32_t doorbell_ring_unfenced(struct doorbell_word *word)
+{
+    uint32_t armed;
+
+    atomic_signal_fence(memory_order_seq_cst);                        /* D */
+    armed = atomic_load_explicit(&word->armed, memory_order_relaxed); /* D */
+    return armed == DOORBELL_AWAKE ? DOORBELL_AWAKE : take(word);
 }
 
 int doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)

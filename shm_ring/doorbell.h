@@ -11,6 +11,18 @@
  * The two full fences pair: either the sleeper's second look sees the record, or the waker's load
  * sees the arm. One sleeper, any number of wakers. The daemon never sleeps on, nor reads, anything
  * that a client can block.
+ *
+ * A waker rings after every record, a sleeper sleeps seldom. So where the kernel can fence for
+ * other processes (membarrier), the sleeper does it for both sides, and the wakers keep to program
+ * order:
+ *
+ *     doorbell_announce: store armed = mode      (C)      write record, publish
+ *     doorbell_fence_others: fence, here and     (C)      keep the compiler's order    (D)
+ *       on each thread of the registered                  load armed, as above
+ *     look again, as above
+ *
+ * Each waker's thread passes through a full fence somewhere between its instructions while the call
+ * lasts: if before its load, the load sees the arm; if behind it, the record stands.
  */
 #ifndef PWC_SHM_RING_DOORBELL_H
 #define PWC_SHM_RING_DOORBELL_H
@@ -26,6 +38,13 @@ enum doorbell_mode {
 
 /* Sleeper: announce, with the full fence (C). Then look again, and only then sleep. */
 void doorbell_arm(struct doorbell_word *word, uint32_t mode);
+/* Sleeper: announce without a fence. Before the second look: doorbell_fence_others. */
+void doorbell_announce(struct doorbell_word *word, uint32_t mode);
+/* Sleeper, behind any number of announcements: fences for all processes that have registered. 0, or
+ * -errno where the kernel cannot: then each side has to fence by itself. One system call. */
+int doorbell_fence_others(void);
+/* Waker's process, once: it may be fenced by others. 0 or -errno. */
+int doorbell_register(void);
 /* Sleeper: take the announcement back. */
 void doorbell_disarm(struct doorbell_word *word);
 /*
@@ -33,6 +52,8 @@ void doorbell_disarm(struct doorbell_word *word);
  * disarmed), or 0 when nobody sleeps. Values that are no mode count as 0.
  */
 uint32_t doorbell_ring(struct doorbell_word *word);
+/* The same without the fence, by a registered process, where the sleeper fences for others. */
+uint32_t doorbell_ring_unfenced(struct doorbell_word *word);
 
 /* Futex on the word while it is `DOORBELL_FUTEX`: 0 woken or word changed, -ETIMEDOUT, -EINTR.
  * timeout_ns < 0: no limit. Shared between processes. */

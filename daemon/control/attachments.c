@@ -130,11 +130,17 @@ static bool faulted(void *context, uint32_t client)
     return true;
 }
 
+static int fence(void *context)
+{
+    return doorbell_fence_others();
+}
+
 void attachments_host(struct attachments *a, struct engine_host *out)
 {
     *out = (struct engine_host){.context = a,
                                 .wake = wake,
                                 .random = random_bytes,
+                                .fence = doorbell_fence_others() == 0 ? fence : NULL,
                                 .faulted = faulted,
                                 .any_faulted = any_faulted};
 }

@@ -436,11 +436,26 @@ bool engine_told(const struct engine *e)
     return e->told;
 }
 
+/* Sessions from an arena whose process could not fence do so by themselves; that does no harm. */
+static int announce(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        struct session_live *live = &e->session_live[e->open_sessions[i]];
+
+        if (live->attached && e->host->fence)
+            doorbell_announce(&live->shared->submit_bell, DOORBELL_FD);
+        else if (live->attached)
+            doorbell_arm(&live->shared->submit_bell, DOORBELL_FD);
+    }
+    return e->host->fence && e->open_count > 0 ? e->host->fence(e->host->context) : 0;
+}
+
 int engine_arm(struct engine *e)
 {
-    for (uint32_t i = 0; i < e->open_count; i++)
-        if (e->session_live[e->open_sessions[i]].attached)
-            doorbell_arm(&e->session_live[e->open_sessions[i]].shared->submit_bell, DOORBELL_FD);
+    if (announce(e) < 0) {
+        engine_disarm(e);
+        return -EAGAIN;
+    }
     for (uint32_t i = 0; i < e->open_count; i++) {
         struct session_live *live = &e->session_live[e->open_sessions[i]];
         const struct session *s = &e->sessions[e->open_sessions[i]];

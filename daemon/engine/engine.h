@@ -32,6 +32,9 @@ struct engine_host {
      * block. */
     void (*wake)(void *context, uint32_t session, uint32_t mode);
     void (*random)(void *context, void *to, size_t size);
+    /* Fences for all clients that have registered for it: 0 or a negative errno. NULL: each side
+     * of a doorbell fences by itself. */
+    int (*fence)(void *context);
     /* Since the last call, has memory of this client faulted (sigbus.h)? NULL: never. */
     bool (*faulted)(void *context, uint32_t client);
     /* Whether it would say so of any: asked at each step, so one load. NULL: never. */

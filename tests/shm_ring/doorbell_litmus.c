@@ -4,6 +4,8 @@
  *     doorbell_litmus races N        N races with the sleep replaced by a check: no lost wake-up
  *     doorbell_litmus lost N         expects a lost wake-up within N races (the build without
  * fences) doorbell_litmus sleeps N       N real sleeps in the futex, each of which must end
+ *     doorbell_litmus races-for-both, lost-for-both, sleeps-for-both N
+ *                                    the same where the sleeper fences for both sides
  *
  * A race is store buffering (Dekker's handshake): the sleeper arms and looks at the ring, the waker
  * publishes a record and looks at the word. When neither sees the other, the wake-up is lost. Both
@@ -45,7 +47,23 @@ struct ground {
     _Alignas(64) uint8_t data[RING];
     int cores[2];
     uint64_t wanted;
+    bool for_both; /* the sleeper fences for the waker too */
 };
+
+static void arm(struct ground *g)
+{
+    if (!g->for_both) {
+        doorbell_arm(&g->bell, DOORBELL_FUTEX);
+        return;
+    }
+    doorbell_announce(&g->bell, DOORBELL_FUTEX);
+    (void)doorbell_fence_others();
+}
+
+static uint32_t ring_bell(struct ground *g)
+{
+    return g->for_both ? doorbell_ring_unfenced(&g->bell) : doorbell_ring(&g->bell);
+}
 
 /* How the races ended; the sleeper's. */
 struct tally {
@@ -111,7 +129,7 @@ static void *race_as_waker(void *arg)
             break;
         skew(turn >> 4 & 15);
         ring_publish(&ring);
-        rang = doorbell_ring(&g->bell) == DOORBELL_FUTEX;
+        rang = ring_bell(g) == DOORBELL_FUTEX;
         seen = remember(seen, turn, rang);
     }
     return NULL;
@@ -143,7 +161,7 @@ static void race_as_sleeper(struct ground *g, struct tally *tally)
         if (tally->lost != 0 || turn > g->wanted)
             break;
         skew(turn & 15);
-        doorbell_arm(&g->bell, DOORBELL_FUTEX);
+        arm(g);
         saw = ring_pending(&ring) != 0;
         seen = remember(seen, turn, saw);
         if (saw)
@@ -211,7 +229,7 @@ static void *wake_many(void *arg)
         memcpy(record, &head, sizeof(head));
         ring_advance(&ring, sizeof(head));
         ring_publish(&ring);
-        if (doorbell_ring(&g->bell) == DOORBELL_FUTEX)
+        if (ring_bell(g) == DOORBELL_FUTEX)
             doorbell_wake(&g->bell);
     }
     return NULL;
@@ -247,7 +265,7 @@ static int sleep_many(struct ground *g)
                 return 0;
             continue;
         }
-        doorbell_arm(&g->bell, DOORBELL_FUTEX);
+        arm(g);
         rc = ring_pending(&ring) ? 0 : doorbell_sleep(&g->bell, SLEEP_LIMIT_NS);
         doorbell_disarm(&g->bell);
         if (rc == -ETIMEDOUT)
@@ -273,18 +291,33 @@ static int run_sleeps(struct ground *g)
     return 0;
 }
 
+/* Takes "-for-both" off the end of `what`; false where the kernel cannot do it. */
+static bool choose(struct ground *g, char *what)
+{
+    char *end = strstr(what, "-for-both");
+
+    g->for_both = end != NULL;
+    if (end)
+        *end = '\0';
+    return !end || (doorbell_register() == 0 && doorbell_fence_others() == 0);
+}
+
 int main(int argc, char **argv)
 {
     static struct ground ground;
-    const char *what = argc == 3 ? argv[1] : "";
+    char *what = argc == 3 ? argv[1] : argv[0];
 
     ground.wanted = argc == 3 ? strtoull(argv[2], NULL, 10) : 0;
+    if (!choose(&ground, what)) {
+        printf("skipped: this kernel, or this build, does not fence for other processes\n");
+        return SKIPPED;
+    }
     if (ground.wanted != 0 && strcmp(what, "races") == 0)
         return run_races(&ground, false);
     if (ground.wanted != 0 && strcmp(what, "lost") == 0)
         return run_races(&ground, true);
     if (ground.wanted != 0 && strcmp(what, "sleeps") == 0)
         return run_sleeps(&ground);
-    fprintf(stderr, "usage: doorbell_litmus races|lost|sleeps COUNT\n");
+    fprintf(stderr, "usage: doorbell_litmus races|lost|sleeps[-for-both] COUNT\n");
     return 2;
 }
