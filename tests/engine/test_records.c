@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "doorbell.h"
 #include "engine.h"
 #include "session_abi.h"
 #include "state.h"
@@ -41,6 +42,7 @@ struct bench {
     uint16_t run;
     uint64_t position;
     uint32_t inflow;
+    uint32_t woken; /* how often the client was to be */
     bool broken;
 };
 
@@ -147,6 +149,7 @@ static const struct fabric_ops still_ops = {
 
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
+    ((struct bench *)context)->woken++;
 }
 
 static void host_random(void *context, void *to, size_t size)
@@ -243,7 +246,7 @@ static struct bench *bench_new(void)
 
     b->fabric.base =
         (struct fabric){&still_ops, {.message_max = 1u << 30, .ordered_write_max = 1u << 30}};
-    b->host = (struct engine_host){.wake = host_wake, .random = host_random};
+    b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.nodes = 2,
                                        .clients_max = 4,
                                        .sessions_max = 4,
@@ -611,32 +614,60 @@ static void test_late_notes_of_requests(void)
     }
 }
 
+/* A reply to the one request that has come, without a local event. */
+static void submit_answer(struct bench *b)
+{
+    struct session_shared *shared = b->session;
+    struct {
+        struct submit_record record;
+        struct message block;
+    } answer = {.record = {.size = sizeof(answer),
+                           .kind = SUBMIT_SHORT,
+                           .flags = SUBMIT_NO_LCE,
+                           .reserve = event_bytes(0),
+                           .rid = b->inflow,
+                           .rid_len = sizeof(answer.block)},
+                .block = {.kind = SUBMIT_SHORT}};
+
+    submit(b, &shared->answer, 3, &answer, sizeof(answer));
+}
+
 /* The same of a flow of replies, which none of them are ever meant for. */
 static void test_late_notes_of_replies(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
         struct bench *b = bench_new();
-        struct session_shared *shared = b->session;
+        const struct session_shared *shared = b->session;
         struct message_record request = good_message(b);
-        struct {
-            struct submit_record record;
-            struct message block;
-        } answer = {.record = {.size = sizeof(answer),
-                               .kind = SUBMIT_SHORT,
-                               .reserve = event_bytes(0),
-                               .rid = b->inflow,
-                               .rid_len = sizeof(answer.block)},
-                    .block = {.kind = SUBMIT_SHORT}};
 
         handlers_everywhere(b);
         send_run(b, &request, sizeof(request)); /* opens it */
         send_flow(b, late_kinds[i], 0);
-        submit(b, &shared->answer, 3, &answer, sizeof(answer));
+        submit_answer(b);
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_EQUAL(atomic_load(&shared->state), SESSION_LIVE);
         CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_NOTE);
         bench_free(b);
     }
+}
+
+/* Who sleeps for want of room for an answer is woken when one is taken, though no event comes. */
+static void test_bell_for_room(void)
+{
+    struct bench *b = bench_new();
+    struct session_shared *shared = b->session;
+    struct message_record request = good_message(b);
+
+    handlers_everywhere(b);
+    send_run(b, &request, sizeof(request));
+    atomic_store(&shared->event_bell.armed, DOORBELL_FD);
+    steps(b, 2);
+    CU_ASSERT_EQUAL(b->woken, 0);
+    submit_answer(b);
+    CU_ASSERT_EQUAL(b->woken, 1);
+    CU_ASSERT_EQUAL(atomic_load(&shared->answer.head), atomic_load(&shared->answer.tail));
+    CU_ASSERT_EQUAL(atomic_load(&shared->local.tail), 0);
+    bench_free(b);
 }
 
 /* A context that ends while there is no memory to say so: what stays of it until then names no flow
@@ -729,6 +760,7 @@ int main(void)
         {"replies to nothing", test_replies_to_nothing},
         {"late notes of requests", test_late_notes_of_requests},
         {"late notes of replies", test_late_notes_of_replies},
+        {"bell for room", test_bell_for_room},
         {"parting without memory", test_parting_without_memory},
         {"announcements", test_announcements},
         {"random records", test_random_records},
