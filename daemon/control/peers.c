@@ -251,7 +251,7 @@ static void lose(struct peer *p)
     jobs_node_lost(p->control, p->node);
 }
 
-static void attempt_again(uv_timer_t *timer);
+static void attempt_later(struct peer *p);
 
 static void attempt(struct peer *p)
 {
@@ -264,7 +264,7 @@ static void attempt(struct peer *p)
     rc = link_dial(control, p->node, at->host, at->port, &events, p, &p->dial);
     if (rc < 0) {
         note_reason(p, rc, strerror(-rc));
-        uv_timer_start(&p->retry, attempt_again, RETRY_MAX_MS, 0);
+        attempt_later(p);
     }
 }
 
