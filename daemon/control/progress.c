@@ -370,7 +370,7 @@ int progress_stop(struct progress *p, uint64_t limit_ms)
 
     atomic_store_explicit(&p->stop, true, memory_order_release);
     (void)!write(p->wake_fd, &one, sizeof(one)); /* fails only when it is readable already */
-    clock_gettime(CLOCK_REALTIME, &limit); /* what timedjoin goes by */
+    clock_gettime(CLOCK_REALTIME, &limit);       /* what timedjoin goes by */
     limit.tv_sec += (time_t)(limit_ms / 1000 + 1);
     if (pthread_timedjoin_np(p->thread, NULL, &limit) != 0)
         return -ETIMEDOUT;

@@ -67,10 +67,11 @@ static int take_offer(struct engine *e, uint32_t node, const uint8_t *record, ui
     if (size != sizeof(w))
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
-    if (out->next.bytes != 0 || out->switching ||
-        w.bytes > (uint64_t)e->heap.units * e->heap.unit || w.bytes <= out->size ||
+    if (out->next.bytes != 0 || out->switching || w.bytes <= out->size ||
         (w.bytes & (w.bytes - 1)) != 0)
         return -EPROTO;
+    if (w.bytes > e->config.ledger_max)
+        return 0; /* no peer has more of the memory for all: stay with what we have */
     out->next = w;
     peer_activate(e, node);
     return 0;

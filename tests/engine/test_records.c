@@ -699,6 +699,38 @@ static void test_parting_without_memory(void)
     bench_free(b);
 }
 
+/* A peer gets as much of the memory for ledgers as we give to one, however much it offers. */
+static void test_offers(void)
+{
+    static const struct {
+        uint32_t bytes;
+        bool switched, broken;
+    } rows[] = {{0, false, true},         {16384, false, true},    {49152, false, true},
+                {32768, true, false},     {65536, true, false},    {131072, false, false},
+                {1u << 19, false, false}, {1u << 31, false, false}};
+    struct engine_offer theirs = {.node = 1, .incarnation = 1, .state_id = 77};
+    struct bench *b;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
+                                   .bytes = rows[i].bytes};
+
+        b = bench_new();
+        send_run(b, &offer, sizeof(offer));
+        CU_ASSERT_EQUAL(b->broken, rows[i].broken);
+        CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_SWITCH) != 0, rows[i].switched);
+        bench_free(b);
+    }
+    b = bench_new();
+    while (engine_offer(b->engine, 1, &b->offer) == -EAGAIN)
+        steps(b, 1);
+    theirs.ring_bytes = 131072;
+    CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), -EINVAL);
+    theirs.ring_bytes = 65536;
+    CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), 0);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -762,6 +794,7 @@ int main(void)
         {"late notes of replies", test_late_notes_of_replies},
         {"bell for room", test_bell_for_room},
         {"parting without memory", test_parting_without_memory},
+        {"offers", test_offers},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
