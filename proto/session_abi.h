@@ -4,12 +4,12 @@
  * The daemon creates it (a sealed memfd) and passes it over the control socket. It holds five
  * single-producer single-consumer rings (shm_ring/ring.h says how a ring works):
  *
- *     offset 0                                                            4096
- *     +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
- *     | header | state | submit | local | remote | answer | reply | bells | data of the five rings
- * | |        |       |         ring_control of each             |       | in the same order      |
- *     +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
- *     0        64      256      512     768      1024     1280    1536
+ *   offset 0                                                            4096
+ *   +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
+ *   | header | state | submit | local | remote | answer | reply | bells | data of the five rings |
+ *   |        |       |         ring_control of each             |       | in the same order      |
+ *   +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
+ *   0        64      256      512     768      1024     1280    1536
  *
  *     submit   the client produces, the daemon consumes: struct submit_record
  *     local    the daemon produces: struct event_record, one slot reserved at each submission
@@ -90,7 +90,10 @@ struct session_shared {
     struct ring_control answer;
     struct ring_control reply;
     struct doorbell_word submit_bell; /* the daemon sleeps, the client rings (its eventfd) */
-    struct doorbell_word event_bell;  /* the client sleeps, the daemon rings (futex or socket) */
+    /* The client sleeps, the daemon rings (futex or socket): when it has shown events, and when it
+     * has made room without one, that is taken submissions or answers, or given event space back.
+     */
+    struct doorbell_word event_bell;
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");

@@ -430,6 +430,17 @@ static void free_clients(struct control *control)
     }
 }
 
+/* The progress thread stands still, in the provider most likely, and what it works on with it. */
+static void end_at_once(struct control *control)
+{
+    log_line(&control->log, LOG_LEVEL_ERROR,
+             "the progress thread does not come back from a call: this daemon ends without it");
+    if (control->publisher.counters.path)
+        (void)unlink(control->publisher.counters.path);
+    place_close(&control->place);
+    _exit(EXIT_FAILURE);
+}
+
 /* Ends all in reverse. What was not opened is passed over. */
 static void control_close(struct control *control)
 {
@@ -442,8 +453,8 @@ static void control_close(struct control *control)
             reply_error(c, 0, -ESHUTDOWN, "this daemon ends");
     progress = control->progress;
     control->progress = NULL; /* what results still ask for is not posted any more */
-    if (progress)
-        progress_stop(progress);
+    if (progress && progress_stop(progress, control->config->peer_deadline_ms) < 0)
+        end_at_once(control);
     atomic_store_explicit(&control->publisher.progress, NULL, memory_order_relaxed);
     publisher_close(control);
     /* Let what closes close, then take down what is left. */

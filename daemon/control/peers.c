@@ -51,6 +51,7 @@ struct peer {
     uint32_t unanswered; /* calls about its end that the progress thread has not come back from */
     uv_timer_t patience; /* with the progress thread, while there are */
     uint64_t cpu_ns;     /* of the progress thread, when the patience began */
+    uint64_t rounds;     /* that it had gone by then */
 
     /* the engine's half, of this link */
     bool wanted;      /* the engine asked for it, now or before the link */
@@ -183,19 +184,33 @@ static void end_with(struct peer *p, const char *why)
 
 static void lost_patience(uv_timer_t *timer);
 
+static uint64_t progress_rounds(const struct control *control)
+{
+    struct progress_stats stats;
+
+    progress_stats(control->progress, &stats);
+    return stats.heartbeat;
+}
+
 static void have_patience(struct peer *p)
 {
+    p->rounds = progress_rounds(p->control);
     p->cpu_ns = progress_cpu_ns(p->control->progress);
     uv_timer_start(&p->patience, lost_patience, p->control->config->peer_deadline_ms, 0);
 }
 
-/* It spins in one call. A thread that was stopped, or had no processor, is given more time. */
+/*
+ * It spins in one call: no round has ended but the one that was under way. A thread that was
+ * stopped, or had no processor, is given more time; and where it was us who were late, its answer
+ * is there already.
+ */
 static void lost_patience(uv_timer_t *timer)
 {
     struct peer *p = timer->data;
     uint64_t spun = progress_cpu_ns(p->control->progress) - p->cpu_ns;
+    bool one_call = progress_rounds(p->control) - p->rounds <= 1;
 
-    if (spun / 1000000 >= p->control->config->peer_deadline_ms / 4)
+    if (one_call && spun / 1000000 >= p->control->config->peer_deadline_ms / 4)
         end_with(p, "the provider does not come back from a call");
     have_patience(p);
 }
@@ -236,7 +251,7 @@ static void lose(struct peer *p)
     jobs_node_lost(p->control, p->node);
 }
 
-static void attempt_again(uv_timer_t *timer);
+static void attempt_later(struct peer *p);
 
 static void attempt(struct peer *p)
 {
@@ -249,7 +264,7 @@ static void attempt(struct peer *p)
     rc = link_dial(control, p->node, at->host, at->port, &events, p, &p->dial);
     if (rc < 0) {
         note_reason(p, rc, strerror(-rc));
-        uv_timer_start(&p->retry, attempt_again, RETRY_MAX_MS, 0);
+        attempt_later(p);
     }
 }
 

@@ -363,14 +363,17 @@ fail:
     return r;
 }
 
-void progress_stop(struct progress *p)
+int progress_stop(struct progress *p, uint64_t limit_ms)
 {
     uint64_t one = 1;
+    struct timespec limit;
 
     atomic_store_explicit(&p->stop, true, memory_order_release);
-    if (write(p->wake_fd, &one, sizeof(one)) < 0)
-        return;
-    pthread_join(p->thread, NULL);
+    (void)!write(p->wake_fd, &one, sizeof(one)); /* fails only when it is readable already */
+    clock_gettime(CLOCK_REALTIME, &limit);       /* what timedjoin goes by */
+    limit.tv_sec += (time_t)(limit_ms / 1000 + 1);
+    if (pthread_timedjoin_np(p->thread, NULL, &limit) != 0)
+        return -ETIMEDOUT;
     run_commands(p);
     wake_control(&p->wake);
     p->config.fabric->ops->close(p->config.fabric);
@@ -378,4 +381,5 @@ void progress_stop(struct progress *p)
     close(p->wake_fd);
     munmap(p->memory, p->memory_bytes);
     uv_close((uv_handle_t *)&p->wake, progress_free);
+    return 0;
 }

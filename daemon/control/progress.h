@@ -56,8 +56,9 @@ struct progress_stats {
 };
 
 int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out);
-/* Stops the thread, runs `done` of what was posted, frees. Control thread. */
-void progress_stop(struct progress *p);
+/* Stops the thread, runs `done` of what was posted, frees. -ETIMEDOUT: it has not come back from a
+ * call for so long, and all is left as it is: the process can only end. Control thread. */
+int progress_stop(struct progress *p, uint64_t limit_ms);
 /* Control thread. Commands run in order. */
 void progress_post(struct progress *p, struct command *command);
 /* A session's doorbell joins, or leaves, what the thread sleeps on. Any thread. */

@@ -10,6 +10,18 @@
 #include "region.h"
 #include "reply.h"
 
+/*
+ * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
+ * can pass them. What is said of a flow of requests comes behind the answer to its BIND; one of
+ * replies is never told any of these.
+ */
+static bool flow_is_meant(const struct flow *f, uint8_t kind)
+{
+    if (kind == WIRE_FAIL)
+        return true;
+    return f->traffic == FLOW_REQUESTS && f->inflow != NONE;
+}
+
 static int take_flow(struct engine *e, uint32_t node, const struct wire_record *head,
                      const uint8_t *record, uint32_t size)
 {
@@ -25,7 +37,7 @@ static int take_flow(struct engine *e, uint32_t node, const struct wire_record *
     if (w.flow >= e->config.flows_max)
         return -EPROTO;
     f = &e->flows[w.flow];
-    if (f->node != node || f->state == FLOW_FREE)
+    if (f->node != node || f->state == FLOW_FREE || !flow_is_meant(f, head->kind))
         return 0; /* a flow that has gone meanwhile */
     switch (w.head.kind) {
     case WIRE_FAIL:
@@ -41,7 +53,6 @@ static int take_flow(struct engine *e, uint32_t node, const struct wire_record *
         flow_hold(e, w.flow, false);
         return 0;
     default: /* GONE: behind every reply that its context has sent */
-        reply_give_back(e, w.flow, f->replies_expected);
         flow_gone_known(e, w.flow);
         e->peer_live[node].gone = w.flow;
         return 0;
@@ -56,10 +67,11 @@ static int take_offer(struct engine *e, uint32_t node, const uint8_t *record, ui
     if (size != sizeof(w))
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
-    if (out->next.bytes != 0 || out->switching ||
-        w.bytes > (uint64_t)e->heap.units * e->heap.unit || w.bytes <= out->size ||
+    if (out->next.bytes != 0 || out->switching || w.bytes <= out->size ||
         (w.bytes & (w.bytes - 1)) != 0)
         return -EPROTO;
+    if (w.bytes > e->config.ledger_max)
+        return 0; /* no peer has more of the memory for all: stay with what we have */
     out->next = w;
     peer_activate(e, node);
     return 0;

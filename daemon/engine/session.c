@@ -83,7 +83,6 @@ static bool inflows_close(struct engine *e, uint32_t session)
         }
         set32(e, &s->first_inflow, in->next);
         set32(e, &in->session, NONE);
-        set32(e, &in->reply_flow, NONE); /* it goes with our other flows */
         set32(e, &in->state, INFLOW_CLOSED);
         commit(e);
     }
@@ -100,6 +99,8 @@ int session_sweep(struct engine *e, uint32_t session)
 
         set32(e, &s->first_flow, f->next);
         set32(e, &f->session, NONE);
+        if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
+            set32(e, &e->inflows[f->serves].reply_flow, NONE);
         set32(e, &f->state, FLOW_CLOSING);
         set32(e, &f->held, 0);
         commit(e);

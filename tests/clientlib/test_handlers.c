@@ -352,8 +352,10 @@ static void reply_long_id(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 static void *let_answers_go(void *argument)
 {
     struct world *w = argument;
+    struct doorbell_word *bell = &w->daemon.contexts[1].session.shared->event_bell;
 
-    usleep(20000);
+    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+        usleep(100);
     w->daemon.hold_answers = false;
     fake_daemon_kick(&w->daemon);
     return NULL;

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 32, WAIT_MS = 5000, HANG_UP_MS = 10000, READY_FD = 3 };
+enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, READY_FD = 3 };
 
 static int64_t now_ms(void)
 {
@@ -71,7 +71,7 @@ static int start(struct daemon *d, const char *program, const char *const *argum
     d->log = log_pipe[0];
     wait.fd = ready_pipe[0];
     /* Then it closes the pipe: from here on it has the descriptors that it serves with. */
-    *ready = poll(&wait, 1, 2 * WAIT_MS) == 1 && read(ready_pipe[0], text, sizeof(text)) == 6 &&
+    *ready = poll(&wait, 1, WAIT_MS) == 1 && read(ready_pipe[0], text, sizeof(text)) == 6 &&
              read(ready_pipe[0], text, sizeof(text)) == 0;
     close(ready_pipe[0]);
     return 0;
@@ -282,7 +282,7 @@ Pwc__ClientReply *raw_reply(int s, int fds[3], int *fd_count)
 
 bool raw_hangs_up(int s)
 {
-    int64_t until = now_ms() + HANG_UP_MS;
+    int64_t until = now_ms() + WAIT_MS;
     char bytes[4096];
 
     for (;;) {

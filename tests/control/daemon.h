@@ -32,7 +32,7 @@ int daemon_start_beside(struct daemon *d, const struct daemon *first, const char
 int daemon_stop(struct daemon *d);
 /* SIGKILL. What it leaves in a directory of its own goes too. */
 void daemon_kill(struct daemon *d);
-/* Reads its log until this text is in it; false: it did not come within 5 s. */
+/* Reads its log until this text is in it; false: it did not come within 20 s. */
 bool daemon_says(struct daemon *d, const char *text);
 /* Descriptors that the daemon has open. */
 int daemon_descriptors(const struct daemon *d);
@@ -42,9 +42,9 @@ int raw_connect(const struct daemon *d);
 /* One frame with this body; with `fd` >= 0 as a descriptor beside. False: the daemon hung up. */
 bool raw_send(int socket, const void *body, size_t size, int fd);
 bool raw_request(int socket, uint32_t id, Pwc__ClientRequest *request);
-/* The next reply, its descriptors in fds[3] (closed by the caller), or NULL: hang-up, or 5 s. */
+/* The next reply, its descriptors in fds[3] (closed by the caller), or NULL: hang-up, or 20 s. */
 Pwc__ClientReply *raw_reply(int socket, int fds[3], int *fd_count);
-/* True: the daemon hangs up within 10 s. Reads and drops what it says before. */
+/* True: the daemon hangs up within 20 s. Reads and drops what it says before. */
 bool raw_hangs_up(int socket);
 
 /* Hello as a rank of a job; its status: 0 or the Error's. */

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 500, PAUSE_MS = 10 };
+enum { TRIES = 2000, PAUSE_MS = 10 };
 
 static void pause_between(void)
 {

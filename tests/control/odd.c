@@ -5,6 +5,9 @@
  *     unsealed  small memory that it shares can be cut short by clients, so that it faults
  *     newer     it speaks a later version to other daemons, and no other
  *     slow      a name is found after half a second, and the log says that it is looked up
+ *     lost      no name can be looked up: there is no memory for it
+ *     late      its control thread stands still for a second when it has told the progress thread
+ *               that a node is lost, and the progress thread seems to be busy all the while
  *
  * Thread: whichever makes the call.
  */
@@ -18,7 +21,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <uv.h>
+#include "call.h"
+#include "clock.h"
 #include "handshake.h"
+#include "progress.h"
 
 enum { SMALL = 131072 }; /* below what libpwc makes, which looks for the seals */
 
@@ -29,6 +36,16 @@ void __real_handshake_begin(struct handshake *h, const struct handshake_identity
                             enum handshake_role role, uint32_t node);
 void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity *self,
                             enum handshake_role role, uint32_t node);
+
+void __real_call_post(struct progress *progress, struct call *call);
+void __wrap_call_post(struct progress *progress, struct call *call);
+uint64_t __real_progress_cpu_ns(const struct progress *p);
+uint64_t __wrap_progress_cpu_ns(const struct progress *p);
+
+int __real_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
+                          const char *name, const char *service, const struct addrinfo *hints);
+int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
+                          const char *name, const char *service, const struct addrinfo *hints);
 
 static bool is_odd(const char *how)
 {
@@ -79,6 +96,27 @@ void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity
     newer = *self;
     newer.version_min = newer.version_max = HANDSHAKE_VERSION_MAX + 1;
     h->self = &newer;
+}
+
+void __wrap_call_post(struct progress *progress, struct call *call)
+{
+    bool lost = call->kind == CALL_PEER_LOST; /* then the call is no longer ours */
+
+    __real_call_post(progress, call);
+    if (lost && is_odd("late"))
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+}
+
+uint64_t __wrap_progress_cpu_ns(const struct progress *p)
+{
+    return is_odd("late") ? clock_ns() : __real_progress_cpu_ns(p);
+}
+
+int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
+                          const char *name, const char *service, const struct addrinfo *hints)
+{
+    return is_odd("lost") ? UV_ENOMEM
+                          : __real_uv_getaddrinfo(loop, request, done, name, service, hints);
 }
 
 /* libuv's calls come here too. */

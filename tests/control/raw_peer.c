@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "secret.h"
 
-enum { FRAME_MAX = 1 << 20, WAIT_S = 5 };
+enum { FRAME_MAX = 1 << 20, WAIT_S = 20 };
 
 static uint8_t nonce[HANDSHAKE_NONCE_BYTES];
 static uint8_t mac[HANDSHAKE_MAC_BYTES];

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENT_TRIES = 5000 };
+enum { EVENT_TRIES = 20000 };
 
 static void *map(int fd, uint64_t bytes)
 {

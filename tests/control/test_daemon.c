@@ -25,7 +25,7 @@ static int quiet_descriptors; /* of the daemon when it has no client */
 /* All that clients had is given back. Hang-ups are the daemon's events: nobody tells us of them. */
 static bool settles(void)
 {
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 10000; i++) {
         if (daemon_descriptors(&d) == quiet_descriptors)
             return raw_is_served(&d);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -111,7 +111,7 @@ static void stalled(void)
     }
     CU_ASSERT_EQUAL(send(half, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
     CU_ASSERT_EQUAL(send(half_look, "\x10\x00\x00\x00\x08", 5, MSG_NOSIGNAL), 5);
-    for (int i = 0; i < 1000 && (is_open(idle[0]) || is_open(half_look)); i++) {
+    for (int i = 0; i < 2000 && (is_open(idle[0]) || is_open(half_look)); i++) {
         CU_ASSERT_EQUAL_FATAL(look(looker, &a), 0);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
@@ -211,13 +211,10 @@ static void many_strangers(void)
     for (int i = 0; i < 64; i++)
         sockets[i] = connected();
     /* Those over the bound are told and closed at once; the first keep their place. */
-    for (int i = 0; i < 64; i++) {
-        struct timeval limit = {.tv_usec = 200000};
-
-        setsockopt(sockets[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-        if (i >= 32)
-            refused += recv(sockets[i], &byte, 1, 0) == 1;
-    }
+    for (int i = 32; i < 64; i++)
+        refused += recv(sockets[i], &byte, 1, 0) == 1;
+    for (int i = 0; i < 32; i++)
+        CU_ASSERT_EQUAL(recv(sockets[i], &byte, 1, MSG_DONTWAIT), -1);
     CU_ASSERT_EQUAL(refused, 32);
     for (int i = 0; i < 64; i++)
         close(sockets[i]);
@@ -300,8 +297,8 @@ static void killed_client(void)
     CU_ASSERT_EQUAL(byte, 'y');
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    /* Its end reaches the daemon as an event of its own; each try is a round trip. */
-    for (tries = 0; tries < 1000; tries++) {
+    /* Its end reaches the daemon as an event of its own, and takes its course there. */
+    for (tries = 0; tries < 10000; tries++) {
         int rc;
 
         s = connected();
@@ -310,8 +307,9 @@ static void killed_client(void)
         if (rc == 0)
             break;
         CU_ASSERT_EQUAL_FATAL(rc, -EADDRINUSE);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
-    CU_ASSERT(tries < 1000);
+    CU_ASSERT(tries < 10000);
     CU_ASSERT_TRUE(settles());
     close(tell[0]);
     close(tell[1]);

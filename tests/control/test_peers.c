@@ -225,6 +225,37 @@ static void ends_while_a_name_is_looked_up(void)
     close(s);
 }
 
+/* A node is given up in time, also where no attempt to reach it can even begin. */
+static void cannot_begin_to_dial(void)
+{
+    struct daemon d;
+    int s;
+
+    setenv("PWCD_ODD", "lost", 1);
+    CU_ASSERT_TRUE_FATAL(plan_start(&d, odd_program, "0", plan.secrets[0], plan.nodes));
+    unsetenv("PWCD_ODD");
+    CU_ASSERT_EQUAL(hello(&d, job_at(1), 0, &s), -EHOSTDOWN);
+    close(s);
+    CU_ASSERT_TRUE(daemon_says(&d, "node 1 is given up"));
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* Patience with the progress thread ends only where it does not come back; not where we were late
+ * to hear that it did. */
+static void hears_late_of_an_end(void)
+{
+    struct daemon d;
+    int s;
+
+    setenv("PWCD_ODD", "late", 1);
+    CU_ASSERT_TRUE_FATAL(plan_start(&d, odd_program, "0", plan.secrets[0], plan.nodes));
+    unsetenv("PWCD_ODD");
+    CU_ASSERT_EQUAL(hello(&d, job_at(1), 0, &s), -EHOSTDOWN);
+    close(s);
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 /* Both call themselves node 0, and the list of one leads to the other. */
 static void one_node_number(void)
 {
@@ -296,6 +327,8 @@ int main(int argc, char **argv)
                            {"wrong secret", wrong_secret},
                            {"versions", versions},
                            {"ends while a name is looked up", ends_while_a_name_is_looked_up},
+                           {"cannot begin to dial", cannot_begin_to_dial},
+                           {"hears late of an end", hears_late_of_an_end},
                            {"one node number", one_node_number},
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},

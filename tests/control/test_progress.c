@@ -27,6 +27,7 @@ static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define SMALL_PUTS 20000u
 #define LARGE_PUTS 200u
 #define DELAY_NS   300000u
+#define STOP_MS    60000u
 
 /* A function run on the progress thread, waited for. */
 struct call {
@@ -197,7 +198,8 @@ static int world_close(void)
     call(close_client);
     while (!world.client_closed)
         uv_run(&world.loop, UV_RUN_ONCE);
-    progress_stop(world.progress);
+    if (progress_stop(world.progress, STOP_MS) < 0)
+        return -1;
     uv_run(&world.loop, UV_RUN_DEFAULT);
     channel_destroy(&world.channel);
     close(world.doorbell);

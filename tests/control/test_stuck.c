@@ -207,30 +207,45 @@ static void clients_meanwhile(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
+/* SIGTERM ends it, though the thread never comes back. The last test: then there is no daemon. */
+static void ends_without_it(void)
+{
+    int status;
+
+    stop_thread();
+    kill(d.pid, SIGTERM);
+    CU_ASSERT_TRUE(daemon_says(&d, "does not come back from a call: this daemon ends without it"));
+    CU_ASSERT_EQUAL(waitpid(thread, &status, __WALL), thread);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 1);
+    CU_ASSERT_NOT_EQUAL(access(d.directory, F_OK), 0); /* nothing was left there */
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"says so, and recovers", says_so_and_recovers},
                            {"clients meanwhile", clients_meanwhile},
+                           {"ends without it", ends_without_it},
                            CU_TEST_INFO_NULL};
+    static const char *const arguments[] = {"--peer-deadline-ms", "500", NULL};
     int failed = 1, rc;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 3)
         return 2;
     pwcctl = argv[2];
-    rc = daemon_start(&d, argv[1], NULL);
+    rc = daemon_start(&d, argv[1], arguments);
     thread = rc == 0 ? find_thread() : 0;
     if (thread > 0 && ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0) {
         failed = suite_run("stuck", tests);
-        (void)ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
-        (void)waitpid(thread, NULL, __WALL);
-        (void)ptrace(PTRACE_DETACH, thread, NULL, NULL);
     } else if (thread > 0 && errno == EPERM) {
         printf("left out: this machine does not let a parent trace its child\n");
         failed = SKIPPED;
     }
-    rc = daemon_stop(&d);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return rc != 0 ? 1 : failed;
+    if (d.pid > 0) { /* a test has failed, or there was none */
+        kill(d.pid, SIGKILL);
+        while (thread > 0 && waitpid(thread, NULL, __WALL) == thread)
+            continue;
+        daemon_kill(&d);
+    }
+    return failed;
 }

@@ -439,7 +439,7 @@ static void events_not_consumed(void)
         memcpy(s.submit + n * sizeof(put), &put, sizeof(put));
     raw_set_tail(&s, RAW_RING);
     /* So many fit: all have ended when the last event is there. */
-    for (int i = 0; i < 5000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
+    for (int i = 0; i < 20000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     raw_set_tail(&s, 2 * RAW_RING);
     expect_quarantine(&s, RESERVE);

@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "doorbell.h"
 #include "engine.h"
 #include "session_abi.h"
+#include "state.h"
 #include "wire_abi.h"
 
 #define RING 8192u
@@ -23,6 +25,7 @@ struct still_fabric {
     struct fabric_event events[EVENTS];
     uint32_t head, tail;
     uint32_t memories;
+    uint32_t kinds; /* of records that were written: 1 << enum wire_kind */
 };
 
 struct bench {
@@ -39,6 +42,7 @@ struct bench {
     uint16_t run;
     uint64_t position;
     uint32_t inflow;
+    uint32_t woken; /* how often the client was to be */
     bool broken;
 };
 
@@ -96,10 +100,23 @@ static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cooki
     return 0;
 }
 
+static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t length)
+{
+    for (uint64_t at = 0; at < length;) {
+        const struct wire_record *record = (const struct wire_record *)(const void *)(run + at);
+
+        f->kinds |= 1u << record->kind;
+        at += record->words * 8u;
+    }
+}
+
 static int still_write(struct fabric *fabric, const struct fabric_write *write)
 {
-    push((struct still_fabric *)fabric,
-         &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
+    struct still_fabric *f = (struct still_fabric *)fabric;
+
+    if (write->announce && write->immediate >> 30 == WIRE_RUN)
+        note_kinds(f, write->source, write->length);
+    push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
     return 0;
 }
 
@@ -132,6 +149,7 @@ static const struct fabric_ops still_ops = {
 
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
+    ((struct bench *)context)->woken++;
 }
 
 static void host_random(void *context, void *to, size_t size)
@@ -204,21 +222,31 @@ static void *zeroed(size_t size)
     return at ? memset(at, 0, size) : NULL;
 }
 
+/* Resolves the client's region for a flow of ours. */
+static void send_bind(struct bench *b, uint32_t origin_flow)
+{
+    struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
+                             .flow = WIRE_NONE,
+                             .origin_flow = origin_flow,
+                             .origin = 1,
+                             .has_key = 1,
+                             .slot = b->key.slot,
+                             .generation = b->key.generation,
+                             .job = "j"};
+
+    memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
+    send_run(b, &bind, sizeof(bind));
+}
+
 /* An engine with one client, one context, one region and a flow from us to it. */
 static struct bench *bench_new(void)
 {
     struct engine_client_info info = {.size = 2, .job = "j"};
     struct bench *b = calloc(1, sizeof(*b));
-    struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
-                             .flow = WIRE_NONE,
-                             .origin_flow = 5,
-                             .origin = 1,
-                             .has_key = 1,
-                             .job = "j"};
 
     b->fabric.base =
         (struct fabric){&still_ops, {.message_max = 1u << 30, .ordered_write_max = 1u << 30}};
-    b->host = (struct engine_host){.wake = host_wake, .random = host_random};
+    b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.nodes = 2,
                                        .clients_max = 4,
                                        .sessions_max = 4,
@@ -241,10 +269,7 @@ static struct bench *bench_new(void)
     CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, b->segment, SEGMENT), 0);
     CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, 3, &b->key), 0);
     CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
-    bind.slot = b->key.slot;
-    bind.generation = b->key.generation;
-    memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
-    send_run(b, &bind, sizeof(bind));
+    send_bind(b, 5);
     CU_ASSERT_FALSE_FATAL(b->broken);
     b->inflow = 0; /* the first of this engine */
     return b;
@@ -644,6 +669,166 @@ static void test_replies_to_nothing(void)
     }
 }
 
+/* ---- notes that come late ---------------------------------------------------------------------
+ */
+
+/* What the client submits next; `ring` is the data of one of its rings. */
+static void submit(struct bench *b, struct ring_control *control, uint32_t ring, const void *record,
+                   uint32_t size)
+{
+    memcpy((uint8_t *)b->session + SESSION_DATA_OFFSET + ring * RING, record, size);
+    atomic_store(&control->tail, size);
+    steps(b, 2);
+}
+
+static void send_flow(struct bench *b, uint8_t kind, uint32_t flow)
+{
+    struct wire_flow record = {
+        .head = {.words = sizeof(record) / 8, .kind = kind}, .flow = flow, .status = -EHOSTDOWN};
+
+    send_run(b, &record, sizeof(record));
+}
+
+static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE};
+
+/* Told of a flow that is not resolved yet: they were for the one that had its number before. */
+static void test_late_notes_of_requests(void)
+{
+    for (size_t i = 0; i < sizeof(late_kinds); i++) {
+        struct bench *b = bench_new();
+        struct session_shared *shared = b->session;
+        struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
+                                   .flow = 3};
+        struct submit_record put = {
+            .size = sizeof(put), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
+
+        CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, NULL, 1), 0);
+        send_flow(b, late_kinds[i], 0);
+        send_run(b, &bound, sizeof(bound));
+        submit(b, &shared->submit, 0, &put, sizeof(put));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_NOTE);
+        bench_free(b);
+    }
+}
+
+/* A reply to the one request that has come, without a local event. */
+static void submit_answer(struct bench *b)
+{
+    struct session_shared *shared = b->session;
+    struct {
+        struct submit_record record;
+        struct message block;
+    } answer = {.record = {.size = sizeof(answer),
+                           .kind = SUBMIT_SHORT,
+                           .flags = SUBMIT_NO_LCE,
+                           .reserve = event_bytes(0),
+                           .rid = b->inflow,
+                           .rid_len = sizeof(answer.block)},
+                .block = {.kind = SUBMIT_SHORT}};
+
+    submit(b, &shared->answer, 3, &answer, sizeof(answer));
+}
+
+/* The same of a flow of replies, which none of them are ever meant for. */
+static void test_late_notes_of_replies(void)
+{
+    for (size_t i = 0; i < sizeof(late_kinds); i++) {
+        struct bench *b = bench_new();
+        const struct session_shared *shared = b->session;
+        struct message_record request = good_message(b);
+
+        handlers_everywhere(b);
+        send_run(b, &request, sizeof(request)); /* opens it */
+        send_flow(b, late_kinds[i], 0);
+        submit_answer(b);
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(atomic_load(&shared->state), SESSION_LIVE);
+        CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_NOTE);
+        bench_free(b);
+    }
+}
+
+/* Who sleeps for want of room for an answer is woken when one is taken, though no event comes. */
+static void test_bell_for_room(void)
+{
+    struct bench *b = bench_new();
+    struct session_shared *shared = b->session;
+    struct message_record request = good_message(b);
+
+    handlers_everywhere(b);
+    send_run(b, &request, sizeof(request));
+    atomic_store(&shared->event_bell.armed, DOORBELL_FD);
+    steps(b, 2);
+    CU_ASSERT_EQUAL(b->woken, 0);
+    submit_answer(b);
+    CU_ASSERT_EQUAL(b->woken, 1);
+    CU_ASSERT_EQUAL(atomic_load(&shared->answer.head), atomic_load(&shared->answer.tail));
+    CU_ASSERT_EQUAL(atomic_load(&shared->local.tail), 0);
+    bench_free(b);
+}
+
+/* A context that ends while there is no memory to say so: what stays of it until then names no flow
+ * that may be another's by then. */
+static void test_parting_without_memory(void)
+{
+    struct bench *b = bench_new();
+    struct message_record request = good_message(b);
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    uint32_t free;
+
+    handlers_everywhere(b);
+    send_run(b, &request, sizeof(request));
+    send_flow(b, WIRE_CLOSE, b->inflow);
+    send_bind(b, 6);
+    ack.consumed = b->engine->peers[1].tx_tail;
+    send_run(b, &ack, sizeof(ack));
+    free = b->engine->pool.state->free;
+    b->engine->pool.state->free = 0;
+    engine_session_close(b->engine, 0);
+    steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_CLOSING);
+    CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].state, INFLOW_PARTING);
+    CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].reply_flow, NONE);
+    b->engine->pool.state->free = free;
+    steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_FREE);
+    CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].state, INFLOW_FREE);
+    bench_free(b);
+}
+
+/* A peer gets as much of the memory for ledgers as we give to one, however much it offers. */
+static void test_offers(void)
+{
+    static const struct {
+        uint32_t bytes;
+        bool switched, broken;
+    } rows[] = {{0, false, true},         {16384, false, true},    {49152, false, true},
+                {32768, true, false},     {65536, true, false},    {131072, false, false},
+                {1u << 19, false, false}, {1u << 31, false, false}};
+    struct engine_offer theirs = {.node = 1, .incarnation = 1, .state_id = 77};
+    struct bench *b;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
+                                   .bytes = rows[i].bytes};
+
+        b = bench_new();
+        send_run(b, &offer, sizeof(offer));
+        CU_ASSERT_EQUAL(b->broken, rows[i].broken);
+        CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_SWITCH) != 0, rows[i].switched);
+        bench_free(b);
+    }
+    b = bench_new();
+    while (engine_offer(b->engine, 1, &b->offer) == -EAGAIN)
+        steps(b, 1);
+    theirs.ring_bytes = 131072;
+    CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), -EINVAL);
+    theirs.ring_bytes = 65536;
+    CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), 0);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -706,6 +891,11 @@ int main(void)
         {"a request without its event", test_request_without_event},
         {"senseless messages break the link", test_senseless_messages_break_the_link},
         {"replies to nothing", test_replies_to_nothing},
+        {"late notes of requests", test_late_notes_of_requests},
+        {"late notes of replies", test_late_notes_of_replies},
+        {"bell for room", test_bell_for_room},
+        {"parting without memory", test_parting_without_memory},
+        {"offers", test_offers},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
