@@ -11,22 +11,13 @@
 #include "doorbell.h"
 #include "engine.h"
 #include "session_abi.h"
+#include "still_fabric.h"
 #include "state.h"
 #include "wire_abi.h"
 
 #define RING 8192u
 static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define SEGMENT 65536u
-#define EVENTS  4096u
-
-/* A fabric whose operations succeed at once and go nowhere. */
-struct still_fabric {
-    struct fabric base;
-    struct fabric_event events[EVENTS];
-    uint32_t head, tail;
-    uint32_t memories;
-    uint32_t kinds; /* of records that were written: 1 << enum wire_kind */
-};
 
 struct bench {
     struct still_fabric fabric;
@@ -55,97 +46,6 @@ static uint64_t random_next(void)
     random_state ^= random_state << 17;
     return random_state;
 }
-
-static void push(struct still_fabric *f, const struct fabric_event *event)
-{
-    f->events[f->tail++ % EVENTS] = *event;
-}
-
-static void still_close(struct fabric *fabric)
-{
-}
-
-static int still_address(struct fabric *fabric, struct fabric_address *out)
-{
-    *out = (struct fabric_address){.size = 1};
-    return 0;
-}
-
-static int still_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address)
-{
-    return 0;
-}
-
-static int still_disconnect(struct fabric *fabric, uint32_t peer)
-{
-    return 0;
-}
-
-static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
-                         uint64_t cookie)
-{
-    struct still_fabric *f = (struct still_fabric *)fabric;
-    struct fabric_event event = {.kind = FABRIC_ADDED, .cookie = cookie};
-
-    event.memory.index = f->memories++;
-    event.memory.address = (uint64_t)(uintptr_t)base;
-    push(f, &event);
-    return 0;
-}
-
-static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie)
-{
-    push((struct still_fabric *)fabric,
-         &(struct fabric_event){.kind = FABRIC_DROPPED, .cookie = cookie});
-    return 0;
-}
-
-static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t length)
-{
-    for (uint64_t at = 0; at < length;) {
-        const struct wire_record *record = (const struct wire_record *)(const void *)(run + at);
-
-        f->kinds |= 1u << record->kind;
-        at += record->words * 8u;
-    }
-}
-
-static int still_write(struct fabric *fabric, const struct fabric_write *write)
-{
-    struct still_fabric *f = (struct still_fabric *)fabric;
-
-    if (write->announce && write->immediate >> 30 == WIRE_RUN)
-        note_kinds(f, write->source, write->length);
-    push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
-    return 0;
-}
-
-static int still_read(struct fabric *fabric, const struct fabric_read *read)
-{
-    push((struct still_fabric *)fabric,
-         &(struct fabric_event){.kind = FABRIC_READ, .cookie = read->cookie});
-    return 0;
-}
-
-static int still_poll(struct fabric *fabric, struct fabric_event *events, int room)
-{
-    struct still_fabric *f = (struct still_fabric *)fabric;
-    int n = 0;
-
-    while (n < room && f->head != f->tail)
-        events[n++] = f->events[f->head++ % EVENTS];
-    return n;
-}
-
-static int still_arm(struct fabric *fabric, int *descriptor)
-{
-    return -ENOTSUP;
-}
-
-static const struct fabric_ops still_ops = {
-    "still",        still_close, still_address, still_connect, still_disconnect, still_mem_add,
-    still_mem_drop, still_write, still_read,    still_poll,    still_arm,
-};
 
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
@@ -200,8 +100,9 @@ static void send_run(struct bench *b, const void *records, uint32_t size)
 
     memcpy(first, records, size);
     first->run = size;
-    push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                            .immediate = wire_immediate(WIRE_RUN, 1, b->run++)});
+    still_push(&b->fabric,
+               &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                      .immediate = wire_immediate(WIRE_RUN, 1, b->run++)});
     b->position += size;
     steps(b, 2);
 }
@@ -244,8 +145,7 @@ static struct bench *bench_new(void)
     struct engine_client_info info = {.size = 2, .job = "j"};
     struct bench *b = calloc(1, sizeof(*b));
 
-    b->fabric.base =
-        (struct fabric){&still_ops, {.message_max = 1u << 30, .ordered_write_max = 1u << 30}};
+    still_open(&b->fabric);
     b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.nodes = 2,
                                        .clients_max = 4,
@@ -474,8 +374,9 @@ static void test_run_lengths(void)
 
         memcpy(b->ring + b->position, &put, sizeof(put));
         ((struct wire_record *)(b->ring + b->position))->run = lengths[i];
-        push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                                .immediate = wire_immediate(WIRE_RUN, 1, b->run)});
+        still_push(&b->fabric,
+                   &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                          .immediate = wire_immediate(WIRE_RUN, 1, b->run)});
         steps(b, 2);
         CU_ASSERT_TRUE(b->broken);
         bench_free(b);
@@ -485,9 +386,9 @@ static void test_run_lengths(void)
 static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
 {
     for (; count > 0; count--)
-        push(&b->fabric,
-             &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                    .immediate = wire_immediate(WIRE_PAYLOAD, 1, nonce)});
+        still_push(&b->fabric,
+                   &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                          .immediate = wire_immediate(WIRE_PAYLOAD, 1, nonce)});
     steps(b, 2);
 }
 
@@ -835,8 +736,8 @@ static void test_announcements(void)
     struct bench *b = bench_new();
 
     for (int i = 0; i < 20000; i++) {
-        push(&b->fabric,
-             &(struct fabric_event){.kind = FABRIC_ARRIVED, .immediate = (uint32_t)random_next()});
+        still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                                      .immediate = (uint32_t)random_next()});
         steps(b, 1);
         if (b->broken) {
             engine_peer_lost(b->engine, 1);

@@ -1,0 +1,103 @@
+/* Owns nothing: see still_fabric.h. Thread: one. */
+#include "still_fabric.h"
+
+#include <errno.h>
+#include <string.h>
+#include "wire_abi.h"
+
+void still_push(struct still_fabric *f, const struct fabric_event *event)
+{
+    f->events[f->tail++ % STILL_EVENTS] = *event;
+}
+
+static void still_close(struct fabric *fabric)
+{
+}
+
+static int still_address(struct fabric *fabric, struct fabric_address *out)
+{
+    *out = (struct fabric_address){.size = 1};
+    return 0;
+}
+
+static int still_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address)
+{
+    return 0;
+}
+
+static int still_disconnect(struct fabric *fabric, uint32_t peer)
+{
+    return 0;
+}
+
+static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
+                         uint64_t cookie)
+{
+    struct still_fabric *f = (struct still_fabric *)fabric;
+    struct fabric_event event = {.kind = FABRIC_ADDED, .cookie = cookie};
+
+    event.memory.index = f->memories++;
+    event.memory.address = (uint64_t)(uintptr_t)base;
+    still_push(f, &event);
+    return 0;
+}
+
+static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie)
+{
+    still_push((struct still_fabric *)fabric,
+               &(struct fabric_event){.kind = FABRIC_DROPPED, .cookie = cookie});
+    return 0;
+}
+
+static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t length)
+{
+    for (uint64_t at = 0; at < length;) {
+        const struct wire_record *record = (const struct wire_record *)(const void *)(run + at);
+
+        f->kinds |= 1u << record->kind;
+        at += record->words * 8u;
+    }
+}
+
+static int still_write(struct fabric *fabric, const struct fabric_write *write)
+{
+    struct still_fabric *f = (struct still_fabric *)fabric;
+
+    if (write->announce && write->immediate >> 30 == WIRE_RUN)
+        note_kinds(f, write->source, write->length);
+    still_push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
+    return 0;
+}
+
+static int still_read(struct fabric *fabric, const struct fabric_read *read)
+{
+    still_push((struct still_fabric *)fabric,
+               &(struct fabric_event){.kind = FABRIC_READ, .cookie = read->cookie});
+    return 0;
+}
+
+static int still_poll(struct fabric *fabric, struct fabric_event *events, int room)
+{
+    struct still_fabric *f = (struct still_fabric *)fabric;
+    int n = 0;
+
+    while (n < room && f->head != f->tail)
+        events[n++] = f->events[f->head++ % STILL_EVENTS];
+    return n;
+}
+
+static int still_arm(struct fabric *fabric, int *descriptor)
+{
+    return -ENOTSUP;
+}
+
+static const struct fabric_ops still_ops = {
+    "still",        still_close, still_address, still_connect, still_disconnect, still_mem_add,
+    still_mem_drop, still_write, still_read,    still_poll,    still_arm,
+};
+
+void still_open(struct still_fabric *f)
+{
+    *f = (struct still_fabric){
+        .base = {&still_ops, {.message_max = 1u << 30, .ordered_write_max = 1u << 30}}};
+}

@@ -1,0 +1,25 @@
+/*
+ * A fabric whose operations succeed at once and go nowhere: for an engine by itself, whose peer is
+ * the test. Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_STILL_FABRIC_H
+#define PWC_TESTS_ENGINE_STILL_FABRIC_H
+
+#include <stdint.h>
+#include "engine.h" /* the fabric as the engine sees it */
+
+#define STILL_EVENTS 4096u
+
+struct still_fabric {
+    struct fabric base;
+    struct fabric_event events[STILL_EVENTS];
+    uint32_t head, tail;
+    uint32_t memories;
+    uint32_t kinds; /* of records that were written: 1 << enum wire_kind */
+};
+
+void still_open(struct still_fabric *f);
+/* What the next poll tells. */
+void still_push(struct still_fabric *f, const struct fabric_event *event);
+
+#endif
