@@ -72,7 +72,7 @@ static uint64_t free_bytes(const struct ring_producer *p)
     return p->size - (p->tail - p->head_seen);
 }
 
-int ring_reserve(struct ring_producer *p, uint32_t size, void **out)
+int ring_reserve_anew(struct ring_producer *p, uint32_t size, void **out)
 {
     if (size < HEAD_BYTES || (size & ALIGN_MASK) != 0 || size > p->size >> 2)
         return -EINVAL;
@@ -96,19 +96,6 @@ int ring_reserve(struct ring_producer *p, uint32_t size, void **out)
     }
     *out = p->data + offset;
     return 0;
-}
-
-void ring_advance(struct ring_producer *p, uint32_t size)
-{
-    p->tail += size;
-}
-
-void ring_publish(struct ring_producer *p)
-{
-    if (p->published == p->tail)
-        return;
-    p->published = p->tail;
-    atomic_store_explicit(&p->shared->tail, p->tail, memory_order_release); /* A */
 }
 
 int64_t ring_used(struct ring_producer *p)
@@ -193,16 +180,6 @@ int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out)
     *out = record;
     *size_out = head.size;
     return 1;
-}
-
-void ring_consume(struct ring_consumer *c, uint32_t size)
-{
-    c->head += size;
-}
-
-void ring_release(struct ring_consumer *c)
-{
-    atomic_store_explicit(&c->shared->head, c->head, memory_order_release); /* B */
 }
 
 int ring_pending(struct ring_consumer *c)

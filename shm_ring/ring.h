@@ -28,6 +28,7 @@
 #ifndef PWC_SHM_RING_RING_H
 #define PWC_SHM_RING_RING_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include "session_abi.h"
 
@@ -69,11 +70,20 @@ void ring_consumer_init(struct ring_consumer *c, struct ring_control *shared, co
  * ring_advance and ring_publish; a reservation that is not advanced is simply made again. -EINVAL
  * on a size that is none of these.
  */
-int ring_reserve(struct ring_producer *p, uint32_t size, void **out);
+static inline int ring_reserve(struct ring_producer *p, uint32_t size, void **out);
 /* Takes the reserved record into the private tail. */
-void ring_advance(struct ring_producer *p, uint32_t size);
+static inline void ring_advance(struct ring_producer *p, uint32_t size)
+{
+    p->tail += size;
+}
 /* Makes all records up to the private tail visible (A). */
-void ring_publish(struct ring_producer *p);
+static inline void ring_publish(struct ring_producer *p)
+{
+    if (p->published == p->tail)
+        return;
+    p->published = p->tail;
+    atomic_store_explicit(&p->shared->tail, p->tail, memory_order_release); /* A */
+}
 /* Bytes between the private tail and the consumer's head as published now; -EPROTO if out of range.
  */
 int64_t ring_used(struct ring_producer *p);
@@ -91,10 +101,30 @@ int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_o
  */
 int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out);
 /* Passes over the record that ring_copy or ring_look gave, in the private head. */
-void ring_consume(struct ring_consumer *c, uint32_t size);
+static inline void ring_consume(struct ring_consumer *c, uint32_t size)
+{
+    c->head += size;
+}
 /* Gives the space back to the producer (B). */
-void ring_release(struct ring_consumer *c);
+static inline void ring_release(struct ring_consumer *c)
+{
+    atomic_store_explicit(&c->shared->head, c->head, memory_order_release); /* B */
+}
 /* 1 if a record is there, by a fresh look at tail; for the second look after arming. */
 int ring_pending(struct ring_consumer *c);
+
+/* ring_reserve where the last sight of the consumer is not enough, or the area's end is near. */
+int ring_reserve_anew(struct ring_producer *p, uint32_t size, void **out);
+
+static inline int ring_reserve(struct ring_producer *p, uint32_t size, void **out)
+{
+    uint64_t offset = p->tail & (p->size - 1);
+
+    if (size < sizeof(struct ring_record_head) || (size & 7) != 0 || size > p->size >> 2 ||
+        size > p->size - offset || p->tail - p->head_seen + size > p->size)
+        return ring_reserve_anew(p, size, out);
+    *out = p->data + offset;
+    return 0;
+}
 
 #endif
