@@ -48,7 +48,7 @@ static void sleep_until_rung(struct pwc_ctx *ctx, unsigned kinds, int64_t now, i
 
 void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
 {
-    if (patience_next(&ctx->patience, (uint64_t)now) == PATIENCE_YIELD) {
+    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) == PATIENCE_YIELD) {
         sched_yield();
         patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)clock_now());
     } else {

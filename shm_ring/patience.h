@@ -31,13 +31,15 @@ enum patience_mode {
 
 enum patience_step {
     PATIENCE_POLL,
-    PATIENCE_YIELD, /* and poll again; tell patience_yielded */
+    PATIENCE_YIELD,  /* and poll again; tell patience_yielded */
+    PATIENCE_HASTEN, /* do what is due at the deadline: sleeping until then takes longer */
     PATIENCE_SLEEP_NOW,
 };
 
 /* First guesses that held: docs/performance.md, "Waiting". */
 #define PATIENCE_WINDOW_NS     UINT64_C(200000)
 #define PATIENCE_LONG_NS       UINT64_C(100000)
+#define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
 #define PATIENCE_BLOCK_MOST_NS UINT64_C(512000000)
 
@@ -68,13 +70,16 @@ static inline bool patience_may_yield(const struct patience *p, uint64_t now)
     return p->mode == PATIENCE_ADAPTIVE && now >= p->blocked_until;
 }
 
-/* There is nothing to do. */
-static inline enum patience_step patience_next(const struct patience *p, uint64_t now)
+/* There is nothing to do before `deadline` (UINT64_MAX: at all). */
+static inline enum patience_step patience_next(const struct patience *p, uint64_t now,
+                                               uint64_t deadline)
 {
     if (p->mode == PATIENCE_DEDICATED)
         return PATIENCE_POLL;
-    return patience_may_yield(p, now) && now - p->worked < p->window_ns ? PATIENCE_YIELD
-                                                                        : PATIENCE_SLEEP_NOW;
+    if (patience_may_yield(p, now) && now - p->worked < p->window_ns)
+        return PATIENCE_YIELD;
+    return deadline <= now || deadline - now < PATIENCE_WAKE_NS ? PATIENCE_HASTEN
+                                                                : PATIENCE_SLEEP_NOW;
 }
 
 /* A yield has lasted from `before` to `after`. */

@@ -46,6 +46,7 @@ struct progress {
     int epoll;
     int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
     struct patience patience;
+    uint64_t now; /* of the last step; at most PATIENCE_WAKE_NS early */
     uint32_t looks;        /* in a row, without a descriptor, that found nothing */
     uint64_t look_ns;      /* how long to the next */
     uint64_t looks_cpu_ns; /* processor time when they were counted last */
@@ -59,6 +60,15 @@ static uint64_t clock_ns(clockid_t clock)
 
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The time of the next step; never before that of the last. */
+static uint64_t step_time(struct progress *p)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+    p->now = now > p->now ? now : p->now;
+    return p->now;
 }
 
 static void send_back(struct progress *p, struct command *command)
@@ -169,7 +179,7 @@ static void sleep_unless_work(struct progress *p)
     atomic_store_explicit(&p->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
     atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
     while (ready == 0) {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC), limit = UINT64_MAX, deadline;
+        uint64_t now = step_time(p), limit = UINT64_MAX, deadline;
         int r;
 
         if (engine_step(p->engine, now, STEP_BUDGET, &deadline) > 0 ||
@@ -198,13 +208,16 @@ static void yield_core(struct progress *p)
     patience_yielded(&p->patience, before, clock_ns(CLOCK_MONOTONIC));
 }
 
-static void wait_for_work(struct progress *p, uint64_t now)
+static void wait_for_work(struct progress *p, uint64_t deadline)
 {
-    switch (patience_next(&p->patience, now)) {
+    switch (patience_next(&p->patience, p->now, deadline)) {
     case PATIENCE_POLL:
         break;
     case PATIENCE_YIELD:
         yield_core(p);
+        break;
+    case PATIENCE_HASTEN:
+        p->now = deadline > p->now ? deadline : p->now;
         break;
     case PATIENCE_SLEEP_NOW:
         sleep_unless_work(p);
@@ -218,7 +231,7 @@ static void *progress_main(void *argument)
     uint64_t observed = 0;
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
+        uint64_t now = step_time(p), deadline;
         int commands = run_commands(p);
         int work = engine_step(p->engine, now, STEP_BUDGET, &deadline) + forward_notices(p);
 
@@ -236,7 +249,7 @@ static void *progress_main(void *argument)
             if (patience_may_yield(&p->patience, now) && engine_told(p->engine))
                 yield_core(p);      /* the client may share this core, and answer at once */
         } else if (commands == 0) { /* commands are no traffic: what they start is */
-            wait_for_work(p, now);
+            wait_for_work(p, deadline);
         }
     }
     return NULL;

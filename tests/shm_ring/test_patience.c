@@ -20,6 +20,7 @@ struct row {
     uint64_t now;
     enum patience_step next;
     bool may_yield;
+    int64_t due; /* something, so long after `now`; 0: nothing */
 };
 
 static const uint64_t T = 3600 * 1000 * MS; /* of a clock that has run for an hour */
@@ -38,7 +39,8 @@ static void check(const struct row *row)
         else
             patience_yielded(&p, T + row->past[i].at, T + row->past[i].until);
 
-    enum patience_step next = patience_next(&p, T + row->now);
+    uint64_t deadline = row->due == 0 ? UINT64_MAX : T + row->now + (uint64_t)row->due;
+    enum patience_step next = patience_next(&p, T + row->now, deadline);
     bool may = patience_may_yield(&p, T + row->now);
 
     if (next != row->next || may != row->may_yield)
@@ -64,6 +66,31 @@ static void test_window(void)
         {"dedicated", PATIENCE_DEDICATED, {{WORK, 0, 0}}, 1, 0, PATIENCE_POLL, false},
         {"dedicated, long ago", PATIENCE_DEDICATED, {{0}}, 0, 0, PATIENCE_POLL, false},
         {"sleep", PATIENCE_SLEEP, {{WORK, 0, 0}}, 1, 0, PATIENCE_SLEEP_NOW, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check(&rows[i]);
+}
+
+/* What is due sooner than a sleeper could be back is done at once. */
+static void test_deadlines(void)
+{
+    enum { wake = PATIENCE_WAKE_NS };
+    static const struct row rows[] = {
+        {"in the window", PATIENCE_ADAPTIVE, {{WORK, 0, 0}}, 1, 0, PATIENCE_YIELD, true, 1},
+        {"soon", PATIENCE_ADAPTIVE, {{0}}, 0, 0, PATIENCE_HASTEN, true, wake - 1},
+        {"not soon", PATIENCE_ADAPTIVE, {{0}}, 0, 0, PATIENCE_SLEEP_NOW, true, wake},
+        {"overdue", PATIENCE_ADAPTIVE, {{0}}, 0, MS, PATIENCE_HASTEN, true, -1},
+        {"sleep", PATIENCE_SLEEP, {{WORK, 0, 0}}, 1, 0, PATIENCE_HASTEN, false, wake - 1},
+        {"dedicated", PATIENCE_DEDICATED, {{0}}, 0, 0, PATIENCE_POLL, false, wake - 1},
+        {"where somebody computes",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {WORK, 4 * MS, 0}},
+         2,
+         4 * MS,
+         PATIENCE_HASTEN,
+         false,
+         wake - 1},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -151,7 +178,7 @@ static void test_seldom(void)
     patience_init(&p, PATIENCE_ADAPTIVE);
     for (; now < T + 10000 * MS; now += MS) {
         patience_worked(&p, now);
-        if (patience_next(&p, now) == PATIENCE_YIELD) {
+        if (patience_next(&p, now, UINT64_MAX) == PATIENCE_YIELD) {
             last = now;
             asked++;
             patience_yielded(&p, now, now + 4 * MS);
@@ -166,6 +193,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"the window", test_window},
+        {"deadlines", test_deadlines},
         {"long yields", test_long_yields},
         {"seldom, but for ever", test_seldom},
         CU_TEST_INFO_NULL,
