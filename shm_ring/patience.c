@@ -8,7 +8,7 @@ void patience_yielded(struct patience *p, uint64_t before, uint64_t after)
             p->block_ns = 0;
         return;
     }
-    p->block_ns = p->block_ns == 0 ? PATIENCE_BLOCK_NS : 2 * p->block_ns;
+    p->block_ns = p->block_ns == 0 ? PATIENCE_BLOCK_NS : 4 * p->block_ns;
     if (p->block_ns > PATIENCE_BLOCK_MOST_NS)
         p->block_ns = PATIENCE_BLOCK_MOST_NS;
     p->blocked_until = after + p->block_ns;

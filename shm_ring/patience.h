@@ -7,7 +7,7 @@
  *                            |       ^                              ^
  *        a yield took longer |       | later, to see whether        |
  *        than `long_ns`      v       | it is still so               |
- *                           sleep at once, for 1, 2, 4 .. 512 ms ---+
+ *                           sleep at once: 1, 4, 16 .. 1024 ms -----+
  *
  * Polling with a yield is the fastest way to wait where all others on the core yield or sleep soon,
  * and the slowest where one of them computes: he keeps the core for a scheduler's slice, while a
@@ -41,7 +41,7 @@ enum patience_step {
 #define PATIENCE_LONG_NS       UINT64_C(100000)
 #define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
-#define PATIENCE_BLOCK_MOST_NS UINT64_C(512000000)
+#define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
 
 struct patience {
     enum patience_mode mode;

@@ -128,25 +128,25 @@ static void test_long_yields(void)
          LONG + 1 + MS,
          PATIENCE_YIELD,
          true},
-        {"long again: twice the time",
+        {"long again: four times as long",
          PATIENCE_ADAPTIVE,
-         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 9 * MS}, {WORK, 11 * MS - 1, 0}},
+         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 9 * MS}, {WORK, 13 * MS - 1, 0}},
          3,
-         11 * MS - 1,
+         13 * MS - 1,
          PATIENCE_SLEEP_NOW,
          false},
         {"and no more",
          PATIENCE_ADAPTIVE,
-         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 9 * MS}, {WORK, 11 * MS - 1, 0}},
+         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 9 * MS}, {WORK, 13 * MS - 1, 0}},
          3,
-         11 * MS,
+         13 * MS,
          PATIENCE_YIELD,
          true},
         {"calm, but not for long: not forgotten",
          PATIENCE_ADAPTIVE,
          {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 6 * MS - 1}, {YIELD, 7 * MS, 11 * MS}},
          3,
-         13 * MS - 1,
+         15 * MS - 1,
          PATIENCE_SLEEP_NOW,
          false},
         {"calm for as long: the first again",
@@ -185,7 +185,7 @@ static void test_seldom(void)
             now += 4 * MS;
         }
     }
-    CU_ASSERT(asked >= 9 + 17 && asked <= 10 + 19); /* 1, 2 .. 256 ms, then every 512 */
+    CU_ASSERT(asked >= 5 + 9 && asked <= 6 + 10); /* 1, 4 .. 256 ms, then every 1024 */
     CU_ASSERT(now - last <= PATIENCE_BLOCK_MOST_NS + 10 * MS);
 }
 
