@@ -46,7 +46,7 @@ struct progress {
     int epoll;
     int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
     struct patience patience;
-    uint64_t now; /* of the last step; at most PATIENCE_WAKE_NS early */
+    uint64_t hastened;     /* no step before this; at most PATIENCE_WAKE_NS ahead of the clock */
     uint32_t looks;        /* in a row, without a descriptor, that found nothing */
     uint64_t look_ns;      /* how long to the next */
     uint64_t looks_cpu_ns; /* processor time when they were counted last */
@@ -62,13 +62,10 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The time of the next step; never before that of the last. */
-static uint64_t step_time(struct progress *p)
+/* The time of a step; never before that of the last. */
+static uint64_t step_time(const struct progress *p, uint64_t now)
 {
-    uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-    p->now = now > p->now ? now : p->now;
-    return p->now;
+    return now > p->hastened ? now : p->hastened;
 }
 
 static void send_back(struct progress *p, struct command *command)
@@ -179,10 +176,10 @@ static void sleep_unless_work(struct progress *p)
     atomic_store_explicit(&p->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
     atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
     while (ready == 0) {
-        uint64_t now = step_time(p), limit = UINT64_MAX, deadline;
+        uint64_t now = clock_ns(CLOCK_MONOTONIC), limit = UINT64_MAX, deadline;
         int r;
 
-        if (engine_step(p->engine, now, STEP_BUDGET, &deadline) > 0 ||
+        if (engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) > 0 ||
             engine_notice_pending(p->engine))
             break;
         r = fabric_arm(p->config.fabric, &descriptor);
@@ -208,16 +205,16 @@ static void yield_core(struct progress *p)
     patience_yielded(&p->patience, before, clock_ns(CLOCK_MONOTONIC));
 }
 
-static void wait_for_work(struct progress *p, uint64_t deadline)
+static void wait_for_work(struct progress *p, uint64_t now, uint64_t deadline)
 {
-    switch (patience_next(&p->patience, p->now, deadline)) {
+    switch (patience_next(&p->patience, now, deadline)) {
     case PATIENCE_POLL:
         break;
     case PATIENCE_YIELD:
         yield_core(p);
         break;
     case PATIENCE_HASTEN:
-        p->now = deadline > p->now ? deadline : p->now;
+        p->hastened = step_time(p, deadline);
         break;
     case PATIENCE_SLEEP_NOW:
         sleep_unless_work(p);
@@ -231,9 +228,10 @@ static void *progress_main(void *argument)
     uint64_t observed = 0;
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
-        uint64_t now = step_time(p), deadline;
+        uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
         int commands = run_commands(p);
-        int work = engine_step(p->engine, now, STEP_BUDGET, &deadline) + forward_notices(p);
+        int work =
+            engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) + forward_notices(p);
 
         atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
         if (p->config.observe && now - observed > OBSERVE_NS) {
@@ -249,7 +247,7 @@ static void *progress_main(void *argument)
             if (patience_may_yield(&p->patience, now) && engine_told(p->engine))
                 yield_core(p);      /* the client may share this core, and answer at once */
         } else if (commands == 0) { /* commands are no traffic: what they start is */
-            wait_for_work(p, deadline);
+            wait_for_work(p, now, deadline);
         }
     }
     return NULL;
