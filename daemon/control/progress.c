@@ -20,8 +20,8 @@
 #define LOOK_LONGEST_NS 50000000u
 #define LOOKS_IDLE      128u
 #define LOOK_SHARE      400u
-/* There, sleep costs the next message a whole look: yield for two of them first, and as long once.
- */
+/* There, sleep costs the next message a whole look: yield for two of them first, and bear a yield
+ * that takes as long. */
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
 
