@@ -13,6 +13,7 @@
 #include "gets.h"
 #include "handlers.h"
 #include "mapping.h"
+#include "patience.h"
 #include "spans.h"
 
 struct pwc_remote {
@@ -40,6 +41,7 @@ struct pwc_ctx {
     int wake_fd;       /* socket: bytes from the daemon wake us; hangs up with it */
     bool fd_used;      /* pwc_fd has been called: empty probes arm */
     int64_t health_at; /* when to look next whether the daemon still lives */
+    struct patience patience;
     uint64_t flushes;
     struct pwc_remote *remotes;
     struct span_view spans;
@@ -57,10 +59,11 @@ void context_free(struct pwc_ctx *ctx);
 void context_ring(struct pwc_ctx *ctx);
 
 /*
- * Sleeps until the daemon rings for an event of these kinds or for another reason, the deadline
- * passes, or a moment has gone by (then it looks whether the daemon still lives). May return early.
+ * Lets time pass where a probe has found nothing: yields, or, as ctx->patience says, sleeps until
+ * the daemon rings for an event of these kinds or for another reason, the deadline passes, or a
+ * moment has gone by (then it looks whether the daemon still lives). May return early.
  */
-void context_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t deadline);
+void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
 /* Blocks until what was submitted towards `remote`'s peer has ended. */
 int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote);

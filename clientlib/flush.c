@@ -9,39 +9,39 @@
  * Thread: the one that owns the context.
  */
 #include <errno.h>
-#include <sched.h>
 #include "context.h"
 #include "deadline.h"
 
 enum {
-    SPIN_NS = 200000,
     NAP_NS = 1000000, /* operations without an event end without a ring of the bell */
 };
 
+static void begin_waiting(struct pwc_ctx *ctx)
+{
+    patience_worked(&ctx->patience, (uint64_t)clock_now());
+}
+
 /* Lets time pass, then keeps what has come: 0, or why waiting is of no use any more. */
-static int pass_time(struct pwc_ctx *ctx, int64_t spin_end)
+static int pass_time(struct pwc_ctx *ctx)
 {
     int64_t now = clock_now();
     int rc = channel_state(&ctx->channel);
 
     if (rc < 0)
         return rc;
-    if (now < spin_end)
-        sched_yield();
-    else
-        context_sleep(ctx, PWC_LOCAL, now + NAP_NS);
+    context_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
     rc = channel_collect(&ctx->channel);
     return rc < 0 ? rc : channel_run(&ctx->channel);
 }
 
 static int flush_all(struct pwc_ctx *ctx)
 {
-    int64_t spin_end = clock_now() + SPIN_NS;
     int rc = 0;
 
+    begin_waiting(ctx);
     /* A get's end is seen when its event is collected. */
     while (rc == 0 && !(channel_idle(&ctx->channel) && ctx->gets.pending == 0))
-        rc = pass_time(ctx, spin_end);
+        rc = pass_time(ctx);
     return rc;
 }
 
@@ -52,11 +52,11 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
         .remote = remote->handle,
         .lid = ++ctx->flushes,
     };
-    int64_t spin_end = clock_now() + SPIN_NS;
     int rc;
 
+    begin_waiting(ctx);
     while ((rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL)) == -EAGAIN) {
-        rc = pass_time(ctx, spin_end);
+        rc = pass_time(ctx);
         if (rc < 0)
             return rc;
     }
@@ -66,7 +66,7 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
         context_ring(ctx);
     rc = 0;
     while (rc == 0 && ctx->channel.flushed < record.lid)
-        rc = pass_time(ctx, spin_end);
+        rc = pass_time(ctx);
     return rc;
 }
 

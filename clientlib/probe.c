@@ -17,9 +17,6 @@
 
 enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE,
-    SPIN_NS = 200000, /* polling pays for about so long: a wake-up costs a tenth of it */
-    YIELD_LONG_NS =
-        1000000, /* a yield that took longer ran somebody who computes: get out of the way */
     HEALTH_NS = 1000000000, /* look after the daemon's health so often */
     HELD_NS = 1000000,      /* room for the reply to a request that waits is told by no bell */
 };
@@ -31,22 +28,32 @@ static bool daemon_hung_up(struct pwc_ctx *ctx)
     return poll(&wake, 1, 0) > 0 && (wake.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-void context_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t deadline)
+static void sleep_until_rung(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
 {
-    int64_t now = clock_now();
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
     int64_t left = deadline - now;
     int64_t nap = left < longest ? left : longest;
 
     if (nap <= 0 || channel_arm(&ctx->channel, DOORBELL_FUTEX, kinds) != 0)
         return;
-    if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) == -ETIMEDOUT &&
-        now + nap >= ctx->health_at) {
+    if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) != -ETIMEDOUT) {
+        patience_worked(&ctx->patience, (uint64_t)clock_now());
+    } else if (now + nap >= ctx->health_at) {
         if (daemon_hung_up(ctx))
             channel_end(&ctx->channel, -ESHUTDOWN);
         ctx->health_at = now + nap + HEALTH_NS;
     }
     channel_disarm(&ctx->channel);
+}
+
+void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
+{
+    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) == PATIENCE_YIELD) {
+        sched_yield();
+        patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)clock_now());
+    } else {
+        sleep_until_rung(ctx, kinds, now, deadline);
+    }
 }
 
 /* Reads the bytes that woke us. */
@@ -90,23 +97,9 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
     return rc;
 }
 
-/* Polls on while that pays, else sleeps. The end of polling is moved. */
-static void yield_or_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t *spin_end,
-                           int64_t deadline)
-{
-    if (now < *spin_end) {
-        sched_yield();
-        if (clock_now() - now > YIELD_LONG_NS)
-            *spin_end = now;
-    } else {
-        context_sleep(ctx, kinds, deadline);
-        *spin_end = clock_now() + SPIN_NS;
-    }
-}
-
 int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out, int timeout_ms)
 {
-    int64_t deadline, spin_end, now;
+    int64_t deadline, now;
     int rc = client_may_block(ctx->client);
 
     if (rc < 0)
@@ -118,9 +111,9 @@ int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
         return rc;
     deadline = deadline_after_ms(timeout_ms);
     now = clock_now();
-    spin_end = now + SPIN_NS;
+    patience_worked(&ctx->patience, (uint64_t)now);
     while (now < deadline) {
-        yield_or_sleep(ctx, kinds, now, &spin_end, deadline);
+        context_pause(ctx, kinds, now, deadline);
         rc = channel_probe(&ctx->channel, peer, kinds, out);
         if (rc != 0)
             return rc;

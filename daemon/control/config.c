@@ -61,6 +61,10 @@ static const struct config_key keys[] = {
      "N: contexts of one client"},
     {"client-regions", CONFIG_NUMBER, FIELD(client_regions), 4096, 1, 16384, NULL, NULL,
      "N: regions of one client"},
+    {"progress", CONFIG_CHOICE, FIELD(progress), 0, 0, 0, "adaptive|dedicated|sleep", NULL,
+     "dedicated, adaptive or sleep: whether the daemon polls, yields for a while, or sleeps at "
+     "once "
+     "when it has nothing to do"},
     {"delay-ns", CONFIG_NUMBER, FIELD(delay_ns), 0, 0, 100000, NULL, NULL,
      "N: for measuring only: whatever comes from the fabric is held back for so long"},
     {"log", CONFIG_CHOICE, FIELD(log), LOG_LEVEL_WARNING, 0, 0, "error|warning|info|debug", NULL,

@@ -292,6 +292,7 @@ static int open_progress(struct control *control)
         .engine = control->engine,
         .host = &control->host,
         .arena = control->arena,
+        .mode = (enum patience_mode)control->config->progress,
         .context = control,
         .notice = on_notice,
         .observe = publisher_observe,

@@ -13,20 +13,17 @@
 #include <unistd.h>
 
 #define STEP_BUDGET 256
-#define SPIN_NS     200000u
-/* Without a descriptor, sleep costs the next message a whole look: spin for two of them first. */
-#define SPIN_LOOKING_NS 2000000u
-#define YIELD_LONG_NS                                                                              \
-    1000000u /* a yield that took longer, twice in a row: somebody computes here */
-#define SHARED_CORE_NS 10000000u /* for so long, do not poll */
-#define OBSERVE_NS     100000000u
+#define OBSERVE_NS  100000000u
 /* Without a descriptor: how often to look; and when LOOKS_IDLE in a row have found nothing, so
  * seldom that looking takes one part in LOOK_SHARE of a core (a look costs 20 to 60 us). */
 #define LOOK_NS         1000000u
 #define LOOK_LONGEST_NS 50000000u
 #define LOOKS_IDLE      128u
 #define LOOK_SHARE      400u
-#define NOTICES_MAX     64
+/* There, sleep costs the next message a whole look: yield for two of them first, and bear a yield
+ * that takes as long. */
+#define LOOK_PATIENCE_NS (2 * LOOK_NS)
+#define NOTICES_MAX      64
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -48,8 +45,8 @@ struct progress {
     int wake_fd;           /* the progress thread: an eventfd of our own */
     int epoll;
     int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
-    uint64_t shared_core_until;
-    uint32_t long_yields;  /* in a row */
+    struct patience patience;
+    uint64_t hastened;     /* no step before this; at most PATIENCE_WAKE_NS ahead of the clock */
     uint32_t looks;        /* in a row, without a descriptor, that found nothing */
     uint64_t look_ns;      /* how long to the next */
     uint64_t looks_cpu_ns; /* processor time when they were counted last */
@@ -63,6 +60,12 @@ static uint64_t clock_ns(clockid_t clock)
 
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The time of a step; never before that of the last. */
+static uint64_t step_time(const struct progress *p, uint64_t now)
+{
+    return now > p->hastened ? now : p->hastened;
 }
 
 static void send_back(struct progress *p, struct command *command)
@@ -176,7 +179,7 @@ static void sleep_unless_work(struct progress *p)
         uint64_t now = clock_ns(CLOCK_MONOTONIC), limit = UINT64_MAX, deadline;
         int r;
 
-        if (engine_step(p->engine, now, STEP_BUDGET, &deadline) > 0 ||
+        if (engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) > 0 ||
             engine_notice_pending(p->engine))
             break;
         r = fabric_arm(p->config.fabric, &descriptor);
@@ -193,31 +196,42 @@ static void sleep_unless_work(struct progress *p)
     engine_disarm(p->engine);
 }
 
-/* Nothing to do now: give the core away, and notice when that took long. */
-static void yield_core(struct progress *p, uint64_t now)
+/* Gives the core away. */
+static void yield_core(struct progress *p)
 {
-    uint64_t back;
+    uint64_t before = clock_ns(CLOCK_MONOTONIC);
 
     sched_yield();
-    back = clock_ns(CLOCK_MONOTONIC);
-    if (back - now <= YIELD_LONG_NS) {
-        p->long_yields = 0;
-        return;
+    patience_yielded(&p->patience, before, clock_ns(CLOCK_MONOTONIC));
+}
+
+static void wait_for_work(struct progress *p, uint64_t now, uint64_t deadline)
+{
+    switch (patience_next(&p->patience, now, deadline)) {
+    case PATIENCE_POLL:
+        break;
+    case PATIENCE_YIELD:
+        yield_core(p);
+        break;
+    case PATIENCE_HASTEN:
+        p->hastened = step_time(p, deadline);
+        break;
+    case PATIENCE_SLEEP_NOW:
+        sleep_unless_work(p);
+        break;
     }
-    /* Once may be chance. And sleeping pays only where the fabric wakes the sleeper. */
-    if (++p->long_yields >= 2 && p->config.fabric->traits.can_sleep)
-        p->shared_core_until = back + SHARED_CORE_NS;
 }
 
 static void *progress_main(void *argument)
 {
     struct progress *p = argument;
-    uint64_t worked = 0, observed = 0;
+    uint64_t observed = 0;
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
         uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
         int commands = run_commands(p);
-        int work = engine_step(p->engine, now, STEP_BUDGET, &deadline) + forward_notices(p);
+        int work =
+            engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) + forward_notices(p);
 
         atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
         if (p->config.observe && now - observed > OBSERVE_NS) {
@@ -228,19 +242,13 @@ static void *progress_main(void *argument)
         }
         if (work > 0) {
             atomic_fetch_add_explicit(&p->work, (uint64_t)work, memory_order_relaxed);
-            worked = now;
+            patience_worked(&p->patience, now);
             p->looks = 0;
-            if (p->config.mode == PROGRESS_ADAPTIVE && engine_told(p->engine))
-                sched_yield(); /* the client may share this core, and answer at once */
-            continue;
+            if (patience_may_yield(&p->patience, now) && engine_told(p->engine))
+                yield_core(p);      /* the client may share this core, and answer at once */
+        } else if (commands == 0) { /* commands are no traffic: what they start is */
+            wait_for_work(p, now, deadline);
         }
-        if (commands > 0 || p->config.mode == PROGRESS_DEDICATED)
-            continue; /* commands alone are no traffic: what they start is */
-        if (p->config.mode == PROGRESS_ADAPTIVE && now - worked < p->config.spin_ns &&
-            now >= p->shared_core_until)
-            yield_core(p, now);
-        else
-            sleep_unless_work(p);
     }
     return NULL;
 }
@@ -310,8 +318,9 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
         return -ENOMEM;
     p->config = *config;
     p->fabric_fd = p->epoll = p->wake_fd = -1;
-    if (p->config.spin_ns == 0)
-        p->config.spin_ns = config->fabric->traits.can_sleep ? SPIN_NS : SPIN_LOOKING_NS;
+    patience_init(&p->patience, config->mode);
+    if (!config->fabric->traits.can_sleep)
+        p->patience.window_ns = p->patience.long_ns = LOOK_PATIENCE_NS;
     mailbox_init(&p->inbox);
     mailbox_init(&p->outbox);
     r = engine_config_check(&p->config.engine);

@@ -4,15 +4,13 @@
  *     +----------------------------------------------------------------+
  *     | commands -> engine_step -> notices                             |
  *     |    work done: again at once                                    |
- *     |    none: yield and again, for up to `spin_ns` since the last   |
- *     |    then: arm sessions, arm fabric, look once more, epoll_wait  |
+ *     |    none: poll, yield or sleep, as patience.h says              |
+ *     |    sleep: arm sessions, arm fabric, look once more, epoll_wait |
  *     +----------------------------------------------------------------+
  *
  * It sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each session's
  * doorbell eventfd (edge-triggered, never read: a client shares it). Where the fabric has no honest
- * descriptor it wakes every millisecond, and every twelve after a tenth of a second without work. A
- * yield that took long means that an application computes on this core: then blocking is woken
- * sooner than polling, so it sleeps at once for a while.
+ * descriptor it wakes every millisecond, and every twelve after a tenth of a second without work.
  */
 #ifndef PWC_CONTROL_PROGRESS_H
 #define PWC_CONTROL_PROGRESS_H
@@ -21,14 +19,9 @@
 #include <uv.h>
 #include "command.h"
 #include "engine.h"
+#include "patience.h"
 
 struct progress;
-
-enum progress_mode {
-    PROGRESS_ADAPTIVE = 0,
-    PROGRESS_DEDICATED = 1, /* never sleeps, never yields */
-    PROGRESS_SLEEP = 2,     /* sleeps as soon as there is no work */
-};
 
 /* Called on the control thread, from its loop. */
 typedef void (*progress_notice)(void *context, const struct engine_notice *notice);
@@ -40,8 +33,7 @@ struct progress_config {
     struct fabric *fabric;          /* taken over: closed at the end */
     const struct engine_host *host; /* called on the progress thread */
     void *arena;                    /* engine_arena_bytes, page aligned */
-    enum progress_mode mode;
-    uint64_t spin_ns; /* 0: 200 us, or 2 ms where the fabric cannot sleep */
+    enum patience_mode mode;
     void *context;
     progress_notice notice;
     progress_observe observe; /* may be NULL */

@@ -147,7 +147,7 @@ static void *map(size_t size)
 }
 
 /* `delay_ns`: of what comes from the fabric; 0: none. */
-static int open_with(enum progress_mode mode, uint64_t delay_ns)
+static int open_with(enum patience_mode mode, uint64_t delay_ns)
 {
     const struct delay_config delay = {
         .least_ns = delay_ns, .most_ns = delay_ns, .clock = clock_ns};
@@ -185,12 +185,12 @@ static int open_with(enum progress_mode mode, uint64_t delay_ns)
 
 static int world_open(void)
 {
-    return open_with(PROGRESS_ADAPTIVE, 0);
+    return open_with(PATIENCE_ADAPTIVE, 0);
 }
 
 static int delayed_open(void)
 {
-    return open_with(PROGRESS_SLEEP, DELAY_NS);
+    return open_with(PATIENCE_SLEEP, DELAY_NS);
 }
 
 static int world_close(void)

@@ -160,22 +160,40 @@ static void test_wake(void)
     }
 }
 
-/* With clients attached, and links that have carried traffic. */
+/* With clients attached, one of them in pwc_wait, and links that have carried traffic. */
 static void test_idle(void)
 {
     const int64_t share = IDLE_MS * INT64_C(1000000) / 200; /* half a percent */
-    const int64_t limit = SLOWDOWN * (provider_sleeps ? TICK_NS : share);
-    int64_t before[2], after;
+    const struct {
+        const char *name;
+        pid_t pid;
+        int64_t limit;
+    } idlers[] = {
+        {"daemon 0", cluster.nodes[0].pid, provider_sleeps ? TICK_NS : share},
+        {"daemon 1", cluster.nodes[1].pid, provider_sleeps ? TICK_NS : share},
+        {"client", getpid(), share}, /* a timer wakes it, too: once a second */
+    };
+    struct sleeper sleeper = {.manner = IN_WAIT};
+    int64_t before[3], after;
+    pthread_t thread;
 
-    for (int i = 0; i < 2; i++)
-        before[i] = process_cpu_ns(cluster.nodes[i].pid);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
+    CU_ASSERT(fell_asleep(&sleeper));
+    for (int i = 0; i < 3; i++)
+        before[i] = process_cpu_ns(idlers[i].pid);
     pause_ms(IDLE_MS);
-    for (int i = 0; i < 2; i++) {
-        after = process_cpu_ns(cluster.nodes[i].pid);
-        printf("\n    daemon %d: %.3f ms of processor time in %d ms", i,
+    for (int i = 0; i < 3; i++) {
+        after = process_cpu_ns(idlers[i].pid);
+        printf("\n    %s: %.3f ms of processor time in %d ms", idlers[i].name,
                (double)(after - before[i]) / 1e6, IDLE_MS);
-        CU_ASSERT(before[i] > 0 && after >= before[i] && after - before[i] <= limit);
+        CU_ASSERT(before[i] > 0 && after >= before[i] &&
+                  after - before[i] <= SLOWDOWN * idlers[i].limit);
     }
+    CU_ASSERT_EQUAL(pwc_put(ranks[0].ctx, ranks[0].remote, 0, NULL, 0, pwc_cid_u64(0),
+                            pwc_cid_u64(1), PWC_NO_LCE),
+                    0);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(sleeper.rc, 1);
 }
 
 static int attach(void)
@@ -190,7 +208,7 @@ static int attach(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"a sleeping rank is woken", test_wake},
-                           {"idle daemons sleep", test_idle},
+                           {"who waits sleeps", test_idle},
                            CU_TEST_INFO_NULL};
     struct cluster_options options = {.nodes = 2};
     int status = 1;

@@ -82,6 +82,9 @@ static void test_command_lines(void)
         {{"put_lat", "--kind", "put"}, -EINVAL},
         {{"stress", "--kind", "long"}, -EINVAL},
         {{"put_bw", "--both"}, -EINVAL},
+        {{"overlap", "--size", "8,4k", "--protocol", "chain"}, 0},
+        {{"overlap", "--kind", "put"}, -EINVAL},
+        {{"overlap", "--both"}, -EINVAL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct options options;
@@ -114,6 +117,7 @@ static void test_default_sizes(void)
         uint64_t first, last;
     } rows[] = {
         {{"put_lat"}, 7, 1, 1 << 20},
+        {{"overlap"}, 1, 8, 8},
         {{"am_lat"}, 1, 0, 0},
         {{"am_lat", "--kind", "medium"}, 5, 8, 4096},
         {{"am_lat", "--kind", "long"}, 7, 1, 1 << 20},
@@ -146,6 +150,9 @@ static void test_rows_as_json(void)
          "{\"test\":\"put_lat\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,\"min_us\":0.050,"
          "\"p50_us\":0.060,"
          "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
+        {{"overlap", "--json"},
+         "{\"test\":\"overlap\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,\"min_us\":0.050,"
+         "\"p50_us\":0.060,\"p99_us\":0.070,\"mean_us\":0.080,\"loss_percent\":1.50}\n"},
         {{"am_lat", "--json", "--kind", "long"},
          "{\"test\":\"am_lat\",\"kind\":\"long\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,"
          "\"min_us\":0.050,\"p50_us\":0.060,\"p99_us\":0.070,\"mean_us\":0.080,"
@@ -165,6 +172,7 @@ static void test_rows_as_json(void)
                                          .rate_mps = 2,
                                          .bw_mbps = 16,
                                          .depth = 64,
+                                         .loss_percent = 1.5,
                                          .eagain = 3};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct options options;

@@ -8,12 +8,15 @@
 #include "world.h"
 
 #define BYTES_AIMED_AT (UINT64_C(256) << 20) /* moved by a measurement of a large size */
+#define OVERLAP_ITERS  UINT64_C(1900)        /* some 2 s */
 
 static uint64_t default_iters(const struct options *options, uint64_t size)
 {
     enum perf_test test = options->test;
     bool rate = test == PUT_RATE || (test == AM_BW && options->kind == KIND_SHORT);
     bool bandwidth = test == PUT_BW || test == GET_BW || test == AM_BW;
+    if (test == OVERLAP)
+        return OVERLAP_ITERS;
     uint64_t most = rate ? 200000 : bandwidth ? 20000 : 10000;
     uint64_t fit = size > 0 ? BYTES_AIMED_AT / size : most;
     return fit > most ? most : fit < 50 ? 50 : fit;
@@ -44,6 +47,8 @@ static int measure(struct pair *pair, uint64_t size)
         return am_stream(pair, &plan);
     case INJECT:
         return inject(pair, size);
+    case OVERLAP:
+        return overlap(pair, &plan);
     case STRESS:
         break;
     }
@@ -61,6 +66,8 @@ static size_t half_of(const struct options *options, uint64_t size)
         return am_latency_half(size);
     case INJECT:
         return inject_half(options, size);
+    case OVERLAP:
+        return overlap_half(size);
     default:
         return stream_half(options, size);
     }

@@ -16,6 +16,7 @@ size_t stream_half(const struct options *options, uint64_t size);
 uint64_t stream_slots(const struct options *options, uint64_t size);
 size_t am_latency_half(uint64_t size);
 size_t inject_half(const struct options *options, uint64_t size);
+size_t overlap_half(uint64_t size);
 
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
@@ -30,5 +31,7 @@ int am_latency(struct pair *pair, const struct plan *plan);
 int am_stream(struct pair *pair, const struct plan *plan);
 /* Every depth of a size. */
 int inject(struct pair *pair, uint64_t size);
+/* Puts while the target computes. */
+int overlap(struct pair *pair, const struct plan *plan);
 
 #endif

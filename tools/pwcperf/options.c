@@ -10,7 +10,7 @@
 #define TIMEOUT_DEFAULT_MS 30000
 
 static const char usage[] =
-    "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw [--size LIST] [--iters N]\n"
+    "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw|overlap [--size LIST] [--iters N]\n"
     "               [--warmup N] [--window N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
     "               [--check] [--pin]\n"
     "       pwcperf am_lat|am_bw [--kind short|medium|long] [--both] [--size LIST] [--iters N]\n"
@@ -33,6 +33,7 @@ static const char help[] =
     "  am_lat    half the round trip of a request and its reply\n"
     "  am_bw     bytes a second of requests without reply, counted when they have been handled\n"
     "  inject    time to submit an operation of a batch of --depth, without waiting for its end\n"
+    "  overlap   from a put to its local event while the target computes, and what that loses\n"
     "  stress    random peers, sizes, offsets, ids and flags; every byte and event is checked\n"
     "\n"
     "  --size LIST        bytes, with commas between; k and m multiply by 1024 and its square\n"
@@ -66,6 +67,7 @@ static const struct test_name test_names[] = {
     {"am_lat", AM_LAT, "1,8,64,512,4k,64k,1m"},
     {"am_bw", AM_BW, "64,512,4k,64k,1m"},
     {"inject", INJECT, "8,512,4k,64k,1m,2m"},
+    {"overlap", OVERLAP, "8"},
     {"stress", STRESS, "0"},
 };
 
@@ -297,7 +299,8 @@ static int not_together(const char *option, const char *with, const char *remedy
 /* What was asked for that the test has no use for. */
 static int check_together(const struct options *o)
 {
-    bool large = o->test == PUT_LAT || o->test == PUT_BW || o->test == PUT_RATE ||
+    bool large = o->test == PUT_LAT || o->test == OVERLAP || o->test == PUT_BW ||
+                 o->test == PUT_RATE ||
                  (options_has_kind(o) && (o->kind == KIND_PUT || o->kind == KIND_LONG));
     if (o->kind_name != NULL && !options_has_kind(o))
         return not_together("--kind", o->test_name, "it is for am_lat, am_bw and inject");

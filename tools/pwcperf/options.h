@@ -18,6 +18,7 @@ enum perf_test {
     AM_LAT,
     AM_BW,
     INJECT,
+    OVERLAP,
     STRESS,
 };
 

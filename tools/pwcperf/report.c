@@ -24,6 +24,7 @@ static void join(struct result *all, const struct result *one)
     all->mean_us = larger(all->mean_us, one->mean_us);
     all->rate_mps += one->rate_mps;
     all->bw_mbps += one->bw_mbps;
+    all->loss_percent = larger(all->loss_percent, one->loss_percent);
     all->eagain += one->eagain;
 }
 

@@ -17,6 +17,14 @@ static void print_json(FILE *to, const struct options *o, const struct result *r
                 r->mean_us * 1e3, (unsigned long long)r->eagain);
         return;
     }
+    if (o->test == OVERLAP) {
+        fprintf(to,
+                "\"size\":%llu,\"iters\":%llu,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,"
+                "\"mean_us\":%.3f,\"loss_percent\":%.2f}\n",
+                (unsigned long long)r->size, (unsigned long long)r->iters, r->min_us, r->p50_us,
+                r->p99_us, r->mean_us, r->loss_percent);
+        return;
+    }
     fprintf(to,
             "\"size\":%llu,\"iters\":%llu,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,"
             "\"mean_us\":%.3f,\"rate_mps\":%.6f,\"bw_mbps\":%.3f}\n",
@@ -37,6 +45,15 @@ static void print_line(FILE *to, const struct options *o, const struct result *r
                 (unsigned long long)r->size, (unsigned long long)r->depth,
                 (unsigned long long)r->iters, r->min_us * 1e3, r->p50_us * 1e3, r->p99_us * 1e3,
                 r->mean_us * 1e3, (unsigned long long)r->eagain);
+        return;
+    }
+    if (o->test == OVERLAP) {
+        if (r->size == o->sizes[0])
+            fprintf(to, "%-13s %10s %9s %10s %10s %10s %10s %10s\n", "test", "size", "puts",
+                    "min us", "p50 us", "p99 us", "mean us", "loss %");
+        fprintf(to, "%-13s %10llu %9llu %10.2f %10.2f %10.2f %10.2f %10.2f\n", test,
+                (unsigned long long)r->size, (unsigned long long)r->iters, r->min_us, r->p50_us,
+                r->p99_us, r->mean_us, r->loss_percent);
         return;
     }
     if (r->size == o->sizes[0])

@@ -16,10 +16,11 @@ struct samples {
 struct result {
     uint64_t size, iters;
     double min_us, p50_us, p99_us, mean_us;
-    double rate_mps; /* million operations a second */
-    double bw_mbps;  /* 10^6 bytes a second */
-    uint64_t depth;  /* inject only: operations of a batch */
-    uint64_t eagain; /* inject only: refused submissions, made again */
+    double rate_mps;     /* million operations a second */
+    double bw_mbps;      /* 10^6 bytes a second */
+    uint64_t depth;      /* inject only: operations of a batch */
+    double loss_percent; /* overlap only: of the target's computing */
+    uint64_t eagain;     /* inject only: refused submissions, made again */
 };
 
 int samples_open(struct samples *samples);

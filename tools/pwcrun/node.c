@@ -13,7 +13,7 @@
 #include "child.h"
 
 #define NETNS_PORT 7711u
-#define OWN_ARGS   26u /* arguments that node_start gives, the terminator included */
+#define OWN_ARGS   28u /* arguments that node_start gives, the terminator included */
 #define QUOTE(x)   QUOTE_(x)
 #define QUOTE_(x)  #x
 
@@ -160,6 +160,10 @@ int node_start(struct node *node, const char *daemon, const char *list,
     if (options->rails != NULL) {
         argv[count++] = "--rails";
         argv[count++] = options->rails;
+    }
+    if (options->progress != NULL) {
+        argv[count++] = "--progress";
+        argv[count++] = options->progress;
     }
     if (options->delay_ns != NULL) {
         argv[count++] = "--delay-ns";

@@ -11,7 +11,7 @@
 
 static const char usage[] =
     "usage: pwcrun [--nodes N] [-n RANKS] [--provider NAME] [--protocol NAME]\n"
-    "              [--rails N] [--delay-ns N] [--netns]\n"
+    "              [--rails N] [--progress MODE] [--delay-ns N] [--netns]\n"
     "              [--daemon PATH] [--daemon-arg ARG]... [--grace SECONDS] [--pin]\n"
     "              [--label] [--verbose] [--] PROGRAM [ARGUMENT]...\n";
 
@@ -23,6 +23,7 @@ static const char help[] =
     "  --provider NAME   fabric of the daemons: \"tcp;ofi_rxm\", net, shm, ...\n"
     "  --protocol NAME   auto, ordered, reassemble or chain\n"
     "  --rails N         connections from node to node: 1, 2 or 4\n"
+    "  --progress MODE   adaptive, dedicated or sleep: what daemons do with nothing to do\n"
     "  --delay-ns N      for measuring: a wire longer by N nanoseconds\n"
     "  --netns           each node in its own network namespace (root only)\n"
     "  --daemon PATH     the pwcd to start\n"
@@ -42,6 +43,7 @@ enum long_option {
     OPT_PROVIDER,
     OPT_PROTOCOL,
     OPT_RAILS,
+    OPT_PROGRESS,
     OPT_DELAY_NS,
     OPT_NETNS,
     OPT_DAEMON,
@@ -60,6 +62,7 @@ static const struct option long_options[] = {
     {"provider", required_argument, NULL, OPT_PROVIDER},
     {"protocol", required_argument, NULL, OPT_PROTOCOL},
     {"rails", required_argument, NULL, OPT_RAILS},
+    {"progress", required_argument, NULL, OPT_PROGRESS},
     {"delay-ns", required_argument, NULL, OPT_DELAY_NS},
     {"netns", no_argument, NULL, OPT_NETNS},
     {"daemon", required_argument, NULL, OPT_DAEMON},
@@ -114,6 +117,9 @@ static int apply(struct options *o, int option)
         return 0;
     case OPT_RAILS:
         o->rails = optarg;
+        return 0;
+    case OPT_PROGRESS:
+        o->progress = optarg;
         return 0;
     case OPT_DELAY_NS:
         o->delay_ns = optarg;

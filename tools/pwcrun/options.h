@@ -20,6 +20,7 @@ struct options {
     const char *provider; /* NULL: the daemon chooses */
     const char *protocol; /* NULL: the daemon chooses */
     const char *rails;    /* NULL: the daemon chooses */
+    const char *progress; /* NULL: the daemon chooses */
     const char *delay_ns; /* NULL: none */
     const char *daemon;   /* path of pwcd; NULL: look for it */
     char **daemon_args;   /* further arguments of every daemon; points into argv */

@@ -1,0 +1,15 @@
+/* What a yield's length says (patience.h). Thread: the one that waits. */
+#include "patience.h"
+
+void patience_yielded(struct patience *p, uint64_t before, uint64_t after)
+{
+    if (after - before <= p->long_ns) {
+        if (p->block_ns > 0 && after - p->blocked_until >= p->block_ns)
+            p->block_ns = 0;
+        return;
+    }
+    p->block_ns = p->block_ns == 0 ? PATIENCE_BLOCK_NS : 4 * p->block_ns;
+    if (p->block_ns > PATIENCE_BLOCK_MOST_NS)
+        p->block_ns = PATIENCE_BLOCK_MOST_NS;
+    p->blocked_until = after + p->block_ns;
+}

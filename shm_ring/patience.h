@@ -1,0 +1,88 @@
+/*
+ * Patience: what a thread that waits does next. Owns when there was work last, and what has been
+ * learnt about the core that it runs on.
+ *
+ *               no work                    none for `window_ns`
+ *     work ---------------> yield, again ------------------------> sleep
+ *                            |       ^                              ^
+ *        a yield took longer |       | later, to see whether        |
+ *        than `long_ns`      v       | it is still so               |
+ *                           sleep at once: 1, 4, 16 .. 1024 ms -----+
+ *
+ * Polling with a yield is the fastest way to wait where all others on the core yield or sleep soon,
+ * and the slowest where one of them computes: he keeps the core for a scheduler's slice, while a
+ * sleeper would be woken at once. A yield that took long tells that; to ask again takes another
+ * such yield, so it is asked less and less often. It is forgotten when yields have been short for
+ * as long as it was last believed.
+ *
+ * Pure: it is handed times in ns, of one clock. Thread: the one that waits.
+ */
+#ifndef PWC_SHM_RING_PATIENCE_H
+#define PWC_SHM_RING_PATIENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum patience_mode {
+    PATIENCE_ADAPTIVE = 0,
+    PATIENCE_DEDICATED = 1, /* polls only: the core is ours */
+    PATIENCE_SLEEP = 2,     /* sleeps as soon as there is no work */
+};
+
+enum patience_step {
+    PATIENCE_POLL,
+    PATIENCE_YIELD,  /* and poll again; tell patience_yielded */
+    PATIENCE_HASTEN, /* do what is due at the deadline: sleeping until then takes longer */
+    PATIENCE_SLEEP_NOW,
+};
+
+/* First guesses that held: docs/performance.md, "Waiting". */
+#define PATIENCE_WINDOW_NS     UINT64_C(200000)
+#define PATIENCE_LONG_NS       UINT64_C(100000)
+#define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
+#define PATIENCE_BLOCK_NS      UINT64_C(1000000)
+#define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
+
+struct patience {
+    enum patience_mode mode;
+    uint64_t window_ns;     /* after work, yielding pays for so long */
+    uint64_t long_ns;       /* a yield that took longer ran somebody who computes */
+    uint64_t worked;        /* when there was work last */
+    uint64_t blocked_until; /* do not yield before */
+    uint64_t block_ns;      /* how long that was last believed; 0: never, or forgotten */
+};
+
+static inline void patience_init(struct patience *p, enum patience_mode mode)
+{
+    *p = (struct patience){
+        .mode = mode, .window_ns = PATIENCE_WINDOW_NS, .long_ns = PATIENCE_LONG_NS};
+}
+
+/* There was work, or somebody begins to wait: the window is open again. */
+static inline void patience_worked(struct patience *p, uint64_t now)
+{
+    p->worked = now;
+}
+
+/* Whether a yield may be tried. */
+static inline bool patience_may_yield(const struct patience *p, uint64_t now)
+{
+    return p->mode == PATIENCE_ADAPTIVE && now >= p->blocked_until;
+}
+
+/* There is nothing to do before `deadline` (UINT64_MAX: at all). */
+static inline enum patience_step patience_next(const struct patience *p, uint64_t now,
+                                               uint64_t deadline)
+{
+    if (p->mode == PATIENCE_DEDICATED)
+        return PATIENCE_POLL;
+    if (patience_may_yield(p, now) && now - p->worked < p->window_ns)
+        return PATIENCE_YIELD;
+    return deadline <= now || deadline - now < PATIENCE_WAKE_NS ? PATIENCE_HASTEN
+                                                                : PATIENCE_SLEEP_NOW;
+}
+
+/* A yield has lasted from `before` to `after`. */
+void patience_yielded(struct patience *p, uint64_t before, uint64_t after);
+
+#endif

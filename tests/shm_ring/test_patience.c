@@ -1,0 +1,203 @@
+/* Patience as a table: what has happened, and what to do next. */
+#include "patience.h"
+#include "suite.h"
+
+#include <stdio.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+
+enum happening { WORK, YIELD }; /* a yield lasts from `at` to `until` */
+
+struct row {
+    const char *name;
+    enum patience_mode mode;
+    struct {
+        enum happening what;
+        uint64_t at, until;
+    } past[6];
+    size_t count;
+    uint64_t now;
+    enum patience_step next;
+    bool may_yield;
+    int64_t due; /* something, so long after `now`; 0: nothing */
+};
+
+static const uint64_t T = 3600 * 1000 * MS; /* of a clock that has run for an hour */
+
+#define WINDOW PATIENCE_WINDOW_NS
+#define LONG   PATIENCE_LONG_NS
+
+static void check(const struct row *row)
+{
+    struct patience p;
+
+    patience_init(&p, row->mode);
+    for (size_t i = 0; i < row->count; i++)
+        if (row->past[i].what == WORK)
+            patience_worked(&p, T + row->past[i].at);
+        else
+            patience_yielded(&p, T + row->past[i].at, T + row->past[i].until);
+
+    uint64_t deadline = row->due == 0 ? UINT64_MAX : T + row->now + (uint64_t)row->due;
+    enum patience_step next = patience_next(&p, T + row->now, deadline);
+    bool may = patience_may_yield(&p, T + row->now);
+
+    if (next != row->next || may != row->may_yield)
+        printf("\n    %s: %d, %d, not %d, %d\n", row->name, next, may, row->next, row->may_yield);
+    CU_ASSERT_EQUAL(next, row->next);
+    CU_ASSERT_EQUAL(may, row->may_yield);
+}
+
+static void test_window(void)
+{
+    static const struct row rows[] = {
+        {"at the beginning", PATIENCE_ADAPTIVE, {{0}}, 0, 0, PATIENCE_SLEEP_NOW, true},
+        {"just worked", PATIENCE_ADAPTIVE, {{WORK, 0, 0}}, 1, 0, PATIENCE_YIELD, true},
+        {"still", PATIENCE_ADAPTIVE, {{WORK, 0, 0}}, 1, WINDOW - 1, PATIENCE_YIELD, true},
+        {"over", PATIENCE_ADAPTIVE, {{WORK, 0, 0}}, 1, WINDOW, PATIENCE_SLEEP_NOW, true},
+        {"again",
+         PATIENCE_ADAPTIVE,
+         {{WORK, 0, 0}, {WORK, WINDOW, 0}},
+         2,
+         2 * WINDOW - 1,
+         PATIENCE_YIELD,
+         true},
+        {"dedicated", PATIENCE_DEDICATED, {{WORK, 0, 0}}, 1, 0, PATIENCE_POLL, false},
+        {"dedicated, long ago", PATIENCE_DEDICATED, {{0}}, 0, 0, PATIENCE_POLL, false},
+        {"sleep", PATIENCE_SLEEP, {{WORK, 0, 0}}, 1, 0, PATIENCE_SLEEP_NOW, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check(&rows[i]);
+}
+
+/* What is due sooner than a sleeper could be back is done at once. */
+static void test_deadlines(void)
+{
+    enum { wake = PATIENCE_WAKE_NS };
+    static const struct row rows[] = {
+        {"in the window", PATIENCE_ADAPTIVE, {{WORK, 0, 0}}, 1, 0, PATIENCE_YIELD, true, 1},
+        {"soon", PATIENCE_ADAPTIVE, {{0}}, 0, 0, PATIENCE_HASTEN, true, wake - 1},
+        {"not soon", PATIENCE_ADAPTIVE, {{0}}, 0, 0, PATIENCE_SLEEP_NOW, true, wake},
+        {"overdue", PATIENCE_ADAPTIVE, {{0}}, 0, MS, PATIENCE_HASTEN, true, -1},
+        {"sleep", PATIENCE_SLEEP, {{WORK, 0, 0}}, 1, 0, PATIENCE_HASTEN, false, wake - 1},
+        {"dedicated", PATIENCE_DEDICATED, {{0}}, 0, 0, PATIENCE_POLL, false, wake - 1},
+        {"where somebody computes",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {WORK, 4 * MS, 0}},
+         2,
+         4 * MS,
+         PATIENCE_HASTEN,
+         false,
+         wake - 1},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check(&rows[i]);
+}
+
+static void test_long_yields(void)
+{
+    static const struct row rows[] = {
+        {"a yield as long as may be",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, LONG}, {WORK, LONG, 0}},
+         2,
+         LONG,
+         PATIENCE_YIELD,
+         true},
+        {"longer",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, LONG + 1}, {WORK, LONG + 1, 0}},
+         2,
+         LONG + 1,
+         PATIENCE_SLEEP_NOW,
+         false},
+        {"until a millisecond later",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, LONG + 1}, {WORK, 1 * MS, 0}},
+         2,
+         LONG + MS,
+         PATIENCE_SLEEP_NOW,
+         false},
+        {"then it is tried again",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, LONG + 1}, {WORK, 1 * MS, 0}},
+         2,
+         LONG + 1 + MS,
+         PATIENCE_YIELD,
+         true},
+        {"long again: four times as long",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 9 * MS}, {WORK, 13 * MS - 1, 0}},
+         3,
+         13 * MS - 1,
+         PATIENCE_SLEEP_NOW,
+         false},
+        {"and no more",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 9 * MS}, {WORK, 13 * MS - 1, 0}},
+         3,
+         13 * MS,
+         PATIENCE_YIELD,
+         true},
+        {"calm, but not for long: not forgotten",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {YIELD, 5 * MS, 6 * MS - 1}, {YIELD, 7 * MS, 11 * MS}},
+         3,
+         15 * MS - 1,
+         PATIENCE_SLEEP_NOW,
+         false},
+        {"calm for as long: the first again",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {YIELD, 6 * MS - 1, 6 * MS}, {YIELD, 7 * MS, 11 * MS}},
+         3,
+         12 * MS,
+         PATIENCE_SLEEP_NOW, /* there was no work */
+         true},
+        {"the mode goes before",
+         PATIENCE_DEDICATED,
+         {{YIELD, 0, 4 * MS}},
+         1,
+         4 * MS,
+         PATIENCE_POLL,
+         false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check(&rows[i]);
+}
+
+/* Somebody computes for good: it is asked seldom in the end, but for ever. */
+static void test_seldom(void)
+{
+    struct patience p;
+    uint64_t now = T, asked = 0, last = 0;
+
+    patience_init(&p, PATIENCE_ADAPTIVE);
+    for (; now < T + 10000 * MS; now += MS) {
+        patience_worked(&p, now);
+        if (patience_next(&p, now, UINT64_MAX) == PATIENCE_YIELD) {
+            last = now;
+            asked++;
+            patience_yielded(&p, now, now + 4 * MS);
+            now += 4 * MS;
+        }
+    }
+    CU_ASSERT(asked >= 5 + 9 && asked <= 6 + 10); /* 1, 4 .. 256 ms, then every 1024 */
+    CU_ASSERT(now - last <= PATIENCE_BLOCK_MOST_NS + 10 * MS);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"the window", test_window},
+        {"deadlines", test_deadlines},
+        {"long yields", test_long_yields},
+        {"seldom, but for ever", test_seldom},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("patience", tests);
+}
