@@ -163,7 +163,8 @@ static void test_long_yields(void)
          3,
          12 * MS,
          PATIENCE_SLEEP_NOW, /* there was no work */
-         true},
+         true,
+         0},
         {"the mode goes before",
          PATIENCE_DEDICATED,
          {{YIELD, 0, 4 * MS}},
