@@ -29,16 +29,15 @@ def runnable():
 
 
 def probe(setting):
-    """The fastest of 64 batches: who else runs can only slow it down."""
+    """The median of 64 short batches, few of which are delayed by others that run."""
     others = runnable()
     said = process.run([setting.ours("bench", "memory_limits"), "cache_line", "--cpu", CPUS,
                         "--iters", "12800"])
-    return Probe(2 * process.json_field(said, "min_us"), others)
+    return Probe(2 * process.json_field(said, "p50_us"), others)
 
 
-def state(probes):
-    """Of a repetition: near or far; None where it changed on the way."""
-    trips = [p.round_trip for p in probes]
+def state(trips):
+    """Of the probes of a repetition: near or far; None where it changed on the way."""
     states = {NEAR if trip < FAR_FROM else FAR for trip in trips}
     if len(states) > 1 or max(trips) > CHANGED_BY * min(trips):
         return None

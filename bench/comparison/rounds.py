@@ -1,8 +1,9 @@
 """Rounds: every row's sides in turn, again and again, with the machine's state probed in between.
 
-A repetition is one row's sides, one after the other, the order turned by one each time. It is kept
-only when all its probes say the same state; else it is thrown away and made up for later, within
-twice the repetitions that were asked for.
+A repetition is one row's sides, one after the other, the order turned by one each time. All of its
+probes say the same state: a side after which the state is another is measured again when it is back at
+once, and otherwise the whole repetition is thrown away and made up for later, within twice the
+repetitions that were asked for.
 """
 from dataclasses import asdict, dataclass, field
 
@@ -10,6 +11,7 @@ from . import machine
 from .process import Failure
 
 FAILURES = 2  # in a row, after which a side is left out
+SPOILED = 3   # of one side, after which the repetition is thrown away
 
 
 @dataclass
@@ -18,6 +20,7 @@ class Repetition:
     state: str
     round_trips: list  # of the probes, us
     others: int        # the most processes that ran besides us at a probe
+    spoiled: int       # sides that were measured again
     values: dict = field(default_factory=dict)  # by side's name
 
 
@@ -53,22 +56,38 @@ class Rounds:
         return max((states.count(state) for state in set(states)), default=0)
 
     def attempt(self, row):
-        turn = self.attempts[row] % max(len(self.sides[row]), 1)
+        turn = self.attempts[row] % len(self.sides[row])
         self.attempts[row] += 1
-        probes, values = [self.probe()], {}
+        found = Repetition(row, "", [], 0, 0)
+        steady = self.look(found)
         for side in self.sides[row][turn:] + self.sides[row][:turn]:
+            steady = steady and self.take(found, side)
+        found.state = machine.state(found.round_trips) if steady else "changed"
+        (self.kept if steady else self.discarded).append(found)
+        self.tell(f"  {row}: {found.state}, a cache line {min(found.round_trips):.2f} to "
+                  f"{max(found.round_trips):.2f} us" + ("" if steady else ": discarded"))
+
+    def look(self, repetition):
+        """Probes; False, and nothing noted, where the state is another than before."""
+        probe = self.probe()
+        repetition.others = max(repetition.others, probe.others)
+        if machine.state(repetition.round_trips + [probe.round_trip]) is None:
+            return False
+        repetition.round_trips.append(probe.round_trip)
+        return True
+
+    def take(self, repetition, side):
+        """Measures a side between two probes of the repetition's state; False where there is none."""
+        for _ in range(SPOILED):
             value = self.measured(side)
-            if value is not None:
-                values[side.name] = value
-            probes.append(self.probe())
-            if machine.state(probes) is None:
-                break
-        state = machine.state(probes)
-        trips = [p.round_trip for p in probes]
-        repetition = Repetition(row, state or "changed", trips, max(p.others for p in probes), values)
-        (self.kept if state else self.discarded).append(repetition)
-        self.tell(f"  {row}: {repetition.state}, a cache line {min(trips):.2f} to {max(trips):.2f} us"
-                  + ("" if state else ": discarded"))
+            if self.look(repetition):
+                if value is not None:
+                    repetition.values[side.name] = value
+                return True
+            repetition.spoiled += 1
+            if not self.look(repetition):
+                return False
+        return False
 
     def measured(self, side):
         """None where a side has failed; it is tried again until it has failed in a row."""

@@ -24,8 +24,10 @@ def head(facts):
              f"{', '.join(facts['versions']) or 'no peers'}.", "", f"    {facts['command']}", ""]
     kept, discarded = len(facts["kept"]), len(facts["discarded"])
     busy = sum(1 for r in facts["kept"] if r["others"] > 0)
+    spoiled = sum(r["spoiled"] for r in facts["kept"])
     lines += [f"{kept} repetitions kept, {discarded} discarded because the machine's state changed "
-              f"on the way; besides {busy} of those kept something else was running (load "
+              f"on the way, and {spoiled} single measurements made again because it did so for a "
+              f"moment; besides {busy} of those kept something else was running (load "
               f"{facts['load']:.1f} at the start). Medians, least to most; ratios are taken within "
               "each repetition.", ""]
     return lines

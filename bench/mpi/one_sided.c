@@ -210,6 +210,6 @@ int main(int argc, char **argv)
         close_window(&p);
         rc = 0;
     }
-    MPI_Finalize();
+    ranks_end();
     return rc;
 }

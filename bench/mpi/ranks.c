@@ -4,10 +4,14 @@
 #include <getopt.h>
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define FINALIZE_SECONDS 1
 
 static void give_up(const char *program, const char *kinds)
 {
@@ -119,4 +123,17 @@ void ranks_report(const struct ranks *ranks, const char *key, double value)
     if (ranks->me == 0)
         (void)printf("{\"test\":\"%s\",\"size\":%d,\"%s\":%.4f}\n", ranks->options.what,
                      ranks->options.size, key, value);
+}
+
+static void leave(int number)
+{
+    _exit(0);
+}
+
+void ranks_end(void)
+{
+    (void)fflush(stdout);
+    (void)signal(SIGALRM, leave);
+    (void)alarm(FINALIZE_SECONDS);
+    MPI_Finalize();
 }

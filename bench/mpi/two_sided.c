@@ -85,6 +85,6 @@ int main(int argc, char **argv)
     else
         rc = 2;
     free(buffer);
-    MPI_Finalize();
+    ranks_end();
     return rc;
 }
