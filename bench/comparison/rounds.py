@@ -1,9 +1,9 @@
 """Rounds: every row's sides in turn, again and again, with the machine's state probed in between.
 
 A repetition is one row's sides, one after the other, the order turned by one each time. All of its
-probes say the same state: a side after which the state is another is measured again when it is back at
-once, and otherwise the whole repetition is thrown away and made up for later, within twice the
-repetitions that were asked for.
+probes say the state that the first two agree on: a side after which it is another is measured again
+when it is soon back, and otherwise the whole repetition is thrown away and made up for later, within
+twice the repetitions that were asked for.
 """
 from dataclasses import asdict, dataclass, field
 
@@ -11,7 +11,7 @@ from . import machine
 from .process import Failure
 
 FAILURES = 2  # in a row, after which a side is left out
-SPOILED = 3   # of one side, after which the repetition is thrown away
+TRIES = 3     # for a side between two equal probes, and for two equal probes
 
 
 @dataclass
@@ -59,13 +59,21 @@ class Rounds:
         turn = self.attempts[row] % len(self.sides[row])
         self.attempts[row] += 1
         found = Repetition(row, "", [], 0, 0)
-        steady = self.look(found)
+        steady = self.settle(found)
         for side in self.sides[row][turn:] + self.sides[row][:turn]:
             steady = steady and self.take(found, side)
         found.state = machine.state(found.round_trips) if steady else "changed"
         (self.kept if steady else self.discarded).append(found)
         self.tell(f"  {row}: {found.state}, a cache line {min(found.round_trips):.2f} to "
                   f"{max(found.round_trips):.2f} us" + ("" if steady else ": discarded"))
+
+    def settle(self, repetition):
+        """Two probes in a row that agree."""
+        for _ in range(TRIES):
+            repetition.round_trips = []
+            if self.look(repetition) and self.look(repetition):
+                return True
+        return False
 
     def look(self, repetition):
         """Probes; False, and nothing noted, where the state is another than before."""
@@ -78,14 +86,14 @@ class Rounds:
 
     def take(self, repetition, side):
         """Measures a side between two probes of the repetition's state; False where there is none."""
-        for _ in range(SPOILED):
+        for _ in range(TRIES):
             value = self.measured(side)
             if self.look(repetition):
                 if value is not None:
                     repetition.values[side.name] = value
                 return True
             repetition.spoiled += 1
-            if not self.look(repetition):
+            if not any(self.look(repetition) for _ in range(TRIES)):
                 return False
         return False
 
