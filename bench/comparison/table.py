@@ -103,16 +103,6 @@ def row_tables(sides, figures):
     return lines
 
 
-def commands(sides):
-    lines = ["### Commands", "", "Each side by itself (programs of `bench/mpi` and `bench/ucx` are "
-             "built into BUILD/bench/peers):", ""]
-    shown = []
-    for side in sides:
-        if side.command and side.command not in shown:
-            shown.append(side.command)
-    return lines + [f"    {command}" for command in shown] + [""]
-
-
 def markdown(facts, sides, figures, verdicts):
     text = head(facts) + bounds_table(verdicts) + behind(sides, figures)
     return "\n".join(text + row_tables(sides, figures))

@@ -35,7 +35,7 @@ PROGRAMS = [
     ("latency", ["latency", "--order", "fence"], "UCX put, fence, flag",
      "the same; the origin does not learn of placement", 10000),
     ("completion", ["completion"], "UCX put, flush", "the target progresses", 10000),
-    ("overlap", ["overlap"], "UCX put, flush", "", 20),
+    ("overlap", ["overlap"], "UCX put, flush", "the target's process computes", 20),
 ]
 ROWS_OF_PROGRAMS = {"node.latency", "tcp.latency", "tcp.completion", "tcp.overlap"}
 
