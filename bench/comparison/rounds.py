@@ -1,17 +1,21 @@
 """Rounds: every row's sides in turn, again and again, with the machine's state probed in between.
 
 A repetition is one row's sides, one after the other, the order turned by one each time. All of its
-probes say the state that the first two agree on: a side after which it is another is measured again
-when it is soon back, and otherwise the whole repetition is thrown away and made up for later, within
-twice the repetitions that were asked for.
+probes say the state that the first three agree on. A state lasts for minutes, but flickers for some
+milliseconds: a side after which it is another is measured again when it is soon back, and otherwise the
+whole repetition is thrown away and made up for later, within twice the repetitions that were asked for.
 """
+import time
 from dataclasses import asdict, dataclass, field
 
 from . import machine
 from .process import Failure
 
 FAILURES = 2  # in a row, after which a side is left out
-TRIES = 3     # for a side between two equal probes, and for two equal probes
+AGREEING = 3  # probes, before a repetition starts
+TRIES = 3     # of a side, until it stands between two equal probes
+LOOKS = 10    # for a state that settles, or comes back
+PAUSE = 0.05  # seconds between them
 
 
 @dataclass
@@ -25,15 +29,16 @@ class Repetition:
 
 
 class Rounds:
-    """`probe()` and the sides' `measure()` are all that touches the machine."""
+    """`probe()`, `pause(seconds)` and the sides' `measure()` are all that touches the machine."""
 
-    def __init__(self, sides, probe, tell=lambda text: None):
+    def __init__(self, sides, probe, tell=lambda text: None, pause=time.sleep):
         self.sides = {}
         for side in sides:
             if side.measure and not side.skip:
                 self.sides.setdefault(side.row, []).append(side)
         self.probe = probe
         self.tell = tell
+        self.pause = pause
         self.kept = []
         self.discarded = []
         self.attempts = {row: 0 for row in self.sides}
@@ -43,12 +48,12 @@ class Rounds:
         """At least `rounds` repetitions of each row in one state, or twice as many attempts."""
         for number in range(2 * rounds):
             missing = [row for row in self.sides if self.in_one_state(row) < rounds]
+            if not missing:
+                break
             for row in missing:
                 self.attempt(row)
             self.tell(f"round {number + 1}: {len(self.kept)} repetitions kept, "
                       f"{len(self.discarded)} discarded")
-            if not missing:
-                break
 
     def in_one_state(self, row):
         """Kept repetitions, in the state that has more of them."""
@@ -64,15 +69,26 @@ class Rounds:
             steady = steady and self.take(found, side)
         found.state = machine.state(found.round_trips) if steady else "changed"
         (self.kept if steady else self.discarded).append(found)
-        self.tell(f"  {row}: {found.state}, a cache line {min(found.round_trips):.2f} to "
-                  f"{max(found.round_trips):.2f} us" + ("" if steady else ": discarded"))
+        trips = found.round_trips or [0]
+        self.tell(f"  {row}: {found.state}, a cache line {min(trips):.2f} to {max(trips):.2f} us" +
+                  ("" if steady else ": discarded"))
 
     def settle(self, repetition):
-        """Two probes in a row that agree."""
-        for _ in range(TRIES):
-            repetition.round_trips = []
-            if self.look(repetition) and self.look(repetition):
+        """Some probes in a row that agree; the last one stands before the first side."""
+        for _ in range(LOOKS):
+            if not self.look(repetition):
+                repetition.round_trips = []
+            elif len(repetition.round_trips) == AGREEING:
                 return True
+            self.pause(PAUSE)
+        return False
+
+    def back(self, repetition):
+        """Whether the repetition's state comes back soon."""
+        for _ in range(LOOKS):
+            if self.look(repetition):
+                return True
+            self.pause(PAUSE)
         return False
 
     def look(self, repetition):
@@ -93,7 +109,7 @@ class Rounds:
                     repetition.values[side.name] = value
                 return True
             repetition.spoiled += 1
-            if not any(self.look(repetition) for _ in range(TRIES)):
+            if not self.back(repetition):
                 return False
         return False
 
