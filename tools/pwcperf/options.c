@@ -12,10 +12,10 @@
 static const char usage[] =
     "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw|overlap [--size LIST] [--iters N]\n"
     "               [--warmup N] [--window N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
-    "               [--check] [--pin]\n"
+    "               [--slots N] [--check] [--pin]\n"
     "       pwcperf am_lat|am_bw [--kind short|medium|long] [--both] [--size LIST] [--iters N]\n"
     "               [--warmup N] [--window N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
-    "               [--check] [--pin]\n"
+    "               [--slots N] [--check] [--pin]\n"
     "       pwcperf inject [--kind put|short|medium|long] [--depth LIST] [--size LIST]\n"
     "               [--iters N] [--warmup N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
     "               [--pin]\n"
@@ -43,6 +43,7 @@ static const char help[] =
     "  --iters N          measured operations of each size, batches of inject; default: by size\n"
     "  --warmup N         operations before the measured ones; default: a tenth\n"
     "  --window N         operations in flight, of bandwidth, rate and stress (64)\n"
+    "  --slots N          memory of bandwidth and rate, by the size; default: window, to 64 MiB\n"
     "  --protocol NAME    of large puts: ordered, reassemble or chain; default: the daemon's\n"
     "  --ops N            stress: operations of all ranks together (100000)\n"
     "  --seed S           stress: what the operations are drawn from (1)\n"
@@ -104,6 +105,7 @@ enum long_option {
     OPT_ITERS,
     OPT_WARMUP,
     OPT_WINDOW,
+    OPT_SLOTS,
     OPT_OPS,
     OPT_SEED,
     OPT_TIMEOUT,
@@ -123,6 +125,7 @@ static const struct option long_options[] = {
     {"iters", required_argument, NULL, OPT_ITERS},
     {"warmup", required_argument, NULL, OPT_WARMUP},
     {"window", required_argument, NULL, OPT_WINDOW},
+    {"slots", required_argument, NULL, OPT_SLOTS},
     {"ops", required_argument, NULL, OPT_OPS},
     {"seed", required_argument, NULL, OPT_SEED},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -260,6 +263,8 @@ static int apply(struct options *o, int option)
         return parse_number("--warmup", optarg, 0, UINT64_C(1) << 40, &o->warmup);
     case OPT_WINDOW:
         return parse_number("--window", optarg, 1, 4096, &o->window);
+    case OPT_SLOTS:
+        return parse_number("--slots", optarg, 1, 4096, &o->slots);
     case OPT_OPS:
         return parse_number("--ops", optarg, 1, UINT64_C(1) << 32, &o->ops);
     case OPT_SEED:

@@ -45,6 +45,7 @@ struct options {
     uint64_t iters;  /* 0: by size */
     uint64_t warmup; /* UINT64_MAX: by size */
     uint64_t window; /* operations in flight */
+    uint64_t slots;  /* at most so many of a stream; 0: the window */
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
     int timeout_ms; /* without any event: the run has failed */

@@ -34,8 +34,11 @@ struct stream {
 uint64_t stream_slots(const struct options *options, uint64_t size)
 {
     uint64_t slots = size > 0 ? SLOTS_BYTES / size : options->window;
-    if (slots > options->window)
-        slots = options->window;
+    uint64_t most = options->window;
+    if (options->slots > 0 && options->slots < most)
+        most = options->slots;
+    if (slots > most)
+        slots = most;
     return slots > 0 ? slots : 1;
 }
 

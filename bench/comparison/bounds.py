@@ -1,0 +1,95 @@
+"""What is asked of us, and whether it is met."""
+from dataclasses import asdict, dataclass
+from typing import Optional
+
+from .row import CITED, ROWS
+
+ENOUGH = 5  # repetitions, for a bound to be judged
+OURS = "pwcd put"
+MAPPED = "the fastest mapped put"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Ours against `factor` times the other's, or against `factor` itself where there is no other."""
+    row: str
+    factor: float
+    other: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    row: str
+    text: str
+    measured: Optional[float]
+    count: int
+    met: Optional[bool]  # None: not judged
+    remark: str
+
+
+BOUNDS = [
+    Bound("node.latency", 1.0, "UCX tag"),
+    Bound("node.rate", 1.5, "UCX tag"),
+    Bound("node.bandwidth", 0.9, MAPPED),
+    Bound("tcp.latency", 0.75, "Photon"),
+    Bound("tcp.latency", 0.85, "UCX put, flush, flag"),
+    Bound("tcp.latency", 0.85, "UCX put, data polled",
+          "stricter: a put without flush, which its target finds by polling the data"),
+    Bound("tcp.latency", 2.0, "UCX am"),
+    Bound("tcp.rate", 4.0, "Open MPI put"),
+    Bound("tcp.bandwidth", 0.9, "libfabric rxm"),
+    Bound("tcp.inject", 40),
+    Bound("tcp.overlap", 1000, note="a twentieth of what the target computes"),
+]
+
+
+def resolve(bound, sides, figures):
+    """The side that is meant; None where there is none."""
+    if bound.other != MAPPED:
+        return next((s for s in sides if s.row == bound.row and s.name == bound.other), None)
+    mapped = [(figures.of(s.row, s.name), s) for s in sides if s.row == bound.row and s.mapped]
+    return max(((f.median, s) for f, s in mapped if f), default=(0, None), key=lambda x: x[0])[1]
+
+
+def verdict(bound, sides, figures):
+    row = next(r for r in ROWS if r.name == bound.row)
+    sign = "<=" if row.lower_is_better else ">="
+    ours = figures.of(bound.row, OURS)
+    other, remark, limit = None, bound.note, bound.factor
+    text = f"{sign} {bound.factor:g} {row.unit}"
+    if bound.other:
+        other = resolve(bound, sides, figures)
+        text = f"{sign} {bound.factor:g} x {bound.other}"
+    if bound.other == MAPPED and other:
+        remark = f"that is {other.name}"
+    if not bound.other:
+        measured = ours
+    elif other is None:
+        measured = None
+    elif other.kind == CITED:
+        measured, limit = ours, bound.factor * other.cited
+        text += f" ({other.cited:g} {row.unit})"
+        state = figures.state(bound.row)
+        remark = (f"cited, of another run with cores near; this run: cores {state}; not in Debian")
+    else:
+        measured = figures.ratio(bound.row, OURS, other.name)
+    return judge(bound, row, text, measured, limit, remark)
+
+
+def judge(bound, row, text, measured, limit, remark):
+    if measured is None:
+        return Verdict(bound.row, text, None, 0, None, remark or "not measured")
+    met = measured.median <= limit if row.lower_is_better else measured.median >= limit
+    if measured.count < ENOUGH:
+        remark = "; ".join(filter(None, [remark, f"{measured.count} of {ENOUGH} repetitions"]))
+    return Verdict(bound.row, text, measured.median, measured.count, met, remark)
+
+
+def verdicts(sides, figures):
+    return [verdict(bound, sides, figures) for bound in BOUNDS
+            if any(s.row == bound.row for s in sides)]
+
+
+def record(found):
+    return [asdict(v) for v in found]

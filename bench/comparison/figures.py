@@ -1,0 +1,54 @@
+"""Medians, spread and ratios of the repetitions that were kept.
+
+Repetitions in different states are never mixed: a row's figures are those of the state that has more
+of them. A ratio is taken within each repetition, and its median is told.
+"""
+import statistics
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    median: float
+    least: float
+    most: float
+    count: int
+
+
+def figure(values):
+    return Figure(statistics.median(values), min(values), max(values), len(values))
+
+
+class Figures:
+    """`repetitions` are dicts, as they stand in the JSON file."""
+
+    def __init__(self, repetitions):
+        self.repetitions = repetitions
+
+    def states(self, row):
+        """How many repetitions were kept, by state."""
+        counts = {}
+        for repetition in self.repetitions:
+            if repetition["row"] == row:
+                counts[repetition["state"]] = counts.get(repetition["state"], 0) + 1
+        return counts
+
+    def state(self, row):
+        """The state that is told: that with more repetitions; near, where they are as many."""
+        counts = self.states(row)
+        return max(counts, key=lambda state: (counts[state], state == "near"), default=None)
+
+    def told(self, row):
+        state = self.state(row)
+        return [r["values"] for r in self.repetitions if r["row"] == row and r["state"] == state]
+
+    def of(self, row, side):
+        """None where the side has no value."""
+        values = [told[side] for told in self.told(row) if side in told]
+        return figure(values) if values else None
+
+    def ratio(self, row, side, other):
+        """side / other; None where no repetition has both."""
+        ratios = [told[side] / told[other] for told in self.told(row)
+                  if side in told and told.get(other)]
+        return figure(ratios) if ratios else None

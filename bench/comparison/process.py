@@ -1,0 +1,108 @@
+"""Programs that are run and measured: each in a session of its own, which never outlives it."""
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+
+TIMEOUT = 25  # seconds; none takes 10
+
+
+class Failure(Exception):
+    """A program did not give its figure; the text says why."""
+
+
+def start(command, env=None):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True,
+                            env=dict(os.environ, **(env or {})))
+
+
+def session(leader):
+    """Its processes. Launchers put ranks into groups of their own, but keep the session."""
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.getsid(int(name)) == leader:
+                yield int(name)
+        except ProcessLookupError:
+            pass
+
+
+def stop(process):
+    """First politely, so that launchers tidy up; then the whole session. May be called again."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.communicate(timeout=2)
+        except subprocess.TimeoutExpired:
+            pass
+    for pid in list(session(process.pid)):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate()
+
+
+def finish(process, command, timeout=TIMEOUT):
+    """What the program printed."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        stop(process)
+        raise Failure(f"{command[0]}: not ended within {timeout} s") from None
+    except BaseException:  # the user's interruption
+        stop(process)
+        raise
+    if process.returncode != 0:
+        said = (err.strip() or out.strip() or "nothing said").splitlines()[-1]
+        raise Failure(f"{os.path.basename(command[0])}: status {process.returncode}: {said}")
+    return out
+
+
+def run(command, env=None, timeout=TIMEOUT):
+    try:
+        process = start(command, env)
+    except OSError as error:
+        raise Failure(f"{command[0]}: {error.strerror}") from None
+    return finish(process, command, timeout)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_listening(process, port, timeout=10):
+    """Until somebody listens on the port, as /proc/net/tcp has it: connecting would be an answer."""
+    wanted = f":{port:04X} 00000000:0000 0A"
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            if wanted in table.read():
+                return
+        if process.poll() is not None:
+            raise Failure(f"the server ended with status {process.returncode} before it listened")
+        time.sleep(0.01)
+    raise Failure(f"nobody listens on port {port} after {timeout} s")
+
+
+def json_field(text, key):
+    """A number of the last line, which is a JSON object."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    try:
+        return float(json.loads(lines[-1])[key])
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise Failure(f"no number \"{key}\" in: {text.strip()[-200:]!r}") from None
+
+
+def shown(command, env=None, hide=None):
+    """As one would type it; `hide` maps paths to shorter words."""
+    text = " ".join([f"{key}={shlex.quote(value)}" for key, value in (env or {}).items()] +
+                    [shlex.quote(word) for word in command])
+    for path, word in (hide or {}).items():
+        text = text.replace(path, word)
+    return text

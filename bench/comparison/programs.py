@@ -1,0 +1,34 @@
+"""The small programs that peers' users must write, built by the peers' own compilers."""
+import os
+import shutil
+import subprocess
+
+FLAGS = ["-D_GNU_SOURCE", "-std=gnu11", "-O2"]
+
+
+def commands(source, out):
+    """For each program: the compiler, and the command."""
+    mpi = os.path.join(source, "mpi")
+    for compiler in ("mpicc.openmpi", "mpicc.mpich"):
+        for name in ("one_sided", "two_sided"):
+            yield (compiler, [compiler, *FLAGS, "-w", "-o",
+                              os.path.join(out, f"{name}.{compiler.split('.')[1]}"),
+                              os.path.join(mpi, f"{name}.c"), os.path.join(mpi, "ranks.c")])
+    yield ("cc", ["cc", *FLAGS, "-o", os.path.join(out, "put_flag"),
+                  os.path.join(source, "ucx", "put_flag.c"), "-lucp", "-lucs"])
+
+
+def build(source, out):
+    """Builds what can be built; the texts say what could not, and why."""
+    os.makedirs(out, exist_ok=True)
+    missing = []
+    for compiler, command in commands(source, out):
+        name = os.path.basename(command[command.index("-o") + 1])
+        if not shutil.which(compiler):
+            missing.append(f"{name}: {compiler} is not installed")
+            continue
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said = (done.stderr.strip().splitlines() or ["nothing said"])[0]
+            missing.append(f"{name}: does not build: {said}")
+    return missing

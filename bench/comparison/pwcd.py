@@ -1,0 +1,65 @@
+"""Ourselves: pwcperf, started by pwcrun with its daemons."""
+import shlex
+
+from . import process
+from .process import Failure
+from .row import OURS, Side
+from .setting import NODE, TCP
+
+PROVIDER = "tcp;ofi_rxm"
+LARGE = ["--size", "1048576", "--window", "8", "--slots", "1"]
+
+# row, pwcperf's arguments, name, what it does, key, scale, iterations, places
+TESTS = [
+    ("latency", ["put_lat", "--size", "8"], "pwcd put", "put, and its event at the target", "p50_us",
+     1, 20000, (NODE, TCP)),
+    ("latency", ["am_lat", "--kind", "medium", "--size", "8"], "pwcd am", "active message, and reply",
+     "p50_us", 1, 20000, (NODE, TCP)),
+    ("completion", ["put_bw", "--size", "8", "--window", "1"], "pwcd put",
+     "put, until its local event; the target has one, too", "p50_us", 1, 20000, (TCP,)),
+    ("rate", ["put_rate", "--size", "8"], "pwcd put", "each with an event at the target", "rate_mps",
+     1, 500000, (NODE, TCP)),
+    ("bandwidth", ["put_bw", *LARGE], "pwcd put", "each with an event at the target", "bw_mbps", 0.001,
+     1000, (NODE, TCP)),
+    ("inject", ["inject", "--depth", "64", "--size", "8"], "pwcd put",
+     "each with an event at the target", "p50_ns", 1, 1000, (NODE, TCP)),
+    ("overlap", ["overlap", "--size", "8"], "pwcd put",
+     "the target computes on its daemon's processor", "p50_us", 1, 380, (TCP,)),
+]
+
+
+def tests_known(setting):
+    """The names in pwcperf's usage."""
+    try:
+        usage = process.run([setting.ours("tools", "pwcperf", "pwcperf"), "--help"])
+    except Failure:
+        return ""
+    return usage
+
+
+def launch(setting, place, arguments):
+    """Two nodes: each daemon shares a processor with its rank. One node: each rank has one, and the
+    daemon is where the system puts it."""
+    pwcperf = setting.ours("tools", "pwcperf", "pwcperf")
+    command = [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon",
+               setting.ours("daemon", "control", "pwcd"), "--provider", PROVIDER, "-n", "2"]
+    if place == TCP:
+        return command + ["--nodes", "2", "--pin", "--", pwcperf, *arguments, "--pin", "--json"]
+    rank = f"exec taskset -c $PWC_RANK {shlex.join([pwcperf, *arguments, '--json'])}"
+    return command + ["--nodes", "1", "--", "sh", "-c", rank]
+
+
+def sides(setting):
+    known = tests_known(setting)
+    for row, arguments, name, how, key, scale, count, places in TESTS:
+        skip = ""
+        if not known:
+            skip = "pwcperf is not built"
+        elif arguments[0] not in known:
+            skip = f"this pwcperf has no test {arguments[0]}"
+        for place in places:
+            command = launch(setting, place, arguments + ["--iters", setting.count(count)])
+            yield Side(f"{place}.{row}", name, how, OURS,
+                       process.shown(command, hide=setting.hidden), skip=skip,
+                       measure=lambda command=command, key=key, scale=scale:
+                       process.json_field(process.run(command), key) * scale)

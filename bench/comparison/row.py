@@ -1,0 +1,49 @@
+"""A row is one question asked of everybody; a side is one answer, and how to get it."""
+from dataclasses import dataclass, field
+from typing import Callable, Optional
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    title: str
+    unit: str
+    lower_is_better: bool
+
+
+ROWS = [
+    Row("node.latency", "Same node: 8 bytes that the target learns of, half a round trip", "us",
+        True),
+    Row("node.rate", "Same node: 8 bytes, one way, 64 in flight", "M/s", False),
+    Row("node.bandwidth", "Same node: 1 MiB, one way, 8 in flight, one buffer", "GB/s", False),
+    Row("node.inject", "Same node: submitting 8 bytes, batches of 64", "ns", True),
+    Row("tcp.latency", "Two nodes, TCP: 8 bytes that the target learns of, half a round trip", "us",
+        True),
+    Row("tcp.completion", "Two nodes, TCP: 8 bytes put, until the origin knows that they are placed",
+        "us", True),
+    Row("tcp.rate", "Two nodes, TCP: 8 bytes, one way, 64 in flight", "M/s", False),
+    Row("tcp.bandwidth", "Two nodes, TCP: 1 MiB, one way, 8 in flight, one buffer", "GB/s", False),
+    Row("tcp.inject", "Two nodes, TCP: submitting 8 bytes, batches of 64", "ns", True),
+    Row("tcp.overlap", "Two nodes, TCP: 8 bytes put and placed while the target computes 20 ms "
+        "without a call", "us", True),
+]
+
+LIMIT, PEER, OURS, CITED = "limit", "peer", "ours", "cited"
+
+
+@dataclass
+class Side:
+    """`measure` gives a number in the row's unit; `skip` says why there is none."""
+    row: str
+    name: str
+    how: str  # what the program does, for those who read the table
+    kind: str = PEER
+    command: str = ""
+    measure: Optional[Callable[[], float]] = field(default=None, repr=False)
+    skip: str = ""
+    cited: float = 0.0
+    mapped: bool = False  # the origin writes into the target's mapped memory
+
+    @property
+    def key(self):
+        return f"{self.row}/{self.name}"

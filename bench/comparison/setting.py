@@ -1,0 +1,28 @@
+"""Where everything is, and how much is measured: what every peer is asked with."""
+import os
+from dataclasses import dataclass
+
+CPUS = "0,1"
+NODE, TCP = "node", "tcp"
+
+
+@dataclass(frozen=True)
+class Setting:
+    build: str     # meson's folder
+    programs: str  # where bench/compare builds what meson does not
+    quick: bool
+
+    def ours(self, *path):
+        return os.path.join(self.build, *path)
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def count(self, number):
+        """Of operations: a tenth when quick."""
+        return str(max(number // 10, 1) if self.quick else number)
+
+    @property
+    def hidden(self):
+        """For commands as they are shown."""
+        return {self.programs + "/": "", self.build + "/": "BUILD/"}

@@ -1,0 +1,95 @@
+"""UCX: ucx_perftest, and bench/ucx/put_flag.c for what it has no test of."""
+import os
+import shutil
+
+from . import process
+from .process import Failure
+from .row import Side
+from .setting import CPUS, NODE, TCP
+
+TRANSPORTS = {NODE: "posix", TCP: "tcp"}
+MEBI = 1 << 20
+
+# ucx_perftest -v: iterations, percentile, average and overall latency, bandwidths, message rates.
+LATENCY, BANDWIDTH, RATE = 1, 5, 7
+
+# row, ucx_perftest's test, size, name, what it does, column, scale, iterations, mapped
+TESTS = [
+    ("latency", "tag_lat", 8, "UCX tag", "tag_lat: matched by a receive", LATENCY, 1, 50000, False),
+    ("latency", "ucp_am_lat", 8, "UCX am", "am_lat: active message", LATENCY, 1, 50000, False),
+    ("latency", "ucp_put_lat", 8, "UCX put, data polled",
+     "put_lat: the target polls the last byte of the data itself", LATENCY, 1, 50000, True),
+    ("rate", "tag_bw", 8, "UCX tag", "tag_bw", RATE, 1e-6, 500000, False),
+    ("rate", "ucp_am_bw", 8, "UCX am", "am_bw", RATE, 1e-6, 500000, False),
+    ("rate", "ucp_put_bw", 8, "UCX put", "put_bw: the target learns nothing", RATE, 1e-6, 500000,
+     True),
+    ("bandwidth", "tag_bw", MEBI, "UCX tag", "tag_bw", BANDWIDTH, MEBI / 1e9, 1000, False),
+    ("bandwidth", "ucp_am_bw", MEBI, "UCX am", "am_bw", BANDWIDTH, MEBI / 1e9, 1000, False),
+    ("bandwidth", "ucp_put_bw", MEBI, "UCX put", "put_bw: the target learns nothing", BANDWIDTH,
+     MEBI / 1e9, 1000, True),
+]
+
+# row, arguments, name, what it does, iterations
+PROGRAMS = [
+    ("latency", ["latency"], "UCX put, flush, flag", "the flag is a second put, polled", 10000),
+    ("latency", ["latency", "--order", "fence"], "UCX put, fence, flag",
+     "the same; the origin does not learn of placement", 10000),
+    ("completion", ["completion"], "UCX put, flush", "the target progresses", 10000),
+    ("overlap", ["overlap"], "UCX put, flush", "the target's process computes", 20),
+]
+ROWS_OF_PROGRAMS = {"node.latency", "tcp.latency", "tcp.completion", "tcp.overlap"}
+
+
+def environment(place):
+    env = {"UCX_TLS": TRANSPORTS[place], "UCX_WARN_UNUSED_ENV_VARS": "n"}
+    return dict(env, UCX_NET_DEVICES="lo") if place == TCP else env
+
+
+def column(text, number):
+    """Of the last line that ucx_perftest -f -v prints; others are headings."""
+    for line in reversed(text.splitlines()):
+        fields = line.strip().rstrip(",").split(",")
+        if len(fields) > number and fields[0].isdigit():
+            try:
+                return float(fields[number])
+            except ValueError:
+                break
+    raise Failure(f"ucx_perftest printed no figures: {text.strip()[-200:]!r}")
+
+
+def perftest(client, env, number, scale):
+    """Both ends: the server learns from the client which test it is."""
+    port = str(process.free_port())
+    first, second = CPUS.split(",")
+    server = process.start(["ucx_perftest", "-c", second, "-p", port], env)
+    try:
+        process.wait_listening(server, int(port))
+        out = process.run(["ucx_perftest", "127.0.0.1", "-c", first, "-p", port, *client], env)
+    finally:
+        process.stop(server)
+    return column(out, number) * scale
+
+
+def sides(setting):
+    for place in TRANSPORTS:
+        env = environment(place)
+        for row, test, size, name, how, number, scale, count, mapped in TESTS:
+            if place == TCP and (test, size) in (("ucp_am_bw", 8), ("ucp_put_bw", MEBI)):
+                count //= 5
+            client = ["-t", test, "-s", str(size), "-n", setting.count(count), "-f", "-v"]
+            yield Side(f"{place}.{row}", name, how, mapped=mapped and place == NODE,
+                       command=process.shown(["ucx_perftest", *client], env),
+                       skip="" if shutil.which("ucx_perftest") else "ucx_perftest is not installed",
+                       measure=lambda client=client, env=env, number=number, scale=scale:
+                       perftest(client, env, number, scale))
+        for row, arguments, name, how, count in PROGRAMS:
+            if f"{place}.{row}" in ROWS_OF_PROGRAMS:
+                yield program(setting, f"{place}.{row}", arguments, name, how, count, env)
+
+
+def program(setting, row, arguments, name, how, count, env):
+    path = setting.program("put_flag")
+    command = [path, *arguments, "--cpu", CPUS, "--iters", setting.count(count)]
+    return Side(row, name, how, command=process.shown(command, env, setting.hidden),
+                skip="" if os.path.exists(path) else "put_flag is not built",
+                measure=lambda: process.json_field(process.run(command, env), "p50_us"))

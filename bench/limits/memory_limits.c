@@ -1,0 +1,198 @@
+/*
+ * What memory between two processors gives, the limit of everything on one node:
+ *
+ *     memory_limits cache_line|slot_stream|copy [--cpu A,B] [--iters N]
+ *
+ *   cache_line   one cache line goes to and fro; half a round trip. It also tells which state the
+ *                machine is in: who else runs delays few of the short batches.
+ *   slot_stream  8-byte slots in a ring of 64 KiB, one writer and one reader
+ *   copy         memcpy of 1 MiB between two mappings by one process
+ *
+ * Prints one JSON line. Both processes spin without yielding, each on a processor of its own.
+ */
+#include "pair.h"
+
+#include <getopt.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCHES  64
+#define SLOTS    8192u
+#define REPORTED 1024u /* the reader tells its place once in so many slots */
+#define COPIED   ((size_t)1 << 20)
+
+struct options {
+    int cpus[2];
+    uint64_t iterations; /* of all batches together */
+};
+
+/* One line for each way. */
+struct line_pair {
+    _Alignas(64) _Atomic uint64_t there;
+    _Alignas(64) _Atomic uint64_t back;
+};
+
+/* A slot holds the number of its turn, from 1; so it is never taken for that of the turn before. */
+struct slot_ring {
+    _Alignas(64) _Atomic uint64_t consumed;
+    _Alignas(64) _Atomic uint64_t slots[SLOTS];
+};
+
+static uint64_t batch_of(const struct options *o)
+{
+    return o->iterations / BATCHES + 1;
+}
+
+static int line_answers(void *shared, const void *options)
+{
+    struct line_pair *line = shared;
+    uint64_t turns = (BATCHES + 1) * batch_of(options);
+
+    for (uint64_t turn = 1; turn <= turns; turn++) {
+        while (atomic_load_explicit(&line->there, memory_order_acquire) != turn)
+            ;
+        atomic_store_explicit(&line->back, turn, memory_order_release);
+    }
+    return 0;
+}
+
+static int line_asks(void *shared, const void *options)
+{
+    struct line_pair *line = shared;
+    double halves[BATCHES + 1];
+    uint64_t turn = 0, batch = batch_of(options);
+
+    for (int i = 0; i <= BATCHES; i++) {
+        uint64_t start = pair_now();
+
+        for (uint64_t n = 0; n < batch; n++) {
+            atomic_store_explicit(&line->there, ++turn, memory_order_release);
+            while (atomic_load_explicit(&line->back, memory_order_acquire) != turn)
+                ;
+        }
+        halves[i] = (double)(pair_now() - start) / (double)batch / 2000;
+    }
+
+    double median = pair_median(halves + 1, BATCHES); /* the first batch warms up */
+
+    (void)printf("{\"test\":\"cache_line\",\"min_us\":%.4f,\"p50_us\":%.4f}\n", halves[1], median);
+    return 0;
+}
+
+static int slots_read(void *shared, const void *options)
+{
+    struct slot_ring *ring = shared;
+    const struct options *o = options;
+
+    for (uint64_t turn = 1; turn <= o->iterations; turn++) {
+        while (atomic_load_explicit(&ring->slots[turn % SLOTS], memory_order_acquire) != turn)
+            ;
+        if (turn % REPORTED == 0 || turn == o->iterations)
+            atomic_store_explicit(&ring->consumed, turn, memory_order_release);
+    }
+    return 0;
+}
+
+static uint64_t wait_consumed(struct slot_ring *ring, uint64_t least)
+{
+    uint64_t consumed;
+
+    do
+        consumed = atomic_load_explicit(&ring->consumed, memory_order_acquire);
+    while (consumed < least);
+    return consumed;
+}
+
+static int slots_written(void *shared, const void *options)
+{
+    struct slot_ring *ring = shared;
+    const struct options *o = options;
+    uint64_t start = pair_now(), consumed = 0;
+
+    for (uint64_t turn = 1; turn <= o->iterations; turn++) {
+        if (turn - consumed >= SLOTS)
+            consumed = wait_consumed(ring, turn - SLOTS + 1);
+        atomic_store_explicit(&ring->slots[turn % SLOTS], turn, memory_order_release);
+    }
+    (void)wait_consumed(ring, o->iterations);
+    (void)printf("{\"test\":\"slot_stream\",\"rate_mps\":%.3f}\n",
+                 (double)o->iterations * 1000 / (double)(pair_now() - start));
+    return 0;
+}
+
+static int copies(void *shared, const void *options)
+{
+    uint8_t *from = shared, *to = from + COPIED;
+    double rates[BATCHES + 1];
+    uint64_t batch = batch_of(options);
+
+    for (int i = 0; i <= BATCHES; i++) {
+        uint64_t start = pair_now();
+
+        for (uint64_t n = 0; n < batch; n++) {
+            from[n % COPIED]++; /* so that no copy can be left out */
+            memcpy(to, from, COPIED);
+            __asm__ volatile("" ::: "memory");
+        }
+        rates[i] = (double)(batch * COPIED) * 1000 / (double)(pair_now() - start);
+    }
+    (void)printf("{\"test\":\"copy\",\"size\":%zu,\"bw_mbps\":%.1f}\n", COPIED,
+                 pair_median(rates + 1, BATCHES));
+    return 0;
+}
+
+struct limit {
+    const char *name;
+    pair_role roles[2];
+    int count;
+    size_t memory;
+    uint64_t iterations;
+};
+
+static const struct limit limits[] = {
+    {"cache_line", {line_answers, line_asks}, 2, sizeof(struct line_pair), 64 * 500},
+    {"slot_stream", {slots_read, slots_written}, 2, sizeof(struct slot_ring), 20000000},
+    {"copy", {copies}, 1, 2 * COPIED, 4000},
+};
+
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: memory_limits cache_line|slot_stream|copy [--cpu A,B] "
+                          "[--iters N]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"cpu", required_argument, NULL, 'c'},
+        {"iters", required_argument, NULL, 'n'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options options = {.cpus = {0, 1}};
+    const struct limit *limit = NULL;
+    void *shared;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (c == 'n')
+            options.iterations = strtoull(optarg, NULL, 0);
+        else if (c != 'c' || pair_parse_cpus("memory_limits", optarg, options.cpus))
+            return usage();
+    }
+    for (size_t i = 0; optind + 1 == argc && i < sizeof(limits) / sizeof(limits[0]); i++)
+        if (strcmp(argv[optind], limits[i].name) == 0)
+            limit = &limits[i];
+    if (!limit)
+        return usage();
+    if (options.iterations == 0)
+        options.iterations = limit->iterations;
+    shared = pair_memory(limit->memory);
+    if (!shared) {
+        perror("memory_limits: mmap");
+        return 1;
+    }
+    return pair_run(limit->roles, options.cpus, limit->count, shared, &options);
+}

@@ -1,0 +1,48 @@
+/*
+ * What the MPI programs share: two ranks, each single-threaded and pinned, the clock, and one JSON
+ * line from rank 0. Plain MPI-3.1, so that the same source is built against every MPI.
+ */
+#ifndef BENCH_MPI_RANKS_H
+#define BENCH_MPI_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ranks_options {
+    const char *what;
+    int cpus[2]; /* by rank */
+    int iterations;
+    int size;
+    int window;     /* operations before a flush or a wait */
+    int compute_us; /* overlap: how long the target computes */
+    bool flag_sent; /* the flag is a message of no bytes, not a put */
+};
+
+struct ranks {
+    struct ranks_options options;
+    int me;
+    int other;
+};
+
+/* Starts MPI with exactly two ranks, reads the command line and pins. Exits where it is wrong. */
+void ranks_start(struct ranks *ranks, int argc, char **argv, const char *kinds);
+
+double ranks_now(void); /* microseconds */
+
+/* The median; sorts. */
+double ranks_median(double *values, int count);
+
+/* Zeroed; ends the job where there is no memory. */
+void *ranks_memory(size_t length);
+
+/*
+ * Ends MPI. MPICH 4.0 over UCX's tcp hangs in MPI_Finalize once in ten times, one rank waiting for
+ * the launcher and the other for the connection; with all measured and said, we leave then.
+ */
+void ranks_end(void);
+
+/* One JSON line, from rank 0. */
+void ranks_report(const struct ranks *ranks, const char *key, double value);
+
+#endif
