@@ -40,7 +40,9 @@ BOUNDS = [
     Bound("tcp.rate", 4.0, "Open MPI put"),
     Bound("tcp.bandwidth", 0.9, "libfabric rxm"),
     Bound("tcp.inject", 40),
-    Bound("tcp.overlap", 1000, note="a twentieth of what the target computes"),
+    Bound("tcp.overlap", 100),
+    Bound("tcp.overlap", 1 / 150, "Open MPI put, flush"),
+    Bound("tcp.overlap", 1 / 150, "MPICH put, flush"),
 ]
 
 
