@@ -7,8 +7,10 @@
 #include <errno.h>
 #include "channel.h"
 
-/* Handlers that one call runs for a ring before it looks into the others. */
-enum { MESSAGES_MAX = 64 };
+enum {
+    MESSAGES_MAX = 64, /* handlers that one call runs for a ring before it looks into the others */
+    DIRECT_MAX = 16,   /* events of neighbours before the rings have their turn */
+};
 
 static struct event_record *current(struct channel *ch)
 {
@@ -129,6 +131,17 @@ static void show(const struct event_record *event, struct pwc_event *out)
     out->bytes = event->bytes;
 }
 
+/* Neighbours go first, but not for ever. */
+static int pass_direct(struct channel *ch, uint64_t peer, unsigned kinds)
+{
+    int rc = 0;
+
+    if (kinds & PWC_REMOTE && ch->neighbours.count > 0 && ch->direct_run < DIRECT_MAX)
+        rc = neighbours_take(&ch->neighbours, peer, current(ch));
+    ch->direct_run = rc == 1 ? ch->direct_run + 1 : 0;
+    return rc;
+}
+
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
@@ -145,7 +158,10 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
         ch->deliver,
     };
 
+    ch->asked_peer = peer;
     rc = ch->kept.bytes > 0 ? kept_take(&ch->kept, peer, kinds, current(ch)) : 0;
+    if (rc == 0)
+        rc = pass_direct(ch, peer, kinds);
     for (int i = 0; i < 3 && rc == 0; i++) {
         unsigned ring = ch->turn;
 

@@ -55,6 +55,8 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     int64_t spin_end = clock_now() + SPIN_NS;
     int rc;
 
+    if (direct_idle(remote))
+        return ctx->channel.submit.open ? -EBUSY : channel_state(&ctx->channel);
     while ((rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL)) == -EAGAIN) {
         rc = pass_time(ctx, spin_end);
         if (rc < 0)

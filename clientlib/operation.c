@@ -66,6 +66,17 @@ int operation_submit(struct pwc_ctx *ctx, const struct operation *op)
     return 0;
 }
 
+int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length)
+{
+    uint32_t segment;
+    uint64_t offset;
+    uint8_t *shadow;
+    int rc =
+        span_view_find(&ctx->spans, &ctx->client->spans, start, length, &segment, &offset, &shadow);
+
+    return rc < 0 ? rc : 1;
+}
+
 /* Names the source by segment and offset; a shadow is brought up to date. */
 static int place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src)
 {

@@ -41,6 +41,8 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
     op->rid = rid->data;
 }
 
+/* 1 when all of a range stands in a region of ours; -EFAULT, -ENOMEM. */
+int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
 /* Submits it as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
 /* Makes what has begun in this ring visible. */

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/socket.h>
 #include "context.h"
 #include "deadline.h"
 #include "doorbell.h"
@@ -49,29 +48,16 @@ void context_sleep(struct pwc_ctx *ctx, unsigned kinds, int64_t deadline)
     channel_disarm(&ctx->channel);
 }
 
-/* Reads the bytes that woke us. */
-static void drain_wake(struct pwc_ctx *ctx)
-{
-    char bytes[64];
-    ssize_t got;
-
-    do
-        got = recv(ctx->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    while (got > 0 || (got < 0 && errno == EINTR));
-    if (got == 0 || (got < 0 && errno != EAGAIN))
-        channel_end(&ctx->channel, -ESHUTDOWN);
-}
-
 /* After an empty probe: makes the descriptor tell of what comes next. */
 static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     int rc = 0;
 
     while (rc == 0) {
-        drain_wake(ctx);
+        context_read_wake(ctx);
         if (channel_arm(&ctx->channel, DOORBELL_FD, kinds) == 0)
             break;
-        rc = channel_probe(&ctx->channel, peer, kinds, out);
+        rc = context_probe(ctx, peer, kinds, out);
     }
     return rc;
 }
@@ -84,7 +70,7 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
         return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
-    rc = channel_probe(&ctx->channel, peer, kinds, out);
+    rc = context_probe(ctx, peer, kinds, out);
     if (rc == 0 && ctx->fd_used)
         rc = arm_descriptor(ctx, peer, kinds, out);
     return rc;
@@ -113,7 +99,7 @@ int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
         return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
-    rc = channel_probe(&ctx->channel, peer, kinds, out);
+    rc = context_probe(ctx, peer, kinds, out);
     if (rc != 0)
         return rc;
     deadline = deadline_after_ms(timeout_ms);
@@ -121,7 +107,7 @@ int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
     spin_end = now + SPIN_NS;
     while (now < deadline) {
         yield_or_sleep(ctx, kinds, now, &spin_end, deadline);
-        rc = channel_probe(&ctx->channel, peer, kinds, out);
+        rc = context_probe(ctx, peer, kinds, out);
         if (rc != 0)
             return rc;
         now = clock_now();

@@ -53,6 +53,11 @@ int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t
 
     if (rc < 0)
         return rc;
+    if (dst->pair) {
+        rc = direct_put(ctx, dst, off, src, len, &lid, &rid, flags);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+    }
     op = make(ctx, SUBMIT_PUT, dst, off, len, &rid, flags);
     operation_set_lid(&op, &lid);
     return operation_submit_payload(ctx, &op, src);
@@ -69,6 +74,11 @@ int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, 
 
     if (rc < 0)
         return rc;
+    if (src->pair) {
+        rc = direct_get(ctx, src, off, dst, len, &lid, &rid, flags);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+    }
     op = make(ctx, SUBMIT_GET, src, off, len, &rid, flags & ~(unsigned)PWC_NO_LCE);
     if (len > 0) {
         rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, len, &op.record.segment,

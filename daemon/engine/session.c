@@ -4,6 +4,7 @@
 
 #include "doorbell.h"
 #include "bind.h"
+#include "direct.h"
 #include "notes.h"
 
 void session_dirty(struct engine *e, uint32_t session)
@@ -16,14 +17,12 @@ void session_dirty(struct engine *e, uint32_t session)
     e->dirty[e->dirty_count++] = session;
 }
 
-void session_publish(struct engine *e, uint32_t session)
+void session_show(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint64_t local, remote, reply;
-    uint32_t mode;
 
-    live->dirty = false;
     if (!live->attached)
         return;
     local = live->local.tail - live->local.head_seen;
@@ -32,8 +31,6 @@ void session_publish(struct engine *e, uint32_t session)
     live->local_high = local > live->local_high ? local : live->local_high;
     live->remote_high = remote > live->remote_high ? remote : live->remote_high;
     live->reply_high = reply > live->reply_high ? reply : live->reply_high;
-    atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
-    atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     /* Padding before an event that found no room is published with what stands before it. */
     if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||
         s->reply_tail != live->reply.tail) {
@@ -45,6 +42,20 @@ void session_publish(struct engine *e, uint32_t session)
     ring_publish(&live->local);
     ring_publish(&live->remote);
     ring_publish(&live->reply);
+    direct_show_spill(live, s->spill_bytes > 0);
+}
+
+void session_publish(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t mode;
+
+    live->dirty = false;
+    if (!live->attached)
+        return;
+    atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
+    atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
     mode = doorbell_ring(&live->shared->event_bell);
     if (mode != DOORBELL_AWAKE)

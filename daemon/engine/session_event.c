@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "client.h"
+#include "direct.h"
 #include "notes.h"
 #include "op.h"
 
@@ -93,6 +94,8 @@ static int spill_event(struct engine *e, uint32_t inflow, const struct event_dra
                    queue_at(&e->pool, &s->spill, slot + i));
     if (s->spill_bytes == 0)
         e->spilling++;
+    direct_show_spill(&e->session_live[in->session], true);
+    session_dirty(e, in->session);
     set64(e, &s->spill_bytes, s->spill_bytes + size);
     set64(e, &s->delivered, s->delivered + 1);
     e->session_live[in->session].spilled++;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "client.h"
+#include "direct.h"
 #include "flow.h"
 #include "op.h"
 #include "reply.h"
@@ -41,9 +42,10 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
                                            const struct submit_record *r, bool answer)
 {
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
+    uint16_t flags = r->kind == SUBMIT_FLUSH ? SUBMIT_FLAGS_ALL | SUBMIT_WAKE : SUBMIT_FLAGS_ALL;
     bool message = r->kind >= SUBMIT_SHORT;
 
-    if (r->size < sizeof(*r) || !op_kind_of(r->kind) || r->flags & ~SUBMIT_FLAGS_ALL ||
+    if (r->size < sizeof(*r) || !op_kind_of(r->kind) || r->flags & ~flags ||
         r->lid_len > SESSION_ID_MAX || (!message && r->rid_len > SESSION_ID_MAX))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
@@ -211,6 +213,8 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     }
     commit(e);
     count_submitted(&e->session_live[session], r);
+    if (r->flags & SUBMIT_WAKE)
+        direct_wake(e, f);
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);
     else
