@@ -101,20 +101,9 @@ void channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *con
     ch->set_aside = EVENT_BYTES_MAX;
 }
 
-int channel_state(const struct channel *ch)
+int channel_state_told(uint32_t state)
 {
-    uint32_t state = atomic_load_explicit(&ch->shared->state, memory_order_acquire);
-
-    if (ch->over)
-        return ch->over;
-    switch (state) {
-    case SESSION_LIVE:
-        return 0;
-    case SESSION_CLOSED:
-        return -ESHUTDOWN;
-    default:
-        return -EPROTO;
-    }
+    return state == SESSION_CLOSED ? -ESHUTDOWN : -EPROTO;
 }
 
 void channel_end(struct channel *ch, int status)

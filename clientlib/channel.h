@@ -144,9 +144,18 @@ int channel_run(struct channel *ch);
 /* All that was submitted has ended. */
 bool channel_idle(const struct channel *ch);
 
+/* What a session that does not live is to the caller. */
+int channel_state_told(uint32_t state);
 /* 0 while the session lives; -ESHUTDOWN when the daemon ended it, -EPROTO when it or we found that
  * the other broke the protocol. */
-int channel_state(const struct channel *ch);
+static inline int channel_state(const struct channel *ch)
+{
+    uint32_t state = atomic_load_explicit(&ch->shared->state, memory_order_acquire);
+
+    if (ch->over)
+        return ch->over;
+    return state == SESSION_LIVE ? 0 : channel_state_told(state);
+}
 /* The caller has found out that the session is over, for example by a socket's hang-up. */
 void channel_end(struct channel *ch, int status);
 

@@ -131,25 +131,13 @@ static void show(const struct event_record *event, struct pwc_event *out)
     out->bytes = event->bytes;
 }
 
-/* Neighbours go first, but not for ever. */
-static int pass_direct(struct channel *ch, uint64_t peer, unsigned kinds)
-{
-    int rc = 0;
-
-    if (kinds & PWC_REMOTE && ch->neighbours.count > 0 && ch->direct_run < DIRECT_MAX)
-        rc = neighbours_take(&ch->neighbours, peer, current(ch));
-    ch->direct_run = rc == 1 ? ch->direct_run + 1 : 0;
-    return rc;
-}
-
-int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+/* An event of these kinds from the rings, or from those kept, into `out`. */
+static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t peer, unsigned kinds,
+                                                 struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
     int full = 0;
-    int rc;
-
-    if (kinds == 0)
-        kinds = PWC_LOCAL | PWC_REMOTE;
+    int rc = 0;
 
     /* Rings that may hold what is asked for, or messages. */
     const bool look_into[] = {
@@ -158,10 +146,6 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
         ch->deliver,
     };
 
-    ch->asked_peer = peer;
-    rc = ch->kept.bytes > 0 ? kept_take(&ch->kept, peer, kinds, current(ch)) : 0;
-    if (rc == 0)
-        rc = pass_direct(ch, peer, kinds);
     for (int i = 0; i < 3 && rc == 0; i++) {
         unsigned ring = ch->turn;
 
@@ -178,6 +162,29 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     if (rc == 1)
         show(current(ch), out);
     return rc;
+}
+
+/* Neighbours go first, but not for ever. */
+static bool neighbours_first(const struct channel *ch, unsigned kinds)
+{
+    return kinds & PWC_REMOTE && ch->neighbours.count > 0 && ch->direct_run < DIRECT_MAX;
+}
+
+int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+{
+    if (kinds == 0)
+        kinds = PWC_LOCAL | PWC_REMOTE;
+    ch->asked_peer = peer;
+    if (ch->kept.bytes > 0 && kept_take(&ch->kept, peer, kinds, current(ch))) {
+        show(current(ch), out);
+        return 1;
+    }
+    if (neighbours_first(ch, kinds) && neighbours_take(&ch->neighbours, peer, out, ch->event)) {
+        ch->direct_run++;
+        return 1;
+    }
+    ch->direct_run = 0;
+    return probe_rings(ch, peer, kinds, out);
 }
 
 static uint64_t collect_quota(const struct channel *ch)

@@ -190,8 +190,7 @@ static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair)
     return 1;
 }
 
-/* 1: directly; 0: through the daemon; or why not at all. */
-static int choose(struct pwc_ctx *ctx, struct pwc_remote *remote)
+int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote)
 {
     struct direct_pair *pair = remote->pair;
     int rc = channel_state(&ctx->channel);
@@ -237,56 +236,54 @@ void direct_retry_wakes(struct pwc_ctx *ctx)
             ask_for_wake(ctx, remote->pair, remote);
 }
 
+/* After a record, without a fence: pair.h tells why. */
+static inline bool target_sleeps(const struct direct_pair *pair)
+{
+    const struct board_shared *board = pair->board.base;
+
+    atomic_signal_fence(memory_order_seq_cst);                                               /* G */
+    return atomic_load_explicit(&board->bell.armed, memory_order_relaxed) != DOORBELL_AWAKE; /* G */
+}
+
 static void wake(struct pwc_ctx *ctx, struct direct_pair *pair, const struct pwc_remote *remote)
 {
     struct board_shared *board = pair->board.base;
-    _Atomic uint32_t *armed = &board->bell.armed;
 
-    atomic_signal_fence(memory_order_seq_cst);                               /* G */
-    if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* G */
-        return;
     /* Several may see it: one of them asks. */
-    if (atomic_exchange_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed) != DOORBELL_AWAKE)
+    if (atomic_exchange_explicit(&board->bell.armed, DOORBELL_AWAKE, memory_order_relaxed) !=
+        DOORBELL_AWAKE)
         ask_for_wake(ctx, pair, remote);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
 /* Room for both events. */
-static int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_cid *lid,
-                const pwc_cid *rid, unsigned flags)
+static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_cid *lid,
+                       const pwc_cid *rid, unsigned flags)
 {
-    int rc = 0;
-
-    if (!(flags & PWC_NO_RCE))
-        rc = pair_room(&pair->writer, (uint32_t)rid->size);
-    if (rc == 0 && !(flags & PWC_NO_LCE))
-        rc = channel_own_room(&ctx->channel, (uint32_t)lid->size);
-    return rc == -EPROTO ? -EAGAIN : rc; /* what a neighbour writes there is no fault of ours */
+    /* What a neighbour has written there, if it makes no sense, is no fault of ours: as if full. */
+    if (!(flags & PWC_NO_RCE) && pair_room(&pair->writer, (uint32_t)rid->size) < 0)
+        return -EAGAIN;
+    return flags & PWC_NO_LCE ? 0 : channel_own_room(&ctx->channel, (uint32_t)lid->size);
 }
 
-/* The bytes are placed: tells the target, then us. */
-static void tell(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind, uint64_t len,
-                 const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+/* The bytes are placed: the target may know. */
+static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
+                               uint64_t len, const pwc_cid *rid)
 {
     struct direct_pair *pair = remote->pair;
+    const struct pair_record record = {
+        .kind = (uint8_t)kind,
+        .flags = pair->after ? PAIR_AFTER : 0,
+        .id_len = (uint16_t)rid->size,
+        .bytes = len,
+        .id = rid->size == 0 ? rid->value : 0,
+    };
 
-    if (!(flags & PWC_NO_RCE)) {
-        const struct pair_record record = {
-            .kind = (uint8_t)kind,
-            .flags = pair->after ? PAIR_AFTER : 0,
-            .id_len = (uint16_t)rid->size,
-            .bytes = len,
-            .id = rid->size == 0 ? rid->value : 0,
-        };
-
-        pair->after = false;
-        pair_write(&pair->writer, &record, rid->data);
+    pair->after = false;
+    pair_write(&pair->writer, &record, rid->data);
+    if (target_sleeps(pair))
         wake(ctx, pair, remote);
-    }
-    if (!(flags & PWC_NO_LCE))
-        channel_own(&ctx->channel, kind == PAIR_PUT ? SUBMIT_PUT : SUBMIT_GET, remote->peer, len,
-                    lid);
 }
 
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
@@ -294,22 +291,24 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
 {
     struct direct_pair *pair = dst->pair;
     struct pair_shared *shared = pair->writer.shared;
-    int rc = choose(ctx, dst);
+    int rc = 0;
 
-    if (rc == 1 && len > ctx->client->packed_max)
+    if (len > ctx->client->packed_max)
         rc = operation_check_memory(ctx, src, len);
-    if (rc != 1)
-        return rc;
-    rc = room(ctx, pair, lid, rid, flags);
+    if (rc == 0)
+        rc = room(ctx, pair, lid, rid, flags);
     if (rc < 0)
         return rc;
     if (len > 0)
         memcpy(dst->memory + off, src, len);
-    tell(ctx, dst, PAIR_PUT, len, lid, rid, flags);
+    if (!(flags & PWC_NO_RCE))
+        tell_target(ctx, dst, PAIR_PUT, len, rid);
+    if (!(flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid);
     pair->put_bytes += len;
     atomic_store_explicit(&shared->put_ops, ++pair->put_ops, memory_order_relaxed);
     atomic_store_explicit(&shared->put_bytes, pair->put_bytes, memory_order_relaxed);
-    return 1;
+    return 0;
 }
 
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
@@ -317,20 +316,22 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
 {
     struct direct_pair *pair = src->pair;
     struct pair_shared *shared = pair->writer.shared;
-    int rc = choose(ctx, src);
+    int rc = 0;
 
-    if (rc == 1 && len > 0)
+    if (len > 0)
         rc = operation_check_memory(ctx, dst, len);
-    if (rc != 1)
-        return rc;
-    rc = room(ctx, pair, lid, rid, flags);
+    if (rc == 0)
+        rc = room(ctx, pair, lid, rid, flags);
     if (rc < 0)
         return rc;
     if (len > 0)
         memcpy(dst, src->memory + off, len);
-    tell(ctx, src, PAIR_GET, len, lid, rid, flags);
+    if (!(flags & PWC_NO_RCE))
+        tell_target(ctx, src, PAIR_GET, len, rid);
+    if (!(flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid);
     pair->get_bytes += len;
     atomic_store_explicit(&shared->get_ops, ++pair->get_ops, memory_order_relaxed);
     atomic_store_explicit(&shared->get_bytes, pair->get_bytes, memory_order_relaxed);
-    return 1;
+    return 0;
 }

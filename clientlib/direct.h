@@ -56,10 +56,10 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps all pairs. */
 void direct_destroy(struct pwc_ctx *ctx);
 
-/*
- * The operation, checked but for its memory: 1 when it has been done; 0 when it has to go through
- * the daemon; or what pwc_put and pwc_get give. Of remotes that have a pair.
- */
+/* How an operation goes, of a remote that has a pair: 1: directly; 0: through the daemon; or why
+ * not at all. */
+int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote);
+/* Then, where directly, the operation, checked but for its memory: as pwc_put and pwc_get. */
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,

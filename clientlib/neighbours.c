@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "doorbell.h"
-#include "pwc/pwc.h"
 
 void neighbours_init(struct neighbours *n, struct inbox *remote, const _Atomic uint32_t *spilled)
 {
@@ -55,6 +54,9 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
         n->count++;
 }
 
+/* Events of one neighbour before the next has its turn. */
+enum { NEIGHBOUR_RUN = 16 };
+
 static void forget(struct neighbours *n, uint32_t i)
 {
     mapping_destroy(&n->list[i].mapping);
@@ -72,6 +74,8 @@ void neighbours_check(struct neighbours *n)
     for (uint32_t i = n->count; i-- > 0;)
         if (n->list[i].over && !pair_pending(&n->list[i].ring))
             forget(n, i);
+    if (n->turn >= n->count)
+        n->turn = 0;
 }
 
 /* What its origin did before, through the daemon, has not been shown yet. */
@@ -88,7 +92,8 @@ static bool must_wait(struct neighbours *n, struct neighbour *of)
 }
 
 /* The record at the head, where it may be shown: 1, 0, or -EPROTO. */
-static int look(struct neighbours *n, struct neighbour *from, struct pair_record *record, void *id)
+static inline int look(struct neighbours *n, struct neighbour *from, struct pair_record *record,
+                       void *id)
 {
     int rc = pair_look(&from->ring, record, id);
 
@@ -97,42 +102,60 @@ static int look(struct neighbours *n, struct neighbour *from, struct pair_record
     return rc;
 }
 
-static void show(const struct pair_record *record, uint64_t peer, struct event_record *out)
+static void show(const struct pair_record *record, uint64_t peer, struct pwc_event *out,
+                 const void *id)
 {
-    out->size = event_bytes(record->id_len);
-    out->kind = EVENT_REMOTE;
-    out->op = record->kind == PAIR_PUT ? SUBMIT_PUT : SUBMIT_GET;
-    out->id_len = record->id_len;
+    out->kind = PWC_REMOTE;
     out->status = 0;
     out->peer = peer;
-    out->bytes = record->bytes;
     out->id = record->id;
+    out->data = record->id_len > 0 ? id : NULL;
+    out->size = record->id_len;
+    out->bytes = record->bytes;
 }
 
-int neighbours_take(struct neighbours *n, uint64_t peer, struct event_record *out)
+/* From the neighbour whose turn it is: 1, 0, or -EPROTO. */
+static inline int take(struct neighbours *n, uint64_t peer, struct pwc_event *out, void *id)
 {
-    uint32_t i = n->turn < n->count ? n->turn : 0;
+    struct neighbour *from = &n->list[n->turn];
+    struct pair_record record;
+    int rc;
 
+    if (peer != PWC_ANY && peer != from->peer)
+        return 0;
+    rc = look(n, from, &record, id);
+    if (rc == 1) {
+        show(&record, from->peer, out, id);
+        pair_pass(&from->ring, &record);
+        from->waits = false;
+    }
+    return rc;
+}
+
+/* It is the next one's turn, and who is to be forgotten goes. */
+static void turn(struct neighbours *n, int rc)
+{
+    struct neighbour *from = &n->list[n->turn];
+
+    if (rc < 0 || (from->over && !pair_pending(&from->ring)))
+        forget(n, n->turn);
+    else
+        n->turn++;
+    if (n->turn >= n->count)
+        n->turn = 0;
+}
+
+int neighbours_take(struct neighbours *n, uint64_t peer, struct pwc_event *out, void *id)
+{
     for (uint32_t left = n->count; left > 0; left--) {
-        struct neighbour *from = &n->list[i];
-        struct pair_record record;
-        int rc = peer == PWC_ANY || peer == from->peer ? look(n, from, &record, out + 1) : 0;
+        int rc = take(n, peer, out, id);
 
-        if (rc == 1) {
-            show(&record, from->peer, out);
-            pair_pass(&from->ring, &record);
-            from->waits = false;
-            n->turn = i + 1;
+        if (rc == 1 && ++n->run < NEIGHBOUR_RUN)
             return 1;
-        }
-        if (rc < 0 || (from->over && !pair_pending(&from->ring))) {
-            forget(n, i);
-            if (i == n->count)
-                i = 0;
-            continue;
-        }
-        if (++i == n->count)
-            i = 0;
+        n->run = 0;
+        turn(n, rc);
+        if (rc == 1)
+            return 1;
     }
     return 0;
 }

@@ -15,6 +15,7 @@
 #include "inbox.h"
 #include "mapping.h"
 #include "pair.h"
+#include "pwc/pwc.h"
 
 struct neighbour {
     struct pair_reader ring;
@@ -29,7 +30,7 @@ struct neighbours {
     struct mapping board; /* none: we take no part */
     struct neighbour *list;
     uint32_t count, room;
-    uint32_t turn;
+    uint32_t turn, run;   /* whose, and how many events it has had */
     struct inbox *remote; /* not ours: events of the same peers that came through the daemon */
     const _Atomic uint32_t *spilled;
 };
@@ -42,8 +43,9 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor);
 /* Marks those whose origins are gone. */
 void neighbours_check(struct neighbours *n);
 
-/* The next event of `peer` or PWC_ANY, with its id behind it in EVENT_BYTES_MAX bytes: 1 or 0. */
-int neighbours_take(struct neighbours *n, uint64_t peer, struct event_record *out);
+/* The next event of `peer` or PWC_ANY, with its id's bytes in `id`, which has room for
+ * SESSION_ID_MAX: 1 or 0. */
+int neighbours_take(struct neighbours *n, uint64_t peer, struct pwc_event *out, void *id);
 /* There may be one. */
 bool neighbours_pending(struct neighbours *n, uint64_t peer);
 

@@ -5,7 +5,7 @@
  * consumer's count; the consumer sees arrival in the line itself, so that one line moves between
  * the processors for each record.
  *
- * Paired barriers (each atomic in pair.c and in clientlib/neighbours.c cites its letter):
+ * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours.c cites its letter):
  *
  *     E  origin: payload placed, lines written, then the first head stored (release)
  *        target: head loaded (acquire), then lines and payload read
@@ -25,9 +25,11 @@
 #ifndef PWC_SHM_RING_PAIR_H
 #define PWC_SHM_RING_PAIR_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "pair_abi.h"
 
 struct pair_writer {
@@ -62,23 +64,122 @@ void pair_format(void *base);
 int pair_writer_init(struct pair_writer *w, void *base, size_t size);
 int pair_reader_init(struct pair_reader *r, void *base, size_t size);
 
+static inline uint32_t pair_lines(uint32_t id_len)
+{
+    uint32_t lines = 1;
+
+    for (uint32_t have = PAIR_ID_FIRST; have < id_len; have += PAIR_ID_MORE)
+        lines++;
+    return lines;
+}
+
+/* ---- origin --------------------------------------------------------------------------------- */
+
+/* Looks at the consumer's count: it only grows, and never passes our tail, else -EPROTO. */
+int pair_look_at_consumed(struct pair_writer *w);
+/* The lines behind the first. */
+void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
+
 /* 0 when there is room for a record with an id of so many bytes, -EAGAIN, or -EPROTO when the
  * consumer's count is out of range. */
-int pair_room(struct pair_writer *w, uint32_t id_len);
-/* Writes a record after pair_room, and shows it (E). `id` points to id_len bytes, or to eight. */
-void pair_write(struct pair_writer *w, const struct pair_record *record, const void *id);
+static inline int pair_room(struct pair_writer *w, uint32_t id_len)
+{
+    uint64_t after = w->tail + pair_lines(id_len);
+
+    if (after - w->consumed_seen <= PAIR_LINES)
+        return 0;
+    if (pair_look_at_consumed(w) < 0)
+        return -EPROTO;
+    return after - w->consumed_seen <= PAIR_LINES ? 0 : -EAGAIN;
+}
+
+/* Writes a record after pair_room, and shows it (E). `id` points to id_len bytes, if there are any.
+ */
+static inline void pair_write(struct pair_writer *w, const struct pair_record *record,
+                              const void *id)
+{
+    struct pair_line *line = &w->lines[w->tail & w->mask];
+    uint32_t id_len = record->id_len;
+
+    line->bytes = record->bytes;
+    line->id = record->id;
+    if (id_len > 0) {
+        uint32_t first = id_len < PAIR_ID_FIRST ? id_len : PAIR_ID_FIRST;
+
+        memcpy(line->more, id, first);
+        pair_write_more(w, (const uint8_t *)id + first, id_len - first);
+    }
+    atomic_store_explicit(&line->head, pair_head(w->tail, record->kind, record->flags, id_len),
+                          memory_order_release); /* E */
+    w->tail += pair_lines(id_len);
+}
+
 /* The consumer has read everything, by a fresh look; also where it is gone or lies. */
 bool pair_drained(struct pair_writer *w);
+
+/* ---- target --------------------------------------------------------------------------------- */
+
+void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left);
+
+static inline bool pair_arrived(uint64_t head, uint64_t position)
+{
+    return (uint32_t)head == (uint32_t)(position + 1);
+}
+
+static inline void pair_release(struct pair_reader *r)
+{
+    r->released = r->head;
+    atomic_store_explicit(&r->shared->consumed, r->head, memory_order_release); /* F */
+}
 
 /*
  * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX. 1; 0 when
  * there is none (then what was read has been given back); -EPROTO when it makes no sense. The
  * record stays until pair_pass.
  */
-int pair_look(struct pair_reader *r, struct pair_record *out, void *id);
-void pair_pass(struct pair_reader *r, const struct pair_record *record);
+static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
+{
+    const struct pair_line *line = &r->lines[r->head & r->mask];
+    uint64_t head = atomic_load_explicit(&line->head, memory_order_acquire); /* E */
+
+    if (!pair_arrived(head, r->head)) {
+        if (r->released != r->head)
+            pair_release(r);
+        return 0;
+    }
+    out->kind = (uint8_t)(head >> 32);
+    out->flags = (uint8_t)(head >> 40);
+    out->id_len = (uint16_t)(head >> 48);
+    out->bytes = line->bytes;
+    out->id = line->id;
+    if ((out->kind != PAIR_PUT && out->kind != PAIR_GET) || out->flags & ~PAIR_AFTER ||
+        out->id_len > SESSION_ID_MAX)
+        return -EPROTO;
+    if (out->id_len > 0)
+        pair_copy_id(r, id, out->id_len);
+    out->lines = pair_lines(out->id_len);
+    /* Keeps the compiler from reading the shared line again in place of the copy. */
+    atomic_signal_fence(memory_order_seq_cst);
+    return 1;
+}
+
+static inline void pair_pass(struct pair_reader *r, const struct pair_record *record)
+{
+    r->head += record->lines;
+    if (r->head - r->released >= PAIR_LINES / 4)
+        pair_release(r);
+}
+
 /* Something is there. */
-bool pair_pending(const struct pair_reader *r);
+static inline bool pair_pending(const struct pair_reader *r)
+{
+    uint64_t head =
+        atomic_load_explicit(&r->lines[r->head & r->mask].head, memory_order_acquire); /* E */
+
+    return pair_arrived(head, r->head);
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
 
 /* Once in a process that may be an origin or a target: 0, or a negative errno where the kernel has
  * no such barrier; then there must be no pairs. */
