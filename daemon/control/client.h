@@ -50,6 +50,11 @@ struct client_output {
     uint8_t bytes[];
 };
 
+/* What a context has done without the daemon, by its own word. */
+struct direct_counts {
+    uint64_t put_ops, put_bytes, get_ops, get_bytes;
+};
+
 /* A context. Kept until the engine has let go of it. */
 struct client_session {
     struct client_session *next; /* of its client */
@@ -59,6 +64,7 @@ struct client_session {
     struct mapping mapping;
     struct mapping board; /* shared with neighbours (pairs.h); none: the client takes no part */
     uint32_t pairs;       /* that it is the origin of */
+    struct direct_counts direct; /* by pairs that are gone */
     int doorbell;
     int wake;
     int range;

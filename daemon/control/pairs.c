@@ -148,12 +148,33 @@ static int add_segment(struct pair_way *way, const struct client_session *target
     return add(way, bound->rights & ENGINE_REMOTE_WRITE ? segment->mapping.fd : segment->reader);
 }
 
+static void count(const struct pair *p, struct direct_counts *counts)
+{
+    const struct pair_shared *shared = p->ring.base;
+
+    counts->put_ops += atomic_load_explicit(&shared->put_ops, memory_order_relaxed);
+    counts->put_bytes += atomic_load_explicit(&shared->put_bytes, memory_order_relaxed);
+    counts->get_ops += atomic_load_explicit(&shared->get_ops, memory_order_relaxed);
+    counts->get_bytes += atomic_load_explicit(&shared->get_bytes, memory_order_relaxed);
+}
+
+struct direct_counts pairs_count(const struct client_session *origin)
+{
+    struct direct_counts counts = origin->direct;
+
+    for (const struct pair *p = origin->client->control->pairs; p; p = p->next)
+        if (p->origin == origin)
+            count(p, &counts);
+    return counts;
+}
+
 /* Who is left may read what stands in it; to the daemon it is over. */
 static void pair_end(struct pair *p, uint32_t gone)
 {
     struct pair_shared *shared = p->ring.base;
 
     atomic_fetch_or_explicit(&shared->gone, gone, memory_order_release);
+    count(p, &p->origin->direct);
     if (gone & PAIR_ORIGIN_GONE && !(gone & PAIR_TARGET_GONE))
         tell(p->target);
     pair_free(p);

@@ -40,6 +40,8 @@ struct pair_way {
  */
 int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct call_neighbour *bound, struct pair_way *out);
+/* What a context has done by its pairs so far: its word, and nothing is built on it. */
+struct direct_counts pairs_count(const struct client_session *origin);
 /* A context ends, and its pairs with it. */
 void pairs_end(struct client_session *s);
 
