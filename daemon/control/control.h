@@ -88,6 +88,7 @@ struct control {
     struct client_segment **segments;
     struct pair *pairs; /* list (pairs.h) */
     uint64_t pairs_made;
+    uint32_t segments_shared; /* whose descriptors are kept for neighbours */
     struct pending_table pending;
     struct quarantined history[QUARANTINE_HISTORY];
     uint32_t history_count; /* so far */
