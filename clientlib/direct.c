@@ -145,11 +145,29 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
     if (remote->mapping.base)
         mapping_destroy(&remote->mapping);
     remote->pair = NULL;
-    if (!pair || --pair->remotes > 0)
-        return;
-    /* While the target lives, the next bind is told of the same pair. */
-    if (atomic_load_explicit(&pair->writer.shared->gone, memory_order_relaxed) & PAIR_TARGET_GONE)
-        pair_remove(ctx, pair);
+    if (pair) {
+        pair->remotes--;
+        direct_check(ctx);
+    }
+}
+
+/* While the target lives, the next bind is told of the same pair. */
+static bool leads_nowhere(const struct direct_pair *pair)
+{
+    uint32_t gone = atomic_load_explicit(&pair->writer.shared->gone, memory_order_relaxed);
+
+    return pair->remotes == 0 && gone & PAIR_TARGET_GONE;
+}
+
+void direct_check(struct pwc_ctx *ctx)
+{
+    struct direct_pair *next;
+
+    for (struct direct_pair *pair = ctx->pairs; pair; pair = next) {
+        next = pair->next;
+        if (leads_nowhere(pair))
+            pair_remove(ctx, pair);
+    }
 }
 
 void direct_destroy(struct pwc_ctx *ctx)

@@ -53,6 +53,8 @@ void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, in
  * Takes what `way` holds. */
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way);
 void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
+/* Unmaps pairs that lead nowhere any more. */
+void direct_check(struct pwc_ctx *ctx);
 /* Unmaps all pairs. */
 void direct_destroy(struct pwc_ctx *ctx);
 

@@ -57,4 +57,5 @@ void context_meet_neighbours(struct pwc_ctx *ctx, uint32_t told)
     ctx->neighbours_told = told;
     context_read_wake(ctx);
     neighbours_check(&ctx->channel.neighbours);
+    direct_check(ctx);
 }

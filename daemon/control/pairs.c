@@ -175,8 +175,10 @@ static void pair_end(struct pair *p, uint32_t gone)
 
     atomic_fetch_or_explicit(&shared->gone, gone, memory_order_release);
     count(p, &p->origin->direct);
-    if (gone & PAIR_ORIGIN_GONE && !(gone & PAIR_TARGET_GONE))
+    if (gone == PAIR_ORIGIN_GONE)
         tell(p->target);
+    if (gone == PAIR_TARGET_GONE)
+        tell(p->origin);
     pair_free(p);
 }
 
