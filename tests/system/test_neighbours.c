@@ -24,6 +24,7 @@
 #define SLOTS        1024u
 #define RING_BYTES   (256u << 10) /* of the remote ring */
 #define EVENT_BYTES  88u          /* in it, of a message with one argument */
+#define QUIET_NS     INT64_C(100000000)
 #define WAIT_NS      INT64_C(20000000000)
 
 /* Set by main before the tests run. */
@@ -154,43 +155,59 @@ static void ordered(unsigned lazy, unsigned messages_of)
         rank_detach(&ranks[i]);
 }
 
-/* Messages that fill the target's ring, or spill, and have ended; then a put, which goes directly.
+/* Until all that was submitted has ended, or the rest is held back. */
+static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
+{
+    int64_t quiet = now_ns() + QUIET_NS;
+
+    while (seen->ended < submitted && now_ns() < quiet)
+        if (take_local(r, seen) == 1)
+            quiet = now_ns() + QUIET_NS;
+}
+
+/*
+ * Messages that the target has not looked at, the last of them at once; then a put, which goes
+ * directly where all of them have ended: but for the burst, one at a time, for who is told of a
+ * spill holds what comes next.
  */
-static void behind(uint64_t messages)
+static void behind(uint64_t messages, uint64_t burst)
 {
     struct rank ranks[2] = {0};
     struct seen seen = {.right = true};
     int64_t limit = now_ns() + WAIT_NS;
+    uint64_t total = messages + burst;
 
     for (uint32_t i = 0; i < 2; i++)
         CU_ASSERT_EQUAL_FATAL(attach(&ranks[i], "behind", i, 2), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_am_register(ranks[1].ctx, HANDLER, on_message, &seen), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[1]), 0);
-    /* One at a time: who is told of a spill holds what comes next. */
-    for (uint64_t n = 0; n < messages && now_ns() < limit; n++) {
+    for (uint64_t n = 0; n < total; n++) {
         CU_ASSERT_EQUAL_FATAL(submit(&ranks[0], n, 0), 0);
-        while (seen.ended == n && now_ns() < limit)
-            take_local(&ranks[0], &seen);
+        if (n < messages || n + 1 == total)
+            settle(&ranks[0], &seen, n + 1);
     }
-    CU_ASSERT_EQUAL_FATAL(seen.ended, messages);
-    CU_ASSERT_EQUAL_FATAL(submit(&ranks[0], messages, 3), 0);
-    while (seen.next <= messages && seen.right && now_ns() < limit)
+    CU_ASSERT_EQUAL_FATAL(submit(&ranks[0], total, 3), 0);
+    while (seen.next <= total && seen.right && now_ns() < limit) {
         take_remote(&ranks[1], &seen);
-    while (take_local(&ranks[0], &seen) == 1)
-        ;
+        take_local(&ranks[0], &seen);
+    }
+    while (seen.ended <= total && now_ns() < limit)
+        take_local(&ranks[0], &seen);
     CU_ASSERT(seen.right);
-    CU_ASSERT_EQUAL(seen.next, messages + 1);
-    CU_ASSERT_EQUAL(seen.ended, messages + 1);
+    CU_ASSERT_EQUAL(seen.next, total + 1);
+    CU_ASSERT_EQUAL(seen.ended, total + 1);
     for (int i = 0; i < 2; i++)
         rank_detach(&ranks[i]);
 }
 
 static void test_behind(void)
 {
-    behind(1);
-    behind(100);
-    behind(RING_BYTES / EVENT_BYTES);     /* the ring is full */
-    behind(RING_BYTES / EVENT_BYTES + 1); /* and one waits in the daemon */
+    behind(0, 1);
+    behind(0, 100);
+    behind(RING_BYTES / EVENT_BYTES, 0);                /* the ring is full */
+    behind(RING_BYTES / EVENT_BYTES, 1);                /* one waits in the daemon */
+    for (uint64_t burst = 70; burst < 140; burst += 10) /* more than one look takes */
+        behind(RING_BYTES / EVENT_BYTES, burst);
 }
 
 static void test_order(void)
