@@ -164,6 +164,12 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t pe
     return rc;
 }
 
+/* Our own ends are local events: who asks for others need not search among them. */
+static bool may_be_kept(const struct channel *ch, unsigned kinds)
+{
+    return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
+}
+
 /* Neighbours go first, but not for ever. */
 static bool neighbours_first(const struct channel *ch, unsigned kinds)
 {
@@ -175,7 +181,7 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     ch->asked_peer = peer;
-    if (ch->kept.bytes > 0 && kept_take(&ch->kept, peer, kinds, current(ch))) {
+    if (may_be_kept(ch, kinds) && kept_take(&ch->kept, peer, kinds, current(ch))) {
         show(current(ch), out);
         return 1;
     }
