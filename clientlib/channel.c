@@ -77,12 +77,14 @@ int channel_init(struct channel *ch, void *base, size_t size)
     inbox_init(&ch->reply, &shared->reply, data, sizes.reply,
                reply_limit(sizes.reply, ch->message_max), &shared->reply_released);
     ch->reply.message_kind = EVENT_REPLY;
-    kept_init(&ch->kept, CHANNEL_KEPT_BYTES + sizes.local);
+    kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
+    neighbours_init(&ch->neighbours, &ch->remote, &shared->spilled);
     return 0;
 }
 
 void channel_destroy(struct channel *ch)
 {
+    neighbours_destroy(&ch->neighbours);
     kept_destroy(&ch->kept);
 }
 
@@ -99,20 +101,9 @@ void channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *con
     ch->set_aside = EVENT_BYTES_MAX;
 }
 
-int channel_state(const struct channel *ch)
+int channel_state_told(uint32_t state)
 {
-    uint32_t state = atomic_load_explicit(&ch->shared->state, memory_order_acquire);
-
-    if (ch->over)
-        return ch->over;
-    switch (state) {
-    case SESSION_LIVE:
-        return 0;
-    case SESSION_CLOSED:
-        return -ESHUTDOWN;
-    default:
-        return -EPROTO;
-    }
+    return state == SESSION_CLOSED ? -ESHUTDOWN : -EPROTO;
 }
 
 void channel_end(struct channel *ch, int status)
@@ -159,18 +150,22 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     doorbell_arm(&ch->shared->event_bell, mode);
+    neighbours_arm(&ch->neighbours, mode);
     pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
     if (!pending && (kinds & PWC_REMOTE || ch->deliver))
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
         pending = inbox_pending(&ch->reply);
+    if (!pending && kinds & PWC_REMOTE)
+        pending = neighbours_pending(&ch->neighbours, ch->asked_peer);
     if (!pending && channel_state(ch) == 0)
         return 0;
-    doorbell_disarm(&ch->shared->event_bell);
+    channel_disarm(ch);
     return 1;
 }
 
 void channel_disarm(struct channel *ch)
 {
     doorbell_disarm(&ch->shared->event_bell);
+    neighbours_disarm(&ch->neighbours);
 }

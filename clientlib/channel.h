@@ -8,6 +8,7 @@
  *     channel_submit.c    into the submit and the answer ring
  *     channel_probe.c     out of the local and the remote ring: events
  *     channel_messages.c  out of the remote and the reply ring: active messages
+ *     channel_own.c       ends of what went to neighbours, without the daemon
  *
  * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
  * request that may be replied to event_bytes(the longest block) of the reply ring.
@@ -23,6 +24,7 @@
 #include <string.h>
 #include "inbox.h"
 #include "kept.h"
+#include "neighbours.h"
 #include "pwc/pwc.h"
 #include "ring.h"
 #include "session_abi.h"
@@ -73,6 +75,9 @@ struct channel {
     bool unfenced;        /* the daemon fences for us when it goes to sleep */
     int over;             /* a negative errno once we know that the session is over */
     unsigned turn;        /* the event rings take turns */
+    unsigned direct_run;  /* events of neighbours since the rings were last looked into */
+    uint64_t asked_peer;  /* by the last probe */
+    struct neighbours neighbours;
     enum channel_hold hold;
     channel_settle *settle;
     void *settle_context;
@@ -142,9 +147,18 @@ int channel_run(struct channel *ch);
 /* All that was submitted has ended. */
 bool channel_idle(const struct channel *ch);
 
+/* What a session that does not live is to the caller. */
+int channel_state_told(uint32_t state);
 /* 0 while the session lives; -ESHUTDOWN when the daemon ended it, -EPROTO when it or we found that
  * the other broke the protocol. */
-int channel_state(const struct channel *ch);
+static inline int channel_state(const struct channel *ch)
+{
+    uint32_t state = atomic_load_explicit(&ch->shared->state, memory_order_acquire);
+
+    if (ch->over)
+        return ch->over;
+    return state == SESSION_LIVE ? 0 : channel_state_told(state);
+}
 /* The caller has found out that the session is over, for example by a socket's hang-up. */
 void channel_end(struct channel *ch, int status);
 
@@ -160,6 +174,15 @@ static inline bool channel_holds_request(const struct channel *ch)
 {
     return ch->hold == HOLD_ANSWER;
 }
+
+/* ---- ends of what went without the daemon --------------------------------------------------- */
+
+/* Once, before the others: 0 or -ENOMEM. */
+int channel_own_prepare(struct channel *ch);
+/* 0 when there is room for one more, whose id has so many bytes, or -EAGAIN. */
+int channel_own_room(const struct channel *ch, uint32_t id_len);
+/* Adds it behind those kept, where a probe finds it: an operation (enum submit_kind) has ended. */
+void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id);
 
 /* ---- between the channel's files ------------------------------------------------------------ */
 

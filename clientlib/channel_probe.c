@@ -7,8 +7,10 @@
 #include <errno.h>
 #include "channel.h"
 
-/* Handlers that one call runs for a ring before it looks into the others. */
-enum { MESSAGES_MAX = 64 };
+enum {
+    MESSAGES_MAX = 64, /* handlers that one call runs for a ring before it looks into the others */
+    DIRECT_MAX = 16,   /* events of neighbours before the rings have their turn */
+};
 
 static struct event_record *current(struct channel *ch)
 {
@@ -129,14 +131,13 @@ static void show(const struct event_record *event, struct pwc_event *out)
     out->bytes = event->bytes;
 }
 
-int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+/* An event of these kinds from the rings, or from those kept, into `out`. */
+static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t peer, unsigned kinds,
+                                                 struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
     int full = 0;
-    int rc;
-
-    if (kinds == 0)
-        kinds = PWC_LOCAL | PWC_REMOTE;
+    int rc = 0;
 
     /* Rings that may hold what is asked for, or messages. */
     const bool look_into[] = {
@@ -145,7 +146,6 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
         ch->deliver,
     };
 
-    rc = ch->kept.bytes > 0 ? kept_take(&ch->kept, peer, kinds, current(ch)) : 0;
     for (int i = 0; i < 3 && rc == 0; i++) {
         unsigned ring = ch->turn;
 
@@ -162,6 +162,35 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     if (rc == 1)
         show(current(ch), out);
     return rc;
+}
+
+/* Our own ends are local events: who asks for others need not search among them. */
+static bool may_be_kept(const struct channel *ch, unsigned kinds)
+{
+    return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
+}
+
+/* Neighbours go first, but not for ever. */
+static bool neighbours_first(const struct channel *ch, unsigned kinds)
+{
+    return kinds & PWC_REMOTE && ch->neighbours.count > 0 && ch->direct_run < DIRECT_MAX;
+}
+
+int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+{
+    if (kinds == 0)
+        kinds = PWC_LOCAL | PWC_REMOTE;
+    ch->asked_peer = peer;
+    if (may_be_kept(ch, kinds) && kept_take(&ch->kept, peer, kinds, current(ch))) {
+        show(current(ch), out);
+        return 1;
+    }
+    if (neighbours_first(ch, kinds) && neighbours_take(&ch->neighbours, peer, out, ch->event)) {
+        ch->direct_run++;
+        return 1;
+    }
+    ch->direct_run = 0;
+    return probe_rings(ch, peer, kinds, out);
 }
 
 static uint64_t collect_quota(const struct channel *ch)

@@ -16,7 +16,7 @@ enum {
     MESSAGES_MIN = 32 << 10,
 };
 
-enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
+enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_BOARD, FD_COUNT };
 
 struct opened {
     uint32_t session, context;
@@ -29,7 +29,7 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     const Pwc__ContextOpened *message = reply->context_opened;
     struct opened *opened = context;
 
-    if (fd_count != FD_COUNT || !message->rings)
+    if (fd_count < FD_BOARD || fd_count > FD_COUNT || !message->rings)
         return -EPROTO;
     opened->session = message->session;
     opened->context = message->context;
@@ -38,7 +38,8 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
                                            .remote = message->rings->remote,
                                            .answer = message->rings->answer,
                                            .reply = message->rings->reply};
-    for (int i = 0; i < FD_COUNT; i++) {
+    opened->fds[FD_BOARD] = -1;
+    for (int i = 0; i < fd_count; i++) {
         opened->fds[i] = fds[i];
         fds[i] = -1;
     }
@@ -58,6 +59,7 @@ static int request_open(struct control *control, const struct session_sizes *siz
     rings.answer = sizes->answer;
     rings.reply = sizes->reply;
     open.rings = &rings;
+    open.direct = pair_barrier_register() == 0;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     request.context_open = &open;
     return control_call(control, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
@@ -100,6 +102,19 @@ static uint32_t messages_min(const struct pwc_client *client)
     return min;
 }
 
+/* Takes the descriptor. */
+static int map_board(struct pwc_ctx *ctx, int descriptor)
+{
+    struct mapping *board = &ctx->channel.neighbours.board;
+    int rc = mapping_adopt(board, descriptor, BOARD_BYTES);
+
+    if (rc < 0)
+        close(descriptor);
+    else
+        mapping_close_fd(board);
+    return rc;
+}
+
 static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -117,6 +132,8 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
         channel_set_registered(&ctx->channel);
     if (rc == 0)
         rc = gets_open(&ctx->gets, session_local_limit(opened->sizes.local) / event_bytes(0));
+    if (rc == 0 && opened->fds[FD_BOARD] >= 0)
+        rc = map_board(ctx, opened->fds[FD_BOARD]);
     if (rc == 0)
         channel_set_settle(&ctx->channel, gets_settle, &ctx->gets);
     return rc;
@@ -178,8 +195,10 @@ void context_free(struct pwc_ctx *ctx)
         struct pwc_remote *remote = ctx->remotes;
 
         ctx->remotes = remote->next;
+        direct_close(ctx, remote);
         free(remote);
     }
+    direct_destroy(ctx);
     span_view_destroy(&ctx->spans);
     landing_view_destroy(&ctx->landings);
     gets_close(&ctx->gets);

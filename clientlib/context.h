@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "channel.h"
 #include "client.h"
+#include "direct.h"
 #include "gets.h"
 #include "handlers.h"
 #include "mapping.h"
@@ -21,8 +22,11 @@ struct pwc_remote {
     struct pwc_remote *next;
     pwc_peer peer;
     uint64_t length;
-    uint32_t handle; /* the daemon's */
-    uint32_t rights; /* PWC_REMOTE_* */
+    uint32_t handle;          /* the daemon's */
+    uint32_t rights;          /* PWC_REMOTE_* */
+    struct direct_pair *pair; /* NULL: everything goes through the daemon */
+    uint8_t *memory;          /* with a pair: the region, where its rights allow */
+    struct mapping mapping;   /* of its pages */
 };
 
 /* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
@@ -43,6 +47,9 @@ struct pwc_ctx {
     int64_t health_at; /* when to look next whether the daemon still lives */
     struct patience patience;
     uint64_t flushes;
+    uint32_t neighbours_told;  /* last sight of session_shared.neighbours */
+    bool wakes_due;            /* of some pair */
+    struct direct_pair *pairs; /* of which this is the origin */
     struct pwc_remote *remotes;
     struct span_view spans;
     struct landing_view landings;
@@ -57,6 +64,23 @@ void context_free(struct pwc_ctx *ctx);
 
 /* Wakes the daemon that sleeps. */
 void context_ring(struct pwc_ctx *ctx);
+
+/* Reads what has come by the wake socket. */
+void context_read_wake(struct pwc_ctx *ctx);
+/* The daemon has told something of neighbours. */
+void context_meet_neighbours(struct pwc_ctx *ctx, uint32_t told);
+/* As channel_probe, with what the daemon tells of neighbours taken up first. */
+static inline int context_probe(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
+                                struct pwc_event *out)
+{
+    uint32_t told = atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire);
+
+    if (told != ctx->neighbours_told)
+        context_meet_neighbours(ctx, told);
+    if (ctx->wakes_due)
+        direct_retry_wakes(ctx);
+    return channel_probe(&ctx->channel, peer, kinds, out);
+}
 
 /*
  * Lets time pass where a probe has found nothing: yields, or, as ctx->patience says, sleeps until

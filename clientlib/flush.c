@@ -54,6 +54,8 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     };
     int rc;
 
+    if (direct_idle(remote))
+        return ctx->channel.submit.open ? -EBUSY : channel_state(&ctx->channel);
     begin_waiting(ctx);
     while ((rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL)) == -EAGAIN) {
         rc = pass_time(ctx);

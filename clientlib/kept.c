@@ -10,6 +10,8 @@
 
 enum { TAKEN = EVENT_PAD };
 
+#define OWN UINT32_MAX /* as the origin's node: one of our own */
+
 static struct event_record *record_at(struct kept *kept, uint64_t at)
 {
     return (struct event_record *)(void *)(kept->records + at);
@@ -53,20 +55,43 @@ static void pack(struct kept *kept)
 
 int kept_room(struct kept *kept, uint64_t quota)
 {
-    if (kept->bytes + EVENT_BYTES_MAX > quota)
+    if (kept->bytes - kept->own + EVENT_BYTES_MAX > quota)
         return -ENOBUFS;
+    return kept_prepare(kept);
+}
+
+int kept_prepare(struct kept *kept)
+{
     if (!kept->records)
         kept->records = malloc(kept->capacity);
     return kept->records ? 0 : -ENOMEM;
 }
 
+static struct event_record *add(struct kept *kept, uint32_t size)
+{
+    struct event_record *event;
+
+    if (kept->end + size > kept->capacity)
+        pack(kept);
+    event = record_at(kept, kept->end);
+    kept->end += size;
+    kept->bytes += size;
+    return event;
+}
+
 void kept_add(struct kept *kept, const struct event_record *event)
 {
-    if (kept->end + event->size > kept->capacity)
-        pack(kept);
-    memcpy(kept->records + kept->end, event, event->size);
-    kept->end += event->size;
-    kept->bytes += event->size;
+    memcpy(add(kept, event->size), event, event->size);
+}
+
+struct event_record *kept_add_own(struct kept *kept, uint32_t size)
+{
+    struct event_record *event = add(kept, size);
+
+    event->size = size;
+    event->origin = OWN;
+    kept->own += size;
+    return event;
 }
 
 static unsigned kind_mask(const struct event_record *event)
@@ -81,6 +106,8 @@ static void take(struct kept *kept, uint64_t at, struct event_record *out)
     memcpy(out, event, event->size);
     event->kind = TAKEN;
     kept->bytes -= event->size;
+    if (event->origin == OWN)
+        kept->own -= event->size;
     while (kept->start < kept->end && record_at(kept, kept->start)->kind == TAKEN)
         kept->start += record_at(kept, kept->start)->size;
     if (kept->start == kept->end) {

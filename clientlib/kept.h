@@ -19,6 +19,7 @@ struct kept {
     uint64_t start;
     uint64_t end;
     uint64_t bytes; /* of records not yet taken */
+    uint64_t own; /* of these, ends of what went without the daemon: not in the quota of filters */
     /* Where the last search ended without a find, so that a spinning caller searches only what is
      * new. Valid for this filter alone. */
     uint64_t searched_to;
@@ -26,7 +27,7 @@ struct kept {
     unsigned searched_kinds;
 };
 
-/* `quota_max` is the largest quota that kept_add will be called with. */
+/* `quota_max` is the largest quota that kept_add will be called with, and what may be our own. */
 void kept_init(struct kept *kept, uint64_t quota_max);
 void kept_destroy(struct kept *kept);
 
@@ -35,6 +36,11 @@ void kept_destroy(struct kept *kept);
 int kept_room(struct kept *kept, uint64_t quota);
 /* Keeps an event, after kept_room. */
 void kept_add(struct kept *kept, const struct event_record *event);
+
+/* Room at the end for one of our own, after kept_prepare: to be filled in but for size and mark.
+ * Who calls bounds `own`. */
+struct event_record *kept_add_own(struct kept *kept, uint32_t size);
+int kept_prepare(struct kept *kept);
 
 /* Moves the oldest event of this peer (or PWC_ANY) and one of these kinds to `out`, which has
  * EVENT_BYTES_MAX bytes: 1, or 0 when there is none. */

@@ -18,26 +18,6 @@ static_assert((int)PWC_PROTOCOL_ORDERED == (int)SUBMIT_ORDERED &&
                   (int)PWC_AM_NO_REPLY == (int)SUBMIT_NO_REPLY,
               "and so do those of active messages");
 
-int operation_check(const struct pwc_ctx *ctx, const struct pwc_remote *remote, const pwc_cid *lid,
-                    unsigned flags, unsigned flags_allowed)
-{
-    if (client_is_forked(ctx->client))
-        return -EOWNERDEAD;
-    if ((flags & ~flags_allowed) || lid->size > PWC_CID_MAX || (remote && remote->ctx != ctx))
-        return -EINVAL;
-    return 0;
-}
-
-int operation_check_range(const struct pwc_ctx *ctx, const struct pwc_remote *remote, uint64_t off,
-                          uint64_t len, unsigned right)
-{
-    if (len > ctx->client->message_max)
-        return -EMSGSIZE;
-    if (off > remote->length || len > remote->length - off)
-        return -ERANGE;
-    return right & ~remote->rights ? -EKEYREJECTED : 0;
-}
-
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox)
 {
     if (channel_commit(&ctx->channel, outbox) == 1)
@@ -64,6 +44,16 @@ int operation_submit(struct pwc_ctx *ctx, const struct operation *op)
         (void)channel_append(at, op->payload, (uint32_t)record->length);
     operation_commit(ctx, op->outbox);
     return 0;
+}
+
+int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length)
+{
+    uint32_t segment;
+    uint64_t offset;
+    uint8_t *shadow;
+
+    return span_view_find(&ctx->spans, &ctx->client->spans, start, length, &segment, &offset,
+                          &shadow);
 }
 
 /* Names the source by segment and offset; a shadow is brought up to date. */

@@ -7,6 +7,7 @@
 #ifndef PWC_CLIENTLIB_OPERATION_H
 #define PWC_CLIENTLIB_OPERATION_H
 
+#include <errno.h>
 #include <stdint.h>
 #include "context.h"
 
@@ -21,11 +22,26 @@ struct operation {
 };
 
 /* The ids and flags, and that the remote is this context's: 0, -EINVAL, -EOWNERDEAD. */
-int operation_check(const struct pwc_ctx *ctx, const struct pwc_remote *remote, const pwc_cid *lid,
-                    unsigned flags, unsigned flags_allowed);
+static inline int operation_check(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
+                                  const pwc_cid *lid, unsigned flags, unsigned flags_allowed)
+{
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if ((flags & ~flags_allowed) || lid->size > PWC_CID_MAX || (remote && remote->ctx != ctx))
+        return -EINVAL;
+    return 0;
+}
+
 /* The remote range, and the right to it: 0, -EMSGSIZE, -ERANGE, -EKEYREJECTED. */
-int operation_check_range(const struct pwc_ctx *ctx, const struct pwc_remote *remote, uint64_t off,
-                          uint64_t len, unsigned right);
+static inline int operation_check_range(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
+                                        uint64_t off, uint64_t len, unsigned right)
+{
+    if (len > ctx->client->message_max)
+        return -EMSGSIZE;
+    if (off > remote->length || len > remote->length - off)
+        return -ERANGE;
+    return right & ~remote->rights ? -EKEYREJECTED : 0;
+}
 
 static inline void operation_set_lid(struct operation *op, const pwc_cid *lid)
 {
@@ -41,6 +57,8 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
     op->rid = rid->data;
 }
 
+/* All of a range stands in a region of ours: 0, -EFAULT, -ENOMEM. */
+int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
 /* Submits it as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
 /* Makes what has begun in this ring visible. */

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/socket.h>
 #include "context.h"
 #include "deadline.h"
 #include "doorbell.h"
@@ -18,6 +17,7 @@
 enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE,
     HEALTH_NS = 1000000000, /* look after the daemon's health so often */
+    NEIGHBOUR_PROBES = 100, /* between two yields: about a microsecond */
     HELD_NS = 1000000,      /* room for the reply to a request that waits is told by no bell */
 };
 
@@ -56,29 +56,16 @@ void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t dea
     }
 }
 
-/* Reads the bytes that woke us. */
-static void drain_wake(struct pwc_ctx *ctx)
-{
-    char bytes[64];
-    ssize_t got;
-
-    do
-        got = recv(ctx->wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    while (got > 0 || (got < 0 && errno == EINTR));
-    if (got == 0 || (got < 0 && errno != EAGAIN))
-        channel_end(&ctx->channel, -ESHUTDOWN);
-}
-
 /* After an empty probe: makes the descriptor tell of what comes next. */
 static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     int rc = 0;
 
     while (rc == 0) {
-        drain_wake(ctx);
+        context_read_wake(ctx);
         if (channel_arm(&ctx->channel, DOORBELL_FD, kinds) == 0)
             break;
-        rc = channel_probe(&ctx->channel, peer, kinds, out);
+        rc = context_probe(ctx, peer, kinds, out);
     }
     return rc;
 }
@@ -91,35 +78,51 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
         return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
-    rc = channel_probe(&ctx->channel, peer, kinds, out);
+    rc = context_probe(ctx, peer, kinds, out);
     if (rc == 0 && ctx->fd_used)
         rc = arm_descriptor(ctx, peer, kinds, out);
     return rc;
 }
 
+/* A neighbour answers within less time than a yield takes. */
+static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
+{
+    unsigned probes = ctx->channel.neighbours.count > 0 ? NEIGHBOUR_PROBES : 1;
+    int rc = 0;
+
+    for (unsigned i = 0; i < probes && rc == 0; i++)
+        rc = context_probe(ctx, peer, kinds, out);
+    return rc;
+}
+
+static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
+                                              struct pwc_event *out, int timeout_ms)
+{
+    int64_t deadline = deadline_after_ms(timeout_ms);
+    int64_t now = clock_now();
+    int rc;
+
+    patience_worked(&ctx->patience, (uint64_t)now);
+    while (now < deadline) {
+        context_pause(ctx, kinds, now, deadline);
+        rc = probe_awhile(ctx, peer, kinds, out);
+        if (rc != 0)
+            return rc;
+        now = clock_now();
+    }
+    return ctx->fd_used ? arm_descriptor(ctx, peer, kinds, out) : 0;
+}
+
 int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out, int timeout_ms)
 {
-    int64_t deadline, now;
     int rc = client_may_block(ctx->client);
 
     if (rc < 0)
         return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
-    rc = channel_probe(&ctx->channel, peer, kinds, out);
-    if (rc != 0)
-        return rc;
-    deadline = deadline_after_ms(timeout_ms);
-    now = clock_now();
-    patience_worked(&ctx->patience, (uint64_t)now);
-    while (now < deadline) {
-        context_pause(ctx, kinds, now, deadline);
-        rc = channel_probe(&ctx->channel, peer, kinds, out);
-        if (rc != 0)
-            return rc;
-        now = clock_now();
-    }
-    return ctx->fd_used ? arm_descriptor(ctx, peer, kinds, out) : 0;
+    rc = probe_awhile(ctx, peer, kinds, out);
+    return rc != 0 ? rc : wait_for(ctx, peer, kinds, out, timeout_ms);
 }
 
 int pwc_fd(pwc_ctx *ctx)

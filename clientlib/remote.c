@@ -7,13 +7,20 @@
 #include <stdlib.h>
 #include "context.h"
 
+/* What a reply to Bind brings. */
+struct binding {
+    struct pwc_remote *remote;
+    struct direct_way way;
+};
+
 static int accept_bound(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
 {
-    struct pwc_remote *remote = context;
+    struct binding *b = context;
 
-    remote->handle = reply->bound->remote;
-    remote->length = reply->bound->length;
-    remote->rights = reply->bound->rights;
+    b->remote->handle = reply->bound->remote;
+    b->remote->length = reply->bound->length;
+    b->remote->rights = reply->bound->rights;
+    direct_way_take(&b->way, reply->bound->pair, fds, fd_count);
     return 1;
 }
 
@@ -22,6 +29,7 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Bind bind = PWC__BIND__INIT;
     Pwc__Key key_message = PWC__KEY__INIT;
+    struct binding binding;
     struct pwc_remote *remote;
     int rc = client_may_block(ctx->client);
 
@@ -30,6 +38,7 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
     remote = calloc(1, sizeof(*remote));
     if (!remote)
         return -ENOMEM;
+    binding.remote = remote;
     remote->ctx = ctx;
     remote->peer = peer;
     bind.session = ctx->session;
@@ -45,11 +54,12 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
     request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
     request.bind = &bind;
     rc = control_call(&ctx->client->control, &request, PWC__CLIENT_REPLY__BODY_BOUND, accept_bound,
-                      remote);
+                      &binding);
     if (rc < 0) {
         free(remote);
         return rc;
     }
+    direct_open(ctx, remote, &binding.way);
     remote->next = ctx->remotes;
     ctx->remotes = remote;
     *out = remote;
@@ -72,6 +82,7 @@ int pwc_unbind(pwc_remote *remote)
     while (*at != remote)
         at = &(*at)->next;
     *at = remote->next;
+    direct_close(ctx, remote);
     unbind.session = ctx->session;
     unbind.remote = remote->handle;
     request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;

@@ -12,6 +12,8 @@ static int send_request(struct pwc_ctx *ctx, const struct outgoing *m)
 {
     int rc = message_check(ctx, m, REQUEST_FLAGS);
 
+    if (rc == 0)
+        rc = direct_leave(m->dst);
     return rc < 0 ? rc : message_send(ctx, &ctx->channel.submit, m, 0);
 }
 
@@ -86,6 +88,8 @@ int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pw
     uint8_t *at;
     int rc = message_check(ctx, &m, REQUEST_FLAGS);
 
+    if (rc == 0)
+        rc = direct_leave(dst);
     if (rc < 0)
         return rc;
     op = message_operation(&ctx->channel.submit, &m, &block);

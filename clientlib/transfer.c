@@ -13,9 +13,9 @@ enum {
 };
 
 /* A remote range of no bytes asks for no right. */
-static int check(const struct pwc_ctx *ctx, const struct pwc_remote *remote, uint64_t off,
-                 uint64_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags,
-                 unsigned flags_allowed, unsigned right)
+static inline int check(const struct pwc_ctx *ctx, const struct pwc_remote *remote, uint64_t off,
+                        uint64_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags,
+                        unsigned flags_allowed, unsigned right)
 {
     int rc = operation_check(ctx, remote, lid, flags, flags_allowed);
 
@@ -45,38 +45,46 @@ static struct operation make(struct pwc_ctx *ctx, uint8_t kind, const struct pwc
     return op;
 }
 
-int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
-            pwc_cid rid, unsigned flags)
+static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off,
+                                                   const void *src, size_t len, const pwc_cid *lid,
+                                                   const pwc_cid *rid, unsigned flags)
 {
-    struct operation op;
-    int rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+    struct operation op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
 
-    if (rc < 0)
-        return rc;
-    op = make(ctx, SUBMIT_PUT, dst, off, len, &rid, flags);
-    operation_set_lid(&op, &lid);
+    operation_set_lid(&op, lid);
     return operation_submit_payload(ctx, &op, src);
 }
 
-int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid,
+int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
             pwc_cid rid, unsigned flags)
 {
+    int rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+
+    if (rc == 0 && dst->pair) {
+        rc = direct_choose(ctx, dst);
+        if (rc == 1)
+            return direct_put(ctx, dst, off, src, len, &lid, &rid, flags);
+    }
+    return rc < 0 ? rc : put_by_daemon(ctx, dst, off, src, len, &lid, &rid, flags);
+}
+
+static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src, uint64_t off,
+                                                   void *dst, size_t len, const pwc_cid *lid,
+                                                   const pwc_cid *rid, unsigned flags)
+{
+    struct operation op = make(ctx, SUBMIT_GET, src, off, len, rid, flags & ~(unsigned)PWC_NO_LCE);
     bool silent = flags & PWC_NO_LCE;
     uint8_t *shadow = NULL;
-    struct operation op;
     int64_t slot;
-    int rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
+    int rc;
 
-    if (rc < 0)
-        return rc;
-    op = make(ctx, SUBMIT_GET, src, off, len, &rid, flags & ~(unsigned)PWC_NO_LCE);
     if (len > 0) {
         rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, len, &op.record.segment,
                             &op.record.local_offset, &shadow);
         if (rc < 0)
             return rc;
     }
-    slot = gets_begin(&ctx->gets, &lid, silent, shadow ? dst : NULL, shadow, len);
+    slot = gets_begin(&ctx->gets, lid, silent, shadow ? dst : NULL, shadow, len);
     if (slot < 0)
         return (int)slot;
     op.record.lid = (uint64_t)slot;
@@ -84,4 +92,17 @@ int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, 
     if (rc < 0)
         gets_cancel(&ctx->gets, (uint32_t)slot);
     return rc;
+}
+
+int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid,
+            pwc_cid rid, unsigned flags)
+{
+    int rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
+
+    if (rc == 0 && src->pair) {
+        rc = direct_choose(ctx, src);
+        if (rc == 1)
+            return direct_get(ctx, src, off, dst, len, &lid, &rid, flags);
+    }
+    return rc < 0 ? rc : get_by_daemon(ctx, src, off, dst, len, &lid, &rid, flags);
 }

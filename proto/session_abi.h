@@ -32,8 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC       UINT64_C(0x3230304453435750) /* "PWCSD002" */
-#define SESSION_VERSION     2u
+#define SESSION_MAGIC       UINT64_C(0x3330304453435750) /* "PWCSD003" */
+#define SESSION_VERSION     3u
 #define SESSION_DATA_OFFSET 4096u
 #define SESSION_RING_MIN    8192u
 #define SESSION_RING_MAX    (64u << 20)
@@ -42,6 +42,8 @@
 
 #define SESSION_HANDLERS      256u /* indices of active message handlers */
 #define SESSION_ARGUMENTS_MAX 16u  /* of an active message, 8 bytes each */
+
+#define SESSION_REMOTES 16384u /* handles whose end is told in session_shared.ended_remotes */
 
 /* What stands in `session_shared.state`. A futex wakes sleepers when it changes. */
 enum session_state {
@@ -79,6 +81,10 @@ struct session_shared {
     uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
     uint32_t fences;      /* 1: the daemon fences for who rings submit_bell (shm_ring/doorbell.h) */
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
+    /* Counts what the daemon has told of neighbours, pairs made or gone (pair_abi.h): when it
+     * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
+    _Atomic uint32_t neighbours;
+    _Atomic uint32_t spilled; /* 1: remote events wait in the daemon, behind those in the ring */
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */
     _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
@@ -94,6 +100,9 @@ struct session_shared {
      * has made room without one, that is taken submissions or answers, or given event space back.
      */
     struct doorbell_word event_bell;
+    /* Bit i % 64 of word i / 64: what is done by remote i must go through the daemon, which knows
+     * why it fails: the region is withdrawn, or the peer is gone. */
+    _Alignas(64) _Atomic uint64_t ended_remotes[SESSION_REMOTES / 64];
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
@@ -105,6 +114,7 @@ static_assert(offsetof(struct session_shared, answer) == 1024, "session.answer")
 static_assert(offsetof(struct session_shared, reply) == 1280, "session.reply");
 static_assert(offsetof(struct session_shared, submit_bell) == 1536, "session.submit_bell");
 static_assert(offsetof(struct session_shared, event_bell) == 1600, "session.event_bell");
+static_assert(offsetof(struct session_shared, ended_remotes) == 1664, "session.ended_remotes");
 static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
 
 static inline uint64_t session_bytes(const struct session_sizes *sizes)
@@ -157,9 +167,10 @@ enum submit_flags {
     SUBMIT_UNORDERED = 1 << 4,
     SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
     SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
+    SUBMIT_WAKE = 1 << 8,     /* of a flush alone: wakes its peer at once, where on this node */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL      0x80ffu
+#define SUBMIT_FLAGS_ALL      0x80ffu /* of any kind */
 #define SUBMIT_PROTOCOL_SHIFT 5
 
 enum submit_protocol {

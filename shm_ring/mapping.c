@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,7 +46,21 @@ static int map_shared(struct mapping *m, int fd, size_t size, void *at)
     return 0;
 }
 
+/* While the mode bits still allow it. */
+static int open_reader(int fd)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 int mapping_create(struct mapping *m, const char *name, size_t size)
+{
+    return mapping_create_with_reader(m, name, size, NULL);
+}
+
+int mapping_create_with_reader(struct mapping *m, const char *name, size_t size, int *reader)
 {
     if (!size_fits(size))
         return -EINVAL;
@@ -55,6 +70,8 @@ int mapping_create(struct mapping *m, const char *name, size_t size)
 
     if (fd < 0)
         return rc;
+    if (reader)
+        *reader = open_reader(fd);
     if (ftruncate(fd, (off_t)size) != 0 || fchmod(fd, 0) != 0 ||
         fcntl(fd, F_ADD_SEALS, seals_required) != 0) {
         rc = -errno;
@@ -67,6 +84,10 @@ int mapping_create(struct mapping *m, const char *name, size_t size)
 
 close_fd:
     close(fd);
+    if (reader && *reader >= 0)
+        close(*reader);
+    if (reader)
+        *reader = -1;
     return rc;
 }
 
@@ -98,6 +119,31 @@ int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at)
     int rc = check_sealed(fd, size);
 
     return rc != 0 ? rc : map_shared(m, fd, size, at);
+}
+
+int mapping_adopt_part(struct mapping *m, int fd, const struct mapping_part *part, void **at)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t from = part->offset & ~(page - 1);
+    int protection = part->writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    size_t size;
+    void *base;
+
+    if (part->length == 0 || part->offset > part->file_size ||
+        part->length > part->file_size - part->offset)
+        return -ERANGE;
+
+    int rc = check_sealed(fd, part->file_size);
+
+    if (rc != 0)
+        return rc;
+    size = (part->offset + part->length - from + page - 1) & ~(page - 1);
+    base = mmap(NULL, size, protection, MAP_SHARED, fd, (off_t)from);
+    if (base == MAP_FAILED)
+        return -errno;
+    *m = (struct mapping){.base = base, .size = size, .fd = -1};
+    *at = (uint8_t *)base + (part->offset - from);
+    return 0;
 }
 
 void mapping_close_fd(struct mapping *m)

@@ -77,6 +77,8 @@ static int carry_out(struct call *c, struct engine *e)
                            c->bind.has_key ? &c->bind.key : NULL, c->bind.cookie);
     case CALL_UNBIND:
         return engine_unbind(e, c->bind.session, c->bind.remote);
+    case CALL_NEIGHBOUR:
+        return engine_neighbour(e, c->neighbour.session, c->neighbour.remote, &c->neighbour.found);
     case CALL_OFFER:
         return engine_offer(e, c->peer.node, &c->peer.offer);
     case CALL_PEER_UP:

@@ -29,6 +29,7 @@ enum call_kind {
     CALL_REGION_CLOSE,
     CALL_BIND,
     CALL_UNBIND,
+    CALL_NEIGHBOUR, /* where a bind leads on this node */
     CALL_OFFER,
     CALL_PEER_UP,
     CALL_PEER_DOWN,
@@ -70,6 +71,12 @@ struct call_bind {
     uint64_t cookie;
 };
 
+struct call_neighbour {
+    uint32_t session, remote, rights;
+    uint64_t length;
+    struct engine_neighbour found; /* out */
+};
+
 struct call_peer {
     uint32_t node;
     struct engine_offer offer; /* in or out */
@@ -107,6 +114,7 @@ struct call {
         struct call_segment segment;
         struct call_region region;
         struct call_bind bind;
+        struct call_neighbour neighbour;
         struct call_peer peer;
         struct call_detach detach;
         struct snapshot *view;

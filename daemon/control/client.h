@@ -29,7 +29,7 @@
 #define CLIENT_PENDING_MAX   256u         /* requests under way; then it is not read from */
 #define CLIENT_OUTPUT_PAUSE  (256u << 10) /* bytes unsent; then it is not read from */
 #define CLIENT_OUTPUT_MAX    (96u << 20)  /* bytes unsent; then it is dropped */
-#define CLIENT_DESCRIPTORS   3u
+#define CLIENT_DESCRIPTORS   4u
 #define CLIENT_BOUNCE_MAX    (UINT64_C(4) << 20)
 #define CLIENT_NONE          UINT32_MAX
 
@@ -50,6 +50,11 @@ struct client_output {
     uint8_t bytes[];
 };
 
+/* What a context has done without the daemon, by its own word. */
+struct direct_counts {
+    uint64_t put_ops, put_bytes, get_ops, get_bytes;
+};
+
 /* A context. Kept until the engine has let go of it. */
 struct client_session {
     struct client_session *next; /* of its client */
@@ -57,6 +62,9 @@ struct client_session {
     uint32_t handle; /* CLIENT_NONE: being opened */
     uint32_t context;
     struct mapping mapping;
+    struct mapping board; /* shared with neighbours (pairs.h); none: the client takes no part */
+    uint32_t pairs;       /* that it is the origin of */
+    struct direct_counts direct; /* by pairs that are gone */
     int doorbell;
     int wake;
     int range;
@@ -70,7 +78,8 @@ struct client_segment {
     struct client_segment *next;
     struct client *client;
     uint32_t handle;
-    struct mapping mapping;
+    struct mapping mapping; /* its descriptor stays, for neighbours */
+    int reader;             /* a descriptor to read it by, or -1 */
     int range;
     uint32_t request;
     bool opening; /* not registered yet: its request waits */

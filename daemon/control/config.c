@@ -65,6 +65,10 @@ static const struct config_key keys[] = {
      "dedicated, adaptive or sleep: whether the daemon polls, yields for a while, or sleeps at "
      "once "
      "when it has nothing to do"},
+    {"direct", CONFIG_CHOICE, FIELD(direct), CONFIG_DIRECT_AUTO, 0, 0, "auto|off", NULL,
+     "auto or off: whether clients of one user and one job on this node put and get through "
+     "memory, "
+     "without the daemon"},
     {"delay-ns", CONFIG_NUMBER, FIELD(delay_ns), 0, 0, 100000, NULL, NULL,
      "N: for measuring only: whatever comes from the fabric is held back for so long"},
     {"log", CONFIG_CHOICE, FIELD(log), LOG_LEVEL_WARNING, 0, 0, "error|warning|info|debug", NULL,

@@ -25,6 +25,12 @@ enum config_source {
     CONFIG_FLAG = 3,
 };
 
+/* Whether clients of this node reach each other without the daemon. */
+enum config_direct {
+    CONFIG_DIRECT_AUTO = 0, /* those of one user and one job do */
+    CONFIG_DIRECT_OFF = 1,
+};
+
 struct config {
     char *socket; /* strings: NULL where nothing was given */
     char *nodes;
@@ -38,6 +44,7 @@ struct config {
     uint64_t protocol; /* enum engine_protocol */
     uint64_t rails;    /* 1 << this many */
     uint64_t progress; /* enum patience_mode */
+    uint64_t direct;   /* enum config_direct */
     uint64_t log;      /* enum log_level */
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max, stripe_min;

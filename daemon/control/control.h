@@ -31,6 +31,7 @@ struct client;
 struct client_session;
 struct client_segment;
 struct link;
+struct pair;
 struct peers;
 
 #define QUARANTINE_HISTORY 32u
@@ -85,6 +86,9 @@ struct control {
     struct client **by_handle;        /* engine.clients_max */
     struct client_session **sessions; /* by the engine's handle */
     struct client_segment **segments;
+    struct pair *pairs; /* list (pairs.h) */
+    uint64_t pairs_made;
+    uint32_t segments_shared; /* whose descriptors are kept for neighbours */
     struct pending_table pending;
     struct quarantined history[QUARANTINE_HISTORY];
     uint32_t history_count; /* so far */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "client.h"
 #include "jobs.h"
+#include "pairs.h"
 
 /* ---- bind ------------------------------------------------------------------------------------ */
 
@@ -120,11 +121,52 @@ void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
         jobs_where(c, (uint32_t)bind->peer, cookie);
 }
 
+/* What the client learns of a bind, and of the way past the daemon where there is one. */
+static void reply_bound(struct client *c, uint32_t request, const struct call_neighbour *n,
+                        struct client_session *target)
+{
+    struct client_session *s = client_session_find(c, n->session);
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Bound bound = PWC__BOUND__INIT;
+    Pwc__Pair pair = PWC__PAIR__INIT;
+    struct pair_way way = {0};
+
+    bound.remote = n->remote;
+    bound.length = n->length;
+    bound.rights = n->rights;
+    if (s && target && pairs_connect(s, target, n, &way) == 0) {
+        pair.number = way.number;
+        pair.fresh = way.fresh;
+        pair.segment_length = way.segment_length;
+        pair.offset = n->found.offset;
+        bound.pair = &pair;
+    }
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_BOUND;
+    reply.bound = &bound;
+    client_reply(c, &reply, way.descriptors, way.descriptor_count);
+}
+
+static void neighbour_found(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    uint32_t session = call->neighbour.found.session;
+
+    if (c->state == CLIENT_SERVED)
+        reply_bound(c, (uint32_t)call->cookie, &call->neighbour,
+                    call->result == 0 ? c->control->sessions[session] : NULL);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
 void bind_ended(struct control *control, const struct engine_notice *notice)
 {
     struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
-    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
-    Pwc__Bound bound = PWC__BOUND__INIT;
+    struct call_neighbour bound = {
+        .remote = notice->handle, .rights = notice->rights, .length = notice->length};
+    struct client_session *s;
+    struct call *call = NULL;
+    uint32_t request;
     struct client *c;
 
     if (!p)
@@ -134,15 +176,20 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
         return;
     }
     c = p->client;
-    bound.remote = notice->handle;
-    bound.length = notice->length;
-    bound.rights = notice->rights;
-    reply.id = p->request;
-    reply.body_case = PWC__CLIENT_REPLY__BODY_BOUND;
-    reply.bound = &bound;
+    request = p->request;
+    bound.session = p->session;
     pending_remove(&control->pending, p);
     c->waiting--;
-    client_reply(c, &reply, NULL, 0);
+    s = client_session_find(c, bound.session);
+    if (s && s->board.base && notice->node == control->engine.node)
+        call = client_call(c, CALL_NEIGHBOUR, neighbour_found);
+    if (call) {
+        call->cookie = request;
+        call->neighbour = bound;
+        call_post(control->progress, call);
+        return;
+    }
+    reply_bound(c, request, &bound, NULL);
     client_stream_resume(c);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "clock.h"
+#include "pairs.h"
 #include "peers.h"
 #include "publisher.h"
 #include "snapshot.h"
@@ -165,6 +166,19 @@ static void fill_clients(json_t *document, struct control *control, const struct
     }
 }
 
+/* What it has done without us, as it says; NULL: it has gone meanwhile. */
+static void put_direct(json_t *row, const struct client_session *s)
+{
+    const struct direct_counts none = {0};
+    const struct direct_counts counts = s ? pairs_count(s) : none;
+
+    put(row, "pairs", s ? s->pairs : 0);
+    put(row, "direct_put_ops", counts.put_ops);
+    put(row, "direct_put_bytes", counts.put_bytes);
+    put(row, "direct_get_ops", counts.get_ops);
+    put(row, "direct_get_bytes", counts.get_bytes);
+}
+
 static void fill_queues(json_t *document, struct control *control, const struct snapshot *s)
 {
     json_t *queues = array_in(document, "queues");
@@ -204,6 +218,7 @@ static void fill_queues(json_t *document, struct control *control, const struct 
         put(row, "reply_high", v->reply_high);
         put(row, "replies_expected", v->replies_expected);
         put(row, "replies_owed", v->replies_owed);
+        put_direct(row, control->sessions[v->session]);
     }
 }
 

@@ -1,7 +1,9 @@
 /* Segments and regions: made here, registered by the engine, within the client's quota. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "client.h"
 #include "sigbus.h"
@@ -23,6 +25,10 @@ void segment_free(struct client_segment *s)
     if (s->range >= 0)
         sigbus_remove(s->range);
     mapping_destroy(&s->mapping);
+    if (s->reader >= 0) {
+        close(s->reader);
+        c->control->segments_shared--;
+    }
     free(s);
 }
 
@@ -109,6 +115,8 @@ void segment_ready(struct control *control, uint32_t handle, int status)
     }
     descriptor = s->mapping.fd;
     s->mapping.fd = -1; /* the reply's now; the mapping stays */
+    if (s->reader >= 0)
+        s->mapping.fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     opened_reply.segment = handle;
     opened_reply.length = s->mapping.size;
     reply.id = s->request;
@@ -134,10 +142,21 @@ static bool within_quota(struct client *c, uint32_t request, uint64_t bytes)
     return false;
 }
 
+/* Descriptors are kept for neighbours as long as three of four are left to all else: who opens many
+ * segments takes from others the short way, not the daemon. */
+static bool may_share(const struct control *control)
+{
+    struct rlimit limit;
+
+    return control->config->direct == CONFIG_DIRECT_AUTO && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           control->segments_shared < limit.rlim_cur / 8;
+}
+
 void request_segment_open(struct client *c, uint32_t request, const Pwc__SegmentOpen *open)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t length = open->length;
+    bool direct = may_share(c->control);
     struct client_segment *s;
     struct call *call;
     int rc = -ENOMEM;
@@ -153,10 +172,15 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
     s = calloc(1, sizeof(*s));
     if (!s)
         goto fail;
-    *s = (struct client_segment){
-        .client = c, .handle = CLIENT_NONE, .range = -1, .request = request, .opening = true};
+    *s = (struct client_segment){.client = c,
+                                 .handle = CLIENT_NONE,
+                                 .reader = -1,
+                                 .range = -1,
+                                 .request = request,
+                                 .opening = true};
     s->mapping.fd = -1;
-    rc = mapping_create(&s->mapping, "pwc-segment", length);
+    rc = mapping_create_with_reader(&s->mapping, "pwc-segment", length, direct ? &s->reader : NULL);
+    c->control->segments_shared += s->reader >= 0;
     if (rc == 0) {
         s->range = sigbus_add(s->mapping.base, s->mapping.size);
         rc = s->range < 0 ? s->range : 0;

@@ -2,6 +2,7 @@
 #include "bind.h"
 
 #include <string.h>
+#include "direct.h"
 #include "flow.h"
 #include "notes.h"
 #include "notice.h"
@@ -98,6 +99,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
     if (key)
         r->key = *key;
     set32(e, &r->state, REMOTE_BINDING);
+    direct_show_ended(e, i, false);
     if (bind_ask(e, i) < 0) {
         arena_rollback(&e->arena);
         return -ENOBUFS;
@@ -332,6 +334,7 @@ void bind_forget_node(struct engine *e, uint32_t node)
         set32(e, &r->asked, 0);
         set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
         commit(e);
+        direct_show_ended(e, i, true);
         if (binding)
             bind_notice(e, i, -EHOSTDOWN);
     }

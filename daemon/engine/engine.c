@@ -373,6 +373,10 @@ static int fabric_step(struct engine *e)
 static void publish(struct engine *e)
 {
     e->told |= e->dirty_count > 0;
+    /* Events before ends: whoever sees that an operation has ended finds its event shown, also one
+     * in another context. */
+    for (uint32_t i = 0; i < e->dirty_count; i++)
+        session_show(e, e->dirty[i]);
     while (e->dirty_count > 0)
         session_publish(e, e->dirty[--e->dirty_count]);
 }

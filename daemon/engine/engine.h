@@ -148,6 +148,18 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
                 const struct engine_key *key, uint64_t cookie);
 int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
 
+/* Where a bind leads on this node, for who would reach it without the engine. */
+struct engine_neighbour {
+    uint32_t session; /* the peer's */
+    uint32_t segment; /* of its region; UINT32_MAX: bound without a key */
+    uint64_t offset;  /* of the region */
+};
+
+/* 0; -ENOENT: the remote is not ready, or its peer is not on this node. The handles are good until
+ * the next call or step. */
+int engine_neighbour(const struct engine *e, uint32_t session, uint32_t remote,
+                     struct engine_neighbour *out);
+
 /* ---- peers, from the handshake ------------------------------------------------------------- */
 
 /* One side's half of what the handshake carries for the engines: plain data, authenticated by it.

@@ -2,6 +2,7 @@
 #include "flow.h"
 
 #include <string.h>
+#include "direct.h"
 #include "ledger.h"
 #include "notes.h"
 #include "op.h"
@@ -434,6 +435,7 @@ void flow_gone_known(struct engine *e, uint32_t flow)
 
     set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
     reply_give_back(e, flow, f->replies_expected);
+    direct_end_flow(e, flow);
     if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_DEAD);
 }

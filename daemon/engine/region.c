@@ -2,6 +2,7 @@
 #include "region.h"
 
 #include <string.h>
+#include "direct.h"
 #include "flow.h"
 #include "notes.h"
 #include "notice.h"
@@ -218,6 +219,7 @@ int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, 
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         set32(e, &r->state, REMOTE_REVOKED);
         commit(e);
+        direct_show_ended(e, i, true);
         flows_ready_towards(e, r);
     }
     busy = region_busy(e, node, w.slot, w.generation);

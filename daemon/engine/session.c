@@ -4,16 +4,15 @@
 
 #include "doorbell.h"
 #include "bind.h"
+#include "direct.h"
 #include "notes.h"
 
-void session_publish(struct engine *e, uint32_t session)
+void session_show(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint64_t local, remote, reply;
-    uint32_t mode;
 
-    live->dirty = false;
     if (!live->attached)
         return;
     local = live->local.tail - live->local.head_seen;
@@ -22,8 +21,6 @@ void session_publish(struct engine *e, uint32_t session)
     live->local_high = local > live->local_high ? local : live->local_high;
     live->remote_high = remote > live->remote_high ? remote : live->remote_high;
     live->reply_high = reply > live->reply_high ? reply : live->reply_high;
-    atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
-    atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     /* Padding before an event that found no room is published with what stands before it. */
     if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||
         s->reply_tail != live->reply.tail) {
@@ -35,6 +32,20 @@ void session_publish(struct engine *e, uint32_t session)
     ring_publish(&live->local);
     ring_publish(&live->remote);
     ring_publish(&live->reply);
+    direct_show_spill(live, s->spill_bytes > 0);
+}
+
+void session_publish(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t mode;
+
+    live->dirty = false;
+    if (!live->attached)
+        return;
+    atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
+    atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
     mode = doorbell_ring(&live->shared->event_bell);
     if (mode != DOORBELL_AWAKE)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "client.h"
+#include "direct.h"
 #include "notes.h"
 #include "op.h"
 #include "op_batch.h"
@@ -130,6 +131,8 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t bytes, uint32_
     }
     if (s->spill_bytes == 0)
         e->spilling++;
+    direct_show_spill(&e->session_live[in->session], true);
+    session_dirty(e, in->session);
     set64(e, &s->spill_bytes, s->spill_bytes + bytes);
     set64(e, &s->delivered, s->delivered + count);
     e->session_live[in->session].spilled += count;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "client.h"
+#include "direct.h"
 #include "flow.h"
 #include "op.h"
 #include "op_batch.h"
@@ -42,11 +43,11 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
                                            const struct submit_record *r, bool answer)
 {
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
+    uint16_t flags = r->kind == SUBMIT_FLUSH ? SUBMIT_FLAGS_ALL | SUBMIT_WAKE : SUBMIT_FLAGS_ALL;
     bool message = r->kind >= SUBMIT_SHORT;
 
-    if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) ||
-        r->flags & ~SUBMIT_FLAGS_ALL || r->lid_len > SESSION_ID_MAX ||
-        (!message && r->rid_len > SESSION_ID_MAX))
+    if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) || r->flags & ~flags ||
+        r->lid_len > SESSION_ID_MAX || (!message && r->rid_len > SESSION_ID_MAX))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
         if (r->length == 0 || r->length > e->config.packed_max)
@@ -211,6 +212,8 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     }
     commit(e);
     count_submitted(&e->session_live[session], r);
+    if (r->flags & SUBMIT_WAKE)
+        direct_wake(e, f);
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);
     else

@@ -114,10 +114,12 @@ static void others_go_on(void)
 
 static bool start(const char *program)
 {
+    /* Through the daemon, for libpwc would refuse boards and pairs that are not sealed. */
+    const char *const arguments[] = {"--direct", "off", NULL};
     struct cluster nodes = {0};
 
     setenv("PWCD_ODD", "unsealed", 1);
-    if (daemon_start(&d, program, NULL) < 0)
+    if (daemon_start(&d, program, arguments) < 0)
         return false;
     for (int i = 0; i < 2; i++)
         memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));

@@ -251,6 +251,7 @@ static const struct {
     const char *path, *why;
 } unbounded[] = {
     {"id", "the client's own; 0 ends the connection (test_daemon)"},
+    {"context_open.direct", "yes or no"},
     {"exchange.sequence", "names an exchange, whichever it is"},
 };
 

@@ -1,7 +1,8 @@
 /*
- * The suite of the operations' meaning over libpwc and real daemons on two nodes.
+ * The suite of the operations' meaning over libpwc and real daemons, on two nodes unless told
+ * otherwise: with one, all ends are neighbours.
  *
- *     test_operations_daemon PWCD [--case N] [--KEY VALUE]...    keys of the daemons
+ *     test_operations_daemon PWCD [--case N] [--nodes N] [--KEY VALUE]...    keys of the daemons
  *
  * Each case has clients and a job of its own; the daemons live through all of them, and must have
  * forgotten everything at the end of each.
@@ -75,7 +76,8 @@ static unsigned run_tests(void)
 
 static int usage(const char *name)
 {
-    fprintf(stderr, "usage: %s PWCD [--case 0-%zu] [--KEY VALUE]...\n", name, suite_case_count - 1);
+    fprintf(stderr, "usage: %s PWCD [--case 0-%zu] [--nodes 1-2] [--KEY VALUE]...\n", name,
+            suite_case_count - 1);
     return 2;
 }
 
@@ -91,6 +93,8 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i += 2)
         if (strcmp(argv[i], "--case") == 0) {
             only = strtoul(argv[i + 1], NULL, 0);
+        } else if (strcmp(argv[i], "--nodes") == 0) {
+            options.nodes = strcmp(argv[i + 1], "1") == 0 ? 1 : 2;
         } else {
             keys[given++] = argv[i];
             keys[given++] = argv[i + 1];

@@ -1,7 +1,7 @@
 /*
  * A rank that sleeps is woken by what peers do, and daemons that have nothing to do sleep too.
  *
- *     test_wake PWCD PROVIDER
+ *     test_wake PWCD PROVIDER [NODES]    1: the ranks are neighbours
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +29,7 @@
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static struct rank ranks[2]; /* on a node each */
+static struct rank ranks[2]; /* on a node each, where there are two */
 static bool provider_sleeps;
 
 enum manner { IN_WAIT, IN_POLL };
@@ -169,20 +169,21 @@ static void test_idle(void)
         pid_t pid;
         int64_t limit;
     } idlers[] = {
+        {"client", getpid(), share}, /* a timer wakes it, too: once a second */
         {"daemon 0", cluster.nodes[0].pid, provider_sleeps ? TICK_NS : share},
         {"daemon 1", cluster.nodes[1].pid, provider_sleeps ? TICK_NS : share},
-        {"client", getpid(), share}, /* a timer wakes it, too: once a second */
     };
+    unsigned count = 1 + cluster.options.nodes;
     struct sleeper sleeper = {.manner = IN_WAIT};
     int64_t before[3], after;
     pthread_t thread;
 
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
     CU_ASSERT(fell_asleep(&sleeper));
-    for (int i = 0; i < 3; i++)
+    for (unsigned i = 0; i < count; i++)
         before[i] = process_cpu_ns(idlers[i].pid);
     pause_ms(IDLE_MS);
-    for (int i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < count; i++) {
         after = process_cpu_ns(idlers[i].pid);
         printf("\n    %s: %.3f ms of processor time in %d ms", idlers[i].name,
                (double)(after - before[i]) / 1e6, IDLE_MS);
@@ -201,7 +202,8 @@ static int attach(void)
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < 2; i++)
-        rc = rank_attach(&ranks[i], cluster.nodes[i].socket, "wake", i, 2, REGION_BYTES);
+        rc = rank_attach(&ranks[i], cluster.nodes[i % cluster.options.nodes].socket, "wake", i, 2,
+                         REGION_BYTES);
     return rc < 0 ? rc : rank_bind(&ranks[0], &ranks[1]);
 }
 
@@ -213,12 +215,14 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2};
     int status = 1;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER\n", argv[0]);
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: %s PWCD PROVIDER [NODES]\n", argv[0]);
         return 2;
     }
     options.pwcd = argv[1];
     options.provider = argv[2];
+    if (argc == 4)
+        options.nodes = strcmp(argv[3], "1") == 0 ? 1 : 2;
     provider_sleeps = strcmp(argv[2], "tcp;ofi_rxm") == 0;
     if (cluster_open(&cluster, &options) == 0 && attach() == 0)
         status = suite_run("wake", tests);

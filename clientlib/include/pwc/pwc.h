@@ -244,7 +244,8 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned fl
 
 /*
  * Withdraw: revoked at every daemon that has resolved its key, then freed. Blocks until no fabric
- * operation can reach it. A counted region goes with its last deregister; moved memory is then
+ * operation can reach it; a peer on this node that is copying a put at that moment may still end it
+ * (docs/same-node.md). A counted region goes with its last deregister; moved memory is then
  * private again, at its place and with its contents, and nothing may touch it during the call. The
  * caller's own operations on it must have ended. On -ETIMEDOUT (somebody may still reach it) and
  * -ENOMEM (moved memory could not be put back) the region stays: try again. Else it is gone.

@@ -1,0 +1,226 @@
+/* Owns the pairs of contexts that reach each other without the daemon (pairs.h). */
+#include "pairs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "pair.h"
+#include "sigbus.h"
+
+static struct pair *find(const struct control *control, const struct client_session *origin,
+                         const struct client_session *target)
+{
+    struct pair *p = control->pairs;
+
+    while (p && (p->origin != origin || p->target != target))
+        p = p->next;
+    return p;
+}
+
+static void pair_free(struct pair *p)
+{
+    struct pair **at = &p->origin->client->control->pairs;
+
+    while (*at && *at != p)
+        at = &(*at)->next;
+    if (*at) {
+        *at = p->next;
+        p->origin->pairs--;
+        p->origin->client->memory -= p->ring.size;
+    }
+    if (p->range >= 0)
+        sigbus_remove(p->range);
+    mapping_destroy(&p->ring);
+    free(p);
+}
+
+/* Whoever sees the count change looks at notes, and at what is gone. */
+static void tell(struct client_session *s)
+{
+    struct session_shared *shared = s->mapping.base;
+
+    atomic_fetch_add_explicit(&shared->neighbours, 1, memory_order_release);
+}
+
+/* The new pair's descriptor, to the target's own end. It cannot block: what finds no room is said
+ * to the caller. */
+static int send_note(const struct pair *p)
+{
+    const struct client *from = p->origin->client;
+    struct pair_note note = {
+        .peer = (uint64_t)p->origin->context << 32 | from->rank,
+        .pair = p->number,
+    };
+    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
+    struct msghdr message = {
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = room,
+        .msg_controllen = sizeof(room),
+    };
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &p->ring.fd, sizeof(int));
+    return sendmsg(p->target->wake, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int pair_make(struct client_session *origin, struct client_session *target,
+                     struct pair **out)
+{
+    struct client *c = origin->client;
+    struct control *control = c->control;
+    uint64_t quota = control->config->client_memory;
+    struct pair *p;
+    int rc;
+
+    if (origin->pairs >= PAIRS_MAX || c->memory > quota || PAIR_BYTES > quota - c->memory)
+        return -EDQUOT;
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    *p = (struct pair){.number = ++control->pairs_made,
+                       .origin = origin,
+                       .target = target,
+                       .ring = {.fd = -1},
+                       .range = -1};
+    rc = mapping_create(&p->ring, "pwc-pair", PAIR_BYTES);
+    if (rc < 0)
+        goto fail;
+    rc = p->range = sigbus_add(p->ring.base, p->ring.size);
+    if (rc < 0)
+        goto fail;
+    pair_format(p->ring.base);
+    rc = send_note(p);
+    if (rc < 0)
+        goto fail;
+    tell(target);
+    p->next = control->pairs;
+    control->pairs = p;
+    origin->pairs++;
+    c->memory += p->ring.size;
+    *out = p;
+    return 0;
+
+fail:
+    pair_free(p);
+    return rc;
+}
+
+static bool may_share(const struct client_session *origin, const struct client_session *target)
+{
+    const struct client *a = origin->client, *b = target->client;
+
+    return origin->board.base && target->board.base && !target->closing &&
+           b->state == CLIENT_SERVED && a->uid == b->uid && strcmp(a->job, b->job) == 0;
+}
+
+static int add(struct pair_way *way, int descriptor)
+{
+    int copy = descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0)
+        return -EMFILE;
+    way->descriptors[way->descriptor_count++] = copy;
+    return 0;
+}
+
+static void drop_descriptors(struct pair_way *way)
+{
+    while (way->descriptor_count > 0)
+        close(way->descriptors[--way->descriptor_count]);
+}
+
+static int add_segment(struct pair_way *way, const struct client_session *target,
+                       const struct call_neighbour *bound)
+{
+    const struct client_segment *segment = target->client->control->segments[bound->found.segment];
+
+    if (!segment || segment->client != target->client || segment->opening || segment->closing)
+        return -ENOENT;
+    way->segment_length = segment->mapping.size;
+    return add(way, bound->rights & ENGINE_REMOTE_WRITE ? segment->mapping.fd : segment->reader);
+}
+
+static void count(const struct pair *p, struct direct_counts *counts)
+{
+    const struct pair_shared *shared = p->ring.base;
+
+    counts->put_ops += atomic_load_explicit(&shared->put_ops, memory_order_relaxed);
+    counts->put_bytes += atomic_load_explicit(&shared->put_bytes, memory_order_relaxed);
+    counts->get_ops += atomic_load_explicit(&shared->get_ops, memory_order_relaxed);
+    counts->get_bytes += atomic_load_explicit(&shared->get_bytes, memory_order_relaxed);
+}
+
+struct direct_counts pairs_count(const struct client_session *origin)
+{
+    struct direct_counts counts = origin->direct;
+
+    for (const struct pair *p = origin->client->control->pairs; p; p = p->next)
+        if (p->origin == origin)
+            count(p, &counts);
+    return counts;
+}
+
+/* Who is left may read what stands in it; to the daemon it is over. */
+static void pair_end(struct pair *p, uint32_t gone)
+{
+    struct pair_shared *shared = p->ring.base;
+
+    atomic_fetch_or_explicit(&shared->gone, gone, memory_order_release);
+    count(p, &p->origin->direct);
+    if (gone == PAIR_ORIGIN_GONE)
+        tell(p->target);
+    if (gone == PAIR_TARGET_GONE)
+        tell(p->origin);
+    pair_free(p);
+}
+
+int pairs_connect(struct client_session *origin, struct client_session *target,
+                  const struct call_neighbour *bound, struct pair_way *out)
+{
+    struct pair *p = find(origin->client->control, origin, target);
+    int rc = may_share(origin, target) ? 0 : -EPERM;
+
+    if (rc == 0 && !p) {
+        rc = pair_make(origin, target, &p);
+        out->fresh = rc == 0;
+    }
+    if (rc < 0)
+        return rc;
+    out->number = p->number;
+    if (out->fresh) {
+        rc = add(out, p->ring.fd);
+        if (rc == 0)
+            rc = add(out, target->board.fd);
+        mapping_close_fd(&p->ring);
+    }
+    if (rc == 0 && bound->found.segment != UINT32_MAX)
+        rc = add_segment(out, target, bound);
+    if (rc < 0) {
+        drop_descriptors(out);
+        if (out->fresh)
+            pair_end(p, PAIR_ORIGIN_GONE);
+    }
+    return rc;
+}
+
+void pairs_end(struct client_session *s)
+{
+    struct pair *next;
+
+    for (struct pair *p = s->client->control->pairs; p; p = next) {
+        uint32_t gone =
+            (p->origin == s ? PAIR_ORIGIN_GONE : 0) | (p->target == s ? PAIR_TARGET_GONE : 0);
+
+        next = p->next;
+        if (gone != 0)
+            pair_end(p, gone);
+    }
+}

@@ -1,0 +1,208 @@
+/*
+ * The two sides of a pair's ring of lines (pair_abi.h).
+ *
+ * A side keeps its position in private memory. The producer knows of space by its last sight of the
+ * consumer's count; the consumer sees arrival in the line itself, so that one line moves between
+ * the processors for each record.
+ *
+ * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours.c cites its letter):
+ *
+ *     E  origin: payload placed, lines written, then the first head stored (release)
+ *        target: head loaded (acquire), then lines and payload read
+ *     F  target: lines read, then `consumed` stored (release)
+ *        origin: `consumed` loaded (acquire), then the lines written again
+ *     G  target: bell armed, then a barrier of all processes (membarrier), then a look into rings
+ *        origin: head stored, then the bell loaded, in the order of the program
+ *
+ * G pairs a barrier in the sleeper alone, which is on its slow path, with none in the origin, which
+ * would otherwise wait in every put until the line is its own: the kernel runs a full barrier on
+ * each processor that runs an origin, between arming and looking. So either the look sees the head,
+ * or the origin's load, which comes after, sees the bell.
+ *
+ * Thread: one thread a side; nothing here blocks, allocates or makes a system call, but for
+ * pair_barrier.
+ */
+#ifndef PWC_SHM_RING_PAIR_H
+#define PWC_SHM_RING_PAIR_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "pair_abi.h"
+
+/* Lines: measured. Fewer hide less of the way to the other processor; more take lines from under
+ * the reader's eyes. */
+#define PAIR_FETCH_AHEAD 4u
+
+struct pair_writer {
+    struct pair_shared *shared;
+    struct pair_line *lines;
+    uint64_t tail;          /* lines written */
+    uint64_t consumed_seen; /* last valid sight of the consumer's count */
+    uint32_t mask;
+};
+
+struct pair_reader {
+    struct pair_shared *shared;
+    const struct pair_line *lines;
+    uint64_t head;     /* lines read */
+    uint64_t released; /* of these, given back */
+    uint32_t mask;
+};
+
+/* What a record says, in private memory. */
+struct pair_record {
+    uint8_t kind; /* PAIR_PUT or PAIR_GET */
+    uint8_t flags;
+    uint16_t id_len; /* 0: `id` by value; else so many bytes, up to SESSION_ID_MAX */
+    uint32_t lines;  /* that it takes */
+    uint64_t bytes;  /* moved */
+    uint64_t id;
+};
+
+/* Writes the header of a new, zeroed mapping of PAIR_BYTES. */
+void pair_format(void *base);
+/* Views over a mapping of `size` bytes whose ring is new. -EPROTO: its header is not sound. */
+int pair_writer_init(struct pair_writer *w, void *base, size_t size);
+int pair_reader_init(struct pair_reader *r, void *base, size_t size);
+
+static inline uint32_t pair_lines(uint32_t id_len)
+{
+    uint32_t lines = 1;
+
+    for (uint32_t have = PAIR_ID_FIRST; have < id_len; have += PAIR_ID_MORE)
+        lines++;
+    return lines;
+}
+
+/* ---- origin --------------------------------------------------------------------------------- */
+
+/* Looks at the consumer's count: it only grows, and never passes our tail, else -EPROTO. */
+int pair_look_at_consumed(struct pair_writer *w);
+/* The lines behind the first. */
+void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
+
+/* 0 when there is room for a record with an id of so many bytes, -EAGAIN, or -EPROTO when the
+ * consumer's count is out of range. */
+static inline int pair_room(struct pair_writer *w, uint32_t id_len)
+{
+    uint64_t after = w->tail + pair_lines(id_len);
+
+    if (after - w->consumed_seen <= PAIR_LINES)
+        return 0;
+    if (pair_look_at_consumed(w) < 0)
+        return -EPROTO;
+    return after - w->consumed_seen <= PAIR_LINES ? 0 : -EAGAIN;
+}
+
+/* Asks for a line to write to, so that it is ours when it is needed: a record then does not wait
+ * for the one before it to get hold of its line. */
+static inline void pair_fetch(const struct pair_line *line)
+{
+#if defined(__x86_64__)
+    /* Where the processor has no such instruction, it does nothing. The compiler would emit it only
+     * for processors that are known to have it. */
+    __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+/* Writes a record after pair_room, and shows it (E). `id` points to id_len bytes, if there are any.
+ */
+static inline void pair_write(struct pair_writer *w, const struct pair_record *record,
+                              const void *id)
+{
+    struct pair_line *line = &w->lines[w->tail & w->mask];
+    uint32_t id_len = record->id_len;
+
+    line->bytes = record->bytes;
+    line->id = record->id;
+    if (id_len > 0) {
+        uint32_t first = id_len < PAIR_ID_FIRST ? id_len : PAIR_ID_FIRST;
+
+        memcpy(line->more, id, first);
+        pair_write_more(w, (const uint8_t *)id + first, id_len - first);
+    }
+    atomic_store_explicit(&line->head, pair_head(w->tail, record->kind, record->flags, id_len),
+                          memory_order_release); /* E */
+    w->tail += pair_lines(id_len);
+    pair_fetch(&w->lines[(w->tail + PAIR_FETCH_AHEAD) & w->mask]);
+}
+
+/* The consumer has read everything, by a fresh look; also where it is gone or lies. */
+bool pair_drained(struct pair_writer *w);
+
+/* ---- target --------------------------------------------------------------------------------- */
+
+void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left);
+
+static inline bool pair_arrived(uint64_t head, uint64_t position)
+{
+    return (uint32_t)head == (uint32_t)(position + 1);
+}
+
+static inline void pair_release(struct pair_reader *r)
+{
+    r->released = r->head;
+    atomic_store_explicit(&r->shared->consumed, r->head, memory_order_release); /* F */
+}
+
+/*
+ * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX. 1; 0 when
+ * there is none (then what was read has been given back); -EPROTO when it makes no sense. The
+ * record stays until pair_pass.
+ */
+static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
+{
+    const struct pair_line *line = &r->lines[r->head & r->mask];
+    uint64_t head = atomic_load_explicit(&line->head, memory_order_acquire); /* E */
+
+    if (!pair_arrived(head, r->head)) {
+        if (r->released != r->head)
+            pair_release(r);
+        return 0;
+    }
+    out->kind = (uint8_t)(head >> 32);
+    out->flags = (uint8_t)(head >> 40);
+    out->id_len = (uint16_t)(head >> 48);
+    out->bytes = line->bytes;
+    out->id = line->id;
+    if ((out->kind != PAIR_PUT && out->kind != PAIR_GET) || out->flags & ~PAIR_AFTER ||
+        out->id_len > SESSION_ID_MAX)
+        return -EPROTO;
+    if (out->id_len > 0)
+        pair_copy_id(r, id, out->id_len);
+    out->lines = pair_lines(out->id_len);
+    /* Keeps the compiler from reading the shared line again in place of the copy. */
+    atomic_signal_fence(memory_order_seq_cst);
+    return 1;
+}
+
+static inline void pair_pass(struct pair_reader *r, const struct pair_record *record)
+{
+    r->head += record->lines;
+    if (r->head - r->released >= PAIR_LINES / 4)
+        pair_release(r);
+}
+
+/* Something is there. */
+static inline bool pair_pending(const struct pair_reader *r)
+{
+    uint64_t head =
+        atomic_load_explicit(&r->lines[r->head & r->mask].head, memory_order_acquire); /* E */
+
+    return pair_arrived(head, r->head);
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+/* Once in a process that may be an origin or a target: 0, or a negative errno where the kernel has
+ * no such barrier; then there must be no pairs. */
+int pair_barrier_register(void);
+/* The target's half of G. */
+void pair_barrier(void);
+
+#endif
