@@ -24,11 +24,12 @@ size_t pwc_am_max_long(const pwc_client *client)
 
 int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned flags_allowed)
 {
+    bool request = flags_allowed & PWC_AM_NO_REPLY;
     int rc = operation_check(ctx, m->dst, &m->lid, m->flags, flags_allowed);
 
     if (rc < 0)
         return rc;
-    if (m->index >= PWC_AM_HANDLERS)
+    if (m->index >= PWC_AM_HANDLERS || (!m->dst && (request || m->kind == SUBMIT_LONG)))
         return -EINVAL;
     if (m->count > PWC_AM_ARGUMENTS_MAX)
         return -E2BIG;

@@ -256,6 +256,8 @@ static void test_checks(void)
     }
     CU_ASSERT_EQUAL(pwc_am_short(w->ctx, w->remote, 256, NULL, 0, none, 0), -EINVAL);
     CU_ASSERT_EQUAL(pwc_am_short(other, w->remote, 0, NULL, 0, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_short(w->ctx, NULL, 0, NULL, 0, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_long(w->ctx, NULL, 0, 0, NULL, 0, NULL, 0, none, 0), -EINVAL);
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, FAKE_PACKED_MAX + 1, NULL, 0, none, 0),
                     -EMSGSIZE);
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, SIZE_MAX, NULL, 0, none, 0), -EMSGSIZE);

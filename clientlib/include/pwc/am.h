@@ -100,9 +100,9 @@ PWC_API size_t pwc_am_max_long(const pwc_client *client);
  * memory as for pwc_put. Never blocks.
  *
  * Errors as for pwc_put, and: -EAGAIN also when no room is left for one more reply, probe and try
- * again; -EINVAL: no such index; -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or
- * a Medium for a quarter of a small submission ring; -EKEYREJECTED: for a Long of no bytes too. As
- * the status of the local event also -ENOSYS: no handler stands at that index.
+ * again; -EINVAL: no such index, no `dst`; -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too
+ * long, or a Medium for a quarter of a small submission ring; -EKEYREJECTED: for a Long of no bytes
+ * too. As the status of the local event also -ENOSYS: no handler stands at that index.
  */
 PWC_API int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
                          unsigned count, pwc_cid lid, unsigned flags);
