@@ -323,8 +323,7 @@ static void scribble(void)
     while (maps && count < 16 && fgets(line, sizeof(line), maps)) {
         unsigned long long from, to;
 
-        if ((strstr(line, "pwc-pair") || strstr(line, "pwc-board")) &&
-            sscanf(line, "%llx-%llx", &from, &to) == 2) {
+        if (strstr(line, "pwc-pair") && sscanf(line, "%llx-%llx", &from, &to) == 2) {
             starts[count] = (uint64_t *)(uintptr_t)from;
             words[count++] = (to - from) / sizeof(uint64_t);
         }
