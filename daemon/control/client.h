@@ -62,8 +62,8 @@ struct client_session {
     uint32_t handle; /* CLIENT_NONE: being opened */
     uint32_t context;
     struct mapping mapping;
-    bool direct;                 /* it takes part in pairs (pairs.h) */
-    uint32_t pairs;              /* that it is the origin of */
+    bool direct;                  /* it takes part in pairs (pairs.h) */
+    uint32_t pairs;               /* that it is the origin of */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
     int wake;
