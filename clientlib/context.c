@@ -16,7 +16,7 @@ enum {
     MESSAGES_MIN = 32 << 10,
 };
 
-enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_BOARD, FD_COUNT };
+enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
 
 struct opened {
     uint32_t session, context;
@@ -29,7 +29,7 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     const Pwc__ContextOpened *message = reply->context_opened;
     struct opened *opened = context;
 
-    if (fd_count < FD_BOARD || fd_count > FD_COUNT || !message->rings)
+    if (fd_count != FD_COUNT || !message->rings)
         return -EPROTO;
     opened->session = message->session;
     opened->context = message->context;
@@ -38,8 +38,7 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
                                            .remote = message->rings->remote,
                                            .answer = message->rings->answer,
                                            .reply = message->rings->reply};
-    opened->fds[FD_BOARD] = -1;
-    for (int i = 0; i < fd_count; i++) {
+    for (int i = 0; i < FD_COUNT; i++) {
         opened->fds[i] = fds[i];
         fds[i] = -1;
     }
@@ -102,19 +101,6 @@ static uint32_t messages_min(const struct pwc_client *client)
     return min;
 }
 
-/* Takes the descriptor. */
-static int map_board(struct pwc_ctx *ctx, int descriptor)
-{
-    struct mapping *board = &ctx->channel.neighbours.board;
-    int rc = mapping_adopt(board, descriptor, BOARD_BYTES);
-
-    if (rc < 0)
-        close(descriptor);
-    else
-        mapping_close_fd(board);
-    return rc;
-}
-
 static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -132,8 +118,6 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
         channel_set_registered(&ctx->channel);
     if (rc == 0)
         rc = gets_open(&ctx->gets, session_local_limit(opened->sizes.local) / event_bytes(0));
-    if (rc == 0 && opened->fds[FD_BOARD] >= 0)
-        rc = map_board(ctx, opened->fds[FD_BOARD]);
     if (rc == 0)
         channel_set_settle(&ctx->channel, gets_settle, &ctx->gets);
     return rc;

@@ -53,7 +53,6 @@ static int map_whole(struct mapping *m, struct direct_way *way, int *next, size_
 static void pair_free(struct direct_pair *pair)
 {
     mapping_destroy(&pair->ring);
-    mapping_destroy(&pair->board);
     free(pair);
 }
 
@@ -65,10 +64,8 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, struct direct_way *way,
     if (!pair)
         return NULL;
     pair->number = way->number;
-    pair->ring.fd = pair->board.fd = -1;
+    pair->ring.fd = -1;
     rc = map_whole(&pair->ring, way, next, PAIR_BYTES);
-    if (rc == 0)
-        rc = map_whole(&pair->board, way, next, BOARD_BYTES);
     if (rc == 0)
         rc = pair_writer_init(&pair->writer, pair->ring.base, pair->ring.size);
     if (rc == 0)
@@ -257,20 +254,17 @@ void direct_retry_wakes(struct pwc_ctx *ctx)
 /* After a record, without a fence: pair.h tells why. */
 static inline bool target_sleeps(const struct direct_pair *pair)
 {
-    const struct board_shared *board = pair->board.base;
+    const _Atomic uint32_t *armed = &pair->writer.shared->bell.armed;
 
-    atomic_signal_fence(memory_order_seq_cst);                                               /* G */
-    return atomic_load_explicit(&board->bell.armed, memory_order_relaxed) != DOORBELL_AWAKE; /* G */
+    atomic_signal_fence(memory_order_seq_cst);                                  /* G */
+    return atomic_load_explicit(armed, memory_order_relaxed) != DOORBELL_AWAKE; /* G */
 }
 
 static void wake(struct pwc_ctx *ctx, struct direct_pair *pair, const struct pwc_remote *remote)
 {
-    struct board_shared *board = pair->board.base;
-
-    /* Several may see it: one of them asks. */
-    if (atomic_exchange_explicit(&board->bell.armed, DOORBELL_AWAKE, memory_order_relaxed) !=
-        DOORBELL_AWAKE)
-        ask_for_wake(ctx, pair, remote);
+    /* Once: it looks at everything before it arms again. */
+    atomic_store_explicit(&pair->writer.shared->bell.armed, DOORBELL_AWAKE, memory_order_relaxed);
+    ask_for_wake(ctx, pair, remote);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */

@@ -27,7 +27,6 @@ struct direct_pair {
     struct direct_pair *next; /* of the context */
     uint64_t number;          /* the daemon's */
     struct mapping ring;
-    struct mapping board; /* the target's */
     struct pair_writer writer;
     uint32_t remotes; /* that lead to it */
     bool by_daemon;   /* the path now */
@@ -37,7 +36,7 @@ struct direct_pair {
 };
 
 /* What the daemon sent with a bind. Descriptors not taken are -1. */
-enum { DIRECT_FDS = 3 };
+enum { DIRECT_FDS = 2 };
 struct direct_way {
     bool present, fresh;
     uint64_t number;

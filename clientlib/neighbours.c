@@ -8,7 +8,7 @@
 
 void neighbours_init(struct neighbours *n, struct inbox *remote, const _Atomic uint32_t *spilled)
 {
-    *n = (struct neighbours){.board = {.fd = -1}, .remote = remote, .spilled = spilled};
+    *n = (struct neighbours){.remote = remote, .spilled = spilled};
 }
 
 void neighbours_destroy(struct neighbours *n)
@@ -16,8 +16,6 @@ void neighbours_destroy(struct neighbours *n)
     for (uint32_t i = 0; i < n->count; i++)
         mapping_destroy(&n->list[i].mapping);
     free(n->list);
-    if (n->board.base)
-        mapping_destroy(&n->board);
     n->list = NULL;
     n->count = n->room = 0;
 }
@@ -51,7 +49,7 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
     if (pair_reader_init(&entry->ring, mapping.base, mapping.size) < 0)
         mapping_destroy(&mapping);
     else
-        n->count++;
+        n->count++; /* its bell is armed until we have slept and woken */
 }
 
 /* Events of one neighbour before the next has its turn. */
@@ -171,20 +169,21 @@ bool neighbours_pending(struct neighbours *n, uint64_t peer)
     return false;
 }
 
+static void set_bells(struct neighbours *n, uint32_t mode)
+{
+    for (uint32_t i = 0; i < n->count; i++)
+        atomic_store_explicit(&n->list[i].ring.shared->bell.armed, mode,
+                              memory_order_relaxed); /* G */
+}
+
 void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
-    struct board_shared *board = n->board.base;
-
-    if (!board)
-        return;
-    atomic_store_explicit(&board->bell.armed, mode, memory_order_relaxed); /* G */
-    pair_barrier();                                                        /* G */
+    set_bells(n, mode);
+    if (n->count > 0)
+        pair_barrier(); /* G */
 }
 
 void neighbours_disarm(struct neighbours *n)
 {
-    struct board_shared *board = n->board.base;
-
-    if (board)
-        doorbell_disarm(&board->bell);
+    set_bells(n, DOORBELL_AWAKE);
 }

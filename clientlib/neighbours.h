@@ -1,7 +1,6 @@
 /*
  * Neighbours: the contexts of this node that tell this one without the daemon what they have done
- * to its memory, each by a pair (pair_abi.h) of which we are the target; and the board on which we
- * say that we sleep.
+ * to its memory, each by a pair (pair_abi.h) of which we are the target.
  *
  * A neighbour is hostile memory: what makes no sense ends its pair, and nobody else's.
  *
@@ -27,7 +26,6 @@ struct neighbour {
 };
 
 struct neighbours {
-    struct mapping board; /* none: we take no part */
     struct neighbour *list;
     uint32_t count, room;
     uint32_t turn, run;   /* whose, and how many events it has had */

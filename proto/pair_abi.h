@@ -6,11 +6,11 @@
  * The daemon creates it (a sealed memfd) and passes it to both. It is a single-producer
  * single-consumer ring of cache lines (shm_ring/pair.h says how it works):
  *
- *     offset 0                                       4096
- *     +--------+----------+------+------------+------+------+------+------+-----
- *     | header | consumed | gone | counted    |      | line | line | line | ...
- *     +--------+----------+------+------------+------+------+------+------+-----
- *     0        64         128    192
+ *     offset 0                                                4096
+ *     +--------+----------+------+------+---------+--------+------+------+------+-----
+ *     | header | consumed | gone | bell | counted |        | line | line | line | ...
+ *     +--------+----------+------+------+---------+--------+------+------+------+-----
+ *     0        64         128    192    256
  *
  * A record is one line; the bytes of a long completion id go on in the lines behind it:
  *
@@ -26,9 +26,6 @@
  * first line are written last. An id of length 0 is the eight bytes by value in `id`.
  *
  * To each side the other is hostile: a line is copied once, checked, then used.
- *
- * The board is one page of the target's, shared with all that may put into its memory: there the
- * target says that it sleeps.
  */
 #ifndef PWC_PROTO_PAIR_ABI_H
 #define PWC_PROTO_PAIR_ABI_H
@@ -85,6 +82,8 @@ struct pair_shared {
     uint32_t unused;
     _Alignas(64) _Atomic uint64_t consumed; /* lines; written by the target */
     _Alignas(64) _Atomic uint32_t gone;     /* enum pair_gone; written by the daemon */
+    struct doorbell_word bell; /* the target sleeps; the origin has the daemon wake it. Armed when
+                                  the pair is new: the target may not know of it yet */
     /* What the origin has done by this pair: its own word, shown by pwcctl. */
     _Alignas(64) _Atomic uint64_t put_ops;
     _Atomic uint64_t put_bytes;
@@ -93,14 +92,10 @@ struct pair_shared {
 };
 static_assert(offsetof(struct pair_shared, consumed) == 64, "pair.consumed");
 static_assert(offsetof(struct pair_shared, gone) == 128, "pair.gone");
-static_assert(offsetof(struct pair_shared, put_ops) == 192, "pair.put_ops");
+static_assert(offsetof(struct pair_shared, bell) == 192, "pair.bell");
+static_assert(offsetof(struct pair_shared, put_ops) == 256, "pair.put_ops");
 
 #define PAIR_BYTES (PAIR_DATA_OFFSET + PAIR_LINES * (uint32_t)sizeof(struct pair_line))
-
-struct board_shared {
-    struct doorbell_word bell; /* the target sleeps; an origin has the daemon wake it */
-};
-#define BOARD_BYTES 4096u
 
 /* What the daemon writes to a target's wake socket, with the descriptor of a new pair. */
 struct pair_note {

@@ -5,6 +5,7 @@
  * Thread: each view belongs to one thread; the two sides meet only in the mapping.
  */
 #include "pair.h"
+#include "doorbell.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -18,6 +19,7 @@ void pair_format(void *base)
 
     shared->magic = PAIR_MAGIC;
     shared->lines = PAIR_LINES;
+    atomic_init(&shared->bell.armed, DOORBELL_FUTEX);
 }
 
 static bool header_valid(const struct pair_shared *shared, size_t size)

@@ -29,7 +29,7 @@
 #define CLIENT_PENDING_MAX   256u         /* requests under way; then it is not read from */
 #define CLIENT_OUTPUT_PAUSE  (256u << 10) /* bytes unsent; then it is not read from */
 #define CLIENT_OUTPUT_MAX    (96u << 20)  /* bytes unsent; then it is dropped */
-#define CLIENT_DESCRIPTORS   4u
+#define CLIENT_DESCRIPTORS   3u
 #define CLIENT_BOUNCE_MAX    (UINT64_C(4) << 20)
 #define CLIENT_NONE          UINT32_MAX
 
@@ -62,9 +62,9 @@ struct client_session {
     uint32_t handle; /* CLIENT_NONE: being opened */
     uint32_t context;
     struct mapping mapping;
-    struct mapping board; /* shared with neighbours (pairs.h); none: the client takes no part */
-    uint32_t pairs;       /* that it is the origin of */
-    struct direct_counts direct; /* by pairs that are gone */
+    bool direct;                  /* it takes part in pairs (pairs.h) */
+    uint32_t pairs;               /* that it is the origin of */
+    struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
     int wake;
     int range;

@@ -117,8 +117,8 @@ static bool may_share(const struct client_session *origin, const struct client_s
 {
     const struct client *a = origin->client, *b = target->client;
 
-    return origin->board.base && target->board.base && !target->closing &&
-           b->state == CLIENT_SERVED && a->uid == b->uid && strcmp(a->job, b->job) == 0;
+    return origin->direct && target->direct && !target->closing && b->state == CLIENT_SERVED &&
+           a->uid == b->uid && strcmp(a->job, b->job) == 0;
 }
 
 static int add(struct pair_way *way, int descriptor)
@@ -160,7 +160,7 @@ static void count(const struct pair *p, struct direct_counts *counts)
 
 struct direct_counts pairs_count(const struct client_session *origin)
 {
-    struct direct_counts counts = origin->direct;
+    struct direct_counts counts = origin->counted;
 
     for (const struct pair *p = origin->client->control->pairs; p; p = p->next)
         if (p->origin == origin)
@@ -174,7 +174,7 @@ static void pair_end(struct pair *p, uint32_t gone)
     struct pair_shared *shared = p->ring.base;
 
     atomic_fetch_or_explicit(&shared->gone, gone, memory_order_release);
-    count(p, &p->origin->direct);
+    count(p, &p->origin->counted);
     if (gone == PAIR_ORIGIN_GONE)
         tell(p->target);
     if (gone == PAIR_TARGET_GONE)
@@ -197,8 +197,6 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
     out->number = p->number;
     if (out->fresh) {
         rc = add(out, p->ring.fd);
-        if (rc == 0)
-            rc = add(out, target->board.fd);
         mapping_close_fd(&p->ring);
     }
     if (rc == 0 && bound->found.segment != UINT32_MAX)

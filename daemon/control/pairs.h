@@ -29,7 +29,7 @@ struct pair_way {
     uint64_t number;
     bool fresh;
     uint64_t segment_length;
-    int descriptors[3];
+    int descriptors[2];
     uint32_t descriptor_count;
 };
 

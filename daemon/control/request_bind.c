@@ -181,7 +181,7 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
     pending_remove(&control->pending, p);
     c->waiting--;
     s = client_session_find(c, bound.session);
-    if (s && s->board.base && notice->node == control->engine.node)
+    if (s && s->direct && notice->node == control->engine.node)
         call = client_call(c, CALL_NEIGHBOUR, neighbour_found);
     if (call) {
         call->cookie = request;

@@ -46,7 +46,7 @@ void session_free(struct client_session *s)
     if (*at) {
         *at = s->next;
         c->session_count--;
-        c->memory -= s->mapping.size + s->board.size;
+        c->memory -= s->mapping.size;
     }
     if (s->watched && c->control->progress)
         progress_unwatch(c->control->progress, s->doorbell);
@@ -54,7 +54,6 @@ void session_free(struct client_session *s)
         sigbus_remove(s->range);
     pairs_end(s);
     mapping_destroy(&s->mapping);
-    mapping_destroy(&s->board);
     close_if_open(s->doorbell);
     close_if_open(s->wake);
     close_if_open(s->client_wake);
@@ -85,9 +84,7 @@ static void reply_opened(struct client_session *s)
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
     Pwc__Rings rings = PWC__RINGS__INIT;
-    int board = s->board.base ? fcntl(s->board.fd, F_DUPFD_CLOEXEC, 0) : -1;
-    int descriptors[] = {s->mapping.fd, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake,
-                         board};
+    int descriptors[] = {s->mapping.fd, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
 
     /* They belong to the reply now; the mapping stays. */
     s->mapping.fd = s->client_wake = -1;
@@ -102,7 +99,7 @@ static void reply_opened(struct client_session *s)
     reply.id = s->request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED;
     reply.context_opened = &opened;
-    client_reply(s->client, &reply, descriptors, board >= 0 ? 4 : 3);
+    client_reply(s->client, &reply, descriptors, 3);
 }
 
 static void opened(struct call *call)
@@ -137,13 +134,10 @@ static uint32_t ring_bytes(uint32_t asked)
     return bytes;
 }
 
-static int make_session(struct client_session *s, size_t size, bool direct)
+static int make_session(struct client_session *s, size_t size)
 {
     int wake[2];
     int rc = mapping_create(&s->mapping, "pwc-session", size);
-
-    if (rc == 0 && direct)
-        rc = mapping_create(&s->board, "pwc-board", BOARD_BYTES);
 
     if (rc < 0)
         return rc;
@@ -209,13 +203,13 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                  .handle = CLIENT_NONE,
                                  .context = free_number(c),
                                  .mapping = {.fd = -1},
-                                 .board = {.fd = -1},
                                  .doorbell = -1,
                                  .wake = -1,
                                  .client_wake = -1,
                                  .range = -1,
                                  .request = request};
-    rc = make_session(s, size, open->direct && c->control->config->direct == CONFIG_DIRECT_AUTO);
+    s->direct = open->direct && c->control->config->direct == CONFIG_DIRECT_AUTO;
+    rc = make_session(s, size);
     if (rc == 0) {
         call = client_call(c, CALL_SESSION_OPEN, opened);
         rc = call ? 0 : -ENOMEM;
@@ -227,7 +221,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     s->next = c->sessions;
     c->sessions = s;
     c->session_count++;
-    c->memory += s->mapping.size + s->board.size;
+    c->memory += s->mapping.size;
     call->cookie = (uintptr_t)s;
     call->session = (struct call_session){.client = c->number,
                                           .context = s->context,
