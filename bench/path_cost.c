@@ -4,7 +4,7 @@
  * without any system call, so that instructions can be counted (bench/instructions) and a change
  * that adds work is seen. Time is told too: of one thread whose caches hold everything.
  *
- *     path_cost [--kind put|note] [--size N] [--batch N] [--ops N]
+ *     path_cost [--size N] [--batch N] [--ops N]
  *
  * Thread: one.
  */
@@ -89,16 +89,12 @@ static struct channel *channel_of(struct run *run, uint32_t client)
 /* A batch, or as much of it as there is room for: 0 or what was wrong. */
 __attribute__((noinline)) int path_submit(struct run *run)
 {
-    struct submit_record record = {
-        .kind = SUBMIT_PUT, .remote = run->remote, .length = run->options->size};
-
     for (uint32_t i = 0; i < run->options->batch && run->submitted < run->options->ops; i++) {
         bool mark = (run->submitted + 1) % MARKS == 0 || run->submitted + 1 == run->options->ops;
         int rc;
 
-        record.flags = (uint16_t)((record.length ? SUBMIT_INLINE : 0) | (mark ? 0 : SUBMIT_NO_LCE));
-        record.lid = record.rid = run->submitted;
-        rc = channel_submit(channel_of(run, 0), &record, NULL, NULL, run->payload);
+        rc = channel_put(channel_of(run, 0), run->remote, 0, run->payload, run->options->size,
+                         run->submitted, run->submitted, mark ? 0 : SUBMIT_NO_LCE);
         if (rc == -EAGAIN)
             return 0;
         if (rc < 0)
@@ -200,7 +196,7 @@ static int parse(int argc, char **argv, struct options *options)
     *options = (struct options){.size = 8, .batch = 64, .ops = 100000};
     while (rc == 0 && (flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
         if (flag == 's')
-            rc = number(optarg, 0, 4096, &value), options->size = (uint32_t)value;
+            rc = number(optarg, 1, 1024, &value), options->size = (uint32_t)value;
         else if (flag == 'b')
             rc = number(optarg, 1, 4096, &value), options->batch = (uint32_t)value;
         else if (flag == 'n')

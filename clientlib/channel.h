@@ -108,6 +108,13 @@ int channel_submit(struct channel *ch, const struct submit_record *record, const
                    const void *rid, const void *payload);
 
 /*
+ * A put of `length` bytes (1 to packed_max) whose ids are by value: the shortest way. `flags` as
+ * the record's, without SUBMIT_INLINE.
+ */
+int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
+                uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags);
+
+/*
  * The same in two steps, into either ring: the caller writes what follows the record, from *at on,
  * then commits; it may shorten the record before (size), or cancel. Ids and an inline payload are
  * padded to 8 bytes each: channel_append.

@@ -136,6 +136,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t pe
                                                  struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
+    unsigned rings_left = 3;
     int full = 0;
     int rc = 0;
 
@@ -146,7 +147,11 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t pe
         ch->deliver,
     };
 
-    for (int i = 0; i < 3 && rc == 0; i++) {
+    if (!ch->deliver && kinds == PWC_REMOTE) {
+        rc = pass(ch, &ch->remote, peer, kinds);
+        rings_left = 0;
+    }
+    for (unsigned i = 0; i < rings_left && rc == 0; i++) {
         unsigned ring = ch->turn;
 
         ch->turn = ring == 2 ? 0 : ring + 1;

@@ -63,14 +63,61 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
     return 0;
 }
 
-int channel_commit(struct channel *ch, struct channel_outbox *outbox)
+/* Makes the record that was written last visible: 1 when the daemon sleeps. */
+static inline int publish(struct channel *ch, struct channel_outbox *outbox, uint32_t size)
 {
-    ring_advance(&outbox->ring, outbox->open->size);
+    ring_advance(&outbox->ring, size);
     ring_publish(&outbox->ring);
-    outbox->open = NULL;
     ch->submitted++;
     return (ch->unfenced ? doorbell_ring_unfenced(&ch->shared->submit_bell)
                          : doorbell_ring(&ch->shared->submit_bell)) != DOORBELL_AWAKE;
+}
+
+int channel_commit(struct channel *ch, struct channel_outbox *outbox)
+{
+    uint32_t size = outbox->open->size;
+
+    outbox->open = NULL;
+    return publish(ch, outbox, size);
+}
+
+int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
+                uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags)
+{
+    uint32_t size = (uint32_t)sizeof(struct submit_record) + abi_pad8(length);
+    struct submit_record *record;
+    void *room;
+    int rc = channel_state(ch);
+
+    if (rc < 0)
+        return rc;
+    if (ch->submit.open)
+        return -EBUSY;
+    if (size > ch->submit.record_max)
+        return -EMSGSIZE;
+    rc = inbox_space(&ch->local, event_bytes(0) + ch->set_aside);
+    if (rc == 0)
+        rc = ring_reserve(&ch->submit.ring, size, &room);
+    if (rc < 0)
+        return rc == -EPROTO ? channel_break(ch) : rc;
+    inbox_reserve(&ch->local, event_bytes(0));
+    record = room;
+    *record = (struct submit_record){
+        .size = size,
+        .kind = SUBMIT_PUT,
+        .flags = flags | SUBMIT_INLINE,
+        .remote = remote,
+        .reserve = event_bytes(0),
+        .offset = offset,
+        .length = length,
+        .lid = lid,
+        .rid = rid,
+    };
+    if (length == sizeof(uint64_t)) /* what most small ones have */
+        memcpy(record + 1, payload, sizeof(uint64_t));
+    else
+        (void)channel_append((uint8_t *)(record + 1), payload, length);
+    return publish(ch, &ch->submit, size);
 }
 
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox)

@@ -48,21 +48,14 @@ void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space)
         release(inbox);
 }
 
-static uint64_t held(const struct inbox *inbox)
-{
-    return inbox->reserved - inbox->returned - inbox->released;
-}
-
-int inbox_space(struct inbox *inbox, uint64_t bytes)
+int inbox_space_anew(struct inbox *inbox, uint64_t bytes)
 {
     uint64_t released;
 
-    if (held(inbox) + bytes <= inbox->limit)
-        return 0;
     release(inbox);
     released = atomic_load_explicit(inbox->released_word, memory_order_acquire);
     if (released < inbox->released || released > inbox->reserved - inbox->returned)
         return -EPROTO;
     inbox->released = released;
-    return held(inbox) + bytes <= inbox->limit ? 0 : -EAGAIN;
+    return inbox_held(inbox) + bytes <= inbox->limit ? 0 : -EAGAIN;
 }

@@ -39,11 +39,21 @@ int inbox_look(struct inbox *inbox, const struct event_record **event, uint32_t 
 /* Passes over it; `space` bytes that its operation held go back. */
 void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space);
 
+/* The same by a fresh look. */
+int inbox_space_anew(struct inbox *inbox, uint64_t bytes);
+/* What operations hold of its space, by the last look. */
+static inline uint64_t inbox_held(const struct inbox *inbox)
+{
+    return inbox->reserved - inbox->returned - inbox->released;
+}
 /*
  * 0 when `bytes` more may be reserved; -EAGAIN; or -EPROTO. Looks at shared memory only when the
  * last sight is not enough.
  */
-int inbox_space(struct inbox *inbox, uint64_t bytes);
+static inline int inbox_space(struct inbox *inbox, uint64_t bytes)
+{
+    return inbox_held(inbox) + bytes <= inbox->limit ? 0 : inbox_space_anew(inbox, bytes);
+}
 static inline void inbox_reserve(struct inbox *inbox, uint64_t bytes)
 {
     inbox->reserved += bytes;

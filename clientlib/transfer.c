@@ -49,8 +49,18 @@ static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst
                                                    const void *src, size_t len, const pwc_cid *lid,
                                                    const pwc_cid *rid, unsigned flags)
 {
-    struct operation op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
+    struct operation op;
 
+    if (len > 0 && len <= ctx->client->packed_max && lid->size == 0 && rid->size == 0) {
+        int rc = channel_put(&ctx->channel, dst->handle, off, src, (uint32_t)len, lid->value,
+                             rid->value, (uint16_t)flags);
+
+        if (rc == 1)
+            context_ring(ctx);
+        if (rc != -EMSGSIZE) /* a small ring: from a region, then */
+            return rc < 0 ? rc : 0;
+    }
+    op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
     operation_set_lid(&op, lid);
     return operation_submit_payload(ctx, &op, src);
 }
