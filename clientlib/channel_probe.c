@@ -29,7 +29,10 @@ static int copy_event(struct channel *ch, const struct inbox *inbox,
 {
     if (size > EVENT_BYTES_MAX)
         return channel_break(ch);
-    memcpy(to, event, size);
+    if (size == sizeof(*to)) /* an id by value: copied without a call */
+        *to = *event;
+    else
+        memcpy(to, event, size);
     return event_valid(inbox, to, size) ? 0 : channel_break(ch);
 }
 

@@ -29,6 +29,7 @@
 #define PWC_SHM_RING_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "session_abi.h"
 
@@ -112,6 +113,28 @@ static inline void ring_release(struct ring_consumer *c)
 }
 /* 1 if a record is there, by a fresh look at tail; for the second look after arming. */
 int ring_pending(struct ring_consumer *c);
+
+/*
+ * The next record, if it stands there by the last sight of the producer and has exactly `size`
+ * bytes, copied as by ring_copy. Not for padding; where it says false, ring_copy says why.
+ */
+static inline bool ring_copy_alike(const struct ring_consumer *c, void *to, uint32_t size)
+{
+    uint64_t offset = c->head & (c->size - 1);
+    const uint64_t *record = (const uint64_t *)(const void *)(c->data + offset);
+    uint64_t *copy = to;
+
+    if (c->tail_seen - c->head < size || c->size - offset < size)
+        return false;
+    copy[0] = atomic_load_explicit((const _Atomic uint64_t *)record, memory_order_relaxed);
+    if ((uint32_t)copy[0] != size || (uint8_t)(copy[0] >> 32) == 0)
+        return false;
+    for (uint32_t i = 1; i < size / 8; i++)
+        copy[i] = record[i];
+    /* Keeps the compiler from reading the shared record again in place of the copy. */
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
 
 /* ring_reserve where the last sight of the consumer is not enough, or the area's end is near. */
 int ring_reserve_anew(struct ring_producer *p, uint32_t size, void **out);

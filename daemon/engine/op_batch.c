@@ -66,7 +66,7 @@ static bool gather(struct gathering *g, const struct submit_record *r)
         return false;
     put->rid = r->rid;
     put->place = r->offset << BATCH_LENGTH_BITS | r->length;
-    memcpy(put + 1, r + 1, payload);
+    batch_copy(put + 1, r + 1, payload);
     g->lids[g->count++] = r->lid;
     g->bytes += (uint32_t)sizeof(*put) + payload;
     g->space -= r->reserve;
@@ -98,9 +98,12 @@ static void gather_all(struct engine *e, struct ring_consumer *ring, struct gath
 
     while (gather(g, r)) {
         ring_consume(ring, size);
-        if (ring->tail_seen == ring->head ||
-            ring_copy(ring, e->record, e->record_max, &size) != 1 ||
-            !batch_joins(r, size, first, remote))
+        if (ring->tail_seen == ring->head)
+            break;
+        if (!ring_copy_alike(ring, e->record, size) &&
+            ring_copy(ring, e->record, e->record_max, &size) != 1)
+            break;
+        if (!batch_joins(r, size, first, remote))
             break;
     }
 }

@@ -5,6 +5,7 @@
 #ifndef PWC_ENGINE_OP_BATCH_H
 #define PWC_ENGINE_OP_BATCH_H
 
+#include <string.h>
 #include "state.h"
 
 #define BATCH_PUTS_MAX    64u
@@ -19,6 +20,15 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
  * and copied again.
  */
 int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget);
+
+/* Most payloads have eight bytes: those are copied without a call. */
+static inline void batch_copy(void *to, const void *from, uint32_t bytes)
+{
+    if (bytes == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else
+        memcpy(to, from, bytes);
+}
 
 /* Operations as their client counts them. */
 static inline uint32_t op_count(const struct op *op)

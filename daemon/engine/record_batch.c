@@ -60,7 +60,7 @@ int record_batch_place(struct engine *e, uint32_t session, const struct wire_bat
     for (uint64_t i = 0; i < w->op.rid && status == 0; i++) {
         at = next;
         next = batch_step(e->record, at, &rid, &offset, &length);
-        memcpy(base + offset, e->record + at + sizeof(struct wire_batch_put), length);
+        batch_copy(base + offset, e->record + at + sizeof(struct wire_batch_put), length);
     }
     if (status == 0 && e->host->faulted &&
         e->host->faulted(e->host->context, e->sessions[session].client)) {
