@@ -140,7 +140,8 @@ int main(int argc, char **argv)
     struct config config;
     int rc, status = EXIT_USAGE;
 
-    /* A dial is given up after 3 s: so should the look for the name be, and the end wait no longer. */
+    /* A dial is given up after 3 s: so should the look for the name be, and the end wait no longer.
+     */
     setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
     config_init(&config);
     rc = parse(argc, argv, &config, &arguments);

@@ -96,7 +96,8 @@ static struct link *link_new(struct control *control, const struct link_events *
 
 void links_free(struct control *control)
 {
-    /* A name that is being looked up can't be taken back: a thread of libuv's writes to the link. */
+    /* A name that is being looked up can't be taken back: a thread of libuv's writes to the link.
+     */
     while (control->lookups > 0)
         uv_run(&control->loop, UV_RUN_ONCE);
     while (control->links) {

@@ -378,8 +378,7 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     int r;
 
     if (node >= e->config.nodes || theirs->node != node || theirs->state_id == 0 ||
-        theirs->ring_bytes < e->config.ledger_start ||
-        theirs->ring_bytes > e->config.ledger_max ||
+        theirs->ring_bytes < e->config.ledger_start || theirs->ring_bytes > e->config.ledger_max ||
         (theirs->ring_bytes & (theirs->ring_bytes - 1)) != 0 ||
         theirs->address.size > FABRIC_ADDRESS_MAX)
         return -EINVAL;
