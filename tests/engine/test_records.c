@@ -10,175 +10,10 @@
 #include <string.h>
 #include "doorbell.h"
 #include "engine.h"
+#include "record_bench.h"
 #include "session_abi.h"
-#include "still_fabric.h"
 #include "state.h"
 #include "wire_abi.h"
-
-#define RING 8192u
-static const struct session_sizes rings = {RING, RING, RING, RING, RING};
-#define SEGMENT 65536u
-
-struct bench {
-    struct still_fabric fabric;
-    struct engine_host host;
-    struct engine_config config;
-    struct engine *engine;
-    void *arena, *memory, *session;
-    uint8_t *segment;
-    uint8_t *ring; /* the inbound ring that the engine offered us */
-    struct engine_offer offer;
-    struct engine_key key;
-    uint64_t now;
-    uint16_t run;
-    uint64_t position;
-    uint32_t inflow;
-    uint32_t woken; /* how often the client was to be */
-    bool broken;
-};
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t random_next(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static void host_wake(void *context, uint32_t session, uint32_t mode)
-{
-    ((struct bench *)context)->woken++;
-}
-
-static void host_random(void *context, void *to, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        ((uint8_t *)to)[i] = (uint8_t)random_next();
-}
-
-static void steps(struct bench *b, int n)
-{
-    struct engine_notice notice;
-    uint64_t deadline;
-
-    while (n-- > 0) {
-        b->now += 10000;
-        engine_step(b->engine, b->now, 64, &deadline);
-        while (engine_notice(b->engine, &notice))
-            if (notice.kind == ENGINE_PEER_BROKEN)
-                b->broken = true;
-    }
-}
-
-/* The link of an engine that we, node 1, have shaken hands with. */
-static int link_up(struct bench *b)
-{
-    struct engine_offer ours = {.node = 1, .incarnation = 1, .state_id = 77, .ring_bytes = 16384};
-    int r;
-
-    steps(b, 2);
-    while ((r = engine_offer(b->engine, 1, &b->offer)) == -EAGAIN)
-        steps(b, 1);
-    if (r < 0)
-        return r;
-    ours.peer_state_id = b->offer.peer_state_id == 77 ? b->offer.state_id : 0;
-    ours.consumed = b->offer.peer_state_id == 77 ? b->position : 0;
-    r = engine_peer_up(b->engine, 1, &ours);
-    b->ring = (uint8_t *)(uintptr_t)b->offer.ring_address;
-    b->run = 0;
-    b->position = 0;
-    b->broken = false;
-    return r;
-}
-
-/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. */
-static void send_run(struct bench *b, const void *records, uint32_t size)
-{
-    struct wire_record *first = (struct wire_record *)(b->ring + b->position);
-
-    memcpy(first, records, size);
-    first->run = size;
-    still_push(&b->fabric,
-               &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                      .immediate = wire_immediate(WIRE_RUN, 1, b->run++)});
-    b->position += size;
-    steps(b, 2);
-}
-
-static void bench_free(struct bench *b)
-{
-    free(b->arena);
-    free(b->memory);
-    free(b->session);
-    free(b->segment);
-    free(b);
-}
-
-static void *zeroed(size_t size)
-{
-    void *at = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-
-    return at ? memset(at, 0, size) : NULL;
-}
-
-/* Resolves the client's region for a flow of ours. */
-static void send_bind(struct bench *b, uint32_t origin_flow)
-{
-    struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
-                             .flow = WIRE_NONE,
-                             .origin_flow = origin_flow,
-                             .origin = 1,
-                             .has_key = 1,
-                             .slot = b->key.slot,
-                             .generation = b->key.generation,
-                             .job = "j"};
-
-    memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
-    send_run(b, &bind, sizeof(bind));
-}
-
-/* An engine with one client, one context, one region and a flow from us to it. */
-static struct bench *bench_new(void)
-{
-    struct engine_client_info info = {.size = 2, .job = "j"};
-    struct bench *b = calloc(1, sizeof(*b));
-
-    still_open(&b->fabric);
-    b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
-    b->config = (struct engine_config){.nodes = 2,
-                                       .clients_max = 4,
-                                       .sessions_max = 4,
-                                       .segments_max = 4,
-                                       .regions_max = 8,
-                                       .remotes_max = 8,
-                                       .flows_max = 8,
-                                       .chunks_max = 32,
-                                       .ledger_bytes = 1u << 20,
-                                       .ledger_max = 65536};
-    CU_ASSERT_EQUAL_FATAL(engine_config_check(&b->config), 0);
-    b->arena = zeroed(engine_arena_bytes(&b->config));
-    b->memory = zeroed(engine_private_bytes(&b->config));
-    b->session = zeroed(session_bytes(&rings));
-    b->segment = zeroed(SEGMENT);
-    CU_ASSERT_EQUAL_FATAL(
-        engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 1, &b->engine), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 0, b->session, &rings), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, b->segment, SEGMENT), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, 3, &b->key), 0);
-    CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
-    send_bind(b, 5);
-    CU_ASSERT_FALSE_FATAL(b->broken);
-    b->inflow = 0; /* the first of this engine */
-    return b;
-}
-
-static uint64_t remote_events(const struct bench *b)
-{
-    return atomic_load(&((struct session_shared *)b->session)->remote.tail);
-}
 
 struct put_record {
     struct wire_put put;
@@ -203,10 +38,10 @@ static void test_good_put_is_taken(void)
     struct bench *b = bench_new();
     struct put_record put = good_put(b);
 
-    send_run(b, &put, sizeof(put));
+    bench_send(b, &put, sizeof(put));
     CU_ASSERT_FALSE(b->broken);
     CU_ASSERT_EQUAL(memcmp(b->segment + 64, put.payload, 16), 0);
-    CU_ASSERT_EQUAL(remote_events(b), 48);
+    CU_ASSERT_EQUAL(bench_events(b), 48);
     bench_free(b);
 }
 
@@ -223,16 +58,16 @@ static void test_refused_puts_touch_nothing(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = bench_new();
         struct put_record put = good_put(b);
-        uint8_t before[SEGMENT];
+        uint8_t before[BENCH_SEGMENT];
 
-        memcpy(before, b->segment, SEGMENT);
+        memcpy(before, b->segment, BENCH_SEGMENT);
         put.put.offset = rows[i].offset;
         put.put.slot += rows[i].slot;
         put.put.generation += rows[i].generation;
-        send_run(b, &put, sizeof(put));
+        bench_send(b, &put, sizeof(put));
         CU_ASSERT_FALSE(b->broken);
-        CU_ASSERT_EQUAL(memcmp(before, b->segment, SEGMENT), 0);
-        CU_ASSERT_EQUAL(remote_events(b), 0);
+        CU_ASSERT_EQUAL(memcmp(before, b->segment, BENCH_SEGMENT), 0);
+        CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_free(b);
     }
 }
@@ -257,11 +92,11 @@ static void test_senseless_records_break_the_link(void)
         struct put_record put = good_put(b);
 
         memcpy((uint8_t *)&put + rows[i].offset, &rows[i].value, rows[i].bytes);
-        send_run(b, &put, sizeof(put));
+        bench_send(b, &put, sizeof(put));
         if (!b->broken)
             printf("row %zu was taken\n", i);
         CU_ASSERT_TRUE(b->broken);
-        CU_ASSERT_EQUAL(remote_events(b), 0);
+        CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_free(b);
     }
 }
@@ -294,17 +129,17 @@ static void test_good_batch_is_taken(void)
     struct bench *b = bench_new();
     struct batch_record batch = good_batch(b);
 
-    send_run(b, &batch, sizeof(batch));
+    bench_send(b, &batch, sizeof(batch));
     CU_ASSERT_FALSE(b->broken);
     CU_ASSERT_EQUAL(memcmp(b->segment + 64, "1234567", 8), 0);
     CU_ASSERT_EQUAL(memcmp(b->segment + 4093, "abc", 3), 0);
-    CU_ASSERT_EQUAL(remote_events(b), 96);
+    CU_ASSERT_EQUAL(bench_events(b), 96);
     batch.batch.op.head.flags = WIRE_NO_EVENT;
     batch.puts[0].payload[0] = 'x';
-    send_run(b, &batch, sizeof(batch));
+    bench_send(b, &batch, sizeof(batch));
     CU_ASSERT_FALSE(b->broken);
     CU_ASSERT_EQUAL(b->segment[64], 'x');
-    CU_ASSERT_EQUAL(remote_events(b), 96);
+    CU_ASSERT_EQUAL(bench_events(b), 96);
     bench_free(b);
 }
 
@@ -320,16 +155,16 @@ static void test_refused_batches_touch_nothing(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = bench_new();
         struct batch_record batch = good_batch(b);
-        uint8_t before[SEGMENT];
+        uint8_t before[BENCH_SEGMENT];
 
-        memcpy(before, b->segment, SEGMENT);
+        memcpy(before, b->segment, BENCH_SEGMENT);
         batch.puts[1].put.place = rows[i].offset << BATCH_LENGTH_BITS | 3;
         batch.batch.slot += rows[i].slot;
         batch.batch.generation += rows[i].generation;
-        send_run(b, &batch, sizeof(batch));
+        bench_send(b, &batch, sizeof(batch));
         CU_ASSERT_FALSE(b->broken);
-        CU_ASSERT_EQUAL(memcmp(before, b->segment, SEGMENT), 0);
-        CU_ASSERT_EQUAL(remote_events(b), 0);
+        CU_ASSERT_EQUAL(memcmp(before, b->segment, BENCH_SEGMENT), 0);
+        CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_free(b);
     }
 }
@@ -355,11 +190,11 @@ static void test_senseless_batches_break_the_link(void)
         struct batch_record batch = good_batch(b);
 
         memcpy((uint8_t *)&batch + rows[i].offset, &rows[i].value, rows[i].bytes);
-        send_run(b, &batch, sizeof(batch));
+        bench_send(b, &batch, sizeof(batch));
         if (!b->broken)
             printf("row %zu was taken\n", i);
         CU_ASSERT_TRUE(b->broken);
-        CU_ASSERT_EQUAL(remote_events(b), 0);
+        CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_free(b);
     }
 }
@@ -377,7 +212,7 @@ static void test_run_lengths(void)
         still_push(&b->fabric,
                    &(struct fabric_event){.kind = FABRIC_ARRIVED,
                                           .immediate = wire_immediate(WIRE_RUN, 1, b->run)});
-        steps(b, 2);
+        bench_steps(b, 2);
         CU_ASSERT_TRUE(b->broken);
         bench_free(b);
     }
@@ -389,7 +224,7 @@ static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
         still_push(&b->fabric,
                    &(struct fabric_event){.kind = FABRIC_ARRIVED,
                                           .immediate = wire_immediate(WIRE_PAYLOAD, 1, nonce)});
-    steps(b, 2);
+    bench_steps(b, 2);
 }
 
 /* A payload is met when as many writes as its record tells have been announced, before it or after;
@@ -422,13 +257,13 @@ static void test_stripes(void)
         };
 
         announce_stripes(b, rows[i].nonce, rows[i].before);
-        CU_ASSERT_EQUAL(remote_events(b), 0);
-        send_run(b, &record, sizeof(record));
+        CU_ASSERT_EQUAL(bench_events(b), 0);
+        bench_send(b, &record, sizeof(record));
         announce_stripes(b, rows[i].nonce, rows[i].after);
-        if (b->broken != rows[i].broken || (remote_events(b) > 0) != rows[i].taken)
-            printf("row %zu: broken %d, events %d\n", i, b->broken, remote_events(b) > 0);
+        if (b->broken != rows[i].broken || (bench_events(b) > 0) != rows[i].taken)
+            printf("row %zu: broken %d, events %d\n", i, b->broken, bench_events(b) > 0);
         CU_ASSERT_EQUAL(b->broken, rows[i].broken);
-        CU_ASSERT_EQUAL(remote_events(b) > 0, rows[i].taken);
+        CU_ASSERT_EQUAL(bench_events(b) > 0, rows[i].taken);
         bench_free(b);
     }
 }
@@ -470,11 +305,11 @@ static void test_good_message_is_taken(void)
     const struct message *block;
 
     handlers_everywhere(b);
-    send_run(b, &message, sizeof(message));
+    bench_send(b, &message, sizeof(message));
     CU_ASSERT_FALSE(b->broken);
-    CU_ASSERT_EQUAL(remote_events(b), event_bytes(sizeof(struct message) + 16));
-    event =
-        (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING);
+    CU_ASSERT_EQUAL(bench_events(b), event_bytes(sizeof(struct message) + 16));
+    event = (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET +
+                                          2 * BENCH_RING);
     block = (const struct message *)(event + 1);
     CU_ASSERT_EQUAL(event->kind, EVENT_REQUEST);
     CU_ASSERT_EQUAL(event->op, SUBMIT_SHORT);
@@ -490,9 +325,9 @@ static void test_request_without_event(void)
     struct message_record message = good_message(b);
 
     message.op.head.flags |= WIRE_NO_EVENT;
-    send_run(b, &message, sizeof(message));
+    bench_send(b, &message, sizeof(message));
     CU_ASSERT_FALSE(b->broken);
-    CU_ASSERT_EQUAL(remote_events(b), 0);
+    CU_ASSERT_EQUAL(bench_events(b), 0);
     bench_free(b);
 }
 
@@ -540,11 +375,11 @@ static void test_senseless_messages_break_the_link(void)
 
         handlers_everywhere(b);
         memcpy((uint8_t *)&message + rows[i].offset, &rows[i].value, rows[i].bytes);
-        send_run(b, &message, sizeof(message));
+        bench_send(b, &message, sizeof(message));
         if (!b->broken)
             printf("row %zu was taken\n", i);
         CU_ASSERT_TRUE(b->broken);
-        CU_ASSERT_EQUAL(remote_events(b), 0);
+        CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_free(b);
     }
 }
@@ -562,7 +397,7 @@ static void test_replies_to_nothing(void)
         handlers_everywhere(b);
         message.op.head.flags |= WIRE_REPLY;
         message.block.token = tokens[i];
-        send_run(b, &message, sizeof(message));
+        bench_send(b, &message, sizeof(message));
         CU_ASSERT_TRUE(b->broken);
         CU_ASSERT_EQUAL(atomic_load(&shared->reply.tail), 0);
         CU_ASSERT_EQUAL(atomic_load(&shared->reply_released), 0);
@@ -577,9 +412,9 @@ static void test_replies_to_nothing(void)
 static void submit(struct bench *b, struct ring_control *control, uint32_t ring, const void *record,
                    uint32_t size)
 {
-    memcpy((uint8_t *)b->session + SESSION_DATA_OFFSET + ring * RING, record, size);
+    memcpy((uint8_t *)b->session + SESSION_DATA_OFFSET + ring * BENCH_RING, record, size);
     atomic_store(&control->tail, size);
-    steps(b, 2);
+    bench_steps(b, 2);
 }
 
 static void send_flow(struct bench *b, uint8_t kind, uint32_t flow)
@@ -587,7 +422,7 @@ static void send_flow(struct bench *b, uint8_t kind, uint32_t flow)
     struct wire_flow record = {
         .head = {.words = sizeof(record) / 8, .kind = kind}, .flow = flow, .status = -EHOSTDOWN};
 
-    send_run(b, &record, sizeof(record));
+    bench_send(b, &record, sizeof(record));
 }
 
 static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE};
@@ -605,7 +440,7 @@ static void test_late_notes_of_requests(void)
 
         CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, NULL, 1), 0);
         send_flow(b, late_kinds[i], 0);
-        send_run(b, &bound, sizeof(bound));
+        bench_send(b, &bound, sizeof(bound));
         submit(b, &shared->submit, 0, &put, sizeof(put));
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_NOTE);
@@ -640,7 +475,7 @@ static void test_late_notes_of_replies(void)
         struct message_record request = good_message(b);
 
         handlers_everywhere(b);
-        send_run(b, &request, sizeof(request)); /* opens it */
+        bench_send(b, &request, sizeof(request)); /* opens it */
         send_flow(b, late_kinds[i], 0);
         submit_answer(b);
         CU_ASSERT_FALSE(b->broken);
@@ -658,9 +493,9 @@ static void test_bell_for_room(void)
     struct message_record request = good_message(b);
 
     handlers_everywhere(b);
-    send_run(b, &request, sizeof(request));
+    bench_send(b, &request, sizeof(request));
     atomic_store(&shared->event_bell.armed, DOORBELL_FD);
-    steps(b, 2);
+    bench_steps(b, 2);
     CU_ASSERT_EQUAL(b->woken, 0);
     submit_answer(b);
     CU_ASSERT_EQUAL(b->woken, 1);
@@ -679,20 +514,20 @@ static void test_parting_without_memory(void)
     uint32_t free;
 
     handlers_everywhere(b);
-    send_run(b, &request, sizeof(request));
+    bench_send(b, &request, sizeof(request));
     send_flow(b, WIRE_CLOSE, b->inflow);
-    send_bind(b, 6);
+    bench_bind(b, 6);
     ack.consumed = b->engine->peers[1].tx_tail;
-    send_run(b, &ack, sizeof(ack));
+    bench_send(b, &ack, sizeof(ack));
     free = b->engine->pool.state->free;
     b->engine->pool.state->free = 0;
     engine_session_close(b->engine, 0);
-    steps(b, 2);
+    bench_steps(b, 2);
     CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_CLOSING);
     CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].state, INFLOW_PARTING);
     CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].reply_flow, NONE);
     b->engine->pool.state->free = free;
-    steps(b, 2);
+    bench_steps(b, 2);
     CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_FREE);
     CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].state, INFLOW_FREE);
     bench_free(b);
@@ -715,14 +550,14 @@ static void test_offers(void)
                                    .bytes = rows[i].bytes};
 
         b = bench_new();
-        send_run(b, &offer, sizeof(offer));
+        bench_send(b, &offer, sizeof(offer));
         CU_ASSERT_EQUAL(b->broken, rows[i].broken);
         CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_SWITCH) != 0, rows[i].switched);
         bench_free(b);
     }
     b = bench_new();
     while (engine_offer(b->engine, 1, &b->offer) == -EAGAIN)
-        steps(b, 1);
+        bench_steps(b, 1);
     theirs.ring_bytes = 131072;
     CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), -EINVAL);
     theirs.ring_bytes = 65536;
@@ -737,11 +572,11 @@ static void test_announcements(void)
 
     for (int i = 0; i < 20000; i++) {
         still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                                      .immediate = (uint32_t)random_next()});
-        steps(b, 1);
+                                                      .immediate = (uint32_t)bench_random()});
+        bench_steps(b, 1);
         if (b->broken) {
             engine_peer_lost(b->engine, 1);
-            CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
+            CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
         }
     }
     bench_free(b);
@@ -756,23 +591,23 @@ static void test_random_records(void)
     handlers_everywhere(b);
     for (int i = 0; i < 100000; i++) {
         uint64_t record[40];
-        uint32_t words = 1 + (uint32_t)(random_next() % 40);
+        uint32_t words = 1 + (uint32_t)(bench_random() % 40);
         struct wire_record *head = (struct wire_record *)record;
 
         for (uint32_t w = 0; w < words; w++)
-            record[w] = random_next() & (random_next() % 3 ? 0x0000000700000007u : UINT64_MAX);
+            record[w] = bench_random() & (bench_random() % 3 ? 0x0000000700000007u : UINT64_MAX);
         head->words = (uint16_t)words;
-        head->kind = (uint8_t)(random_next() % (WIRE_KINDS + 1));
+        head->kind = (uint8_t)(bench_random() % (WIRE_KINDS + 1));
         if (b->position + words * 8 > 16384)
             b->broken = true;
         else
-            send_run(b, record, words * 8);
+            bench_send(b, record, words * 8);
         if (b->broken) {
             engine_peer_lost(b->engine, 1);
-            CU_ASSERT_EQUAL_FATAL(link_up(b), 0);
+            CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
         }
     }
-    for (uint32_t i = 4096; i < SEGMENT; i++)
+    for (uint32_t i = 4096; i < BENCH_SEGMENT; i++)
         CU_ASSERT_EQUAL_FATAL(b->segment[i], 0);
     bench_free(b);
 }
