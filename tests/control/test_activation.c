@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "daemon.h"
-#include "suite.h"
+#include "../suite.h"
 
 enum { FIRST_FD = 3 }; /* of those passed on */
 

@@ -9,7 +9,7 @@
 #include "config.h"
 #include "nodes.h"
 #include "secret.h"
-#include "suite.h"
+#include "../suite.h"
 
 static char directory[] = "/tmp/pwc-config-XXXXXX";
 

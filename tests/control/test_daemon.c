@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "ask.h"
 #include "daemon.h"
-#include "suite.h"
+#include "../suite.h"
 
 static const char *program;
 static struct daemon d;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "directory.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define NODES 4u
 

@@ -14,7 +14,7 @@
 #include "../system/bystanders.h"
 #include "look.h"
 #include "raw_session.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define JOB    "faulting"
 #define REASON "shared memory faulted"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frame.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define BOUND 65536u
 

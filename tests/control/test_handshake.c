@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "handshake.h"
-#include "suite.h"
+#include "../suite.h"
 
 /* A greeting as it travels: here simply the struct's own bytes. */
 struct letter {

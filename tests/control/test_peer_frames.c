@@ -20,7 +20,7 @@
 #include "look.h"
 #include "plan.h"
 #include "raw_peer.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define WE     0u /* the made-up one: its dial goes before the other's */
 #define COOKIE UINT64_C(77)

@@ -17,7 +17,7 @@
 #include "handshake.h"
 #include "look.h"
 #include "plan.h"
-#include "suite.h"
+#include "../suite.h"
 
 static const char *program, *odd_program;
 static struct plan plan;

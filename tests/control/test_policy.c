@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "ask.h"
 #include "look.h"
-#include "suite.h"
+#include "../suite.h"
 
 /* Users and groups that no machine has, but for nobody. */
 #define DAEMON 61001u

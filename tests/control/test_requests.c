@@ -15,7 +15,7 @@
 #include "daemon.h"
 #include "field.h"
 #include "look.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define JOB     "requests"
 #define SEGMENT 12288u

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "loop.h"
 #include "router.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define SELF     1u
 #define OTHER    0u

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "look.h"
 #include "raw_session.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define THREAD "pwcd-progress\n"
 

@@ -18,7 +18,7 @@
 #include "daemon.h"
 #include "look.h"
 #include "raw_session.h"
-#include "suite.h"
+#include "../suite.h"
 
 #define INDEX   "submission ring: tail or record size out of range"
 #define EVENT   "event ring: head out of range"

@@ -3,13 +3,12 @@
  * the daemon's state, by the sizes of its tables; and an engine with ten thousand peers, whose
  * resident memory must be what the table says. Prints the table (docs/performance.md).
  */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "../suite.h"
 #include "engine.h"
 #include "still_fabric.h"
 
@@ -165,14 +164,6 @@ int main(void)
     CU_TestInfo tests[] = {{"what each takes", test_table},
                            {"ten thousand peers", test_ten_thousand_peers},
                            CU_TEST_INFO_NULL};
-    CU_SuiteInfo suites[] = {{"growth", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    unsigned failed;
 
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 1;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed != 0;
+    return suite_run("growth", tests);
 }

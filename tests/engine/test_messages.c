@@ -6,13 +6,13 @@
  *     test_messages --seeds N [--first S]          random runs alone
  *     test_messages --seed S [--trace]             one of them again
  */
-#include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "../suite.h"
 #include "message_flood.h"
 #include "message_run.h"
 #include "wire_abi.h"
@@ -662,16 +662,8 @@ static int run_cases(void)
         {"random runs", test_random_runs},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"messages", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    unsigned failed;
 
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 1;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed != 0;
+    return suite_run("messages", tests);
 }
 
 int main(int argc, char **argv)

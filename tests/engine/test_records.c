@@ -4,10 +4,10 @@
  * remembers; the test is the peer. Built with sanitizers it shows that nothing is read or written
  * out of bounds. One thread.
  */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../suite.h"
 #include "doorbell.h"
 #include "engine.h"
 #include "record_bench.h"
@@ -636,14 +636,6 @@ int main(void)
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
     };
-    CU_SuiteInfo suites[] = {{"records", NULL, NULL, NULL, NULL, tests}, CU_SUITE_INFO_NULL};
-    unsigned failed;
 
-    if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-        return 1;
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    failed = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failed ? 1 : 0;
+    return suite_run("records", tests);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "end.h"
 #include "far.h"
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 
 #define SKIPPED 77
 #define LIMIT   160 /* seconds for the whole program */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "delay.h"
 #include "loop.h"
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 
 #define SELF  0u
 #define LEAST 1000u

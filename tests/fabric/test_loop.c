@@ -8,7 +8,7 @@
 #include <string.h>
 #include "end.h"
 #include "loop.h"
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 
 #define SELF  3u
 #define SMALL 4096u

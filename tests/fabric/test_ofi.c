@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "ofi.h"
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 
 static void refused(void)
 {

@@ -3,7 +3,7 @@
  * refuses.
  */
 #include "mapping.h"
-#include "suite.h"
+#include "../suite.h"
 
 #include <errno.h>
 #include <fcntl.h>

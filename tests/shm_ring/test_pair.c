@@ -2,7 +2,7 @@
  */
 #include "pair.h"
 #include "mapping.h"
-#include "suite.h"
+#include "../suite.h"
 
 #include <errno.h>
 #include <stdlib.h>

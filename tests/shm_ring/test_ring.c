@@ -3,7 +3,7 @@
  * shared word with values that an honest other side would never write.
  */
 #include "ring.h"
-#include "suite.h"
+#include "../suite.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 #include "doorbell.h"
 #include "mapping.h"
 #include "ring.h"
-#include "suite.h"
+#include "../suite.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  */
 #include "mapping.h"
 #include "sigbus.h"
-#include "suite.h"
+#include "../suite.h"
 
 #include <errno.h>
 #include <fcntl.h>

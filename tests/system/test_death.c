@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 #include "bystanders.h"
 #include "census.h"
 #include "cluster.h"

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 #include "cluster.h"
 #include "process.h"
 #include "pwc/am.h"

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "../shm_ring/suite.h"
+#include "../suite.h"
 #include "cluster.h"
 #include "process.h"
 #include "rank.h"

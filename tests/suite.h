@@ -1,6 +1,6 @@
 /* Runs one CUnit suite as a test program's main: 0 when all passed, 1 otherwise. */
-#ifndef PWC_TESTS_SHM_RING_SUITE_H
-#define PWC_TESTS_SHM_RING_SUITE_H
+#ifndef PWC_TESTS_SUITE_H
+#define PWC_TESTS_SUITE_H
 
 #include <CUnit/Basic.h>
 #include <CUnit/TestDB.h>
