@@ -149,7 +149,8 @@ int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)
     const struct submit_record first = *(const struct submit_record *)e->record;
     const struct remote *remote = &e->remotes[first.remote];
     struct flow *f = &e->flows[remote->flow];
-    uint64_t head = ring->head, left = e->config.ops_max - (s->submitted - s->ended);
+    uint64_t head = ring->head, flying = s->submitted - s->ended;
+    uint64_t left = flying < e->config.ops_max ? e->config.ops_max - flying : 0; /* answers count */
     uint32_t span;
     struct gathering g;
 

@@ -5,28 +5,8 @@
 #include <string.h>
 #include "client.h"
 #include "op_batch.h"
+#include "region.h"
 #include "session.h"
-
-/* The region that a batch names: 0 or the status that its origin gets. */
-static int batch_region(const struct engine *e, uint32_t session, const struct wire_batch *w,
-                        uint8_t **base, uint64_t *length)
-{
-    const struct region *region;
-    const struct segment_live *segment;
-
-    if (w->slot >= e->config.regions_max)
-        return -EKEYREJECTED;
-    region = &e->regions[w->slot];
-    if (region->state == REGION_FREE || region->generation != w->generation ||
-        region->client != e->sessions[session].client || !(region->rights & ENGINE_REMOTE_WRITE))
-        return -EKEYREJECTED;
-    segment = &e->segment_live[region->segment];
-    if (!segment->base)
-        return -EHOSTDOWN;
-    *base = segment->base + region->offset;
-    *length = region->length;
-    return 0;
-}
 
 int record_batch_parse(struct engine *e, const uint8_t *record, uint32_t size, struct wire_batch *w)
 {
@@ -48,7 +28,7 @@ int record_batch_place(struct engine *e, uint32_t session, const struct wire_bat
     uint64_t rid, offset, room;
     uint32_t at, next, length;
     uint8_t *base;
-    int status = batch_region(e, session, w, &base, &room);
+    int status = region_to_write(e, session, w->slot, w->generation, &base, &room);
 
     next = 0;
     for (uint64_t i = 0; i < w->op.rid && status == 0; i++) {

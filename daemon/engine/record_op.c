@@ -6,6 +6,7 @@
 #include "client.h"
 #include "notes.h"
 #include "op.h"
+#include "region.h"
 #include "reply.h"
 #include "session.h"
 
@@ -67,24 +68,18 @@ static int payload_met(struct engine *e, uint32_t node, const struct wire_op *w)
 static int put_place(struct engine *e, uint32_t session, const struct wire_put *w,
                      const uint8_t *payload)
 {
-    const struct session *s = &e->sessions[session];
-    const struct region *region;
-    const struct segment_live *segment;
+    uint32_t client = e->sessions[session].client;
+    uint64_t length;
+    uint8_t *base;
+    int status = region_to_write(e, session, w->slot, w->generation, &base, &length);
 
-    if (w->slot >= e->config.regions_max)
-        return -EKEYREJECTED;
-    region = &e->regions[w->slot];
-    if (region->state == REGION_FREE || region->generation != w->generation ||
-        region->client != s->client || !(region->rights & ENGINE_REMOTE_WRITE))
-        return -EKEYREJECTED;
-    if (!(w->offset <= region->length && w->op.length <= region->length - w->offset))
+    if (status < 0)
+        return status;
+    if (!(w->offset <= length && w->op.length <= length - w->offset))
         return -ERANGE;
-    segment = &e->segment_live[region->segment];
-    if (!segment->base)
-        return -EHOSTDOWN;
-    memcpy(segment->base + region->offset + w->offset, payload, w->op.length);
-    if (e->host->faulted && e->host->faulted(e->host->context, s->client)) {
-        client_quarantine(e, s->client, QUARANTINE_MEMORY);
+    memcpy(base + w->offset, payload, w->op.length);
+    if (e->host->faulted && e->host->faulted(e->host->context, client)) {
+        client_quarantine(e, client, QUARANTINE_MEMORY);
         return -EHOSTDOWN;
     }
     return 0;

@@ -274,3 +274,23 @@ void region_forget_node(struct engine *e, uint32_t node)
         commit(e);
     }
 }
+
+int region_to_write(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
+                    uint8_t **base, uint64_t *length)
+{
+    const struct region *region;
+    const struct segment_live *segment;
+
+    if (slot >= e->config.regions_max)
+        return -EKEYREJECTED;
+    region = &e->regions[slot];
+    if (region->state == REGION_FREE || region->generation != generation ||
+        region->client != e->sessions[session].client || !(region->rights & ENGINE_REMOTE_WRITE))
+        return -EKEYREJECTED;
+    segment = &e->segment_live[region->segment];
+    if (!segment->base)
+        return -EHOSTDOWN;
+    *base = segment->base + region->offset;
+    *length = region->length;
+    return 0;
+}

@@ -28,4 +28,9 @@ uint32_t region_withdraw_client(struct engine *e, uint32_t client);
 /* Regions on their way out: asks, and frees what is free to go. */
 void region_sweep(struct engine *e);
 
+/* The memory of a region that a packed put names, of this session's client: 0 with *base and its
+ * length, or the status that the origin gets. */
+int region_to_write(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
+                    uint8_t **base, uint64_t *length);
+
 #endif
