@@ -135,6 +135,7 @@ static uint64_t private_layout(struct engine *e, const struct engine_config *c, 
     e->record_max =
         (uint32_t)sizeof(struct submit_record) + 2 * SESSION_ID_MAX + abi_pad8(c->packed_max);
     e->record = carve(&carver, 1, e->record_max, 64);
+    e->next_record = carve(&carver, 1, e->record_max, 64);
     e->heap.unit = c->ledger_start;
     e->heap.units = (uint32_t)(c->ledger_bytes / c->ledger_start);
     e->heap.used = carve(&carver, 1, e->heap.units, 64);

@@ -220,7 +220,7 @@ static void flow_op_leaves(struct engine *e, uint32_t flow, const struct op *op)
 }
 
 /* Operations that finish in one transaction: what they note fits the undo log. */
-#define FINISH_BATCH 64u
+#define FINISH_BATCH 32u
 
 /* What leaves a flow in one transaction. */
 struct finish {

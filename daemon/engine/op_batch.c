@@ -93,16 +93,17 @@ static uint32_t chunk_left(const struct flow *f)
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
 {
-    struct submit_record *r = (struct submit_record *)e->record;
+    const struct submit_record *r = first;
     uint32_t size = first->size;
 
     while (gather(g, r)) {
         ring_consume(ring, size);
         if (ring->tail_seen == ring->head)
             break;
-        if (!ring_copy_alike(ring, e->record, size) &&
-            ring_copy(ring, e->record, e->record_max, &size) != 1)
+        if (!ring_copy_alike(ring, e->next_record, size) &&
+            ring_copy(ring, e->next_record, e->record_max, &size) != 1)
             break;
+        r = (const struct submit_record *)e->next_record;
         if (!batch_joins(r, size, first, remote))
             break;
     }
@@ -146,8 +147,8 @@ int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)
 {
     struct session *s = &e->sessions[session];
     struct ring_consumer *ring = &e->session_live[session].submit;
-    const struct submit_record first = *(const struct submit_record *)e->record;
-    const struct remote *remote = &e->remotes[first.remote];
+    const struct submit_record *first = (const struct submit_record *)e->record;
+    const struct remote *remote = &e->remotes[first->remote];
     struct flow *f = &e->flows[remote->flow];
     uint64_t head = ring->head, flying = s->submitted - s->ended;
     uint64_t left = flying < e->config.ops_max ? e->config.ops_max - flying : 0; /* answers count */
@@ -161,13 +162,13 @@ int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)
     g.payload = 0;
     g.space = space;
     g.budget = left < (uint64_t)budget ? (uint32_t)left : (uint32_t)budget;
-    gather_all(e, ring, &g, &first, remote);
+    gather_all(e, ring, &g, first, remote);
     span = gathered_span(&g);
     if (g.count < 2 || queue_push(&e->pool, &f->ops, span, e->chunks_keep) < 0) {
         ring->head = head;
         return 0;
     }
-    batch_push(e, session, remote->flow, &first, &g);
+    batch_push(e, session, remote->flow, first, &g);
     return (int)g.count;
 }
 

@@ -17,7 +17,7 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
 /*
  * Takes a batch that begins with the record that stands in e->record and has passed all checks; its
  * local events may take `space` bytes. The number of puts taken; 0: it has to be taken by itself,
- * and copied again.
+ * and still stands there: a client's record is read once.
  */
 int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget);
 

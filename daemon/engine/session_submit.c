@@ -265,7 +265,6 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
             taken += batch;
             if (batch > 0)
                 continue;
-            (void)ring_copy(ring, e->record, e->record_max, &size);
         }
         if (session_submit(e, session, ring, size, answer) == 0) {
             *stalled = true;

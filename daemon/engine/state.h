@@ -465,6 +465,7 @@ struct engine {
     uint64_t ordered_max;  /* writes up to here keep their order, records included; 0: none do */
     uint32_t stripe_shift; /* large payloads travel in 1 << this stripes */
     uint8_t *record;       /* room for one submission */
+    uint8_t *next_record; /* and for the one behind it, while it is seen whether they go together */
     uint32_t record_max;
 };
 
