@@ -239,7 +239,7 @@ static void ask_for_wake(struct pwc_ctx *ctx, struct direct_pair *pair,
 
     if (rc == 1)
         context_ring(ctx);
-    pair->wake_due = rc == -EAGAIN;
+    pair->wake_due = rc == -EAGAIN || rc == -EBUSY; /* a Medium is being prepared */
     ctx->wakes_due |= pair->wake_due;
 }
 

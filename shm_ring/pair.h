@@ -181,13 +181,6 @@ static inline int pair_look(struct pair_reader *r, struct pair_record *out, void
     return 1;
 }
 
-static inline void pair_pass(struct pair_reader *r, const struct pair_record *record)
-{
-    r->head += record->lines;
-    if (r->head - r->released >= PAIR_LINES / 4)
-        pair_release(r);
-}
-
 /* Something is there. */
 static inline bool pair_pending(const struct pair_reader *r)
 {
@@ -195,6 +188,14 @@ static inline bool pair_pending(const struct pair_reader *r)
         atomic_load_explicit(&r->lines[r->head & r->mask].head, memory_order_acquire); /* E */
 
     return pair_arrived(head, r->head);
+}
+
+static inline void pair_pass(struct pair_reader *r, const struct pair_record *record)
+{
+    r->head += record->lines;
+    /* The last one too: who waits for it may be all that goes on. */
+    if (r->head - r->released >= PAIR_LINES / 4 || !pair_pending(r))
+        pair_release(r);
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */

@@ -252,6 +252,8 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
         set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
         if (binding)
             bind_notice(e, w.remote, w.status);
+        else
+            direct_show_ended(e, w.remote, true);
     } else {
         bool binding = r->state == REMOTE_BINDING;
 
@@ -317,6 +319,7 @@ void bind_refresh_node(struct engine *e, uint32_t node)
         if (bind_ask(e, i) < 0) {
             arena_rollback(&e->arena);
             set32(e, &r->state, REMOTE_REVOKED);
+            direct_show_ended(e, i, true);
         }
         commit(e);
     }

@@ -24,6 +24,7 @@
 /* What is collected before it is known how much it will be. */
 struct gathering {
     uint32_t count, bytes, budget;
+    uint32_t most;  /* bytes of puts and payloads: no record is longer than a ledger allows for */
     uint32_t room;  /* for puts, payloads and lids */
     uint64_t space; /* of local events that may still be promised */
     uint64_t payload;
@@ -61,7 +62,7 @@ static bool gather(struct gathering *g, const struct submit_record *r)
     struct wire_batch_put *put = (struct wire_batch_put *)(void *)(g->block + g->bytes);
 
     if (g->count == BATCH_PUTS_MAX || g->count == g->budget ||
-        sizeof(*put) + payload > sizeof(g->block) - g->bytes ||
+        g->bytes + sizeof(*put) + payload > g->most ||
         g->bytes + sizeof(*put) + payload + 8 * (g->count + 1) > g->room || g->space < r->reserve)
         return false;
     put->rid = r->rid;
@@ -158,6 +159,9 @@ int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)
     if (f->state == FLOW_DEAD)
         return 0;
     g.room = chunk_left(f) - (uint32_t)sizeof(struct op);
+    g.most = SESSION_ID_MAX + e->config.packed_max;
+    if (g.most > sizeof(g.block))
+        g.most = sizeof(g.block);
     g.count = g.bytes = 0;
     g.payload = 0;
     g.space = space;
