@@ -33,7 +33,7 @@ double ranks_now(void); /* microseconds */
 /* The median; sorts. */
 double ranks_median(double *values, int count);
 
-/* Zeroed; ends the job where there is no memory. */
+/* Written to, so that its pages are its own; ends the job where there is no memory. */
 void *ranks_memory(size_t length);
 
 /*

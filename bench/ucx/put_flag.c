@@ -112,6 +112,7 @@ static void open_memory(struct side *s)
     s->samples = calloc((size_t)s->options->iterations, sizeof(*s->samples));
     if (!s->source || !s->samples)
         check(UCS_ERR_NO_MEMORY, "calloc");
+    memset(s->source, 1, s->options->size); /* pages of its own, not the page of zeros */
 }
 
 static void send_card(struct side *s)
