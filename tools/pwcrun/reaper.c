@@ -21,10 +21,10 @@ struct news {
     int began; /* 1, or 0: ended */
 };
 
-/* A live child of pwcrun. The descriptor holds its identity: a pid alone may be given again. */
+/* A live child of pwcrun, which leads a group of its own. */
 struct live {
     pid_t group;
-    int pidfd;
+    int pidfd; /* -1: it had ended before we were told, but its group may live */
 };
 
 struct live_set {
@@ -42,16 +42,15 @@ static void remember(struct live_set *live, pid_t group)
         live->row = row;
         live->room = room;
     }
-    int pidfd = (int)syscall(SYS_pidfd_open, group, 0);
-    if (pidfd >= 0)
-        live->row[live->count++] = (struct live){group, pidfd};
+    live->row[live->count++] = (struct live){group, (int)syscall(SYS_pidfd_open, group, 0)};
 }
 
 static void forget(struct live_set *live, pid_t group)
 {
     for (size_t i = 0; i < live->count; i++) {
         if (live->row[i].group == group) {
-            close(live->row[i].pidfd);
+            if (live->row[i].pidfd >= 0)
+                close(live->row[i].pidfd);
             live->row[i] = live->row[--live->count];
             return;
         }
@@ -81,9 +80,11 @@ static void end_children(struct live_set *live)
         kill(-live->row[i].group, SIGKILL);
     for (size_t i = 0; i < live->count; i++) {
         struct pollfd ended = {.fd = live->row[i].pidfd, .events = POLLIN};
-        poll(&ended, 1, DYING_MS);
+        if (ended.fd >= 0) {
+            poll(&ended, 1, DYING_MS);
+            close(ended.fd);
+        }
         reaper_sweep_shm(live->row[i].group);
-        close(ended.fd);
     }
     free(live->row);
 }
