@@ -69,6 +69,8 @@ static int become(const struct child_spec *s, pid_t parent)
         rc = redirect(s->extra, CHILD_EXTRA_FD);
     if (rc < 0)
         return rc;
+    /* From here, so that whatever the program starts can be ended even if pwcrun is killed now. */
+    reaper_began(s->reaper, getpid());
     execvpe(s->argv[0], s->argv, s->envp);
     return -errno;
 }
@@ -105,10 +107,12 @@ int child_start(const struct child_spec *s, pid_t *out)
         do
             got = read(report[0], &failure, sizeof(failure));
         while (got < 0 && errno == EINTR);
-        if (got == sizeof(failure)) /* it never ran */
+        if (got == sizeof(failure)) { /* it never ran */
             waitpid(pid, NULL, 0);
-        else
+            reaper_ended(s->reaper, pid);
+        } else {
             failure = 0;
+        }
     }
     close(report[0]);
     if (failure == 0)

@@ -6,6 +6,7 @@
 #define PWCRUN_CHILD_H
 
 #include <sys/types.h>
+#include "reaper.h"
 
 #define CHILD_EXTRA_FD 3
 
@@ -17,6 +18,7 @@ struct child_spec {
     int out;           /* becomes stdout; -1: ours */
     int err;           /* becomes stderr; -1: ours */
     int extra;         /* becomes descriptor CHILD_EXTRA_FD; -1: none */
+    const struct reaper *reaper; /* learns of the child before its program runs */
 };
 
 /* 0 when the program runs; otherwise a negative errno of the step that failed. */

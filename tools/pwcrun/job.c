@@ -136,12 +136,11 @@ static void start_nodes(struct job *job)
     enter(job, STARTING, START_MS);
     for (unsigned i = 0; i < job->options->nodes && job->phase == STARTING; i++) {
         struct node *node = &job->nodes[i];
-        if (node_start(node, job->daemon, job->list, job->options, job->dir) < 0) {
+        if (node_start(node, job->daemon, job->list, job->options, job->dir, job->reaper) < 0) {
             fail(job, PWCRUN_FAILED, "node %u could not be started", i);
             return;
         }
         job->nodes_alive++;
-        reaper_began(job->reaper, node->pid);
         if (job->options->verbose)
             fprintf(stderr, "pwcrun: node %u: pid %d, %s:%u, socket %s%s%s\n", i, (int)node->pid,
                     node->host, node->port, node->socket, node->netns[0] != '\0' ? ", netns " : "",
@@ -156,7 +155,7 @@ static void start_ranks(struct job *job)
     for (unsigned i = 0; i < count && job->phase == RUNNING; i++) {
         struct rank *rank = &job->ranks[i];
         const struct node *node = &job->nodes[rank_node(i, count, job->options->nodes)];
-        int rc = rank_start(rank, i, node, job->name, job->options);
+    int rc = rank_start(rank, i, node, job->name, job->options, job->reaper);
         if (rc < 0) {
             int status = rc == -ENOENT   ? PWCRUN_NOT_FOUND
                          : rc == -EACCES ? PWCRUN_NOT_EXECUTABLE
@@ -165,7 +164,6 @@ static void start_ranks(struct job *job)
             return;
         }
         job->ranks_alive++;
-        reaper_began(job->reaper, rank->pid);
         if (job->options->verbose)
             fprintf(stderr, "pwcrun: rank %u: pid %d, node %u\n", i, (int)rank->pid, node->number);
     }

@@ -118,7 +118,8 @@ int node_daemon_path(const struct options *options, char *out, size_t size)
 }
 
 int node_start(struct node *node, const char *daemon, const char *list,
-               const struct options *options, const struct workdir *dir)
+               const struct options *options, const struct workdir *dir,
+               const struct reaper *reaper)
 {
     char number[16], label[24], fabric_address[16];
     snprintf(number, sizeof(number), "%u", node->number);
@@ -187,6 +188,7 @@ int node_start(struct node *node, const char *daemon, const char *list,
             .out = log,
             .err = log,
             .extra = ready[1],
+            .reaper = reaper,
         };
         rc = child_start(&spec, &node->pid);
         if (rc < 0)

@@ -7,6 +7,7 @@
 #include "network.h"
 #include "options.h"
 #include "output.h"
+#include "reaper.h"
 #include "workdir.h"
 
 struct node {
@@ -34,7 +35,8 @@ int node_daemon_path(const struct options *options, char *out, size_t size);
 
 /* Starts the daemon. */
 int node_start(struct node *node, const char *daemon, const char *list,
-               const struct options *options, const struct workdir *dir);
+               const struct options *options, const struct workdir *dir,
+               const struct reaper *reaper);
 
 /* Reads the readiness pipe: 1 when the daemon now serves, 0 when not yet, -EPIPE when it ended. */
 int node_read_ready(struct node *node);

@@ -47,7 +47,7 @@ static void close_end(int fd)
 }
 
 int rank_start(struct rank *rank, unsigned number, const struct node *node, const char *job,
-               const struct options *options)
+               const struct options *options, const struct reaper *reaper)
 {
     *rank = (struct rank){.number = number, .out.from = -1, .err.from = -1};
     struct environment environment;
@@ -72,6 +72,7 @@ int rank_start(struct rank *rank, unsigned number, const struct node *node, cons
             .out = out,
             .err = err,
             .extra = -1,
+            .reaper = reaper,
         };
         rc = child_start(&spec, &rank->pid);
     }

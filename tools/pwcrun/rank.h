@@ -20,6 +20,6 @@ static inline unsigned rank_node(unsigned rank, unsigned ranks, unsigned nodes)
 }
 
 int rank_start(struct rank *rank, unsigned number, const struct node *node, const char *job,
-               const struct options *options);
+               const struct options *options, const struct reaper *reaper);
 
 #endif

@@ -18,7 +18,7 @@ struct reaper {
 /* To be started before what it is to clean comes into being, the folder excepted. */
 int reaper_start(struct reaper *out, const struct workdir *dir, const struct network *network);
 
-/* A child's process group began, or has ended and been swept. */
+/* A child's process group began (its leader says so itself), or has ended and been swept. */
 void reaper_began(const struct reaper *reaper, pid_t group);
 void reaper_ended(const struct reaper *reaper, pid_t group);
 
