@@ -155,7 +155,7 @@ static void start_ranks(struct job *job)
     for (unsigned i = 0; i < count && job->phase == RUNNING; i++) {
         struct rank *rank = &job->ranks[i];
         const struct node *node = &job->nodes[rank_node(i, count, job->options->nodes)];
-    int rc = rank_start(rank, i, node, job->name, job->options, job->reaper);
+        int rc = rank_start(rank, i, node, job->name, job->options, job->reaper);
         if (rc < 0) {
             int status = rc == -ENOENT   ? PWCRUN_NOT_FOUND
                          : rc == -EACCES ? PWCRUN_NOT_EXECUTABLE
