@@ -411,15 +411,22 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 {
-    int work;
+    int work = 0, n;
 
     e->now = now;
     e->told = false;
     *deadline = UINT64_MAX;
-    work = fabric_step(e);
+    /* What clients have submitted leaves before the fabric is asked, which costs system calls; and
+     * what the fabric brings is shown before anything else is sent. */
     for (uint32_t i = 0; i < e->open_count; i++)
         work += session_take(e, e->open_sessions[i], budget);
     work += peers_step(e, budget, deadline);
+    n = fabric_step(e);
+    if (n > 0) {
+        publish(e);
+        *deadline = UINT64_MAX;
+        work += n + peers_step(e, budget, deadline);
+    }
     if (e->spilling > 0) {
         for (uint32_t i = 0; i < e->open_count; i++)
             work += session_drain_spill(e, e->open_sessions[i]);
