@@ -15,6 +15,7 @@
 #include "notice.h"
 #include "peer.h"
 #include "session.h"
+#include "turn.h"
 
 #define FABRIC_BATCH 64
 /* While events wait in a spill, look again at how far the client has got. */
@@ -126,6 +127,9 @@ static uint64_t private_layout(struct engine *e, const struct engine_config *c, 
     e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
     e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
     e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);
+    e->turns = carve(&carver, sizeof(*e->turns), c->flows_max, 64);
+    e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
+    e->turn_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->peer_live = carve(&carver, sizeof(*e->peer_live), c->nodes, 64);
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
@@ -241,6 +245,8 @@ static void arena_inherit(struct engine *e)
             peer_want(e, i);
     }
     for (uint32_t i = 0; i < c->flows_max; i++) {
+        if (e->flows[i].state != FLOW_FREE && e->flows[i].session != NONE)
+            turn_join(e, i, e->sessions[e->flows[i].session].client);
         flow_ready(e, i);
         /* A held flow has nothing to send, but waits for its GO. */
         if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
@@ -284,6 +290,8 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
             e->peer_live[i].ready[k] = (struct ready_list){NONE, NONE};
         e->peer_live[i].gone = NONE;
     }
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        e->flow_live[i].turn = NONE;
     if (r == 1)
         arena_fill(e);
     else

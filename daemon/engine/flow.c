@@ -10,6 +10,7 @@
 #include "peer.h"
 #include "reply.h"
 #include "session.h"
+#include "turn.h"
 
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
 #define START_AHEAD 64u
@@ -33,7 +34,8 @@ int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, u
                                    .traffic = traffic,
                                    .serves = NONE};
     queue_init(&e->flows[free].ops, OP_SHIFT);
-    e->flow_live[free] = (struct flow_live){.next = NONE};
+    e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn}; /* joins another */
+    turn_join(e, free, s->client);
     set32(e, &e->flows[free].state, FLOW_BINDING);
     set32(e, &s->first_flow, free);
     return (int)free;
@@ -56,19 +58,10 @@ int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
 void flow_ready(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    struct flow_live *live = &e->flow_live[flow];
-    struct ready_list *list;
 
-    if (live->ready || f->held || f->state != FLOW_OPEN || f->staged == f->ops.tail)
+    if (e->flow_live[flow].ready || f->held || f->state != FLOW_OPEN || f->staged == f->ops.tail)
         return;
-    list = &e->peer_live[f->node].ready[f->traffic];
-    live->ready = true;
-    live->next = NONE;
-    if (list->first == NONE)
-        list->first = flow;
-    else
-        e->flow_live[list->last].next = flow;
-    list->last = flow;
+    turn_ready(e, flow);
     peer_want(e, f->node);
     peer_activate(e, f->node);
 }
@@ -80,26 +73,6 @@ void flows_ready_towards(struct engine *e, const struct remote *remote)
     for (uint32_t i = e->sessions[remote->session].first_flow; i != NONE; i = e->flows[i].next)
         if (e->flows[i].node == remote->node && e->flows[i].peer == remote->peer)
             flow_ready(e, i);
-}
-
-/* Takes it off its peer's ready list, before it is freed. */
-static void flow_unready(struct engine *e, uint32_t flow)
-{
-    struct flow_live *live = &e->flow_live[flow];
-    struct ready_list *list = &e->peer_live[e->flows[flow].node].ready[e->flows[flow].traffic];
-    uint32_t before = NONE;
-
-    if (!live->ready)
-        return;
-    live->ready = false;
-    for (uint32_t i = list->first; i != flow; i = e->flow_live[i].next)
-        before = i;
-    if (before == NONE)
-        list->first = live->next;
-    else
-        e->flow_live[before].next = live->next;
-    if (list->last == flow)
-        list->last = before;
 }
 
 /* The operation ends here and now with `status`. */
@@ -126,14 +99,14 @@ static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, 
         flow_end_op(e, op, status);
 }
 
-/* Posts payloads and reads ahead of the records. 0 or the reason to stop. */
-static int flow_start(struct engine *e, uint32_t flow)
+/* Posts payloads and reads ahead of the records, as its turn allows. 0 or the reason to stop. */
+static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
 {
     struct flow *f = &e->flows[flow];
     uint64_t slot = f->started;
     int r = 0;
 
-    while (slot < f->ops.tail && slot < f->staged + START_AHEAD) {
+    while (*left > 0 && slot < f->ops.tail && slot < f->staged + START_AHEAD) {
         struct op *op = flow_op(e, f, slot);
 
         if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
@@ -144,6 +117,8 @@ static int flow_start(struct engine *e, uint32_t flow)
             break;
         if (r < 0)
             flow_fail_op(e, f, slot, op, r);
+        if (op->pending > 0)
+            *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
         r = 0;
         slot += op->span;
     }
@@ -154,19 +129,30 @@ static int flow_start(struct engine *e, uint32_t flow)
     return r;
 }
 
-int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
+/* The next payload is on its way, and has been paid for: its record goes along. */
+static bool flow_owes_record(struct engine *e, struct flow *f)
+{
+    const struct op *op;
+
+    if (f->started <= f->staged)
+        return false;
+    op = flow_op(e, f, f->staged);
+    return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED;
+}
+
+int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
 {
     struct flow *f = &e->flows[flow];
-    uint64_t begun = e->peers[f->node].tx_tail;
+    const struct peer *p = &e->peers[f->node];
     int reason = 0;
 
     while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
-        uint64_t slot = f->staged;
+        uint64_t slot = f->staged, begun = p->tx_tail;
         struct op *op;
         int r = 0;
 
         if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
-            reason = flow_start(e, flow);
+            reason = flow_start(e, flow, left);
         if (f->started <= slot)
             return reason == -EAGAIN ? -EAGAIN : 0;
         op = flow_op(e, f, slot);
@@ -189,7 +175,8 @@ int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work)
         ++*work;
         if (r <= 0)
             flow_finish(e, flow);
-        if (e->peers[f->node].tx_tail - begun >= bytes)
+        *left -= (int64_t)(p->tx_tail - begun);
+        if (*left <= 0 && !flow_owes_record(e, f))
             return f->staged < f->ops.tail ? 1 : 0;
     }
     return reason == -EAGAIN ? -EAGAIN : 0;
@@ -474,7 +461,7 @@ void flow_sweep(struct engine *e, uint32_t flow)
 
     if (e->flow_live[flow].outstanding > 0)
         return;
-    flow_unready(e, flow);
+    turn_unready(e, flow);
     if (queue_count(&f->ops) > 0) {
         set32(e, &f->epoch, f->epoch + 1);
         set64(e, &f->staged, f->ops.tail);

@@ -6,8 +6,8 @@
  *      | the target   | their event   | read is on   | room, fence,    |
  *      |              |               | its way      | hold            |
  *
- * A flow is the unit of order, of hold (STOP) and of fairness. It is advanced by its peer's turn,
- * and stops for a reason that something else ends: then it is put on the peer's ready list again.
+ * A flow is the unit of order and of hold (STOP). It is advanced in its client's turn (turn.h), and
+ * stops for a reason that something else ends: then it is ready again.
  * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_FLOW_H
@@ -25,16 +25,16 @@ static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot
     return queue_at(&e->pool, &f->ops, slot);
 }
 
-/* Puts it on its peer's ready list if it has something to stage and may. */
+/* Puts it on its turn's list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
 /* The same for all that may have operations over this remote. */
 void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
- * Starts and stages operations, up to about `bytes`. -ENOSPC: no credit in the ledger; -EAGAIN: the
- * fabric takes no more now; 1: its turn is over, more is there; 0: nothing more to do until
- * something happens.
+ * Starts and stages operations, and takes their bytes off what its turn has left, until that is not
+ * more than 0. -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now; 1: its turn
+ * is over, more is there; 0: nothing more to do until something happens.
  */
-int flow_advance(struct engine *e, uint32_t flow, uint32_t bytes, int *work);
+int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work);
 /* Posts local events and lets finished operations leave. */
 void flow_finish(struct engine *e, uint32_t flow);
 

@@ -8,6 +8,7 @@
 #include "notes.h"
 #include "notice.h"
 #include "region.h"
+#include "turn.h"
 
 #define REFUSED_RETRY_NS 2000u
 
@@ -403,13 +404,9 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     live->in.base = p->rx_consumed;
     live->in.ack_due = p->rx_consumed > 0;
     live->gone = NONE;
-    for (int i = 0; i < 2; i++)
-        live->ready[i] = (struct ready_list){NONE, NONE};
+    turns_clear(e, node);
     live->link = LINK_UP;
     live->wanted = live->broken = false;
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].node == node)
-            e->flow_live[i].ready = false;
     flows_resume(e, node);
     if (known && p->their_incarnation != theirs->incarnation)
         bind_refresh_node(e, node);
@@ -513,29 +510,6 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.node, &offer);
 }
 
-/* Lets flows stage in turn. -EAGAIN: the fabric or the ledger is full. */
-static int flows_step(struct engine *e, uint32_t node, int budget, int *work)
-{
-    /* Replies first: requests that wait for a nonce hold none of them back. */
-    for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
-        struct ready_list *list = &e->peer_live[node].ready[traffic];
-
-        while (list->first != NONE && *work < budget) {
-            uint32_t flow = list->first;
-            struct flow_live *f = &e->flow_live[flow];
-            int r = flow_advance(e, flow, 16384, work);
-
-            if (r == -ENOSPC || r == -EAGAIN)
-                return r;
-            list->first = f->next;
-            f->ready = false;
-            if (r == 1)
-                flow_ready(e, flow);
-        }
-    }
-    return 0;
-}
-
 /* Out of credit: ask the receiver to acknowledge and to grow. */
 static void ledger_want(struct engine *e, uint32_t node)
 {
@@ -582,7 +556,7 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     /* What was refused before goes first, or payloads would take every place that becomes free. */
     r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
     if (r != -EAGAIN && live->link == LINK_UP)
-        flows = flows_step(e, node, budget + work, &work);
+        flows = turns_step(e, node, budget + work, &work);
     if (flows == -ENOSPC)
         ledger_want(e, node);
     ledger_stage_ack(e, node);
@@ -593,9 +567,8 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         return work + 1;
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
-    again = r == -EAGAIN || flows == -EAGAIN || live->ready[FLOW_REQUESTS].first != NONE ||
-            live->ready[FLOW_REPLIES].first != NONE || live->in.ack_due || live->in.run_end != 0 ||
-            live->in.arrived != 0 || notes_waiting(e, node) ||
+    again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(live) || live->in.ack_due ||
+            live->in.run_end != 0 || live->in.arrived != 0 || notes_waiting(e, node) ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, node);

@@ -153,8 +153,9 @@ enum flow_traffic {
     FLOW_REPLIES = 1,
 };
 
-/* A pair of contexts and what travels between them, at the origin: the unit of order, of hold and
- * of fairness. A flow of replies serves one inflow of requests. */
+/* A pair of contexts and what travels between them, at the origin: the unit of order and of hold;
+ * its client's flows towards a node share its turns. A flow of replies serves one inflow of
+ * requests. */
 struct flow {
     uint32_t state;
     uint32_t session; /* NONE when our context is gone */
@@ -316,9 +317,24 @@ struct segment_live {
 };
 
 struct flow_live {
-    uint32_t next;        /* of the peer's ready list */
+    uint32_t turn;        /* of its client towards its peer; NONE: never had one */
     uint32_t outstanding; /* fabric operations */
-    bool ready;
+    bool ready;           /* on its turn's list */
+};
+
+/* First and last of a list; who comes next stands in a table. */
+struct ready_list {
+    uint32_t first, last;
+};
+
+/* What a client may stage towards a peer before another one does (turn.c). */
+struct turn {
+    uint32_t client;
+    uint32_t node;
+    uint32_t traffic;        /* enum flow_traffic */
+    uint32_t flows;          /* that belong to it; 0: free */
+    struct ready_list ready; /* of these; not empty: it is on its peer's list */
+    int64_t left;            /* bytes; less than none is taken off the next turn */
 };
 
 #define RUN_WINDOW   64u
@@ -386,11 +402,6 @@ enum link_state {
     LINK_DRAINING = 4, /* down: fabric operations and ring are on their way out */
 };
 
-/* Flows with something to stage, in turn. */
-struct ready_list {
-    uint32_t first, last;
-};
-
 struct peer_live {
     uint32_t link;
     uint32_t outstanding; /* fabric operations towards it */
@@ -398,7 +409,7 @@ struct peer_live {
     bool offer_asked;
     bool active;                /* on the active list */
     bool broken;                /* told the caller already */
-    struct ready_list ready[2]; /* by enum flow_traffic; replies go first */
+    struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     uint32_t gone;              /* flow that dies with the record being consumed, or NONE */
     struct ledger_out out;
@@ -439,6 +450,8 @@ struct engine {
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
+    struct turn *turns; /* as many as flows */
+    uint32_t *flow_next, *turn_next;
     struct peer_live *peer_live;
     uint32_t *remote_busy; /* fabric operations that name it */
     struct heap heap;

@@ -1,0 +1,395 @@
+/*
+ * Clients' shares of a link: one client with one flow and another with sixteen, both with more to
+ * send than the link takes, get the same bytes; a message that comes alone passes them all. Counted
+ * in bytes that have arrived, in virtual time: nothing here measures.
+ *
+ * On node 0 the senders; on node 1 a receiver for each of the first two senders' flows. Links are
+ * cut while operations are queued, so that all are there when it begins. Thread: one.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "../suite.h"
+#include "state.h"
+#include "turn.h"
+#include "world.h"
+
+#define FLOWS_MANY    16u
+#define QUEUED        (3u << 19) /* bytes of records, about, of each backlogged client */
+#define LEDGER        16384u
+#define LEDGER_LONG   262144u /* where padding must not count */
+#define ROUNDS_MAX    200000u
+#define SIZES_MAX     4u
+#define SHARE_PERCENT 5
+
+/* Sizes of a client's puts, in turn; 0 ends them. */
+struct sizes {
+    uint32_t lengths[SIZES_MAX];
+    bool beside; /* payloads go beside their records */
+};
+
+#define PACKED(...) {{__VA_ARGS__}, false}
+#define BESIDE(...) {{__VA_ARGS__}, true}
+
+/* A client of node 0, and what it sends to whom. */
+struct sender {
+    uint32_t client;
+    uint32_t flows;
+    uint32_t remotes[FLOWS_MANY];
+    struct {
+        uint32_t client, context;
+    } targets[FLOWS_MANY];
+    const struct sizes *sizes;
+    uint64_t submitted, arrived; /* puts */
+    uint64_t bytes, got;         /* of records and payloads */
+    uint64_t per_flow[FLOWS_MANY];
+    uint32_t deaf; /* a bit for each flow whose target does not probe */
+};
+
+enum { ONE, MANY, LONE, SENDERS };
+
+struct scene {
+    struct world *w;
+    struct sender senders[SENDERS];
+};
+
+/* ---- the scene ------------------------------------------------------------------------------- */
+
+static uint64_t cost_of(const struct sizes *sizes, uint32_t length)
+{
+    if (sizes->beside)
+        return sizeof(struct wire_op) + length;
+    return length <= 256 ? sizeof(struct wire_batch_put) + abi_pad8(length)
+                         : sizeof(struct wire_put) + abi_pad8(length);
+}
+
+static uint32_t length_of(const struct sizes *sizes, uint64_t number)
+{
+    uint32_t count = 0;
+
+    while (count < SIZES_MAX && sizes->lengths[count])
+        count++;
+    return sizes->lengths[number % count];
+}
+
+static void sender_bind(struct scene *s, struct sender *sender, uint32_t flow, uint32_t client,
+                        uint32_t context)
+{
+    const struct engine_key *key = &s->w->clients[client].contexts[context].key;
+    int request = world_bind(s->w, sender->client, 0, client, context, key);
+
+    CU_ASSERT_EQUAL_FATAL(world_await(s->w, request), 0);
+    sender->remotes[flow] = s->w->requests[request].handle;
+    sender->targets[flow].client = client;
+    sender->targets[flow].context = context;
+    sender->flows = flow + 1;
+    world_request_free(s->w, request);
+}
+
+/* Senders have one context each; the targets of the one with many flows have two. */
+static void scene_open(struct scene *s, uint64_t seed, uint32_t ledger)
+{
+    const struct world_options options = {
+        .seed = seed,
+        .nodes = 2,
+        .submit_bytes = 1u << 18,
+        .local_bytes = 1u << 22,
+        .remote_bytes = 1u << 16,
+        .limits = {.clients_max = 16,
+                   .sessions_max = 32,
+                   .segments_max = 32,
+                   .flows_max = 64,
+                   .chunks_max = 8192,
+                   .ops_max = 262144,
+                   .packed_max = 4096,
+                   .ledger_max = ledger,
+                   .ledger_start = ledger,
+                   .ledger_bytes = 4 << 20},
+        .sim = {.ordered_write_max = UINT64_MAX},
+    };
+    int first;
+
+    memset(s, 0, sizeof *s);
+    CU_ASSERT_EQUAL_FATAL(world_open(&options, &s->w), 0);
+    s->w->nodes[0].budget_max = s->w->nodes[1].budget_max = 256;
+    for (uint32_t i = 0; i < SENDERS; i++)
+        s->senders[i].client = (uint32_t)world_client_open(s->w, 0, i, 1);
+    first = world_client_open(s->w, 1, SENDERS, 2);
+    for (uint32_t i = 1; i < FLOWS_MANY / 2 + 1; i++)
+        world_client_open(s->w, 1, SENDERS + i, 2);
+    CU_ASSERT_FATAL(world_settle(s->w, 10000));
+    sender_bind(s, &s->senders[ONE], 0, (uint32_t)first, 0);
+    sender_bind(s, &s->senders[LONE], 0, (uint32_t)first, 1);
+    for (uint32_t i = 0; i < FLOWS_MANY; i++)
+        sender_bind(s, &s->senders[MANY], i, (uint32_t)first + 1 + i / 2, i % 2);
+}
+
+static void scene_close(struct scene *s)
+{
+    world_leave(s->w);
+    if (s->w->failed)
+        printf("\n  %s\n", s->w->failure);
+    CU_ASSERT_FALSE(s->w->failed);
+    world_close(s->w);
+}
+
+/* What has arrived; the rid tells the length. */
+static void take_events(struct scene *s)
+{
+    struct pwc_event event;
+
+    for (uint32_t i = 0; i < SENDERS; i++) {
+        struct sender *sender = &s->senders[i];
+        struct world_context *own = &s->w->clients[sender->client].contexts[0];
+
+        while (own->channel_open && channel_probe(&own->channel, PWC_ANY, 0, &event) == 1)
+            CU_ASSERT(event.status == 0 || !s->w->clients[sender->client].live);
+        for (uint32_t k = 0; k < sender->flows; k++) {
+            struct world_context *x =
+                &s->w->clients[sender->targets[k].client].contexts[sender->targets[k].context];
+
+            while (!(sender->deaf & 1u << k) && x->channel_open &&
+                   channel_probe(&x->channel, PWC_ANY, 0, &event) == 1) {
+                uint64_t cost = cost_of(sender->sizes, (uint32_t)event.id);
+
+                sender->arrived++;
+                sender->got += cost;
+                sender->per_flow[k] += cost;
+            }
+        }
+    }
+}
+
+static bool scene_round(struct scene *s)
+{
+    bool more = world_round(s->w);
+
+    take_events(s);
+    return more;
+}
+
+static bool put(struct scene *s, struct sender *sender, uint32_t flow, uint32_t length)
+{
+    const struct world_client *c = &s->w->clients[sender->client];
+    struct submit_record record = {.kind = SUBMIT_PUT,
+                                   .flags = sender->sizes->beside ? 0 : SUBMIT_INLINE,
+                                   .remote = sender->remotes[flow],
+                                   .length = length,
+                                   .rid = length,
+                                   .segment = c->segments[WORLD_MAIN].handle};
+
+    if (world_submit(s->w, sender->client, 0, &record, NULL, NULL, c->contexts[0].memory) < 0)
+        return false;
+    sender->submitted++;
+    sender->bytes += cost_of(sender->sizes, length);
+    return true;
+}
+
+/* Puts until `bytes` are queued, sixty-four to a flow at a time, while the link is cut. */
+static void queue_up(struct scene *s, struct sender *sender, uint64_t bytes)
+{
+    uint32_t rounds = 0;
+
+    for (uint64_t i = 0; sender->bytes < bytes; i++) {
+        uint32_t flow = (uint32_t)(i / 64 % sender->flows);
+
+        while (!put(s, sender, flow, length_of(sender->sizes, i)) && rounds++ < ROUNDS_MAX)
+            scene_round(s);
+    }
+    while (!world_taken(s->w, sender->client, 0) && rounds++ < ROUNDS_MAX)
+        scene_round(s);
+    CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
+}
+
+/* Until both of them have got so many bytes together, or have ended. */
+static void run_until(struct scene *s, uint64_t bytes)
+{
+    uint32_t rounds = 0;
+
+    while (s->senders[ONE].got + s->senders[MANY].got < bytes && rounds++ < ROUNDS_MAX)
+        scene_round(s);
+    CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
+}
+
+static void run_out(struct scene *s, struct sender *sender)
+{
+    uint32_t rounds = 0;
+
+    while (sender->arrived < sender->submitted && rounds++ < ROUNDS_MAX)
+        scene_round(s);
+    CU_ASSERT_EQUAL(sender->arrived, sender->submitted);
+    CU_ASSERT_EQUAL(sender->got, sender->bytes);
+}
+
+static void begin(struct scene *s, uint64_t seed, uint32_t ledger, const struct sizes *one,
+                  const struct sizes *many)
+{
+    static const struct sizes eight = {.lengths = {8}};
+
+    scene_open(s, seed, ledger);
+    s->senders[ONE].sizes = one;
+    s->senders[MANY].sizes = many;
+    s->senders[LONE].sizes = &eight;
+    world_link_cut(s->w, 0, 1);
+    queue_up(s, &s->senders[ONE], QUEUED);
+    queue_up(s, &s->senders[MANY], QUEUED);
+    world_link_restore(s->w, 0, 1);
+}
+
+/* They differ by so many percent of what is due to each, at most. */
+static void check_same(const char *what, uint64_t a, uint64_t b)
+{
+    uint64_t apart = a > b ? a - b : b - a;
+
+    if (apart * 200 > (a + b) * SHARE_PERCENT)
+        printf("\n  %s: %llu and %llu bytes\n", what, (unsigned long long)a, (unsigned long long)b);
+    CU_ASSERT(apart * 200 <= (a + b) * SHARE_PERCENT);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void test_shares(void)
+{
+    static const struct {
+        const char *what;
+        uint32_t ledger;
+        struct sizes one, many;
+    } rows[] = {
+        {"8 bytes", LEDGER, PACKED(8), PACKED(8)},
+        {"4 KiB", LEDGER, PACKED(4096), PACKED(4096)},
+        {"mixed", LEDGER, PACKED(8, 4096, 300, 64), PACKED(8, 4096, 300, 64)},
+        {"mixed, long", LEDGER_LONG, PACKED(8, 4096, 300, 64), PACKED(8, 4096, 300, 64)},
+        {"300 bytes and 4 KiB", LEDGER_LONG, PACKED(300), PACKED(4096)},
+        {"4 KiB and 300 bytes", LEDGER_LONG, PACKED(4096), PACKED(300)},
+        {"8 KiB beside", LEDGER, BESIDE(8192), BESIDE(8192)},
+        {"8 KiB beside and 300 bytes", LEDGER, BESIDE(8192), PACKED(300)},
+        {"300 bytes and 8 KiB beside", LEDGER, PACKED(300), BESIDE(8192)},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct scene s;
+
+        begin(&s, 7 + i, rows[i].ledger, &rows[i].one, &rows[i].many);
+        run_until(&s, QUEUED);
+        check_same(rows[i].what, s.senders[ONE].got, s.senders[MANY].got);
+        run_out(&s, &s.senders[ONE]);
+        run_out(&s, &s.senders[MANY]);
+        scene_close(&s);
+    }
+}
+
+/* Within its share a client's flows take turns. */
+static void test_flows_of_one(void)
+{
+    static const struct sizes sizes = {.lengths = {300}};
+    struct scene s;
+
+    begin(&s, 3, LEDGER, &sizes, &sizes);
+    run_until(&s, 2 * QUEUED * 3 / 4);
+    for (uint32_t k = 0; k < FLOWS_MANY; k++)
+        CU_ASSERT(s.senders[MANY].per_flow[k] + 2 * TURN_BYTES >=
+                  s.senders[MANY].got / FLOWS_MANY);
+    scene_close(&s);
+}
+
+/* Entries of a client's operations that have been started and whose records are in the ledger. */
+static uint64_t left_origin(const struct scene *s, uint32_t client)
+{
+    const struct engine *e = s->w->nodes[0].engine;
+    uint64_t entries = 0;
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state == FLOW_OPEN &&
+            e->sessions[e->flows[i].session].client == s->w->clients[client].handle)
+            entries += e->flows[i].staged;
+    return entries;
+}
+
+/* It waits for a turn of each of the others at most, and for what they took too much. */
+static void test_a_lone_message(void)
+{
+    static const struct {
+        struct sizes sizes;
+        uint64_t entry; /* bytes that leave for an entry of an operation, at most */
+    } rows[] = {{PACKED(8), sizeof(struct op)},
+                {PACKED(4096), sizeof(struct op)},
+                {BESIDE(8192), 8192}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct sizes *sizes = &rows[i].sizes;
+        const uint64_t bound = 2 * (TURN_BYTES * 3 / 2 + sizes->lengths[0]);
+        struct scene s;
+        struct sender *lone;
+
+        begin(&s, 5 + i, LEDGER, sizes, sizes);
+        lone = &s.senders[LONE];
+        run_until(&s, QUEUED / 2);
+        s.w->nodes[0].budget_max = 1; /* one turn a step: what follows it is not counted */
+        for (uint32_t n = 1; n <= 20; n++) {
+            uint64_t before = left_origin(&s, s.senders[ONE].client) +
+                              left_origin(&s, s.senders[MANY].client),
+                     own = left_origin(&s, lone->client), passed;
+
+            CU_ASSERT(put(&s, lone, 0, 8));
+            for (uint32_t r = 0; left_origin(&s, lone->client) == own && r < ROUNDS_MAX; r++)
+                scene_round(&s);
+            passed = (left_origin(&s, s.senders[ONE].client) +
+                      left_origin(&s, s.senders[MANY].client) - before) *
+                     rows[i].entry;
+            if (passed > bound)
+                printf("\n  %u: %llu bytes before a lone message\n", sizes->lengths[0],
+                       (unsigned long long)passed);
+            CU_ASSERT(passed <= bound);
+            run_out(&s, lone);
+        }
+        scene_close(&s);
+    }
+}
+
+/* Whose turn it is ends: the others go on, and nothing is left of it. */
+static void test_an_end_in_the_middle(void)
+{
+    static const struct sizes sizes = {.lengths = {8, 4096, 300}};
+
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint32_t ends = seed % 2 ? MANY : ONE, stays = ends == MANY ? ONE : MANY;
+        struct scene s;
+
+        begin(&s, seed, LEDGER, &sizes, &sizes);
+        run_until(&s, QUEUED / 4 + seed * 1000);
+        world_client_close(s.w, s.senders[ends].client);
+        run_out(&s, &s.senders[stays]);
+        CU_ASSERT(s.senders[ends].arrived < s.senders[ends].submitted);
+        scene_close(&s);
+    }
+}
+
+/* Flows whose targets take nothing are held: the others have all of the share. */
+static void test_held_flows(void)
+{
+    static const struct sizes sizes = {.lengths = {300}};
+    struct scene s;
+
+    begin(&s, 11, LEDGER, &sizes, &sizes);
+    s.senders[MANY].deaf = 0x0fff;
+    run_until(&s, QUEUED / 2);
+    for (uint32_t k = 0; k < 12; k++)
+        CU_ASSERT_EQUAL(s.senders[MANY].per_flow[k], 0);
+    /* What the deaf ones' rings and spills have taken stands beside what is counted. */
+    CU_ASSERT(s.senders[MANY].got > 0 && s.senders[ONE].got > 0);
+    s.senders[MANY].deaf = 0;
+    run_out(&s, &s.senders[MANY]);
+    run_out(&s, &s.senders[ONE]);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"one flow and sixteen: the same bytes", test_shares},
+                           {"a client's flows take turns", test_flows_of_one},
+                           {"a lone message passes what waits", test_a_lone_message},
+                           {"a client ends in its turn", test_an_end_in_the_middle},
+                           {"held flows leave their share", test_held_flows},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("turns", tests);
+}
