@@ -25,6 +25,13 @@ static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot
     return queue_at(&e->pool, &f->ops, slot);
 }
 
+/* Chunks that its requests leave free when they take more: as many as they have, so that whoever
+ * waits for long leaves room for all others to submit. */
+static inline uint32_t flow_leaves(const struct engine *e, const struct flow *f)
+{
+    return e->chunks_keep + (uint32_t)(queue_count(&f->ops) * sizeof(struct op) / CHUNK_BYTES);
+}
+
 /* Puts it on its turn's list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
 /* The same for all that may have operations over this remote. */

@@ -69,6 +69,10 @@ static void ack_wanted(const struct engine *e, struct ledger_in *in, uint64_t de
     in->ack_at = e->now + delay;
 }
 
+/* Of a record, for one of the budget: a step tells other clients of theirs soon, whatever is in it.
+ */
+#define CONSUME_BYTES 64u
+
 int ledger_consume(struct engine *e, uint32_t node, int budget)
 {
     struct peer *p = &e->peers[node];
@@ -104,7 +108,7 @@ int ledger_consume(struct engine *e, uint32_t node, int budget)
         live->records_in++;
         if (p->rx_consumed == in->run_end)
             in->run_end = 0;
-        consumed++;
+        consumed += 1 + (int)(size / CONSUME_BYTES);
         r = record_after(e, node, head.kind);
         if (r < 0)
             return r;

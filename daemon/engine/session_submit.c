@@ -159,7 +159,7 @@ static int submission_room(struct engine *e, const struct session *s, struct flo
 
     if (!answer && s->submitted - s->ended >= e->config.ops_max)
         return -EAGAIN;
-    return queue_push(&e->pool, &f->ops, span, answer ? e->chunks_keep / 2 : e->chunks_keep);
+    return queue_push(&e->pool, &f->ops, span, answer ? e->chunks_keep / 2 : flow_leaves(e, f));
 }
 
 /* Takes one record that stands in e->record. 1 taken, 0 no room for it now. */

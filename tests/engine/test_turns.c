@@ -27,8 +27,14 @@ struct sizes {
     bool beside; /* payloads go beside their records */
 };
 
-#define PACKED(...) {{__VA_ARGS__}, false}
-#define BESIDE(...) {{__VA_ARGS__}, true}
+#define PACKED(...)                                                                                \
+    {                                                                                              \
+        {__VA_ARGS__}, false                                                                       \
+    }
+#define BESIDE(...)                                                                                \
+    {                                                                                              \
+        {__VA_ARGS__}, true                                                                        \
+    }
 
 /* A client of node 0, and what it sends to whom. */
 struct sender {
@@ -86,7 +92,7 @@ static void sender_bind(struct scene *s, struct sender *sender, uint32_t flow, u
 }
 
 /* Senders have one context each; the targets of the one with many flows have two. */
-static void scene_open(struct scene *s, uint64_t seed, uint32_t ledger)
+static void scene_open(struct scene *s, uint64_t seed, uint32_t ledger, uint32_t chunks)
 {
     const struct world_options options = {
         .seed = seed,
@@ -98,7 +104,7 @@ static void scene_open(struct scene *s, uint64_t seed, uint32_t ledger)
                    .sessions_max = 32,
                    .segments_max = 32,
                    .flows_max = 64,
-                   .chunks_max = 8192,
+                   .chunks_max = chunks,
                    .ops_max = 262144,
                    .packed_max = 4096,
                    .ledger_max = ledger,
@@ -225,7 +231,7 @@ static void begin(struct scene *s, uint64_t seed, uint32_t ledger, const struct 
 {
     static const struct sizes eight = {.lengths = {8}};
 
-    scene_open(s, seed, ledger);
+    scene_open(s, seed, ledger, 8192);
     s->senders[ONE].sizes = one;
     s->senders[MANY].sizes = many;
     s->senders[LONE].sizes = &eight;
@@ -286,8 +292,7 @@ static void test_flows_of_one(void)
     begin(&s, 3, LEDGER, &sizes, &sizes);
     run_until(&s, 2 * QUEUED * 3 / 4);
     for (uint32_t k = 0; k < FLOWS_MANY; k++)
-        CU_ASSERT(s.senders[MANY].per_flow[k] + 2 * TURN_BYTES >=
-                  s.senders[MANY].got / FLOWS_MANY);
+        CU_ASSERT(s.senders[MANY].per_flow[k] + 2 * TURN_BYTES >= s.senders[MANY].got / FLOWS_MANY);
     scene_close(&s);
 }
 
@@ -310,9 +315,8 @@ static void test_a_lone_message(void)
     static const struct {
         struct sizes sizes;
         uint64_t entry; /* bytes that leave for an entry of an operation, at most */
-    } rows[] = {{PACKED(8), sizeof(struct op)},
-                {PACKED(4096), sizeof(struct op)},
-                {BESIDE(8192), 8192}};
+    } rows[] = {
+        {PACKED(8), sizeof(struct op)}, {PACKED(4096), sizeof(struct op)}, {BESIDE(8192), 8192}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct sizes *sizes = &rows[i].sizes;
@@ -382,6 +386,34 @@ static void test_held_flows(void)
     scene_close(&s);
 }
 
+/* Two clients queue as much as they may towards a node that is away: a third can still submit. */
+static void test_room_for_a_third(void)
+{
+    static const struct sizes sizes[] = {PACKED(300), PACKED(8)};
+    struct scene s;
+    uint32_t rounds = 0;
+
+    scene_open(&s, 13, LEDGER, 512);
+    for (uint32_t i = 0; i < SENDERS; i++)
+        s.senders[i].sizes = &sizes[i == LONE];
+    world_link_cut(s.w, 0, 1);
+    for (uint64_t i = 0; i < 400000; i++)
+        if (!put(&s, &s.senders[i % 2 ? MANY : ONE], i % 2 ? i / 2 % FLOWS_MANY : 0, 300))
+            scene_round(&s);
+    /* They have what they may: their rings are full, and stay so. */
+    CU_ASSERT_FALSE(world_taken(s.w, s.senders[ONE].client, 0));
+    CU_ASSERT_FALSE(world_taken(s.w, s.senders[MANY].client, 0));
+    for (uint32_t i = 0; i < 100; i++)
+        CU_ASSERT(put(&s, &s.senders[LONE], 0, 8));
+    while (!world_taken(s.w, s.senders[LONE].client, 0) && rounds++ < 1000)
+        scene_round(&s);
+    CU_ASSERT_TRUE(world_taken(s.w, s.senders[LONE].client, 0));
+    world_link_restore(s.w, 0, 1);
+    for (uint32_t i = 0; i < SENDERS; i++)
+        run_out(&s, &s.senders[i]);
+    scene_close(&s);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"one flow and sixteen: the same bytes", test_shares},
@@ -389,6 +421,7 @@ int main(void)
                            {"a lone message passes what waits", test_a_lone_message},
                            {"a client ends in its turn", test_an_end_in_the_middle},
                            {"held flows leave their share", test_held_flows},
+                           {"a third finds room to submit", test_room_for_a_third},
                            CU_TEST_INFO_NULL};
 
     return suite_run("turns", tests);

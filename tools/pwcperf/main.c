@@ -49,6 +49,8 @@ static int measure(struct pair *pair, uint64_t size)
         return inject(pair, size);
     case OVERLAP:
         return overlap(pair, &plan);
+    case SHARE:
+        return share(pair, size);
     case STRESS:
         break;
     }

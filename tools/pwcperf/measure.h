@@ -33,5 +33,7 @@ int am_stream(struct pair *pair, const struct plan *plan);
 int inject(struct pair *pair, uint64_t size);
 /* Puts while the target computes. */
 int overlap(struct pair *pair, const struct plan *plan);
+/* Puts of all pairs for --seconds. */
+int share(struct pair *pair, uint64_t size);
 
 #endif

@@ -19,6 +19,8 @@ static const char usage[] =
     "       pwcperf inject [--kind put|short|medium|long] [--depth LIST] [--size LIST]\n"
     "               [--iters N] [--warmup N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
     "               [--pin]\n"
+    "       pwcperf share [--seconds N] [--size LIST] [--window N] [--protocol NAME]\n"
+    "               [--timeout SECONDS] [--json] [--pin]\n"
     "       pwcperf stress [--ops N] [--seed S] [--window N] [--timeout SECONDS] [--json]\n"
     "to be run by pwcrun (or another launcher), with an even number of ranks\n";
 
@@ -34,6 +36,7 @@ static const char help[] =
     "  am_bw     bytes a second of requests without reply, counted when they have been handled\n"
     "  inject    time to submit an operation of a batch of --depth, without waiting for its end\n"
     "  overlap   from a put to its local event while the target computes, and what that loses\n"
+    "  share     puts a second of each pair, all at once for the same time, and how fair that is\n"
     "  stress    random peers, sizes, offsets, ids and flags; every byte and event is checked\n"
     "\n"
     "  --size LIST        bytes, with commas between; k and m multiply by 1024 and its square\n"
@@ -46,6 +49,7 @@ static const char help[] =
     "  --slots N          memory of bandwidth and rate, by the size; default: window, to 64 MiB\n"
     "  --protocol NAME    of large puts: ordered, reassemble or chain; default: the daemon's\n"
     "  --ops N            stress: operations of all ranks together (100000)\n"
+    "  --seconds N        share: how long it counts (2)\n"
     "  --seed S           stress: what the operations are drawn from (1)\n"
     "  --timeout SECONDS  without any event for so long, the run has failed (30)\n"
     "  --json             one object a line and a size\n"
@@ -69,6 +73,7 @@ static const struct test_name test_names[] = {
     {"am_bw", AM_BW, "64,512,4k,64k,1m"},
     {"inject", INJECT, "8,512,4k,64k,1m,2m"},
     {"overlap", OVERLAP, "8"},
+    {"share", SHARE, "8"},
     {"stress", STRESS, "0"},
 };
 
@@ -108,6 +113,7 @@ enum long_option {
     OPT_SLOTS,
     OPT_OPS,
     OPT_SEED,
+    OPT_SECONDS,
     OPT_TIMEOUT,
     OPT_JSON,
     OPT_CHECK,
@@ -128,6 +134,7 @@ static const struct option long_options[] = {
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"ops", required_argument, NULL, OPT_OPS},
     {"seed", required_argument, NULL, OPT_SEED},
+    {"seconds", required_argument, NULL, OPT_SECONDS},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"json", no_argument, NULL, OPT_JSON},
     {"check", no_argument, NULL, OPT_CHECK},
@@ -269,6 +276,8 @@ static int apply(struct options *o, int option)
         return parse_number("--ops", optarg, 1, UINT64_C(1) << 32, &o->ops);
     case OPT_SEED:
         return parse_number("--seed", optarg, 0, UINT64_MAX, &o->seed);
+    case OPT_SECONDS:
+        return parse_number("--seconds", optarg, 1, 3600, &o->seconds);
     case OPT_TIMEOUT:
         rc = parse_number("--timeout", optarg, 1, 86400, &seconds);
         if (rc == 0)
@@ -305,7 +314,7 @@ static int not_together(const char *option, const char *with, const char *remedy
 static int check_together(const struct options *o)
 {
     bool large = o->test == PUT_LAT || o->test == OVERLAP || o->test == PUT_BW ||
-                 o->test == PUT_RATE ||
+                 o->test == PUT_RATE || o->test == SHARE ||
                  (options_has_kind(o) && (o->kind == KIND_PUT || o->kind == KIND_LONG));
     if (o->kind_name != NULL && !options_has_kind(o))
         return not_together("--kind", o->test_name, "it is for am_lat, am_bw and inject");
@@ -332,6 +341,7 @@ int options_parse(struct options *out, int argc, char **argv)
         .window = 64,
         .ops = 100000,
         .seed = 1,
+        .seconds = 2,
         .timeout_ms = TIMEOUT_DEFAULT_MS,
     };
     int rc = parse_depths(out, "1,2,4,8,16,32,64,128,256"), option;

@@ -19,6 +19,7 @@ enum perf_test {
     AM_BW,
     INJECT,
     OVERLAP,
+    SHARE,
     STRESS,
 };
 
@@ -48,6 +49,7 @@ struct options {
     uint64_t slots;  /* at most so many of a stream; 0: the window */
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
+    uint64_t seconds; /* share: how long it counts */
     int timeout_ms; /* without any event: the run has failed */
     bool json;
     bool check;
