@@ -565,6 +565,32 @@ static void test_offers(void)
     bench_free(b);
 }
 
+static void ask_for_answers(struct bench *b, int n)
+{
+    const struct wire_region revoke = {
+        .head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}, .slot = 3, .generation = 9};
+
+    while (n-- > 0)
+        bench_send(b, &revoke, sizeof(revoke));
+}
+
+/* A peer that acknowledges nothing has a bit for each of RUN_WINDOW runs, whichever ring they are
+ * in: those of the ring that was left count until they are acknowledged. */
+static void test_window_over_two_rings(void)
+{
+    const struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
+                                     .bytes = 32768};
+    struct bench *b = bench_new();
+
+    ask_for_answers(b, 40);
+    bench_send(b, &offer, sizeof(offer));
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_SWITCH) != 0);
+    ask_for_answers(b, 60);
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT(b->fabric.runs > 40 && b->fabric.runs <= RUN_WINDOW);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -632,6 +658,7 @@ int main(void)
         {"bell for room", test_bell_for_room},
         {"parting without memory", test_parting_without_memory},
         {"offers", test_offers},
+        {"window over two rings", test_window_over_two_rings},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
