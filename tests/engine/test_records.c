@@ -565,6 +565,42 @@ static void test_offers(void)
     bench_free(b);
 }
 
+static void send_notes(struct bench *b, uint32_t from, uint32_t until)
+{
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
+                           .flow = b->inflow};
+
+    for (note.sequence = from; note.sequence < until; note.sequence++)
+        bench_send(b, &note, sizeof(note));
+}
+
+/* A REFUSE passes a GO and a STOP that wait to be staged: its origin comes again at the GO, and is
+ * held by the STOP. So what comes again into the spill has a GO to follow, too. */
+static void test_refused_into_spill(void)
+{
+    const uint32_t event = event_bytes(0), fill = BENCH_RING / event;
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    struct bench *b = bench_new();
+    struct session_shared *shared = b->session;
+
+    b->engine->config.spill_max = 2 * event;
+    send_notes(b, 0, fill + 3);
+    CU_ASSERT_EQUAL_FATAL(b->engine->inflows[b->inflow].state, INFLOW_REFUSED);
+    atomic_store(&shared->remote.head, event);
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, event);
+    send_notes(b, fill + 2, fill + 3);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 2 * event);
+    ack.consumed = b->engine->peer_live[1].out.sent; /* its window of runs is full */
+    bench_send(b, &ack, sizeof(ack));
+    b->fabric.kinds = 0;
+    atomic_store(&shared->remote.head, bench_events(b));
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 0);
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_GO) != 0);
+    bench_free(b);
+}
+
 static void ask_for_answers(struct bench *b, int n)
 {
     const struct wire_region revoke = {
@@ -658,6 +694,7 @@ int main(void)
         {"bell for room", test_bell_for_room},
         {"parting without memory", test_parting_without_memory},
         {"offers", test_offers},
+        {"refused, then spilled", test_refused_into_spill},
         {"window over two rings", test_window_over_two_rings},
         {"announcements", test_announcements},
         {"random records", test_random_records},
