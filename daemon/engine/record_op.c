@@ -265,8 +265,8 @@ static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival 
     if (r == -ENOSPC)
         r = refuse(e, node, w);
     else if (r == 0 && in->state == INFLOW_REFUSED)
-        /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as long
-         * as there is a spill, a GO is to come. */
+        /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
+         * long as there is a spill, a GO is to come. */
         set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
     if (r == 0 && status < 0)
         r = notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status);

@@ -565,6 +565,28 @@ static void test_offers(void)
     bench_free(b);
 }
 
+/* The first ACK, and the first number of a run, that cannot be. */
+static void test_bounds_of_credit(void)
+{
+    for (uint64_t past = 0; past < 2; past++) {
+        struct bench *b = bench_new();
+        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+
+        ack.consumed = b->engine->peer_live[1].out.sent + 8 * past;
+        bench_send(b, &ack, sizeof(ack));
+        CU_ASSERT_EQUAL(b->broken, past > 0);
+        bench_free(b);
+        b = bench_new();
+        still_push(&b->fabric, &(struct fabric_event){
+                                   .kind = FABRIC_ARRIVED,
+                                   .immediate = wire_immediate(
+                                       WIRE_RUN, 1, (uint16_t)(b->run + RUN_WINDOW - 1 + past))});
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(b->broken, past > 0);
+        bench_free(b);
+    }
+}
+
 static void send_notes(struct bench *b, uint32_t from, uint32_t until)
 {
     struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
@@ -694,6 +716,7 @@ int main(void)
         {"bell for room", test_bell_for_room},
         {"parting without memory", test_parting_without_memory},
         {"offers", test_offers},
+        {"bounds of credit", test_bounds_of_credit},
         {"refused, then spilled", test_refused_into_spill},
         {"window over two rings", test_window_over_two_rings},
         {"announcements", test_announcements},
