@@ -11,7 +11,7 @@
  * is taken, in order, though the daemon sleeps without a limit.
  *
  * Left out: HEALTH and look intervals, which would only hide a lost wake-up; space in the rings
- * (ring.pml).
+ *.
  *
  * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (a fence here alone,
  * where wakers rely on it), NO_SECOND_LOOK, LOOK_BEFORE_FENCE, FABRIC_ARMED_FIRST (polled again

@@ -7,7 +7,7 @@
  * (notes_stage, notes_unanswered), daemon/engine/flow.c (flow_refused, flow_hold,
  * flow_acknowledged), daemon/engine/ledger_in.c (ledger_stage_ack).
  *
- * Ledgers are queues here (ledger.pml has their credit). Verdicts (REFUSE) are staged before other
+ * Ledgers are queues here: their credit is not modelled. Verdicts (REFUSE) are staged before other
  * notes, and no acknowledgement passes a verdict on what it covers. Shown: each operation is
  * delivered once, in order, and acknowledged only when it was; an origin that is held is released.
  *

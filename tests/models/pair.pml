@@ -13,7 +13,7 @@
  * for a wake-up, or notes that one is due where its submission ring is full. Shown: the target gets
  * every record and the daemon's event, though it sleeps without a limit.
  *
- * Left out: HEALTH_NS, which would hide a lost wake-up for a second; room in the rings (ring.pml);
+ * Left out: HEALTH_NS, which would hide a lost wake-up for a second; room in the rings;
  * sleeping in pwc_fd, where the wake socket itself is what one sleeps on.
  *
  * Mutants: NO_BARRIER (a fence of the sleeper's own), NO_SECOND_LOOK, NO_LOOK_AT_TOLD (at new pairs,
