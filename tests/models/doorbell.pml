@@ -10,8 +10,7 @@
  * and descriptor are the provider's and sequentially consistent. Shown: every record and completion
  * is taken, in order, though the daemon sleeps without a limit.
  *
- * Left out: HEALTH and look intervals, which would only hide a lost wake-up; space in the rings
- *.
+ * Left out: HEALTH and look intervals, which would only hide a lost wake-up; space in the rings.
  *
  * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (a fence here alone,
  * where wakers rely on it), NO_SECOND_LOOK, LOOK_BEFORE_FENCE, FABRIC_ARMED_FIRST (polled again
