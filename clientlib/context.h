@@ -69,6 +69,12 @@ void context_ring(struct pwc_ctx *ctx);
 void context_read_wake(struct pwc_ctx *ctx);
 /* The daemon has told something of neighbours. */
 void context_meet_neighbours(struct pwc_ctx *ctx, uint32_t told);
+/* Whether it has, since they were met last. */
+static inline bool context_neighbours_told(const struct pwc_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire) !=
+           ctx->neighbours_told;
+}
 /* As channel_probe, with what the daemon tells of neighbours taken up first. */
 static inline int context_probe(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                                 struct pwc_event *out)

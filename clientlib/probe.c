@@ -36,6 +36,11 @@ static void sleep_until_rung(struct pwc_ctx *ctx, unsigned kinds, int64_t now, i
 
     if (nap <= 0 || channel_arm(&ctx->channel, DOORBELL_FUTEX, kinds) != 0)
         return;
+    /* A new neighbour may have asked for a wake-up before we could be rung. */
+    if (context_neighbours_told(ctx)) {
+        channel_disarm(&ctx->channel);
+        return;
+    }
     if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) != -ETIMEDOUT) {
         patience_worked(&ctx->patience, (uint64_t)clock_now());
     } else if (now + nap >= ctx->health_at) {

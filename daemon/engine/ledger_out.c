@@ -77,9 +77,9 @@ static bool run_window_open(const struct peer *p, const struct peer_live *live)
 
     if (outstanding >= RUN_WINDOW)
         return false;
-    /* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed. */
-    return out->run_end[(out->run - window) % RUN_WINDOW] <= p->tx_acked ||
-           out->run_end[(out->run - window) % RUN_WINDOW] <= out->base;
+    /* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed, those of a
+     * ring that was left for a larger one too. */
+    return out->run_end[(out->run - window) % RUN_WINDOW] <= p->tx_acked;
 }
 
 /* Where writes keep their order only up to some length, a run is cut between two records. */

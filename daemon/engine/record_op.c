@@ -40,6 +40,12 @@ static bool inflow_open(const struct engine *e, const struct inflow *in)
            e->clients[s->client].quarantine == QUARANTINE_NONE;
 }
 
+/* Whether something of its context waits for room in the event ring. */
+static bool inflow_spills(const struct engine *e, const struct inflow *in)
+{
+    return in->session != NONE && e->sessions[in->session].spill_bytes > 0;
+}
+
 /* In how many writes its payload was announced. */
 static uint32_t stripes_of(const struct wire_op *w)
 {
@@ -259,7 +265,9 @@ static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival 
     if (r == -ENOSPC)
         r = refuse(e, node, w);
     else if (r == 0 && in->state == INFLOW_REFUSED)
-        set32(e, &in->state, INFLOW_OPEN);
+        /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
+         * long as there is a spill, a GO is to come. */
+        set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
     if (r == 0 && status < 0)
         r = notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status);
     return r;

@@ -65,6 +65,7 @@ static int still_write(struct fabric *fabric, const struct fabric_write *write)
 
     if (write->announce && write->immediate >> 30 == WIRE_RUN)
         note_kinds(f, write->source, write->length);
+    f->runs += write->announce && write->immediate >> 30 == WIRE_RUN;
     still_push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
     return 0;
 }

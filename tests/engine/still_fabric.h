@@ -16,6 +16,7 @@ struct still_fabric {
     uint32_t head, tail;
     uint32_t memories;
     uint32_t kinds; /* of records that were written: 1 << enum wire_kind */
+    uint32_t runs;  /* written */
 };
 
 void still_open(struct still_fabric *f);

@@ -565,6 +565,90 @@ static void test_offers(void)
     bench_free(b);
 }
 
+/* The first ACK, and the first number of a run, that cannot be. */
+static void test_bounds_of_credit(void)
+{
+    for (uint64_t past = 0; past < 2; past++) {
+        struct bench *b = bench_new();
+        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+
+        ack.consumed = b->engine->peer_live[1].out.sent + 8 * past;
+        bench_send(b, &ack, sizeof(ack));
+        CU_ASSERT_EQUAL(b->broken, past > 0);
+        bench_free(b);
+        b = bench_new();
+        still_push(&b->fabric, &(struct fabric_event){
+                                   .kind = FABRIC_ARRIVED,
+                                   .immediate = wire_immediate(
+                                       WIRE_RUN, 1, (uint16_t)(b->run + RUN_WINDOW - 1 + past))});
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(b->broken, past > 0);
+        bench_free(b);
+    }
+}
+
+static void send_notes(struct bench *b, uint32_t from, uint32_t until)
+{
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
+                           .flow = b->inflow};
+
+    for (note.sequence = from; note.sequence < until; note.sequence++)
+        bench_send(b, &note, sizeof(note));
+}
+
+/* A REFUSE passes a GO and a STOP that wait to be staged: its origin comes again at the GO, and is
+ * held by the STOP. So what comes again into the spill has a GO to follow, too. */
+static void test_refused_into_spill(void)
+{
+    const uint32_t event = event_bytes(0), fill = BENCH_RING / event;
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    struct bench *b = bench_new();
+    struct session_shared *shared = b->session;
+
+    b->engine->config.spill_max = 2 * event;
+    send_notes(b, 0, fill + 3);
+    CU_ASSERT_EQUAL_FATAL(b->engine->inflows[b->inflow].state, INFLOW_REFUSED);
+    atomic_store(&shared->remote.head, event);
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, event);
+    send_notes(b, fill + 2, fill + 3);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 2 * event);
+    ack.consumed = b->engine->peer_live[1].out.sent; /* its window of runs is full */
+    bench_send(b, &ack, sizeof(ack));
+    b->fabric.kinds = 0;
+    atomic_store(&shared->remote.head, bench_events(b));
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 0);
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_GO) != 0);
+    bench_free(b);
+}
+
+static void ask_for_answers(struct bench *b, int n)
+{
+    const struct wire_region revoke = {
+        .head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}, .slot = 3, .generation = 9};
+
+    while (n-- > 0)
+        bench_send(b, &revoke, sizeof(revoke));
+}
+
+/* A peer that acknowledges nothing has a bit for each of RUN_WINDOW runs, whichever ring they are
+ * in: those of the ring that was left count until they are acknowledged. */
+static void test_window_over_two_rings(void)
+{
+    const struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
+                                     .bytes = 32768};
+    struct bench *b = bench_new();
+
+    ask_for_answers(b, 40);
+    bench_send(b, &offer, sizeof(offer));
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_SWITCH) != 0);
+    ask_for_answers(b, 60);
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT(b->fabric.runs > 40 && b->fabric.runs <= RUN_WINDOW);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -632,6 +716,9 @@ int main(void)
         {"bell for room", test_bell_for_room},
         {"parting without memory", test_parting_without_memory},
         {"offers", test_offers},
+        {"bounds of credit", test_bounds_of_credit},
+        {"refused, then spilled", test_refused_into_spill},
+        {"window over two rings", test_window_over_two_rings},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,

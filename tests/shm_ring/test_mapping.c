@@ -228,6 +228,44 @@ static void test_adopt_at(void)
     munmap(at, 4 * page);
 }
 
+/* A part lies in its file, also where its offset and length add up to nothing. */
+static void test_adopt_part(void)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size = 4 * page;
+    const struct {
+        uint64_t offset, length;
+        int rc;
+    } rows[] = {
+        {0, size, 0},
+        {page + 8, 16, 0},
+        {size - 8, 8, 0},
+        {size - 8, 9, -ERANGE},
+        {0, size + 1, -ERANGE},
+        {0, 0, -ERANGE},
+        {size, 1, -ERANGE},
+        {size + page, 1, -ERANGE},
+        {8, UINT64_MAX - 7, -ERANGE},
+        {UINT64_MAX, 2, -ERANGE},
+    };
+    struct mapping whole;
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&whole, "part", size), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct mapping_part part = {
+            .file_size = size, .offset = rows[i].offset, .length = rows[i].length};
+        struct mapping m;
+        void *at;
+        int rc = mapping_adopt_part(&m, whole.fd, &part, &at);
+
+        CU_ASSERT_EQUAL(rc, rows[i].rc);
+        if (rc != 0)
+            continue;
+        CU_ASSERT(m.size <= size && (uint8_t *)at + part.length <= (uint8_t *)m.base + m.size);
+        mapping_destroy(&m);
+    }
+    mapping_destroy(&whole);
+}
+
 static void test_destroy(void)
 {
     struct mapping m = {.fd = -1};
@@ -251,6 +289,7 @@ int main(void)
         {"adopt", test_adopt},
         {"adopt refuses", test_adopt_refuses},
         {"adopt at", test_adopt_at},
+        {"adopt a part", test_adopt_part},
         {"destroy", test_destroy},
         CU_TEST_INFO_NULL,
     };

@@ -1,0 +1,204 @@
+/*
+ * The daemon's sleep: arm-and-wake on the submit bells of all sessions, and the fabric.
+ *
+ * Stands for: shm_ring/doorbell.c (doorbell_arm, doorbell_announce, doorbell_fence_others,
+ * doorbell_ring, doorbell_ring_unfenced, doorbell_disarm), daemon/engine/engine.c (engine_arm),
+ * daemon/control/progress.c (sleep_unless_work) and clientlib/channel_submit.c (publish, then the
+ * eventfd). Barriers C and D; with -DMEMBARRIER C for both sides, where D is the program's order.
+ *
+ * Two clients write records into their rings. A third waker is the fabric, whose completion queue
+ * and descriptor are the provider's and sequentially consistent. Shown: every record and completion
+ * is taken, in order, though the daemon sleeps without a limit.
+ *
+ * Left out: HEALTH and look intervals, which would only hide a lost wake-up; space in the rings.
+ *
+ * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (a fence here alone,
+ * where wakers rely on it), NO_SECOND_LOOK, LOOK_BEFORE_FENCE, FABRIC_ARMED_FIRST (polled again
+ * behind its arming), RING_BEFORE_PUBLISH, TAKE_WITHOUT_TELLING (a waker takes the arm and does not
+ * write to the eventfd).
+ */
+#define CLIENTS 2
+#define PROCESSES 3 /* the daemon is the last */
+#define DAEMON 2
+#define REGISTERED CLIENTS
+#define WORDS 4
+#define DEPTH 3
+#include "tso.pml"
+
+#ifndef RECORDS
+#define RECORDS 2
+#endif
+#define COMPLETIONS 1
+#define TAIL(c) (c)
+#define ARMED(c) (CLIENTS + c)
+
+bool eventfd;                    /* readable */
+byte completions;                /* in the queue of the fabric */
+bool fabric_armed, fabric_fd;    /* asked to tell; has told */
+byte taken[CLIENTS], polled;
+
+proctype client(byte c)
+{
+    byte me = c, n, mode;
+
+    do
+    :: n < RECORDS ->
+        n++;
+#ifndef RING_BEFORE_PUBLISH
+        store(TAIL(c), n);
+#endif
+#if !defined(MEMBARRIER) && !defined(NO_FENCE_WAKER)
+        fence();                 /* D */
+#endif
+        if
+        :: LOAD(ARMED(c)) == 0   /* D */
+        :: else ->
+            exchange_zero(ARMED(c), mode);
+#ifndef TAKE_WITHOUT_TELLING
+            if
+            :: mode -> eventfd = true
+            :: else
+            fi;
+#endif
+            mode = 0
+        fi;
+#ifdef RING_BEFORE_PUBLISH
+        store(TAIL(c), n);
+#endif
+    :: else -> break
+    od
+}
+
+proctype fabric()
+{
+    byte n;
+
+    do
+    :: n < COMPLETIONS -> atomic {
+           n++;
+           completions++;
+           if
+           :: fabric_armed -> fabric_fd = true
+           :: else
+           fi
+       }
+    :: else -> break
+    od
+}
+
+/* engine_step: polls the fabric, which makes void what it was asked, then looks into each ring. */
+inline step()
+{
+    atomic {
+        work = completions > 0;
+        polled = polled + completions;
+        completions = 0;
+        fabric_armed = false;
+        fabric_fd = false
+    };
+    i = 0;
+    do
+    :: i < CLIENTS ->
+        atomic {
+            assert(LOAD(TAIL(i)) >= taken[i]);
+            work = work || LOAD(TAIL(i)) != taken[i];
+            taken[i] = LOAD(TAIL(i))
+        };
+        i++
+    :: else -> break
+    od;
+    i = 0
+}
+
+inline fence_all()
+{
+#ifdef MEMBARRIER
+#ifdef BARRIER_SELF
+    fence();
+#else
+    membarrier(i);               /* C */
+    i = 0;
+#endif
+#elif !defined(NO_FENCE_SLEEPER)
+    fence();                     /* C */
+#else
+    skip
+#endif
+}
+
+#define DONE (polled == COMPLETIONS && taken[0] == RECORDS && taken[1] == RECORDS)
+
+proctype daemon()
+{
+    byte me = DAEMON, i;
+    bool work, ready;
+
+awake:
+    step();
+    if
+    :: DONE -> goto over
+    :: !DONE && work -> goto awake
+    :: else
+    fi;
+    /* engine_arm; where each client fences for itself, C stands behind each store. */
+#ifdef LOOK_BEFORE_FENCE
+    step();
+    if
+    :: work -> goto awake
+    :: else
+    fi;
+#endif
+    do
+    :: i < CLIENTS ->
+        store(ARMED(i), 1);      /* C */
+        i++
+    :: else -> break
+    od;
+    i = 0;
+    fence_all();
+#if !defined(NO_SECOND_LOOK) && !defined(LOOK_BEFORE_FENCE)
+#ifdef FABRIC_ARMED_FIRST
+    fabric_armed = (completions == 0);
+    ready = !fabric_armed;
+#endif
+    /* The look of engine_arm is one more of the same: the step behind it is enough. */
+    step();
+    if
+    :: work || DONE -> goto disarm
+    :: else
+    fi;
+#endif
+    /* fabric_arm: -EAGAIN where something is there. */
+#ifndef FABRIC_ARMED_FIRST
+    atomic {
+        fabric_armed = (completions == 0);
+        ready = !fabric_armed
+    };
+#endif
+    if
+    :: ready
+    :: else -> atomic { (eventfd || fabric_fd) -> eventfd = false } /* asleep */
+    fi;
+disarm:
+    ready = false;
+    do
+    :: i < CLIENTS -> store(ARMED(i), 0); i++
+    :: else -> break
+    od;
+    i = 0;
+    goto awake;
+over:
+    skip
+}
+
+init {
+    atomic {
+        run drain(0);
+        run drain(1);
+        run drain(DAEMON);
+        run client(0);
+        run client(1);
+        run fabric();
+        run daemon()
+    }
+}

@@ -1,0 +1,223 @@
+/*
+ * Back-pressure of one flow: a full event ring spills, STOP and GO hold and release the origin, and
+ * what finds no room in the spill either is refused and comes again.
+ *
+ * Stands for: daemon/engine/session_event.c (session_tell_remote, spill_room, session_drain_spill,
+ * session_release_spill), daemon/engine/record_op.c (take_by_inflow, refuse), daemon/engine/notes.c
+ * (notes_stage, notes_unanswered), daemon/engine/flow.c (flow_refused, flow_hold,
+ * flow_acknowledged), daemon/engine/ledger_in.c (ledger_stage_ack).
+ *
+ * Ledgers are queues here: their credit is not modelled. Verdicts (REFUSE) are staged before other
+ * notes, and no acknowledgement passes a verdict on what it covers. Shown: each operation is
+ * delivered once, in order, and acknowledged only when it was; an origin that is held is released.
+ *
+ * Mutants: REFUSED_FORGETS_STOP (a record that comes again and is taken into the spill leaves its
+ * inflow open, so that no GO follows a STOP), GO_FORGOTTEN, REFUSE_WITHOUT_GO (with an empty spill),
+ * ACK_PASSES_VERDICT, EPOCH_UNCHECKED (an acknowledgement of before the refusal counts),
+ * TAKE_BEHIND_REFUSED (records behind the refused one are taken), NO_REWIND, EVENT_PASSES_SPILL.
+ */
+#ifndef OPS
+#define OPS 5
+#endif
+#define RING 1
+#define SPILL 2
+
+#define STOP 1
+#define GO 2
+#define REFUSE 3
+#define ACK 4
+
+#define OPEN 0
+#define STOPPED 1
+#define REFUSED 2
+
+chan records = [OPS] of { byte };         /* origin to target: numbers */
+chan answers = [8] of { byte, byte };     /* target to origin: kind, number */
+chan verdicts = [4] of { byte };          /* not staged yet */
+chan others = [4] of { byte };
+
+/* Origin. */
+byte staged, epoch, rewound;
+bool held, placed[OPS];
+chan marks = [8] of { byte, byte };       /* what was sent: operation, epoch */
+
+/* Target. */
+byte inflow, refused, ring, spill, told, consumed, acked_upto, seen;
+byte cause;                               /* consumed before the oldest verdict not staged */
+bool starved;
+#ifdef ACK_PASSES_VERDICT
+#define UPTO consumed
+#else
+#define UPTO (len(verdicts) > 0 -> cause : consumed)
+#endif
+
+proctype origin()
+{
+    byte kind, what, slot, at_epoch;
+
+end_origin:
+    do
+    :: atomic { !held && staged < OPS && nfull(records) && nfull(marks) ->
+           records ! staged;
+           marks ! staged, epoch;
+           staged++
+       }
+    :: atomic { answers ? kind, what ->
+           if
+           :: kind == STOP -> held = true
+           :: kind == GO -> held = false
+           :: kind == REFUSE ->
+#ifndef NO_REWIND
+               staged = what;
+#endif
+               rewound = what;
+               epoch++;
+               held = true
+           :: kind == ACK ->
+               do
+               :: what > 0 ->
+                   marks ? slot, at_epoch;
+#ifndef EPOCH_UNCHECKED
+                   if
+                   :: at_epoch != epoch && slot >= rewound
+                   :: else ->
+                       assert(told > slot);      /* delivered */
+                       placed[slot] = true
+                   fi;
+#else
+                   assert(told > slot);
+                   placed[slot] = true;
+#endif
+                   what--
+               :: else -> break
+               od;
+               slot = 0;
+               at_epoch = 0
+           fi;
+           kind = 0;
+           what = 0
+       }
+    od
+}
+
+/* Into the ring, or the spill. */
+inline tell(number)
+{
+    assert(number == told);                      /* once each, in order */
+#ifdef EVENT_PASSES_SPILL
+    if
+    :: ring < RING -> ring++; assert(spill == 0)
+#else
+    if
+    :: spill == 0 && ring < RING -> ring++
+#endif
+    :: else ->
+        spill++;
+        if
+        :: inflow == OPEN -> others ! STOP; inflow = STOPPED
+        :: else
+        fi
+    fi;
+    told++
+}
+
+/* What cannot be pushed is taken later: nfull of both. */
+proctype target()
+{
+    byte number;
+
+end_target:
+    do
+    /* take_by_inflow */
+    :: atomic { nfull(others) && len(others) < 3 && nfull(verdicts) && nempty(records) ->
+           records ? number;
+           consumed++;
+           if
+#ifndef TAKE_BEHIND_REFUSED
+           :: inflow == REFUSED && number != refused
+#endif
+           :: else ->
+               if
+               :: spill == SPILL ->
+                   verdicts ! number;
+                   cause = (len(verdicts) == 1 -> consumed - 1 : cause);
+                   refused = number;
+                   inflow = REFUSED
+               :: spill == 0 && ring == RING && !starved ->
+                   starved = true;               /* no chunk for the spill, this once */
+                   verdicts ! number;
+                   cause = (len(verdicts) == 1 -> consumed - 1 : cause);
+#ifndef REFUSE_WITHOUT_GO
+                   others ! GO;
+#endif
+                   refused = number;
+                   inflow = REFUSED
+               :: spill < SPILL ->
+                   tell(number);
+                   if
+                   :: inflow == REFUSED ->
+#ifdef REFUSED_FORGETS_STOP
+                       inflow = OPEN
+#else
+                       inflow = (spill > 0 -> STOPPED : OPEN)
+#endif
+                   :: else
+                   fi
+               fi
+           fi;
+           number = 0
+       }
+    /* session_drain_spill, session_release_spill */
+    :: atomic { spill > 0 && ring < RING && len(others) < 3 ->
+           spill--;
+           ring++;
+           if
+           :: spill == 0 && inflow != OPEN ->
+#ifndef GO_FORGOTTEN
+               others ! GO;
+#endif
+               inflow = (inflow == STOPPED -> OPEN : inflow)
+           :: else
+           fi
+       }
+    /* notes_stage: verdicts first. */
+    :: atomic { nempty(verdicts) && nfull(answers) -> verdicts ? number; answers ! REFUSE, number;
+           number = 0;
+           cause = 0
+       }
+    :: atomic { empty(verdicts) && nempty(others) && nfull(answers) -> others ? number;
+           answers ! number, 0;
+           number = 0
+       }
+    /* ledger_stage_ack: up to the oldest verdict. */
+    :: atomic { nfull(answers) && UPTO > acked_upto ->
+           answers ! ACK, UPTO - acked_upto;
+           acked_upto = UPTO
+       }
+    od
+}
+
+proctype program()
+{
+end_program:
+    do
+    :: atomic { ring > 0 -> ring--; seen++ }
+    od
+}
+
+/* Where all has come to rest, all is done. */
+proctype judge()
+{
+    timeout;
+    assert(seen == OPS && told == OPS && spill == 0 && !held);
+    assert(placed[0] && placed[1] && placed[2] && placed[OPS - 1])
+}
+
+init {
+    atomic {
+        run origin();
+        run target();
+        run program();
+        run judge()
+    }
+}
