@@ -231,19 +231,19 @@ static void test_adopt_at(void)
 /* A part lies in its file, also where its offset and length add up to nothing. */
 static void test_adopt_part(void)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size = 4 * page;
+    const uint64_t one = (uint64_t)sysconf(_SC_PAGESIZE), size = 4 * one;
     const struct {
         uint64_t offset, length;
         int rc;
     } rows[] = {
         {0, size, 0},
-        {page + 8, 16, 0},
+        {one + 8, 16, 0},
         {size - 8, 8, 0},
         {size - 8, 9, -ERANGE},
         {0, size + 1, -ERANGE},
         {0, 0, -ERANGE},
         {size, 1, -ERANGE},
-        {size + page, 1, -ERANGE},
+        {size + one, 1, -ERANGE},
         {8, UINT64_MAX - 7, -ERANGE},
         {UINT64_MAX, 2, -ERANGE},
     };
