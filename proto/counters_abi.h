@@ -4,9 +4,10 @@
  *
  *     header and global counters | session rows | peer rows
  *
- * Written by the progress thread with relaxed stores, some ten times a second while it works and
+ * Written by the progress threads with relaxed stores, some ten times a second while it works and
  * before it sleeps: each value is whole, a row is not a snapshot. Sizes and offsets stand in the
- * header; a reader takes rows by them, so that later versions can append to rows. Values only grow
+ * header; a reader takes rows by them, so that later versions can append to rows. Each progress
+ * thread has its part of the rows, and the header has the sums of all. Values only grow
  * unless said otherwise.
  */
 #ifndef PWC_PROTO_COUNTERS_ABI_H
@@ -27,13 +28,13 @@ struct counters_header {
     uint32_t peer_offset, peer_row_bytes, peer_rows;
     uint32_t node, nodes;
     uint32_t pid;
-    uint32_t unused;
+    uint32_t engines;    /* progress threads; 0 counts as 1 */
     uint64_t started_ns; /* CLOCK_MONOTONIC */
     char provider[64];
 
     _Atomic uint64_t updated_ns; /* CLOCK_MONOTONIC of the last writing */
-    _Atomic uint64_t heartbeat;  /* rounds of the progress thread */
-    _Atomic uint64_t cpu_ns;     /* used by the progress thread */
+    _Atomic uint64_t heartbeat;  /* rounds of the progress threads */
+    _Atomic uint64_t cpu_ns;     /* used by them */
     _Atomic uint64_t work;       /* records and events handled */
     _Atomic uint64_t sleeps;
     _Atomic uint64_t commands;
@@ -44,7 +45,7 @@ struct counters_header {
 
 /* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */
 struct counters_session {
-    _Atomic uint64_t session; /* handle + 1; 0: the row is free */
+    _Atomic uint64_t session; /* engine << 32 | handle + 1; 0: the row is free */
     _Atomic uint64_t client, rank, context;
     _Atomic uint64_t submit_used, local_used, remote_used; /* bytes now */
     _Atomic uint64_t submit_high, local_high, remote_high;
@@ -55,9 +56,9 @@ struct counters_session {
     _Atomic uint64_t replies_expected, replies_owed; /* now */
 };
 
-/* One peer node. */
+/* One peer of an engine. Its number is node + nodes * its own engine. */
 struct counters_peer {
-    _Atomic uint64_t node;  /* number + 1; 0: the row is free */
+    _Atomic uint64_t node;  /* engine << 32 | number + 1; 0: the row is free */
     _Atomic uint64_t state; /* engine.h: 0 none, 1 wanted, 2 up, 3 down */
     _Atomic uint64_t tx_bytes, rx_bytes;
     _Atomic uint64_t tx_tail, tx_sent, tx_consumed, tx_credit;

@@ -29,7 +29,8 @@ enum call_kind {
     CALL_REGION_CLOSE,
     CALL_BIND,
     CALL_UNBIND,
-    CALL_NEIGHBOUR, /* where a bind leads on this node */
+    CALL_NEIGHBOUR, /* where a bind leads, and, on this engine, to what */
+    CALL_WAY,       /* to what, on a sibling */
     CALL_OFFER,
     CALL_PEER_UP,
     CALL_PEER_DOWN,
@@ -74,7 +75,9 @@ struct call_bind {
 struct call_neighbour {
     uint32_t session, remote, rights;
     uint64_t length;
-    struct engine_neighbour found; /* out */
+    uint32_t origin;               /* the engine that asks: CALL_WAY */
+    struct engine_way way;         /* out; in of CALL_WAY */
+    struct engine_neighbour found; /* out; not where the way leads to a sibling */
 };
 
 struct call_peer {
@@ -92,6 +95,7 @@ struct call_detach {
 struct call_target {
     struct attachments *attachments;
     struct fabric *fabric;
+    uint32_t number;         /* of the engine */
     _Atomic uint64_t *calls; /* carried out so far */
     void *count_context;
     void (*count)(void *context, struct engine *engine);

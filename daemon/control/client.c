@@ -13,13 +13,19 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call))
+struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
+                            void (*done)(struct call *call))
 {
-    struct call *call = call_new(&c->control->target, kind, c, done);
+    struct call *call = call_new(&worker->target, kind, c, done);
 
     if (call)
         c->calls++;
     return call;
+}
+
+struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call))
+{
+    return client_call_to(c, c->worker, kind, done);
 }
 
 struct client *client_of_call(struct call *call)
@@ -94,7 +100,7 @@ void client_leave_engine(struct client *c)
         return;
     }
     call->handle = c->number;
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
 }
 
 /* Who broke the protocol stays to be seen. */
@@ -103,14 +109,16 @@ static void remember(struct client *c, const char *reason)
     struct control *control = c->control;
     struct quarantined *q = &control->history[control->history_count++ % QUARANTINE_HISTORY];
 
-    *q = (struct quarantined){.client = c->number,
+    *q = (struct quarantined){.engine = c->worker ? c->worker->engine : 0,
+                              .client = c->number,
                               .uid = c->uid,
                               .pid = (uint32_t)c->pid,
                               .rank = c->rank,
                               .at_ns = clock_ns()};
     memcpy(q->job, c->job, sizeof(q->job));
     snprintf(q->reason, sizeof(q->reason), "%s", reason);
-    atomic_fetch_add_explicit(&control->publisher.quarantined, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&(c->worker ? c->worker : control->workers)->counters.quarantined, 1,
+                              memory_order_relaxed);
 }
 
 void client_end(struct client *c, const char *reason)

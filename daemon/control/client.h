@@ -103,7 +103,8 @@ struct client {
     bool reading;  /* not held back */
     bool overfull; /* to be ended for its output */
 
-    uint32_t number; /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
+    struct worker *worker; /* whose engine serves it; NULL before Hello */
+    uint32_t number;       /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
     bool in_engine;
     bool attached; /* the job's home knows it */
     char job[ENGINE_JOB_MAX];
@@ -131,8 +132,11 @@ void client_end(struct client *c, const char *reason);
 void client_leave_engine(struct client *c);
 /* Frees it when nothing of it is left. Call after anything that it waited for. */
 void client_settle(struct client *c);
-/* A call to the engine on its behalf: counted, so that it outlives it. NULL without memory. */
+/* A call to its engine, or another, on its behalf: counted, so that it outlives it. NULL without
+ * memory. */
 struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call));
+struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
+                            void (*done)(struct call *call));
 /* At the start of each such call's done: the client it was for. */
 struct client *client_of_call(struct call *call);
 
@@ -166,7 +170,7 @@ void hello_answered(struct control *control, uint64_t cookie, int status, uint32
 void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open);
 void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close);
 struct client_session *client_session_find(struct client *c, uint32_t handle);
-void session_closed(struct control *control, uint32_t handle);
+void session_closed(struct worker *w, uint32_t handle);
 /* For a client that still looks at it; that it was quarantined stays to be read. */
 void session_say_closed(struct client_session *s);
 /* Frees what the engine never saw, or has let go of. */
@@ -174,8 +178,8 @@ void session_free(struct client_session *s);
 
 void request_segment_open(struct client *c, uint32_t request, const Pwc__SegmentOpen *open);
 void request_segment_close(struct client *c, uint32_t request, const Pwc__SegmentClose *close);
-void segment_ready(struct control *control, uint32_t handle, int status);
-void segment_closed(struct control *control, uint32_t handle);
+void segment_ready(struct worker *w, uint32_t handle, int status);
+void segment_closed(struct worker *w, uint32_t handle);
 void segment_free(struct client_segment *s);
 
 void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOpen *open);
@@ -184,7 +188,8 @@ void region_closed(struct control *control, uint64_t cookie);
 
 void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind);
 void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind);
-void bind_located(struct control *control, uint64_t cookie, int status, uint32_t node);
+/* `number`: of the peer's engine (nodes.h). */
+void bind_located(struct control *control, uint64_t cookie, int status, uint32_t number);
 void bind_ended(struct control *control, const struct engine_notice *notice);
 
 void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
+#include "nodes.h"
 
 #define FIELD(member) offsetof(struct config, member)
 
@@ -65,6 +66,11 @@ static const struct config_key keys[] = {
      "dedicated, adaptive or sleep: whether the daemon polls, yields for a while, or sleeps at "
      "once "
      "when it has nothing to do"},
+    {"progress-threads", CONFIG_NUMBER, FIELD(progress_threads), 1, 1, NODES_ENGINES_MAX, NULL,
+     NULL,
+     "N threads that progress, each with an engine and a share of the clients of its own; nodes "
+     "may "
+     "differ"},
     {"direct", CONFIG_CHOICE, FIELD(direct), CONFIG_DIRECT_AUTO, 0, 0, "auto|off", NULL,
      "auto or off: whether clients of one user and one job on this node put and get through "
      "memory, "

@@ -1,7 +1,7 @@
 /*
  * The control room: everything that the control thread owns, in one place.
  *
- *     clients (Unix socket) --> requests --> calls ----> progress thread (engine, fabric)
+ *     clients (Unix socket) --> requests --> calls ----> workers: progress thread, engine, fabric
  *     peers (TCP)           --> jobs     --> calls --/        |
  *          ^-------------------------------- notices, results-+
  *
@@ -15,8 +15,6 @@
 #include <stdint.h>
 #include <uv.h>
 #include "admission.h"
-#include "attachments.h"
-#include "call.h"
 #include "config.h"
 #include "counters.h"
 #include "directory.h"
@@ -25,11 +23,9 @@
 #include "nodes.h"
 #include "pending.h"
 #include "place.h"
-#include "progress.h"
+#include "worker.h"
 
 struct client;
-struct client_session;
-struct client_segment;
 struct link;
 struct pair;
 struct peers;
@@ -38,20 +34,15 @@ struct peers;
 
 /* A client that broke the protocol and is gone: kept to be shown. */
 struct quarantined {
-    uint32_t client, uid, pid, rank;
+    uint32_t engine, client, uid, pid, rank;
     char job[ENGINE_JOB_MAX];
     char reason[128];
     uint64_t at_ns;
 };
 
-/* When counters are written (publisher.h). */
+/* The counters file, and when it is written (publisher.h). */
 struct publisher {
     struct counters counters;
-    _Atomic(const struct progress *) progress; /* NULL: not started yet */
-    uint64_t written_ns;                       /* the progress thread's */
-    uint64_t written_work;                     /* the progress thread's: what had been done then */
-    _Atomic uint64_t calls, quarantined;
-    _Atomic bool due; /* work that has not been written */
     uv_async_t nudge; /* to the control thread: have it written soon */
     uv_timer_t timer;
 };
@@ -60,8 +51,10 @@ struct control {
     uv_loop_t loop;
     struct log log;
     const struct config *config;
-    struct engine_config engine;
+    struct engine_config engine; /* of each worker's engine, but for its number */
     struct node_list nodes;
+    uint32_t node;       /* which we are */
+    uint32_t node_count; /* how many there are */
     struct handshake_identity identity;
     struct admission admission;
     struct place place;
@@ -69,23 +62,15 @@ struct control {
     uint64_t message_max;
     char provider[HANDSHAKE_PROVIDER_MAX];
 
-    struct attachments attachments; /* the progress thread's */
-    struct engine_host host;
     struct publisher publisher;
-    struct call_target target;
-    struct progress *progress;
-    void *arena;
-    size_t arena_bytes;
-    int arena_fd;
+    struct worker *workers; /* NULL: not opened */
+    uint32_t worker_count;
 
     /* clients */
     uv_poll_t listener;
     uv_async_t resume;      /* frames that wait in memory */
     struct client *clients; /* list */
     uint32_t client_count;
-    struct client **by_handle;        /* engine.clients_max */
-    struct client_session **sessions; /* by the engine's handle */
-    struct client_segment **segments;
     struct pair *pairs; /* list (pairs.h) */
     uint64_t pairs_made;
     uint32_t segments_shared; /* whose descriptors are kept for neighbours */
@@ -94,7 +79,7 @@ struct control {
     uint32_t history_count; /* so far */
 
     /* other nodes */
-    struct peers *peers; /* NULL with one node */
+    struct peers *peers; /* NULL with one node and one engine */
     struct link *links;  /* all that stand, also those on their way out */
     uint32_t lookups;    /* of names, under way */
     struct directory_memory directory_memory;
@@ -110,5 +95,8 @@ struct control_options {
     int ready_fd; /* -1: none */
 };
 int control_run(const struct control_options *options);
+
+/* Says in the log what is wrong with opening something; `rc`. */
+int control_explain(struct control *control, int rc, const char *why);
 
 #endif

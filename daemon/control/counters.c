@@ -17,6 +17,19 @@ static void set(_Atomic uint64_t *to, uint64_t value)
     atomic_store_explicit(to, value, memory_order_relaxed);
 }
 
+/* Of what is counted for all threads: our share is now `value`. */
+static void grow(_Atomic uint64_t *to, uint64_t *told, uint64_t value)
+{
+    atomic_fetch_add_explicit(to, value - *told, memory_order_relaxed);
+    *told = value;
+}
+
+/* The first word of a row: engine << 32 | number + 1. */
+static uint64_t row_name(const struct counters_share *share, uint32_t number)
+{
+    return (uint64_t)share->engine << 32 | (number + UINT64_C(1));
+}
+
 static struct counters_session *session_rows(const struct counters *c)
 {
     return (struct counters_session *)((char *)c->shared + c->shared->session_offset);
@@ -31,13 +44,16 @@ int counters_open(struct counters *c, const struct counters_config *config)
 {
     uint32_t peers =
         config->nodes < COUNTERS_PEER_ROWS_MAX ? config->nodes : COUNTERS_PEER_ROWS_MAX;
+    uint32_t sessions = config->sessions_max * config->engines;
     struct counters_header *h;
     int fd, rc;
 
-    *c = (struct counters){.path = strdup(config->path)};
+    if (config->engines > 1) /* each has rows for its siblings, and for more than one a node */
+        peers = 2 * (peers + config->engines) * config->engines;
+    *c = (struct counters){.path = strdup(config->path), .engines = config->engines};
     if (!c->path)
         return -ENOMEM;
-    c->size = sizeof(*h) + config->sessions_max * sizeof(struct counters_session) +
+    c->size = sizeof(*h) + sessions * sizeof(struct counters_session) +
               peers * sizeof(struct counters_peer);
     if (unlink(c->path) != 0 && errno != ENOENT)
         goto fail;
@@ -60,12 +76,13 @@ int counters_open(struct counters *c, const struct counters_config *config)
     h->bytes = (uint32_t)c->size;
     h->session_offset = sizeof(*h);
     h->session_row_bytes = sizeof(struct counters_session);
-    h->session_rows = config->sessions_max;
+    h->session_rows = sessions;
     h->peer_offset = h->session_offset + h->session_rows * h->session_row_bytes;
     h->peer_row_bytes = sizeof(struct counters_peer);
     h->peer_rows = peers;
     h->node = config->node;
     h->nodes = config->nodes;
+    h->engines = config->engines;
     h->pid = (uint32_t)getpid();
     h->started_ns = config->now;
     snprintf(h->provider, sizeof(h->provider), "%s", config->provider);
@@ -82,7 +99,6 @@ fail:
 
 static void write_session(struct counters_session *row, const struct engine_session_view *v)
 {
-    set(&row->session, v->session + UINT64_C(1));
     set(&row->client, v->client);
     set(&row->rank, v->rank);
     set(&row->context, v->context);
@@ -113,7 +129,6 @@ static void write_session(struct counters_session *row, const struct engine_sess
 
 static void write_peer(struct counters_peer *row, const struct engine_peer_view *v)
 {
-    set(&row->node, v->node + UINT64_C(1));
     set(&row->state, v->state);
     set(&row->tx_bytes, v->tx_bytes);
     set(&row->rx_bytes, v->rx_bytes);
@@ -132,36 +147,41 @@ static void write_peer(struct counters_peer *row, const struct engine_peer_view 
     set(&row->sent_pending, v->sent_pending);
 }
 
-static uint64_t write_sessions(struct counters *c, struct engine *engine)
+static uint64_t write_sessions(struct counters *c, const struct counters_share *share,
+                               struct engine *engine)
 {
-    struct counters_session *rows = session_rows(c);
+    uint32_t count = c->shared->session_rows / c->engines;
+    struct counters_session *rows = session_rows(c) + share->engine * count;
     struct engine_session_view views[VIEW_BATCH];
     uint32_t from = 0, row = 0, used;
     int got;
 
     while ((got = engine_view_sessions(engine, &from, views, VIEW_BATCH)) > 0)
-        for (int i = 0; i < got && row < c->shared->session_rows; i++)
+        for (int i = 0; i < got && row < count; i++) {
+            set(&rows[row].session, row_name(share, views[i].session));
             write_session(&rows[row++], &views[i]);
+        }
     used = row;
-    while (row < c->shared->session_rows &&
-           atomic_load_explicit(&rows[row].session, memory_order_relaxed) != 0)
+    while (row < count && atomic_load_explicit(&rows[row].session, memory_order_relaxed) != 0)
         set(&rows[row++].session, 0);
     return used;
 }
 
-static void write_peers(struct counters *c, struct engine *engine)
+static void write_peers(struct counters *c, const struct counters_share *share,
+                        struct engine *engine)
 {
-    struct counters_peer *rows = peer_rows(c);
+    uint32_t count = c->shared->peer_rows / c->engines;
+    struct counters_peer *rows = peer_rows(c) + share->engine * count;
     struct engine_peer_view views[VIEW_BATCH];
     uint32_t from = 0, row = 0;
     int got;
 
-    while (row < c->shared->peer_rows &&
-           (got = engine_view_peers(engine, &from, views, VIEW_BATCH)) > 0)
-        for (int i = 0; i < got && row < c->shared->peer_rows; i++)
+    while (row < count && (got = engine_view_peers(engine, &from, views, VIEW_BATCH)) > 0)
+        for (int i = 0; i < got && row < count; i++) {
+            set(&rows[row].node, row_name(share, views[i].node));
             write_peer(&rows[row++], &views[i]);
-    while (row < c->shared->peer_rows &&
-           atomic_load_explicit(&rows[row].node, memory_order_relaxed) != 0)
+        }
+    while (row < count && atomic_load_explicit(&rows[row].node, memory_order_relaxed) != 0)
         set(&rows[row++].node, 0);
 }
 
@@ -177,20 +197,21 @@ static uint64_t count_clients(struct engine *engine)
     return clients;
 }
 
-void counters_write(struct counters *c, struct engine *engine, uint64_t now,
-                    const struct counters_totals *totals)
+void counters_write(struct counters *c, struct counters_share *share, struct engine *engine,
+                    uint64_t now, const struct counters_totals *totals)
 {
     struct counters_header *h = c->shared;
+    struct counters_totals *told = &share->told;
 
-    set(&h->heartbeat, totals->heartbeat);
-    set(&h->cpu_ns, totals->cpu_ns);
-    set(&h->work, totals->work);
-    set(&h->sleeps, totals->sleeps);
-    set(&h->commands, totals->commands);
-    set(&h->quarantined, totals->quarantined);
-    set(&h->sessions, write_sessions(c, engine));
-    set(&h->clients, count_clients(engine));
-    write_peers(c, engine);
+    grow(&h->heartbeat, &told->heartbeat, totals->heartbeat);
+    grow(&h->cpu_ns, &told->cpu_ns, totals->cpu_ns);
+    grow(&h->work, &told->work, totals->work);
+    grow(&h->sleeps, &told->sleeps, totals->sleeps);
+    grow(&h->commands, &told->commands, totals->commands);
+    grow(&h->quarantined, &told->quarantined, totals->quarantined);
+    grow(&h->sessions, &share->sessions, write_sessions(c, share, engine));
+    grow(&h->clients, &share->clients, count_clients(engine));
+    write_peers(c, share, engine);
     set(&h->updated_ns, now);
 }
 

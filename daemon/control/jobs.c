@@ -12,6 +12,8 @@
 #define ERRNO_MAX 4095
 
 static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
+static_assert(DIRECTORY_ENGINES == NODES_ENGINES_MAX && HANDSHAKE_ENGINES_MAX == NODES_ENGINES_MAX,
+              "one bound for a node's engines");
 
 static void *take(void *context, size_t size)
 {
@@ -29,7 +31,7 @@ int jobs_open(struct control *control)
     if (!control->directory)
         return -ENOMEM;
     control->directory_memory = (struct directory_memory){.take = take, .give = give};
-    directory_init(control->directory, &control->directory_memory, control->engine.nodes);
+    directory_init(control->directory, &control->directory_memory, control->node_count);
     return 0;
 }
 
@@ -44,13 +46,13 @@ void jobs_close(struct control *control)
 
 static uint32_t home_of(const struct control *control, const struct directory_id *id)
 {
-    return directory_home(id, control->engine.nodes);
+    return directory_home(id, control->node_count);
 }
 
 /* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost. */
 static void tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
-    if (node == control->engine.node)
+    if (node == control->node)
         (void)jobs_frame(control, node, frame);
     else
         peers_send(control, node, frame);
@@ -116,7 +118,7 @@ static void tell_all(struct control *control, const struct directory_job *job,
                      const Pwc__Gathered *piece)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
-    uint8_t *seen = calloc(control->engine.nodes, 1);
+    uint8_t *seen = calloc(control->node_count, 1);
     uint32_t at = 0, node;
 
     frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
@@ -179,7 +181,8 @@ static void leave(struct control *control, const struct directory_id *id, uint32
             fail_gather(control, job, &job->gathers[i], -EHOSTDOWN);
 }
 
-static void answer(struct control *control, uint32_t to, uint64_t cookie, int status, uint32_t node)
+static void answer(struct control *control, uint32_t to, uint64_t cookie, int status, uint32_t node,
+                   uint32_t engine)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__RankIs is = PWC__RANK_IS__INIT;
@@ -187,6 +190,7 @@ static void answer(struct control *control, uint32_t to, uint64_t cookie, int st
     is.cookie = cookie;
     is.status = status;
     is.node = node;
+    is.engine = engine;
     frame.body_case = PWC__PEER_FRAME__BODY_RANK_IS;
     frame.rank_is = &is;
     tell(control, to, &frame);
@@ -195,24 +199,27 @@ static void answer(struct control *control, uint32_t to, uint64_t cookie, int st
 static void rank_at(struct control *control, uint32_t from, const Pwc__RankAt *at)
 {
     const struct directory_id id = {.uid = at->uid, .job = at->job};
+    uint32_t engine;
     int status = 0, where;
 
     if (at->gone)
         leave(control, &id, at->rank, from);
     else
-        status = directory_attach(control->directory, &id, at->rank, at->size, from);
+        status = directory_attach(control->directory, &id, at->rank, at->size, from, at->engine);
     if (at->cookie == 0)
         return;
-    where = directory_where(control->directory, &id, at->rank);
-    answer(control, from, at->cookie, status, where < 0 ? from : (uint32_t)where);
+    where = directory_where(control->directory, &id, at->rank, &engine);
+    answer(control, from, at->cookie, status, where < 0 ? from : (uint32_t)where, engine);
 }
 
 static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs *question)
 {
     const struct directory_id id = {.uid = question->uid, .job = question->job};
-    int node = directory_where(control->directory, &id, question->rank);
+    uint32_t engine;
+    int node = directory_where(control->directory, &id, question->rank, &engine);
 
-    answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node);
+    answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
+           engine);
 }
 
 /* What one rank gave that does not fit fails the exchange for all: none of them could end. */
@@ -250,6 +257,14 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* Of the engine that a rank is with; out of range where that can be none. */
+static uint32_t number_of(const struct control *control, const Pwc__RankIs *is)
+{
+    return is->node < control->node_count && is->engine < NODES_ENGINES_MAX
+               ? nodes_number(control->node_count, is->node, is->engine)
+               : UINT32_MAX;
+}
+
 static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *is)
 {
     struct pending *p = pending_find(&control->pending, is->cookie, 0);
@@ -261,7 +276,7 @@ static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *i
     if (p->kind == PENDING_ATTACH)
         hello_answered(control, is->cookie, status, is->node);
     else if (p->kind == PENDING_WHERE)
-        bind_located(control, is->cookie, status, is->node);
+        bind_located(control, is->cookie, status, number_of(control, is));
 }
 
 bool jobs_name_valid(const char *name)
@@ -325,6 +340,7 @@ static void tell_home(struct client *c, bool gone, uint64_t cookie)
     at.rank = c->rank;
     at.size = c->size;
     at.gone = gone;
+    at.engine = c->worker->engine;
     at.cookie = cookie;
     frame.body_case = PWC__PEER_FRAME__BODY_RANK_AT;
     frame.rank_at = &at;
@@ -448,7 +464,7 @@ static void fail_waiting(struct control *control, uint32_t node)
         if (p->kind == PENDING_ATTACH)
             hello_answered(control, cookie_of(control, p), -EHOSTDOWN, node);
         else if (p->kind == PENDING_WHERE)
-            bind_located(control, cookie_of(control, p), -EHOSTDOWN, node);
+            bind_located(control, cookie_of(control, p), -EHOSTDOWN, 0);
         else if (p->kind == PENDING_EXCHANGE)
             fail_exchange(control, p);
     }

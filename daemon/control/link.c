@@ -247,6 +247,7 @@ static int send_greeting(struct link *link, uint32_t target)
     greeting.nonce.len = sizeof(nonce);
     greeting.provider = (char *)(uintptr_t)self->provider;
     greeting.rails = self->rails;
+    greeting.engines = self->engines;
     greeting.boot_id.data = (uint8_t *)(uintptr_t)self->boot_id;
     greeting.boot_id.len = sizeof(self->boot_id);
     frame.body_case = PWC__PEER_FRAME__BODY_GREETING;
@@ -293,6 +294,7 @@ static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_
         .nodes = g->nodes,
         .provider = g->provider,
         .rails = g->rails,
+        .engines = g->engines,
         .nonce = g->nonce.data,
         .nonce_size = g->nonce.len,
         .boot_id = g->boot_id.data,

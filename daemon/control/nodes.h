@@ -1,12 +1,23 @@
-/* The list of nodes: host and port of each, by node number. Thread: any; read-only once parsed. */
+/*
+ * The list of nodes: host and port of each, by node number. Thread: any; read-only once parsed.
+ *
+ * A node has several engines where it has several progress threads. To engines, in keys and on the
+ * wire, each of them is a peer with one number, the same on all nodes:
+ *
+ *     engine 0 of nodes 0, 1, .. n-1 | engine 1 of nodes 0, 1, .. n-1 | engine 2 ...
+ *
+ * so that a node with one engine goes by its own number. How many a node has is learned when it is
+ * linked.
+ */
 #ifndef PWC_CONTROL_NODES_H
 #define PWC_CONTROL_NODES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODES_MAX     16384u
-#define NODE_HOST_MAX 256u
+#define NODES_MAX         16384u
+#define NODE_HOST_MAX     256u
+#define NODES_ENGINES_MAX 16u /* of one node */
 
 struct node_address {
     char host[NODE_HOST_MAX];
@@ -17,6 +28,18 @@ struct node_list {
     struct node_address *nodes;
     uint32_t count;
 };
+
+/* How many engines a node may have, where there are so many nodes: the wire has room for 16384
+ * numbers. */
+static inline uint32_t nodes_engines_max(uint32_t nodes)
+{
+    return NODES_MAX / nodes < NODES_ENGINES_MAX ? NODES_MAX / nodes : NODES_ENGINES_MAX;
+}
+
+static inline uint32_t nodes_number(uint32_t nodes, uint32_t node, uint32_t engine)
+{
+    return engine * nodes + node;
+}
 
 /* "host:port,host:port"; "[v6]:port" too. Or one a line with # comments, with `separator` '\n'.
  * -EINVAL, -E2BIG, -ENOMEM with the reason, value and remedy in `why`. */

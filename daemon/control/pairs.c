@@ -140,7 +140,8 @@ static void drop_descriptors(struct pair_way *way)
 static int add_segment(struct pair_way *way, const struct client_session *target,
                        const struct call_neighbour *bound)
 {
-    const struct client_segment *segment = target->client->control->segments[bound->found.segment];
+    const struct client_segment *segment =
+        worker_segment(target->client->worker, bound->found.segment);
 
     if (!segment || segment->client != target->client || segment->opening || segment->closing)
         return -ENOENT;

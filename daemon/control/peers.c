@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "control.h"
 #include "jobs.h"
-#include "link.h"
+#include "peers_private.h"
 
 enum {
     STRANGERS_MAX = 16,
@@ -21,47 +21,11 @@ enum {
     BACKLOG = 128,
 };
 
-enum peer_state {
-    PEER_IDLE = 0,
-    PEER_DIALLING,
-    PEER_LINKED,
-    PEER_LOST,
-};
-
 /* A frame that waits for a link. */
 struct waiting_frame {
     struct waiting_frame *next;
     size_t size;
     uint8_t bytes[];
-};
-
-struct peer {
-    struct control *control;
-    uint32_t node;
-    enum peer_state state;
-    struct link *link; /* ready, or proven and about to be */
-    struct link *dial; /* ours, not proven */
-    uv_timer_t retry;
-    uint32_t retry_ms;
-    uint64_t deadline_ns; /* of being DIALLING */
-    struct waiting_frame *waiting, **waiting_tail;
-    uint32_t waiting_count;
-    char reason[HANDSHAKE_TEXT_MAX];
-    bool ended;          /* it said that it ends: that it is not there is no news */
-    uint32_t unanswered; /* calls about its end that the progress thread has not come back from */
-    uv_timer_t patience; /* with the progress thread, while there are */
-    uint64_t cpu_ns;     /* of the progress thread, when the patience began */
-    uint64_t rounds;     /* that it had gone by then */
-
-    /* the engine's half, of this link */
-    bool wanted;      /* the engine asked for it, now or before the link */
-    bool offer_asked; /* a call is under way, or waits for ENGINE_OFFER_READY */
-    bool offer_waits; /* for ENGINE_OFFER_READY */
-    bool offer_sent;
-    bool offer_come;
-    bool up;
-    struct engine_offer theirs;
-    uint64_t link_number; /* answers of earlier links are void */
 };
 
 struct peers {
@@ -72,11 +36,9 @@ struct peers {
     uint32_t stranger_count;
 };
 
-static void dial(struct peer *p);
-static void offer_step(struct peer *p);
 static const struct link_events events;
 
-static void note_reason(struct peer *p, int status, const char *text)
+void peer_note_reason(struct peer *p, int status, const char *text)
 {
     if (status == -ESHUTDOWN)
         p->ended = true;
@@ -93,7 +55,7 @@ static struct peer *peer_of(struct control *control, uint32_t node)
     struct peers *peers = control->peers;
     struct peer *p;
 
-    if (!peers || node >= control->engine.nodes || node == control->engine.node)
+    if (!peers || node >= control->node_count)
         return NULL;
     if (peers->table[node])
         return peers->table[node];
@@ -103,9 +65,12 @@ static struct peer *peer_of(struct control *control, uint32_t node)
     p->control = control;
     p->node = node;
     p->waiting_tail = &p->waiting;
-    p->retry.data = p->patience.data = p;
+    p->retry.data = p;
     uv_timer_init(&control->loop, &p->retry);
-    uv_timer_init(&control->loop, &p->patience);
+    if (node == control->node) {
+        p->state = PEER_LINKED;
+        p->engines = control->worker_count;
+    }
     peers->table[node] = p;
     return p;
 }
@@ -165,89 +130,19 @@ void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fr
         p->waiting_tail = &w->next;
         p->waiting_count++;
     }
-    dial(p);
-}
-
-/* ---- a fabric that dies with its peer ----------------------------------------------------------
- */
-
-/*
- * The provider does not survive the death of another process (shm, see configuration.md): nothing
- * that is under way would ever end. Our end ends it: every client learns it at once.
- */
-static void end_with(struct peer *p, const char *why)
-{
-    log_line(&p->control->log, LOG_LEVEL_ERROR,
-             "node %u has taken this node's fabric along: %s. This daemon ends", p->node, why);
-    _exit(EXIT_FAILURE);
-}
-
-static void lost_patience(uv_timer_t *timer);
-
-static uint64_t progress_rounds(const struct control *control)
-{
-    struct progress_stats stats;
-
-    progress_stats(control->progress, &stats);
-    return stats.heartbeat;
-}
-
-static void have_patience(struct peer *p)
-{
-    p->rounds = progress_rounds(p->control);
-    p->cpu_ns = progress_cpu_ns(p->control->progress);
-    uv_timer_start(&p->patience, lost_patience, p->control->config->peer_deadline_ms, 0);
-}
-
-/*
- * It spins in one call: no round has ended but the one that was under way. A thread that was
- * stopped, or had no processor, is given more time; and where it was us who were late, its answer
- * is there already.
- */
-static void lost_patience(uv_timer_t *timer)
-{
-    struct peer *p = timer->data;
-    uint64_t spun = progress_cpu_ns(p->control->progress) - p->cpu_ns;
-    bool one_call = progress_rounds(p->control) - p->rounds <= 1;
-
-    if (one_call && spun / 1000000 >= p->control->config->peer_deadline_ms / 4)
-        end_with(p, "the provider does not come back from a call");
-    have_patience(p);
-}
-
-static void end_heard(struct call *call)
-{
-    struct peer *p = call->owner;
-
-    if (--p->unanswered == 0)
-        uv_timer_stop(&p->patience);
-    if (call->result == -EOWNERDEAD)
-        end_with(p, "the provider completes nothing any more");
-}
-
-/* Its end, told to the engine: the last that is asked of the provider about it. */
-static void tell_end(struct peer *p, struct call *call)
-{
-    call->peer.node = p->node;
-    if (p->unanswered++ == 0 && !p->control->stopping)
-        have_patience(p);
-    call_post(p->control->progress, call);
+    peer_dial(p);
 }
 
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 static void lose(struct peer *p)
 {
-    struct call *call = call_new(&p->control->target, CALL_PEER_LOST, p, end_heard);
-
     log_line(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
              "node %u is given up after %u ms: %s", p->node,
              (unsigned)p->control->config->peer_deadline_ms, p->reason);
     p->state = PEER_LOST;
-    p->wanted = false;
     drop_waiting(p);
-    if (call)
-        tell_end(p, call);
+    associations_lost(p);
     jobs_node_lost(p->control, p->node);
 }
 
@@ -263,7 +158,7 @@ static void attempt(struct peer *p)
         return;
     rc = link_dial(control, p->node, at->host, at->port, &events, p, &p->dial);
     if (rc < 0) {
-        note_reason(p, rc, strerror(-rc));
+        peer_note_reason(p, rc, strerror(-rc));
         attempt_later(p);
     }
 }
@@ -273,7 +168,7 @@ static void attempt_again(uv_timer_t *timer)
     attempt(timer->data);
 }
 
-static void dial(struct peer *p)
+void peer_dial(struct peer *p)
 {
     if (p->state == PEER_DIALLING || p->state == PEER_LINKED || p->control->stopping)
         return;
@@ -296,174 +191,13 @@ static void attempt_later(struct peer *p)
     p->retry_ms = 2 * p->retry_ms < RETRY_MAX_MS ? 2 * p->retry_ms : RETRY_MAX_MS;
 }
 
-/* ---- the engine's half ----------------------------------------------------------------------- */
-
-static struct call *peer_call(struct peer *p, enum call_kind kind, void (*done)(struct call *call))
+void peers_notice(struct worker *worker, const struct engine_notice *notice)
 {
-    struct call *call = call_new(&p->control->target, kind, p, done);
+    uint32_t nodes = worker->control->node_count;
+    struct peer *p = peer_of(worker->control, notice->node % nodes);
 
-    if (call) {
-        call->peer.node = p->node;
-        call->cookie = p->link_number;
-    } else {
-        log_line(&p->control->log, LOG_LEVEL_ERROR, "out of memory: the link with node %u",
-                 p->node);
-    }
-    return call;
-}
-
-static void upped(struct call *call)
-{
-    struct peer *p = call->owner;
-
-    if (call->result == -EOWNERDEAD)
-        end_with(p, "the provider completes nothing any more");
-    if (call->cookie != p->link_number || call->result == 0)
-        return;
-    note_reason(p, call->result,
-                call->result == -EAGAIN ? "the engine was not ready for the link"
-                                        : "the engine refuses its offer");
-    if (p->link)
-        link_close(p->link, call->result, "the engine does not take the link");
-}
-
-static void go_up(struct peer *p)
-{
-    struct call *call;
-
-    if (p->up || !p->offer_sent || !p->offer_come)
-        return;
-    call = peer_call(p, CALL_PEER_UP, upped);
-    if (!call)
-        return;
-    p->up = true;
-    p->wanted = false;
-    call->peer.offer = p->theirs;
-    call_post(p->control->progress, call);
-}
-
-static void send_offer(struct peer *p, const struct engine_offer *offer)
-{
-    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
-    Pwc__Offer packed = PWC__OFFER__INIT;
-
-    packed.incarnation = offer->incarnation;
-    packed.state_id = offer->state_id;
-    packed.peer_state_id = offer->peer_state_id;
-    packed.consumed = offer->consumed;
-    packed.ring_address = offer->ring_address;
-    packed.ring_key = offer->ring_key;
-    packed.ring_bytes = offer->ring_bytes;
-    packed.flags = offer->flags;
-    packed.address.data = (uint8_t *)(uintptr_t)offer->address.bytes;
-    packed.address.len = offer->address.size;
-    frame.body_case = PWC__PEER_FRAME__BODY_OFFER;
-    frame.offer = &packed;
-    p->offer_sent = true;
-    link_send(p->link, &frame);
-}
-
-static void offered(struct call *call)
-{
-    struct peer *p = call->owner;
-
-    if (call->cookie != p->link_number || p->state != PEER_LINKED)
-        return;
-    if (call->result == -EAGAIN) {
-        p->offer_waits = true;
-        return;
-    }
-    if (call->result < 0) {
-        note_reason(p, call->result, "this node's engine has no ledger for it: raise ledger-bytes");
-        link_close(p->link, call->result, "no ledger for this link");
-        return;
-    }
-    send_offer(p, &call->peer.offer);
-    go_up(p);
-}
-
-/* Asks for our offer when either side wants the link. */
-static void offer_step(struct peer *p)
-{
-    struct call *call;
-
-    if (p->state != PEER_LINKED || p->offer_asked || (!p->wanted && !p->offer_come))
-        return;
-    call = peer_call(p, CALL_OFFER, offered);
-    if (!call)
-        return;
-    p->offer_asked = true;
-    p->offer_waits = false;
-    call_post(p->control->progress, call);
-}
-
-static int take_offer(struct peer *p, const Pwc__Offer *o)
-{
-    if (p->offer_come || o->address.len > FABRIC_ADDRESS_MAX)
-        return -EPROTO;
-    p->theirs = (struct engine_offer){
-        .node = p->node,
-        .incarnation = o->incarnation,
-        .state_id = o->state_id,
-        .peer_state_id = o->peer_state_id,
-        .consumed = o->consumed,
-        .ring_address = o->ring_address,
-        .ring_key = o->ring_key,
-        .ring_bytes = o->ring_bytes,
-        .flags = o->flags,
-        .address.size = (uint32_t)o->address.len,
-    };
-    if (o->address.len > 0)
-        memcpy(p->theirs.address.bytes, o->address.data, o->address.len);
-    p->offer_come = true;
-    offer_step(p);
-    go_up(p);
-    return 0;
-}
-
-static void engine_down(struct peer *p)
-{
-    struct call *call;
-
-    if (p->offer_asked) {
-        call = peer_call(p, CALL_PEER_DOWN, end_heard);
-        if (call)
-            tell_end(p, call);
-    }
-    p->offer_asked = p->offer_waits = p->offer_sent = p->offer_come = p->up = false;
-    p->link_number++;
-}
-
-void peers_notice(struct control *control, const struct engine_notice *notice)
-{
-    struct peer *p = peer_of(control, notice->node);
-
-    if (!p)
-        return;
-    switch (notice->kind) {
-    case ENGINE_WANT_PEER:
-        if (!p->up) { /* else it asked before it was */
-            p->wanted = true;
-            dial(p);
-            offer_step(p);
-        }
-        break;
-    case ENGINE_OFFER_READY:
-        if (p->offer_waits) {
-            p->offer_asked = p->offer_waits = false;
-            p->wanted = true;
-            offer_step(p);
-        }
-        break;
-    case ENGINE_PEER_BROKEN:
-        note_reason(p, notice->status,
-                    notice->status < 0 ? strerror(-notice->status) : "its fabric failed");
-        if (p->link)
-            link_close(p->link, notice->status, "the fabric lost the peer");
-        break;
-    default:
-        break;
-    }
+    if (p && notice->node != worker->number)
+        association_notice(p, worker, notice->node / nodes, notice);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -491,7 +225,7 @@ static int link_proven(struct link *link, char *text, size_t text_size)
 {
     struct control *control = link->control;
     struct peer *p = peer_of(control, link->handshake.node);
-    uint32_t self = control->engine.node;
+    uint32_t self = control->node;
     struct handshake_rival rival;
 
     if (!p)
@@ -536,13 +270,14 @@ static void link_ready(struct link *link)
     struct peer *p = link->owner;
 
     p->state = PEER_LINKED;
+    p->engines = link->handshake.engines;
     p->reason[0] = '\0';
     p->ended = false;
     log_line(&p->control->log, LOG_LEVEL_INFO, "node %u is linked", p->node);
     /* Who our ranks are goes before what they ask. */
     jobs_node_up(p->control, p->node);
     send_waiting(p);
-    offer_step(p);
+    associations_linked(p);
 }
 
 static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
@@ -550,7 +285,7 @@ static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
     struct peer *p = link->owner;
 
     if (frame->body_case == PWC__PEER_FRAME__BODY_OFFER)
-        return take_offer(p, frame->offer);
+        return associations_offer(p, frame->offer);
     if (frame->body_case == PWC__PEER_FRAME__BODY_REFUSAL) {
         link_close(link, -ESHUTDOWN, "it ends");
         return 0;
@@ -563,14 +298,14 @@ static void linked_closed(struct peer *p, int status, const char *text)
     bool was_linked = p->state == PEER_LINKED;
 
     p->link = NULL;
-    engine_down(p);
+    associations_down(p);
     if (p->control->stopping)
         return;
     if (was_linked) {
-        note_reason(p, status, text);
+        peer_note_reason(p, status, text);
         p->state = PEER_IDLE;
         jobs_node_down(p->control, p->node);
-        dial(p);
+        peer_dial(p);
     } else {
         attempt_later(p);
     }
@@ -587,7 +322,7 @@ static void link_closed(struct link *link, int status, const char *text)
         p->dial = NULL;
         /* Giving way to the other's connection is no failure. */
         if (status != -EALREADY && !control->stopping)
-            note_reason(p, status, text);
+            peer_note_reason(p, status, text);
         attempt_later(p);
     } else {
         stranger_remove(control->peers, link);
@@ -625,8 +360,8 @@ static int listen_at(struct peers *peers, const struct node_address *at, char *w
     int rc = getaddrinfo(at->host, at->port, &hints, &found);
 
     if (rc != 0) {
-        snprintf(why, why_size, "node %u is %s:%s in the list of nodes: %s",
-                 peers->control->engine.node, at->host, at->port, gai_strerror(rc));
+        snprintf(why, why_size, "node %u is %s:%s in the list of nodes: %s", peers->control->node,
+                 at->host, at->port, gai_strerror(rc));
         return -EADDRNOTAVAIL;
     }
     rc = uv_tcp_bind(&peers->server, found->ai_addr, 0);
@@ -636,10 +371,10 @@ static int listen_at(struct peers *peers, const struct node_address *at, char *w
     if (rc == -EADDRINUSE)
         snprintf(why, why_size,
                  "%s:%s is taken: does another daemon run as node %u? give one another --node",
-                 at->host, at->port, peers->control->engine.node);
+                 at->host, at->port, peers->control->node);
     else if (rc < 0)
         snprintf(why, why_size, "cannot listen at %s:%s, which is node %u in the list of nodes: %s",
-                 at->host, at->port, peers->control->engine.node, uv_strerror(rc));
+                 at->host, at->port, peers->control->node, uv_strerror(rc));
     return rc;
 }
 
@@ -651,12 +386,14 @@ int peers_open(struct control *control, char *why, size_t why_size)
         return -ENOMEM;
     control->peers = peers;
     peers->control = control;
-    peers->table = calloc(control->engine.nodes, sizeof(struct peer *));
+    peers->table = calloc(control->node_count, sizeof(struct peer *));
     uv_tcp_init(&control->loop, &peers->server);
     peers->server.data = peers;
     if (!peers->table)
         return -ENOMEM;
-    return listen_at(peers, &control->nodes.nodes[control->engine.node], why, why_size);
+    return control->node_count == 1
+               ? 0
+               : listen_at(peers, &control->nodes.nodes[control->node], why, why_size);
 }
 
 static void say_goodbye(struct link *link)
@@ -680,7 +417,7 @@ void peers_close(struct control *control)
     uv_close((uv_handle_t *)&peers->server, NULL);
     while (peers->strangers)
         link_close(peers->strangers, -ESHUTDOWN, "this daemon ends");
-    for (uint32_t i = 0; peers->table && i < control->engine.nodes; i++) {
+    for (uint32_t i = 0; peers->table && i < control->node_count; i++) {
         struct peer *p = peers->table[i];
 
         if (!p)
@@ -692,7 +429,7 @@ void peers_close(struct control *control)
         if (p->dial)
             link_close(p->dial, -ESHUTDOWN, "this daemon ends");
         uv_close((uv_handle_t *)&p->retry, NULL);
-        uv_close((uv_handle_t *)&p->patience, NULL);
+        associations_close(p);
     }
 }
 
@@ -702,9 +439,11 @@ void peers_free(struct control *control)
 
     if (!peers)
         return;
-    for (uint32_t i = 0; peers->table && i < control->engine.nodes; i++) {
-        if (peers->table[i])
+    for (uint32_t i = 0; peers->table && i < control->node_count; i++) {
+        if (peers->table[i]) {
             drop_waiting(peers->table[i]);
+            associations_free(peers->table[i]);
+        }
         free(peers->table[i]);
     }
     links_free(control); /* a dial that the end came before */
@@ -717,8 +456,7 @@ bool peers_in_reach(const struct control *control, uint32_t node)
 {
     const struct peer *p = control->peers ? control->peers->table[node] : NULL;
 
-    return node == control->engine.node ||
-           (p && (p->state == PEER_LINKED || p->state == PEER_DIALLING));
+    return node == control->node || (p && (p->state == PEER_LINKED || p->state == PEER_DIALLING));
 }
 
 const char *peers_state(const struct control *control, uint32_t node, const char **reason)
@@ -727,7 +465,7 @@ const char *peers_state(const struct control *control, uint32_t node, const char
     const struct peer *p = control->peers ? control->peers->table[node] : NULL;
 
     *reason = p ? p->reason : "";
-    if (node == control->engine.node)
+    if (node == control->node)
         return "self";
     return p ? names[p->state] : names[PEER_IDLE];
 }

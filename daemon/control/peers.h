@@ -1,6 +1,6 @@
 /*
- * The other nodes: who is dialled, which of two connections stays, when a node is given up, and the
- * engine's half of each link (offer, up, down, lost).
+ * The other nodes: who is dialled, which of two connections stays, when a node is given up; and
+ * what engines tell one another before they are linked (association.c), those of this node too.
  *
  *     IDLE --wanted--> DIALLING <--retry--> (waits) --deadline--> LOST
  *                         \--ready--> LINKED --closed--> DIALLING ...
@@ -17,8 +17,9 @@
 
 struct control;
 struct peers;
+struct worker;
 
-/* Listens where the list of nodes says that we are. */
+/* Listens where the list of nodes says that we are, if there are others. */
 int peers_open(struct control *control, char *why, size_t why_size);
 /* Closes all links; memory goes when the loop has run out. */
 void peers_close(struct control *control);
@@ -29,7 +30,7 @@ void peers_free(struct control *control);
 void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 
 /* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN. */
-void peers_notice(struct control *control, const struct engine_notice *notice);
+void peers_notice(struct worker *worker, const struct engine_notice *notice);
 
 /* Linked, or being dialled. */
 bool peers_in_reach(const struct control *control, uint32_t node);

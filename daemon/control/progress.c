@@ -51,6 +51,7 @@ struct progress {
     uint64_t look_ns;      /* how long to the next */
     uint64_t looks_cpu_ns; /* processor time when they were counted last */
     _Atomic bool stop;
+    bool halted; /* the control thread's */
     _Atomic uint64_t heartbeat, sleeps, cpu_ns, work;
 };
 
@@ -229,8 +230,11 @@ static void *progress_main(void *argument)
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
         uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
-        int commands = run_commands(p);
-        int work =
+        int commands = run_commands(p), work;
+
+        if (p->config.errand)
+            p->config.errand(p->config.context, p->engine);
+        work =
             engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) + forward_notices(p);
 
         atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
@@ -279,12 +283,17 @@ void progress_unwatch(struct progress *p, int fd)
     epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-void progress_post(struct progress *p, struct command *command)
+void progress_kick(struct progress *p)
 {
     uint64_t one = 1;
 
-    if (mailbox_put(&p->inbox, command) && write(p->wake_fd, &one, sizeof(one)) < 0)
-        return; /* only when the counter is full: then it is readable already */
+    (void)!write(p->wake_fd, &one, sizeof(one)); /* fails only when it is readable already */
+}
+
+void progress_post(struct progress *p, struct command *command)
+{
+    if (mailbox_put(&p->inbox, command))
+        progress_kick(p);
 }
 
 uint64_t progress_cpu_ns(const struct progress *p)
@@ -372,16 +381,23 @@ fail:
     return r;
 }
 
-int progress_stop(struct progress *p, uint64_t limit_ms)
+int progress_halt(struct progress *p, uint64_t limit_ms)
 {
-    uint64_t one = 1;
     struct timespec limit;
 
+    if (p->halted)
+        return 0;
     atomic_store_explicit(&p->stop, true, memory_order_release);
-    (void)!write(p->wake_fd, &one, sizeof(one)); /* fails only when it is readable already */
-    clock_gettime(CLOCK_REALTIME, &limit);       /* what timedjoin goes by */
+    progress_kick(p);
+    clock_gettime(CLOCK_REALTIME, &limit); /* what timedjoin goes by */
     limit.tv_sec += (time_t)(limit_ms / 1000 + 1);
-    if (pthread_timedjoin_np(p->thread, NULL, &limit) != 0)
+    p->halted = pthread_timedjoin_np(p->thread, NULL, &limit) == 0;
+    return p->halted ? 0 : -ETIMEDOUT;
+}
+
+int progress_stop(struct progress *p, uint64_t limit_ms)
+{
+    if (progress_halt(p, limit_ms) < 0)
         return -ETIMEDOUT;
     run_commands(p);
     wake_control(&p->wake);

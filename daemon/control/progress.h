@@ -37,6 +37,7 @@ struct progress_config {
     void *context;
     progress_notice notice;
     progress_observe observe; /* may be NULL */
+    progress_observe errand;  /* on the progress thread, each round and after a kick; may be NULL */
 };
 
 /* What others may read while it runs; relaxed atomics. */
@@ -48,7 +49,11 @@ struct progress_stats {
 };
 
 int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out);
-/* Stops the thread, runs `done` of what was posted, frees. -ETIMEDOUT: it has not come back from a
+/* Wakes it, for its errand. Any thread. */
+void progress_kick(struct progress *p);
+/* Has the thread end, and waits for that. 0, or -ETIMEDOUT as below. Control thread. */
+int progress_halt(struct progress *p, uint64_t limit_ms);
+/* Halts, runs `done` of what was posted, frees. -ETIMEDOUT: it has not come back from a
  * call for so long, and all is left as it is: the process can only end. Control thread. */
 int progress_stop(struct progress *p, uint64_t limit_ms);
 /* Control thread. Commands run in order. */

@@ -6,10 +6,10 @@
 #define INTERVAL_NS UINT64_C(100000000)
 #define INTERVAL_MS 100u
 
-void publisher_totals(const struct control *control, struct counters_totals *out)
+void publisher_worker_totals(const struct worker *w, struct counters_totals *out)
 {
-    const struct publisher *p = &control->publisher;
-    const struct progress *progress = atomic_load_explicit(&p->progress, memory_order_acquire);
+    const struct progress *progress =
+        atomic_load_explicit(&w->counters.progress, memory_order_acquire);
     struct progress_stats stats = {0};
 
     if (progress)
@@ -19,50 +19,71 @@ void publisher_totals(const struct control *control, struct counters_totals *out
         .cpu_ns = stats.cpu_ns,
         .work = stats.work,
         .sleeps = stats.sleeps,
-        .commands = atomic_load_explicit(&p->calls, memory_order_relaxed),
-        .quarantined = atomic_load_explicit(&p->quarantined, memory_order_relaxed),
+        .commands = atomic_load_explicit(&w->counters.calls, memory_order_relaxed),
+        .quarantined = atomic_load_explicit(&w->counters.quarantined, memory_order_relaxed),
     };
+}
+
+void publisher_totals(const struct control *control, struct counters_totals *out)
+{
+    *out = (struct counters_totals){0};
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        struct counters_totals one;
+
+        publisher_worker_totals(&control->workers[i], &one);
+        out->heartbeat += one.heartbeat;
+        out->cpu_ns += one.cpu_ns;
+        out->work += one.work;
+        out->sleeps += one.sleeps;
+        out->commands += one.commands;
+        out->quarantined += one.quarantined;
+    }
 }
 
 void publisher_count(void *context, struct engine *engine)
 {
-    struct control *control = context;
-    struct publisher *p = &control->publisher;
+    struct worker *w = context;
+    struct worker_counters *c = &w->counters;
     struct counters_totals totals;
     uint64_t now = clock_ns();
 
-    publisher_totals(control, &totals);
-    counters_write(&p->counters, engine, now, &totals);
-    p->written_ns = now;
-    p->written_work = totals.work;
-    atomic_store_explicit(&p->due, false, memory_order_relaxed);
+    publisher_worker_totals(w, &totals);
+    c->share.engine = w->engine;
+    counters_write(&w->control->publisher.counters, &c->share, engine, now, &totals);
+    c->written_ns = now;
+    c->written_work = totals.work;
+    atomic_store_explicit(&c->due, false, memory_order_relaxed);
 }
 
 /* Called before each sleep too: what is too early now is written when the timer has run out. */
 void publisher_observe(void *context, struct engine *engine)
 {
-    struct control *control = context;
-    struct publisher *p = &control->publisher;
+    struct worker *w = context;
+    struct worker_counters *c = &w->counters;
     struct counters_totals totals;
 
-    publisher_totals(control, &totals);
-    if (totals.work == p->written_work)
+    publisher_worker_totals(w, &totals);
+    if (totals.work == c->written_work)
         return;
-    if (clock_ns() - p->written_ns >= INTERVAL_NS)
-        publisher_count(control, engine);
-    else if (!atomic_exchange_explicit(&p->due, true, memory_order_relaxed))
-        uv_async_send(&p->nudge);
+    if (clock_ns() - c->written_ns >= INTERVAL_NS)
+        publisher_count(w, engine);
+    else if (!atomic_exchange_explicit(&c->due, true, memory_order_relaxed))
+        uv_async_send(&w->control->publisher.nudge);
 }
 
 static void interval_over(uv_timer_t *timer)
 {
     struct control *control = timer->data;
-    struct call *call = NULL;
 
-    if (atomic_load_explicit(&control->publisher.due, memory_order_relaxed))
-        call = call_new(&control->target, CALL_COUNT, control, NULL);
-    if (call)
-        call_post(control->progress, call);
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        struct worker *w = &control->workers[i];
+        struct call *call = NULL;
+
+        if (atomic_load_explicit(&w->counters.due, memory_order_relaxed))
+            call = call_new(&w->target, CALL_COUNT, control, NULL);
+        if (call)
+            call_post(w->progress, call);
+    }
 }
 
 static void nudged(uv_async_t *async)
@@ -77,8 +98,9 @@ int publisher_open(struct control *control)
     struct publisher *p = &control->publisher;
     const struct counters_config config = {
         .path = control->place.counters,
-        .node = control->engine.node,
-        .nodes = control->engine.nodes,
+        .node = control->node,
+        .nodes = control->node_count,
+        .engines = control->worker_count,
         .sessions_max = control->engine.sessions_max,
         .provider = control->provider,
         .now = control->started_ns,

@@ -48,7 +48,7 @@ static void bind_posted(struct call *call)
     client_settle(c);
 }
 
-static void ask_engine(struct control *control, struct pending *p, uint64_t cookie, uint32_t node,
+static void ask_engine(struct control *control, struct pending *p, uint64_t cookie, uint32_t number,
                        const struct engine_key *key)
 {
     struct call *call = client_call(p->client, CALL_BIND, bind_posted);
@@ -58,33 +58,39 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
         return;
     }
     p->kind = PENDING_BIND;
-    p->node = node;
-    call->bind =
-        (struct call_bind){.session = p->session, .node = node, .peer = p->peer, .cookie = cookie};
+    call->bind = (struct call_bind){
+        .session = p->session, .node = number, .peer = p->peer, .cookie = cookie};
     if (key) {
         call->bind.has_key = true;
         call->bind.key = *key;
     }
-    call_post(control->progress, call);
+    call_post(p->client->worker->progress, call);
 }
 
-void bind_located(struct control *control, uint64_t cookie, int status, uint32_t node)
+/* Ours are known, those of others are not until they are linked. */
+static bool may_exist(const struct control *control, uint32_t number)
+{
+    return number < control->engine.nodes && (number % control->node_count != control->node ||
+                                              number / control->node_count < control->worker_count);
+}
+
+void bind_located(struct control *control, uint64_t cookie, int status, uint32_t number)
 {
     struct pending *p = pending_find(&control->pending, cookie, PENDING_WHERE);
 
     if (!p)
         return;
-    if (status < 0 || node >= control->engine.nodes)
+    if (status < 0 || !may_exist(control, number))
         fail(control, p, status < 0 ? status : -EHOSTUNREACH);
     else if (!client_session_find(p->client, p->session)) /* closed meanwhile */
         fail(control, p, -EINVAL);
     else
-        ask_engine(control, p, cookie, node, NULL);
+        ask_engine(control, p, cookie, number, NULL);
 }
 
 static bool key_parse(const struct control *control, const Pwc__Key *packed, struct engine_key *key)
 {
-    if (packed->secret.len != sizeof(key->secret) || packed->node >= control->engine.nodes)
+    if (packed->secret.len != sizeof(key->secret) || !may_exist(control, packed->node))
         return false;
     *key = (struct engine_key){
         .node = packed->node, .slot = packed->slot, .generation = packed->generation};
@@ -147,14 +153,44 @@ static void reply_bound(struct client *c, uint32_t request, const struct call_ne
     client_reply(c, &reply, way.descriptors, way.descriptor_count);
 }
 
+static struct worker *worker_of_way(const struct client *c, const struct call_neighbour *n)
+{
+    return &c->control->workers[n->way.node / c->control->node_count];
+}
+
+static void neighbour_found(struct call *call);
+
+/* The way leads to another engine of this node: it is asked to what. */
+static bool ask_sibling(struct client *c, const struct call *call)
+{
+    struct worker *worker = worker_of_way(c, &call->neighbour);
+    struct call *next;
+
+    if (call->kind != CALL_NEIGHBOUR || call->result < 0 || worker == c->worker)
+        return false;
+    next = client_call_to(c, worker, CALL_WAY, neighbour_found);
+    if (!next)
+        return false;
+    next->cookie = call->cookie;
+    next->neighbour = call->neighbour;
+    next->neighbour.origin = c->worker->number;
+    call_post(worker->progress, next);
+    return true;
+}
+
 static void neighbour_found(struct call *call)
 {
     struct client *c = client_of_call(call);
-    uint32_t session = call->neighbour.found.session;
+    const struct call_neighbour *n = &call->neighbour;
 
+    if (c->state == CLIENT_SERVED && ask_sibling(c, call))
+        return;
     if (c->state == CLIENT_SERVED)
-        reply_bound(c, (uint32_t)call->cookie, &call->neighbour,
-                    call->result == 0 ? c->control->sessions[session] : NULL);
+        reply_bound(c, (uint32_t)call->cookie, n,
+                    call->result == 0 &&
+                            (call->kind == CALL_WAY || worker_of_way(c, n) == c->worker)
+                        ? worker_session(worker_of_way(c, n), n->found.session)
+                        : NULL);
     client_stream_resume(c);
     client_settle(c);
 }
@@ -181,12 +217,12 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
     pending_remove(&control->pending, p);
     c->waiting--;
     s = client_session_find(c, bound.session);
-    if (s && s->direct && notice->node == control->engine.node)
+    if (s && s->direct && notice->node % control->node_count == control->node)
         call = client_call(c, CALL_NEIGHBOUR, neighbour_found);
     if (call) {
         call->cookie = request;
         call->neighbour = bound;
-        call_post(control->progress, call);
+        call_post(c->worker->progress, call);
         return;
     }
     reply_bound(c, request, &bound, NULL);
@@ -223,7 +259,7 @@ void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbin
     }
     call->cookie = request;
     call->bind = (struct call_bind){.session = unbind->session, .remote = unbind->remote};
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
 }
 
 /* ---- exchange -------------------------------------------------------------------------------- */

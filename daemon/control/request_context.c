@@ -15,9 +15,7 @@ enum { DEFAULT_RING = 1 << 18 };
 
 struct client_session *client_session_find(struct client *c, uint32_t handle)
 {
-    struct control *control = c->control;
-    struct client_session *s =
-        handle < control->engine.sessions_max ? control->sessions[handle] : NULL;
+    struct client_session *s = worker_session(c->worker, handle);
 
     return s && s->client == c && !s->closing ? s : NULL;
 }
@@ -48,8 +46,8 @@ void session_free(struct client_session *s)
         c->session_count--;
         c->memory -= s->mapping.size;
     }
-    if (s->watched && c->control->progress)
-        progress_unwatch(c->control->progress, s->doorbell);
+    if (s->watched && c->worker->progress)
+        progress_unwatch(c->worker->progress, s->doorbell);
     if (s->range >= 0)
         sigbus_remove(s->range);
     pairs_end(s);
@@ -117,7 +115,7 @@ static void opened(struct call *call)
         return;
     }
     s->handle = (uint32_t)call->result;
-    c->control->sessions[s->handle] = s;
+    c->worker->sessions[s->handle] = s;
     if (c->state != CLIENT_ENDING)
         reply_opened(s);
     client_stream_resume(c);
@@ -150,7 +148,7 @@ static int make_session(struct client_session *s, size_t size)
         return -errno;
     s->wake = wake[0];
     s->client_wake = wake[1];
-    rc = progress_watch(s->client->control->progress, s->doorbell);
+    rc = progress_watch(s->client->worker->progress, s->doorbell);
     s->watched = rc == 0;
     return rc;
 }
@@ -229,7 +227,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                           .sizes = sizes,
                                           .wake = s->wake,
                                           .range = s->range};
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
     return;
 fail:
     reply_error(c, request, rc, "a context of %llu bytes: %s", (unsigned long long)size,
@@ -260,7 +258,7 @@ void request_context_close(struct client *c, uint32_t request, const Pwc__Contex
     s->closing = true;
     s->request = request;
     call->handle = s->handle;
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
 }
 
 static void detached(struct call *call)
@@ -277,21 +275,21 @@ static void detached(struct call *call)
     client_settle(c);
 }
 
-void session_closed(struct control *control, uint32_t handle)
+void session_closed(struct worker *w, uint32_t handle)
 {
-    struct client_session *s =
-        handle < control->engine.sessions_max ? control->sessions[handle] : NULL;
+    struct client_session *s = worker_session(w, handle);
     struct call *call;
 
     if (!s)
         return;
-    control->sessions[handle] = NULL;
+    w->sessions[handle] = NULL;
     call = client_call(s->client, CALL_DETACH, detached);
     if (!call) {
-        log_line(&control->log, LOG_LEVEL_ERROR, "out of memory: session %u stays mapped", handle);
+        log_line(&w->control->log, LOG_LEVEL_ERROR, "out of memory: session %u stays mapped",
+                 handle);
         return;
     }
     call->cookie = (uintptr_t)s;
     call->detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
-    call_post(control->progress, call);
+    call_post(w->progress, call);
 }

@@ -16,8 +16,8 @@ static void welcome(struct client *c)
     c->state = CLIENT_SERVED;
     w.version = VERSION;
     w.client = c->number;
-    w.node = control->engine.node;
-    w.nodes = control->engine.nodes;
+    w.node = control->node;
+    w.nodes = control->node_count;
     w.packed_max = control->engine.packed_max;
     w.bounce_max = CLIENT_BOUNCE_MAX;
     /* Some fabrics say that they have no limit; a record says its length in 32 bits. */
@@ -96,6 +96,13 @@ static void attach(struct client *c)
     jobs_attach(c, cookie);
 }
 
+static const char *full_text(const struct control *control, char *text, size_t size)
+{
+    snprintf(text, size, "this daemon serves %u clients already: raise clients-max",
+             control->engine.clients_max);
+    return text;
+}
+
 static void opened(struct call *call)
 {
     struct client *c = client_of_call(call);
@@ -105,7 +112,9 @@ static void opened(struct call *call)
     if (call->result >= 0) {
         c->number = (uint32_t)call->result;
         c->in_engine = true;
-        control->by_handle[c->number] = c;
+        c->worker->by_handle[c->number] = c;
+    } else {
+        c->worker->clients--;
     }
     if (c->state == CLIENT_ENDING) {
         if (c->in_engine)
@@ -121,9 +130,7 @@ static void opened(struct call *call)
                  c->job);
         refuse(c, call->result, text);
     } else if (call->result == -ENOSPC) {
-        snprintf(text, sizeof(text), "this daemon serves %u clients already: raise clients-max",
-                 control->engine.clients_max);
-        refuse(c, call->result, text);
+        refuse(c, call->result, full_text(control, text, sizeof(text)));
     } else {
         snprintf(text, sizeof(text), "rank %u of %u of job %s: %s", c->rank, c->size, c->job,
                  strerror(-call->result));
@@ -153,25 +160,42 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
     return false;
 }
 
+/* An engine has room for as many as the daemon may serve. */
+static bool is_full(const struct control *control)
+{
+    uint32_t clients = 0;
+
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        clients += control->workers[i].clients;
+    return control->worker_count > 1 && clients >= control->engine.clients_max;
+}
+
 void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
 {
     struct call *call;
+    char text[256];
 
     if (!acceptable(c, request, hello))
         return;
-    call = client_call(c, CALL_CLIENT_OPEN, opened);
-    if (!call) {
-        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
-        return;
-    }
     c->state = CLIENT_GREETING;
     uv_timer_stop(&c->deadline);
     c->hello_request = request;
     c->rank = hello->rank;
     c->size = hello->size;
     snprintf(c->job, sizeof(c->job), "%s", hello->job);
+    if (is_full(c->control)) {
+        refuse(c, -ENOSPC, full_text(c->control, text, sizeof(text)));
+        return;
+    }
+    c->worker = worker_choose(c);
+    call = client_call(c, CALL_CLIENT_OPEN, opened);
+    if (!call) {
+        refuse(c, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    c->worker->clients++;
     call->client = (struct engine_client_info){
         .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
     memcpy(call->client.job, c->job, sizeof(c->job));
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
 }

@@ -1,8 +1,9 @@
 /*
  * Inspect: one JSON document about the daemon, from the engine's views and what control knows.
  *
- * The views are copied on the progress thread. Where that does not answer within a second the
- * document says so, and holds what control knows alone.
+ * The views are copied on the progress threads. Where one does not answer within a second the
+ * document says so, and holds what the others and control know. With one thread a document says
+ * nothing of engines; with several each row says whose it is.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -23,17 +24,22 @@ struct inspection {
     struct client *client;
     uint32_t request;
     const struct topic *topic;
-    struct snapshot *snapshot;
+    struct snapshot *snapshots[NODES_ENGINES_MAX]; /* by engine: lent to it, then what it saw */
+    bool viewed[NODES_ENGINES_MAX];
+    uint32_t calls; /* not back yet */
     uv_timer_t timer;
     bool answered;
-    bool call_back;
     bool timer_closed;
 };
 
 struct topic {
     const char *name;
     unsigned parts;
-    void (*fill)(json_t *document, struct control *control, const struct snapshot *s);
+    const char *rows[2]; /* arrays of the document that engines fill */
+    void (*fill)(json_t *document, const struct worker *w, const struct snapshot *s);
+    /* What does not come from engines, before and behind those rows; or NULL. */
+    void (*before)(json_t *document, struct control *control);
+    void (*behind)(json_t *document, struct control *control);
 };
 
 static void put(json_t *object, const char *key, uint64_t value)
@@ -56,15 +62,55 @@ static json_t *row_in(json_t *array)
 
 static json_t *array_in(json_t *document, const char *key)
 {
-    json_t *array = json_array();
+    json_t *array = json_object_get(document, key);
 
-    json_object_set_new(document, key, array);
+    if (!array) {
+        array = json_array();
+        json_object_set_new(document, key, array);
+    }
     return array;
+}
+
+/* A row of an engine. */
+static json_t *row_of(json_t *array, const struct worker *w)
+{
+    json_t *row = row_in(array);
+
+    if (w->control->worker_count > 1)
+        put(row, "engine", w->engine);
+    return row;
+}
+
+/* A peer's node, and which of its engines where it has several. */
+static void put_peer(json_t *row, const struct worker *w, uint32_t number)
+{
+    put(row, "node", number % w->control->node_count);
+    if (w->control->worker_count > 1 || number >= w->control->node_count)
+        put(row, "peer_engine", number / w->control->node_count);
 }
 
 /* ---- topics ---------------------------------------------------------------------------------- */
 
-static void fill_status(json_t *document, struct control *control, const struct snapshot *s)
+static void put_engines(json_t *document, struct control *control)
+{
+    json_t *engines = array_in(document, "engines");
+
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        const struct worker *w = &control->workers[i];
+        struct counters_totals totals;
+        json_t *row = row_in(engines);
+
+        publisher_worker_totals(w, &totals);
+        put(row, "engine", i);
+        put(row, "clients", w->clients);
+        put(row, "heartbeat", totals.heartbeat);
+        put(row, "work", totals.work);
+        put(row, "sleeps", totals.sleeps);
+        put(row, "progress_cpu_ns", totals.cpu_ns);
+    }
+}
+
+static void put_status(json_t *document, struct control *control)
 {
     struct counters_totals totals;
     uint64_t age = clock_ns() - control->started_ns;
@@ -72,8 +118,8 @@ static void fill_status(json_t *document, struct control *control, const struct 
     publisher_totals(control, &totals);
     text(document, "version", PWC_VERSION);
     put(document, "pid", (uint64_t)getpid());
-    put(document, "node", control->engine.node);
-    put(document, "nodes", control->engine.nodes);
+    put(document, "node", control->node);
+    put(document, "nodes", control->node_count);
     text(document, "provider", control->provider);
     put(document, "rails", control->identity.rails ? control->identity.rails : 1);
     text(document, "socket", control->place.socket);
@@ -86,29 +132,22 @@ static void fill_status(json_t *document, struct control *control, const struct 
     put(document, "progress_cpu_ns", totals.cpu_ns);
     json_object_set_new(document, "progress_cpu_percent",
                         json_real(age ? 100.0 * (double)totals.cpu_ns / (double)age : 0));
+    if (control->worker_count > 1)
+        put_engines(document, control);
 }
 
-static const struct engine_peer_view *peer_row(const struct snapshot *s, uint32_t node)
-{
-    for (int i = 0; s && i < s->peer_count; i++)
-        if (s->peers[i].node == node)
-            return &s->peers[i];
-    return NULL;
-}
-
-static const char *engine_link(const struct engine_peer_view *v)
+static const char *engine_link(uint32_t state)
 {
     static const char *const names[] = {"none", "wanted", "up", "down"};
 
-    return v && v->state < sizeof(names) / sizeof(names[0]) ? names[v->state] : names[0];
+    return state < sizeof(names) / sizeof(names[0]) ? names[state] : names[0];
 }
 
-static void fill_nodes(json_t *document, struct control *control, const struct snapshot *s)
+static void put_nodes(json_t *document, struct control *control)
 {
     json_t *nodes = array_in(document, "nodes");
 
-    for (uint32_t i = 0; i < control->engine.nodes && i < SNAPSHOT_PEERS_MAX; i++) {
-        const struct engine_peer_view *v = peer_row(s, i);
+    for (uint32_t i = 0; i < control->node_count && i < SNAPSHOT_PEERS_MAX; i++) {
         const char *reason, *state = peers_state(control, i, &reason);
         char address[NODE_HOST_MAX + 8] = "";
         json_t *row = row_in(nodes);
@@ -119,23 +158,48 @@ static void fill_nodes(json_t *document, struct control *control, const struct s
         put(row, "node", i);
         text(row, "address", address);
         text(row, "state", state);
-        text(row, "ledgers", engine_link(v));
-        put(row, "incarnation", v ? v->incarnation : 0);
-        put(row, "runs_out", v ? v->runs_out : 0);
-        put(row, "runs_in", v ? v->runs_in : 0);
+        text(row, "ledgers", engine_link(0));
+        put(row, "incarnation", 0);
+        put(row, "runs_out", 0);
+        put(row, "runs_in", 0);
         text(row, "reason", *reason ? reason : NULL);
     }
 }
 
-static void fill_clients(json_t *document, struct control *control, const struct snapshot *s)
+static void grow(json_t *row, const char *key, uint64_t value)
+{
+    put(row, key, (uint64_t)json_integer_value(json_object_get(row, key)) + value);
+}
+
+/* All links with a node, as one: up where one is. */
+static void fill_nodes(json_t *document, const struct worker *w, const struct snapshot *s)
+{
+    json_t *nodes = array_in(document, "nodes");
+
+    for (int i = 0; i < s->peer_count; i++) {
+        const struct engine_peer_view *v = &s->peers[i];
+        json_t *row = json_array_get(nodes, v->node % w->control->node_count);
+        const char *before = row ? json_string_value(json_object_get(row, "ledgers")) : NULL;
+
+        if (!before)
+            continue;
+        if (v->state != 0 && strcmp(before, "up") != 0)
+            text(row, "ledgers", engine_link(v->state));
+        if (v->incarnation > 0)
+            put(row, "incarnation", v->incarnation);
+        grow(row, "runs_out", v->runs_out);
+        grow(row, "runs_in", v->runs_in);
+    }
+}
+
+static void fill_clients(json_t *document, const struct worker *w, const struct snapshot *s)
 {
     json_t *clients = array_in(document, "clients");
-    uint32_t kept =
-        control->history_count < QUARANTINE_HISTORY ? control->history_count : QUARANTINE_HISTORY;
 
-    for (int i = 0; s && i < s->client_count; i++) {
+    for (int i = 0; i < s->client_count; i++) {
         const struct engine_client_view *v = &s->clients[i];
-        json_t *row = row_in(clients);
+        const struct client *c = worker_client(w, v->client);
+        json_t *row = row_of(clients, w);
 
         put(row, "client", v->client);
         text(row, "job", v->job);
@@ -146,15 +210,21 @@ static void fill_clients(json_t *document, struct control *control, const struct
         put(row, "sessions", v->sessions);
         put(row, "segments", v->segments);
         put(row, "regions", v->regions);
-        put(row, "bytes",
-            control->by_handle[v->client] ? control->by_handle[v->client]->memory : 0);
+        put(row, "bytes", c ? c->memory : 0);
         text(row, "quarantine", v->quarantine);
     }
+}
+
+static void put_quarantined(json_t *document, struct control *control)
+{
     json_t *gone = array_in(document, "quarantined");
+    uint32_t kept =
+        control->history_count < QUARANTINE_HISTORY ? control->history_count : QUARANTINE_HISTORY;
+
     for (uint32_t i = 0; i < kept; i++) {
         const struct quarantined *q =
             &control->history[(control->history_count - kept + i) % QUARANTINE_HISTORY];
-        json_t *row = row_in(gone);
+        json_t *row = row_of(gone, &control->workers[q->engine]);
 
         put(row, "client", q->client);
         text(row, "job", q->job);
@@ -179,13 +249,13 @@ static void put_direct(json_t *row, const struct client_session *s)
     put(row, "direct_get_bytes", counts.get_bytes);
 }
 
-static void fill_queues(json_t *document, struct control *control, const struct snapshot *s)
+static void fill_queues(json_t *document, const struct worker *w, const struct snapshot *s)
 {
     json_t *queues = array_in(document, "queues");
 
-    for (int i = 0; s && i < s->session_count; i++) {
+    for (int i = 0; i < s->session_count; i++) {
         const struct engine_session_view *v = &s->sessions[i];
-        json_t *row = row_in(queues);
+        json_t *row = row_of(queues, w);
 
         put(row, "session", v->session);
         put(row, "client", v->client);
@@ -218,20 +288,20 @@ static void fill_queues(json_t *document, struct control *control, const struct 
         put(row, "reply_high", v->reply_high);
         put(row, "replies_expected", v->replies_expected);
         put(row, "replies_owed", v->replies_owed);
-        put_direct(row, control->sessions[v->session]);
+        put_direct(row, worker_session(w, v->session));
     }
 }
 
-static void fill_ledgers(json_t *document, struct control *control, const struct snapshot *s)
+static void fill_ledgers(json_t *document, const struct worker *w, const struct snapshot *s)
 {
     json_t *ledgers = array_in(document, "ledgers");
 
-    for (int i = 0; s && i < s->peer_count; i++) {
+    for (int i = 0; i < s->peer_count; i++) {
         const struct engine_peer_view *v = &s->peers[i];
-        json_t *row = row_in(ledgers);
+        json_t *row = row_of(ledgers, w);
 
-        put(row, "node", v->node);
-        text(row, "state", engine_link(v));
+        put_peer(row, w, v->node);
+        text(row, "state", engine_link(v->state));
         put(row, "tx_bytes", v->tx_bytes);
         put(row, "tx_tail", v->tx_tail);
         put(row, "tx_sent", v->tx_sent);
@@ -250,15 +320,15 @@ static void fill_ledgers(json_t *document, struct control *control, const struct
     }
 }
 
-static void fill_regions(json_t *document, struct control *control, const struct snapshot *s)
+static void fill_regions(json_t *document, const struct worker *w, const struct snapshot *s)
 {
     static const char *const rights[] = {"none", "write", "read", "read, write"};
     static const char *const states[] = {"free", "open", "revoking"};
     json_t *regions = array_in(document, "regions");
 
-    for (int i = 0; s && i < s->region_count; i++) {
+    for (int i = 0; i < s->region_count; i++) {
         const struct engine_region_view *v = &s->regions[i];
-        json_t *row = row_in(regions);
+        json_t *row = row_of(regions, w);
 
         put(row, "slot", v->slot);
         put(row, "generation", v->generation);
@@ -272,15 +342,15 @@ static void fill_regions(json_t *document, struct control *control, const struct
     }
 }
 
-static void fill_ops(json_t *document, struct control *control, const struct snapshot *s)
+static void fill_ops(json_t *document, const struct worker *w, const struct snapshot *s)
 {
     static const char *const kinds[] = {"none", "put", "get", "flush", "short", "medium", "long"};
     static const char *const states[] = {"queued", "ready", "placed"};
     json_t *ops = array_in(document, "ops");
 
-    for (int i = 0; s && i < s->op_count; i++) {
+    for (int i = 0; i < s->op_count; i++) {
         const struct engine_op_view *v = &s->ops[i];
-        json_t *row = row_in(ops);
+        json_t *row = row_of(ops, w);
 
         put(row, "client", v->client);
         put(row, "session", v->session);
@@ -288,7 +358,7 @@ static void fill_ops(json_t *document, struct control *control, const struct sna
         text(row, "kind", v->kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[v->kind] : "unknown");
         text(row, "state", v->state < 3 ? states[v->state] : "unknown");
         put(row, "flags", v->flags);
-        put(row, "node", v->node);
+        put_peer(row, w, v->node);
         put(row, "rank", (uint32_t)v->peer);
         put(row, "context", v->peer >> 32);
         put(row, "length", v->length);
@@ -297,14 +367,13 @@ static void fill_ops(json_t *document, struct control *control, const struct sna
 }
 
 /* As the counters file has it, for those who cannot map it. */
-static void fill_counters(json_t *document, struct control *control, const struct snapshot *s)
+static void fill_counters(json_t *document, const struct worker *w, const struct snapshot *s)
 {
-    fill_status(document, control, s);
-    fill_queues(document, control, s);
-    fill_ledgers(document, control, s);
+    fill_queues(document, w, s);
+    fill_ledgers(document, w, s);
 }
 
-static void fill_config(json_t *document, struct control *control, const struct snapshot *s)
+static void put_config(json_t *document, struct control *control)
 {
     json_t *config = json_object();
 
@@ -318,15 +387,20 @@ static void fill_config(json_t *document, struct control *control, const struct 
 }
 
 static const struct topic topics[] = {
-    {"status", SNAPSHOT_NONE, fill_status},
-    {"nodes", SNAPSHOT_PEERS, fill_nodes},
-    {"clients", SNAPSHOT_CLIENTS, fill_clients},
-    {"queues", SNAPSHOT_SESSIONS, fill_queues},
-    {"ledgers", SNAPSHOT_PEERS, fill_ledgers},
-    {"regions", SNAPSHOT_REGIONS, fill_regions},
-    {"ops", SNAPSHOT_OPS, fill_ops},
-    {"counters", SNAPSHOT_SESSIONS | SNAPSHOT_PEERS, fill_counters},
-    {"config", SNAPSHOT_NONE, fill_config},
+    {"status", SNAPSHOT_NONE, {NULL}, NULL, put_status, NULL},
+    {"nodes", SNAPSHOT_PEERS, {"nodes"}, fill_nodes, put_nodes, NULL},
+    {"clients", SNAPSHOT_CLIENTS, {"clients"}, fill_clients, NULL, put_quarantined},
+    {"queues", SNAPSHOT_SESSIONS, {"queues"}, fill_queues, NULL, NULL},
+    {"ledgers", SNAPSHOT_PEERS, {"ledgers"}, fill_ledgers, NULL, NULL},
+    {"regions", SNAPSHOT_REGIONS, {"regions"}, fill_regions, NULL, NULL},
+    {"ops", SNAPSHOT_OPS, {"ops"}, fill_ops, NULL, NULL},
+    {"counters",
+     SNAPSHOT_SESSIONS | SNAPSHOT_PEERS,
+     {"queues", "ledgers"},
+     fill_counters,
+     put_status,
+     NULL},
+    {"config", SNAPSHOT_NONE, {NULL}, NULL, put_config, NULL},
 };
 
 static const struct topic *topic_find(const char *name)
@@ -339,22 +413,55 @@ static const struct topic *topic_find(const char *name)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* `s` NULL: the progress thread has not answered. */
-static void answer(struct inspection *i, const struct snapshot *s)
+/* Whether all engines have answered; which have not, where there are several. */
+static void put_progress(json_t *document, const struct inspection *i,
+                         const struct control *control)
+{
+    json_t *stuck = json_array();
+
+    for (uint32_t e = 0; e < control->worker_count; e++)
+        if (!i->viewed[e])
+            json_array_append_new(stuck, json_integer(e));
+    text(document, "progress", json_array_size(stuck) == 0 ? "running" : "stuck");
+    if (json_array_size(stuck) > 0 && control->worker_count > 1)
+        json_object_set(document, "stuck_engines", stuck);
+    json_decref(stuck);
+}
+
+static json_t *document_of(const struct inspection *i, struct control *control)
+{
+    const struct topic *topic = i->topic;
+    json_t *document = json_object();
+    bool truncated = false;
+
+    text(document, "what", topic->name);
+    put_progress(document, i, control);
+    for (uint32_t e = 0; e < control->worker_count; e++)
+        truncated |= i->viewed[e] && i->snapshots[e]->truncated;
+    if (truncated)
+        json_object_set_new(document, "truncated", json_true());
+    if (topic->before)
+        topic->before(document, control);
+    for (int r = 0; r < 2 && topic->rows[r]; r++)
+        (void)array_in(document, topic->rows[r]);
+    for (uint32_t e = 0; topic->fill && e < control->worker_count; e++)
+        if (i->viewed[e])
+            topic->fill(document, &control->workers[e], i->snapshots[e]);
+    if (topic->behind)
+        topic->behind(document, control);
+    return document;
+}
+
+/* With what has been seen by now. */
+static void answer(struct inspection *i)
 {
     struct client *c = i->client;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Inspected inspected = PWC__INSPECTED__INIT;
-    json_t *document = json_object();
-    char *json;
+    json_t *document = document_of(i, c->control);
+    char *json = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
 
     i->answered = true;
-    text(document, "what", i->topic->name);
-    text(document, "progress", s ? "running" : "stuck");
-    if (s && s->truncated)
-        json_object_set_new(document, "truncated", json_true());
-    i->topic->fill(document, c->control, s);
-    json = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
     json_decref(document);
     if (!json || strlen(json) > CLIENT_REPLY_MAX - 64) {
         reply_error(c, i->request, -EMSGSIZE, "%s: the answer does not fit a reply",
@@ -369,12 +476,17 @@ static void answer(struct inspection *i, const struct snapshot *s)
     free(json);
 }
 
+static void inspection_free(struct inspection *i)
+{
+    for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
+        snapshot_free(i->snapshots[e]);
+    free(i);
+}
+
 static void release(struct inspection *i)
 {
-    if (!i->call_back || !i->timer_closed)
-        return;
-    snapshot_free(i->snapshot);
-    free(i);
+    if (i->calls == 0 && i->timer_closed)
+        inspection_free(i);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -390,7 +502,7 @@ static void too_late(uv_timer_t *timer)
     struct inspection *i = timer->data;
 
     if (i->client->state != CLIENT_ENDING)
-        answer(i, NULL);
+        answer(i);
     uv_close((uv_handle_t *)timer, timer_closed);
 }
 
@@ -399,12 +511,15 @@ static void viewed(struct call *call)
     struct inspection *i = (struct inspection *)(uintptr_t)call->cookie;
     struct client *c = client_of_call(call);
 
-    i->call_back = true;
-    if (!i->answered && c->state != CLIENT_ENDING)
-        answer(i, i->snapshot);
-    if (!uv_is_closing((uv_handle_t *)&i->timer))
-        uv_close((uv_handle_t *)&i->timer, timer_closed);
-    release(i);
+    for (uint32_t e = 0; e < c->control->worker_count; e++)
+        i->viewed[e] |= i->snapshots[e] == call->view;
+    if (--i->calls == 0) {
+        if (!i->answered && c->state != CLIENT_ENDING)
+            answer(i);
+        if (!uv_is_closing((uv_handle_t *)&i->timer))
+            uv_close((uv_handle_t *)&i->timer, timer_closed);
+        release(i);
+    }
     client_stream_resume(c);
     client_settle(c);
 }
@@ -422,11 +537,27 @@ static bool may_look(struct client *c, uint32_t request)
     return true;
 }
 
+static struct inspection *inspection_new(uint32_t engines, const struct topic *topic)
+{
+    struct inspection *i = calloc(1, sizeof(*i));
+    bool whole = i != NULL;
+
+    for (uint32_t e = 0; whole && e < engines; e++) {
+        i->snapshots[e] = snapshot_new(topic->parts, engines);
+        whole = i->snapshots[e] != NULL;
+    }
+    if (whole)
+        i->topic = topic;
+    else if (i)
+        inspection_free(i);
+    return whole ? i : NULL;
+}
+
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect)
 {
     const struct topic *topic = topic_find(inspect->what);
+    struct control *control = c->control;
     struct inspection *i;
-    struct call *call;
 
     if (!topic) {
         reply_error(c, request, -EINVAL,
@@ -439,24 +570,29 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
         return;
     if (c->state == CLIENT_LOOKING)
         client_await_question(c);
-    i = calloc(1, sizeof(*i));
-    if (i)
-        i->snapshot = snapshot_new(topic->parts);
-    call = i && i->snapshot ? client_call(c, CALL_VIEW, viewed) : NULL;
-    if (!call) {
-        if (i)
-            snapshot_free(i->snapshot);
-        free(i);
+    i = inspection_new(control->worker_count, topic);
+    if (!i) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
     i->client = c;
     i->request = request;
-    i->topic = topic;
     i->timer.data = i;
-    uv_timer_init(&c->control->loop, &i->timer);
+    uv_timer_init(&control->loop, &i->timer);
     uv_timer_start(&i->timer, too_late, ANSWER_MS, 0);
-    call->cookie = (uintptr_t)i;
-    call->view = i->snapshot;
-    call_post(c->control->progress, call);
+    for (uint32_t e = 0; e < control->worker_count; e++) {
+        struct call *call = client_call_to(c, &control->workers[e], CALL_VIEW, viewed);
+
+        if (!call)
+            continue; /* what it would see is missing, as of one that is stuck */
+        call->cookie = (uintptr_t)i;
+        call->view = i->snapshots[e];
+        i->calls++;
+        call_post(control->workers[e].progress, call);
+    }
+    if (i->calls == 0) { /* nothing keeps the client */
+        i->answered = true;
+        uv_close((uv_handle_t *)&i->timer, timer_closed);
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+    }
 }

@@ -34,9 +34,7 @@ void segment_free(struct client_segment *s)
 
 static struct client_segment *segment_find(struct client *c, uint32_t handle)
 {
-    struct control *control = c->control;
-    struct client_segment *s =
-        handle < control->engine.segments_max ? control->segments[handle] : NULL;
+    struct client_segment *s = worker_segment(c->worker, handle);
 
     return s && s->client == c && !s->opening && !s->closing ? s : NULL;
 }
@@ -56,16 +54,14 @@ static void opened(struct call *call)
         return;
     }
     s->handle = (uint32_t)call->result;
-    c->control->segments[s->handle] = s;
+    c->worker->segments[s->handle] = s;
     client_stream_resume(c);
 }
 
 static void closed_or_refused(struct call *call)
 {
     struct client *c = client_of_call(call);
-    struct client_segment *s = call->segment.segment < c->control->engine.segments_max
-                                   ? c->control->segments[call->segment.segment]
-                                   : NULL;
+    struct client_segment *s = worker_segment(c->worker, call->segment.segment);
 
     /* On success the notice of its end answers. */
     if (call->result < 0 && s && s->client == c && s->closing) {
@@ -89,14 +85,13 @@ static int close_segment(struct client_segment *s, uint32_t request)
     s->closing = true;
     s->request = request;
     call->segment = (struct call_segment){.client = c->number, .segment = s->handle};
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
     return 0;
 }
 
-void segment_ready(struct control *control, uint32_t handle, int status)
+void segment_ready(struct worker *w, uint32_t handle, int status)
 {
-    struct client_segment *s =
-        handle < control->engine.segments_max ? control->segments[handle] : NULL;
+    struct client_segment *s = worker_segment(w, handle);
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__SegmentOpened opened_reply = PWC__SEGMENT_OPENED__INIT;
     int descriptor;
@@ -198,7 +193,7 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
     call->cookie = (uintptr_t)s;
     call->segment = (struct call_segment){
         .client = c->number, .base = s->mapping.base, .length = length, .range = s->range};
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
     return;
 fail:
     reply_error(c, request, rc, "a segment of %llu bytes: %s", (unsigned long long)length,
@@ -228,23 +223,23 @@ static void detached(struct call *call)
     client_settle(c);
 }
 
-void segment_closed(struct control *control, uint32_t handle)
+void segment_closed(struct worker *w, uint32_t handle)
 {
-    struct client_segment *s =
-        handle < control->engine.segments_max ? control->segments[handle] : NULL;
+    struct client_segment *s = worker_segment(w, handle);
     struct call *call;
 
     if (!s)
         return;
-    control->segments[handle] = NULL;
+    w->segments[handle] = NULL;
     call = client_call(s->client, CALL_DETACH, detached);
     if (!call) {
-        log_line(&control->log, LOG_LEVEL_ERROR, "out of memory: segment %u stays mapped", handle);
+        log_line(&w->control->log, LOG_LEVEL_ERROR, "out of memory: segment %u stays mapped",
+                 handle);
         return;
     }
     call->cookie = (uintptr_t)s;
     call->detach = (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base};
-    call_post(control->progress, call);
+    call_post(w->progress, call);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -319,7 +314,7 @@ void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOp
                                         .offset = open->offset,
                                         .length = open->length,
                                         .rights = open->rights};
-    call_post(c->control->progress, call);
+    call_post(c->worker->progress, call);
 }
 
 static void region_close_posted(struct call *call)
@@ -358,7 +353,7 @@ void request_region_close(struct client *c, uint32_t request, const Pwc__RegionC
                                         .slot = close_it->slot,
                                         .generation = close_it->generation,
                                         .cookie = cookie};
-    call_post(control->progress, call);
+    call_post(c->worker->progress, call);
 }
 
 void region_closed(struct control *control, uint64_t cookie)

@@ -9,18 +9,20 @@ static void *rows(unsigned parts, enum snapshot_part part, size_t count, size_t 
     return parts & part ? calloc(count + 1, size) : NULL;
 }
 
-struct snapshot *snapshot_new(unsigned parts)
+struct snapshot *snapshot_new(unsigned parts, uint32_t share)
 {
     struct snapshot *s = calloc(1, sizeof(*s));
 
     if (!s)
         return NULL;
     s->parts = parts;
-    s->clients = rows(parts, SNAPSHOT_CLIENTS, SNAPSHOT_CLIENTS_MAX, sizeof(*s->clients));
-    s->sessions = rows(parts, SNAPSHOT_SESSIONS, SNAPSHOT_SESSIONS_MAX, sizeof(*s->sessions));
-    s->peers = rows(parts, SNAPSHOT_PEERS, SNAPSHOT_PEERS_MAX, sizeof(*s->peers));
-    s->regions = rows(parts, SNAPSHOT_REGIONS, SNAPSHOT_REGIONS_MAX, sizeof(*s->regions));
-    s->ops = rows(parts, SNAPSHOT_OPS, SNAPSHOT_OPS_MAX, sizeof(*s->ops));
+    s->share = share;
+    s->clients = rows(parts, SNAPSHOT_CLIENTS, SNAPSHOT_CLIENTS_MAX / share, sizeof(*s->clients));
+    s->sessions =
+        rows(parts, SNAPSHOT_SESSIONS, SNAPSHOT_SESSIONS_MAX / share, sizeof(*s->sessions));
+    s->peers = rows(parts, SNAPSHOT_PEERS, SNAPSHOT_PEERS_MAX / share, sizeof(*s->peers));
+    s->regions = rows(parts, SNAPSHOT_REGIONS, SNAPSHOT_REGIONS_MAX / share, sizeof(*s->regions));
+    s->ops = rows(parts, SNAPSHOT_OPS, SNAPSHOT_OPS_MAX / share, sizeof(*s->ops));
     if ((parts & SNAPSHOT_CLIENTS && !s->clients) || (parts & SNAPSHOT_SESSIONS && !s->sessions) ||
         (parts & SNAPSHOT_PEERS && !s->peers) || (parts & SNAPSHOT_REGIONS && !s->regions) ||
         (parts & SNAPSHOT_OPS && !s->ops)) {
@@ -49,36 +51,34 @@ static int kept(struct snapshot *s, int got, int max)
     return got < 0 ? 0 : got > max ? max : got;
 }
 
-void snapshot_fill(struct snapshot *s, struct engine *engine)
+void snapshot_fill(struct snapshot *s, struct engine *e)
 {
+    int share = (int)s->share, max;
     uint32_t from;
 
     if (s->clients) {
         from = 0;
-        s->client_count =
-            kept(s, engine_view_clients(engine, &from, s->clients, SNAPSHOT_CLIENTS_MAX + 1),
-                 SNAPSHOT_CLIENTS_MAX);
+        max = SNAPSHOT_CLIENTS_MAX / share;
+        s->client_count = kept(s, engine_view_clients(e, &from, s->clients, max + 1), max);
     }
     if (s->sessions) {
         from = 0;
-        s->session_count =
-            kept(s, engine_view_sessions(engine, &from, s->sessions, SNAPSHOT_SESSIONS_MAX + 1),
-                 SNAPSHOT_SESSIONS_MAX);
+        max = SNAPSHOT_SESSIONS_MAX / share;
+        s->session_count = kept(s, engine_view_sessions(e, &from, s->sessions, max + 1), max);
     }
     if (s->peers) {
         from = 0;
-        s->peer_count = kept(s, engine_view_peers(engine, &from, s->peers, SNAPSHOT_PEERS_MAX + 1),
-                             SNAPSHOT_PEERS_MAX);
+        max = SNAPSHOT_PEERS_MAX / share;
+        s->peer_count = kept(s, engine_view_peers(e, &from, s->peers, max + 1), max);
     }
     if (s->regions) {
         from = 0;
-        s->region_count =
-            kept(s, engine_view_regions(engine, &from, s->regions, SNAPSHOT_REGIONS_MAX + 1),
-                 SNAPSHOT_REGIONS_MAX);
+        max = SNAPSHOT_REGIONS_MAX / share;
+        s->region_count = kept(s, engine_view_regions(e, &from, s->regions, max + 1), max);
     }
     if (s->ops) {
         from = 0;
-        s->op_count =
-            kept(s, engine_view_ops(engine, &from, s->ops, SNAPSHOT_OPS_MAX + 1), SNAPSHOT_OPS_MAX);
+        max = SNAPSHOT_OPS_MAX / share;
+        s->op_count = kept(s, engine_view_ops(e, &from, s->ops, max + 1), max);
     }
 }

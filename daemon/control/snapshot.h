@@ -29,6 +29,7 @@ enum snapshot_part {
 
 struct snapshot {
     unsigned parts;
+    uint32_t share;
     bool truncated;
     struct engine_client_view *clients;
     struct engine_session_view *sessions;
@@ -38,7 +39,8 @@ struct snapshot {
     int client_count, session_count, peer_count, region_count, op_count;
 };
 
-struct snapshot *snapshot_new(unsigned parts);
+/* One of `share` that go into one answer: each has its part of the rows. */
+struct snapshot *snapshot_new(unsigned parts, uint32_t share);
 void snapshot_free(struct snapshot *s);
 /* Progress thread. */
 void snapshot_fill(struct snapshot *s, struct engine *engine);

@@ -81,6 +81,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
         return -EHOSTUNREACH;
     if (key && key->node != node)
         return -EKEYREJECTED;
+    peer_know(e, node);
     i = remote_take(e);
     if (i == NONE)
         return -ENOSPC;

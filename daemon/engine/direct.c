@@ -3,38 +3,55 @@
 
 #include "session.h"
 
-/* Its session, where that is ours; or NONE. */
-static uint32_t peer_session(const struct engine *e, const struct flow *f)
+/* Of the flow that the origin has named so; or NONE. */
+static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t inflow)
 {
     const struct inflow *in;
 
-    if (f->node != e->config.node || f->inflow >= e->config.flows_max || f->state != FLOW_OPEN)
+    if (inflow >= e->config.flows_max)
         return NONE;
-    in = &e->inflows[f->inflow];
-    return in->state != INFLOW_FREE && in->node == f->node ? in->session : NONE;
+    in = &e->inflows[inflow];
+    return in->state != INFLOW_FREE && in->node == origin ? in->session : NONE;
 }
 
-int engine_neighbour(const struct engine *e, uint32_t session, uint32_t remote,
-                     struct engine_neighbour *out)
+int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct engine_way *out)
 {
     const struct remote *r;
-    const struct region *region;
+    const struct flow *f;
 
     if (remote >= e->config.remotes_max || remote >= SESSION_REMOTES)
         return -ENOENT;
     r = &e->remotes[remote];
     if (r->session != session || r->state != REMOTE_READY || r->unbound)
         return -ENOENT;
+    f = &e->flows[r->flow];
+    if (f->state != FLOW_OPEN)
+        return -ENOENT;
+    *out = (struct engine_way){.node = f->node,
+                               .inflow = f->inflow,
+                               .has_key = r->has_key,
+                               .slot = r->key.slot,
+                               .generation = r->key.generation};
+    return 0;
+}
+
+int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
+                     struct engine_neighbour *out)
+{
+    const struct region *region;
+
     *out = (struct engine_neighbour){
-        .session = peer_session(e, &e->flows[r->flow]),
+        .session = inflow_session(e, origin, way->inflow),
         .segment = NONE,
     };
     if (out->session == NONE)
         return -ENOENT;
-    if (!r->has_key)
+    if (!way->has_key)
         return 0;
-    region = &e->regions[r->key.slot];
-    if (region->state != REGION_OPEN || region->generation != r->key.generation)
+    if (way->slot >= e->config.regions_max)
+        return -ENOENT;
+    region = &e->regions[way->slot];
+    if (region->state != REGION_OPEN || region->generation != way->generation)
         return -ENOENT;
     out->segment = region->segment;
     out->offset = region->offset;
@@ -65,10 +82,28 @@ void direct_end_flow(struct engine *e, uint32_t flow)
 
 void direct_wake(struct engine *e, const struct flow *f)
 {
-    uint32_t session = peer_session(e, f);
+    uint32_t session;
 
-    if (session != NONE)
-        session_dirty(e, session);
+    if (f->state != FLOW_OPEN)
+        return;
+    if (f->node == e->config.node) {
+        session = inflow_session(e, f->node, f->inflow);
+        if (session != NONE)
+            session_dirty(e, session);
+    } else if (e->peer_live[f->node].sibling && e->host->wake_sibling) {
+        e->host->wake_sibling(e->host->context, f->node, f->inflow);
+    }
+}
+
+void engine_wake(struct engine *e, uint32_t inflow)
+{
+    const struct inflow *in;
+
+    if (inflow >= e->config.flows_max)
+        return;
+    in = &e->inflows[inflow];
+    if (in->state != INFLOW_FREE && in->session != NONE && e->peer_live[in->node].sibling)
+        session_dirty(e, in->session);
 }
 
 void direct_show_spill(struct session_live *live, bool spilled)

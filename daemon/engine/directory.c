@@ -1,6 +1,7 @@
 /* Owns the directory's tables and decisions (directory.h). */
 #include "directory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -34,10 +35,17 @@ static struct directory_job *job_find(const struct directory *d, const struct di
     return NULL;
 }
 
-static bool is_away(const struct directory_job *job, uint32_t rank)
+/* DIRECTORY_NOWHERE where it is none. */
+static uint32_t node_of(const struct directory_job *job, uint32_t rank)
 {
-    return job->nodes[rank] == DIRECTORY_NOWHERE || job->nodes[rank] == DIRECTORY_LEFT;
+    uint32_t place = job->places[rank];
+
+    return place == DIRECTORY_NOWHERE || place == DIRECTORY_LEFT ? DIRECTORY_NOWHERE
+                                                                 : place & 0xffffu;
 }
+
+static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
+              "no place reads as DIRECTORY_NOWHERE or DIRECTORY_LEFT");
 
 static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
                     struct directory_job **out)
@@ -49,11 +57,11 @@ static int job_open(struct directory *d, const struct directory_id *id, uint32_t
     if (job == d->jobs + DIRECTORY_JOBS_MAX)
         return -ENOSPC;
     *job = (struct directory_job){.uid = id->uid, .size = size};
-    job->nodes = d->memory->take(d->memory->context, size * sizeof(*job->nodes));
-    if (!job->nodes)
+    job->places = d->memory->take(d->memory->context, size * sizeof(*job->places));
+    if (!job->places)
         return -ENOMEM;
     for (uint32_t i = 0; i < size; i++)
-        job->nodes[i] = DIRECTORY_NOWHERE;
+        job->places[i] = DIRECTORY_NOWHERE;
     memcpy(job->name, id->job, strlen(id->job) + 1);
     job->used = true;
     *out = job;
@@ -64,7 +72,7 @@ static void job_close(struct directory *d, struct directory_job *job)
 {
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
         directory_gather_close(d, &job->gathers[i]);
-    d->memory->give(d->memory->context, job->nodes);
+    d->memory->give(d->memory->context, job->places);
     *job = (struct directory_job){0};
 }
 
@@ -76,14 +84,14 @@ void directory_clear(struct directory *d)
 }
 
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
-                     uint32_t size, uint32_t node)
+                     uint32_t size, uint32_t node, uint32_t engine)
 {
     struct directory_job *job;
     size_t length = strlen(id->job);
     int rc;
 
     if (length == 0 || length >= DIRECTORY_NAME_MAX || size == 0 || size > DIRECTORY_RANKS_MAX ||
-        rank >= size || node >= d->node_count)
+        rank >= size || node >= d->node_count || engine >= DIRECTORY_ENGINES)
         return -EINVAL;
     job = job_find(d, id);
     if (!job) {
@@ -93,14 +101,13 @@ int directory_attach(struct directory *d, const struct directory_id *id, uint32_
     }
     if (job->size != size)
         return -EINVAL;
-    if (job->nodes[rank] == node)
-        return 0;
-    if (!is_away(job, rank))
+    if (node_of(job, rank) == DIRECTORY_NOWHERE) {
+        job->left -= job->places[rank] == DIRECTORY_LEFT;
+        job->live++;
+    } else if (node_of(job, rank) != node) {
         return -EADDRINUSE;
-    if (job->nodes[rank] == DIRECTORY_LEFT)
-        job->left--;
-    job->nodes[rank] = node;
-    job->live++;
+    }
+    job->places[rank] = engine << 16 | node;
     return 0;
 }
 
@@ -111,9 +118,9 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
 
     *failed = 0;
     *out = job;
-    if (!job || rank >= job->size || job->nodes[rank] != node)
+    if (!job || rank >= job->size || node_of(job, rank) != node)
         return -ENOENT;
-    job->nodes[rank] = DIRECTORY_LEFT;
+    job->places[rank] = DIRECTORY_LEFT;
     job->left++;
     job->live--;
     if (job->live == 0) {
@@ -127,13 +134,16 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
     return 0;
 }
 
-int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank)
+int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
+                    uint32_t *engine)
 {
     const struct directory_job *job = job_find(d, id);
 
-    if (!job || rank >= job->size || is_away(job, rank))
+    *engine = 0;
+    if (!job || rank >= job->size || node_of(job, rank) == DIRECTORY_NOWHERE)
         return -EHOSTUNREACH;
-    return (int)job->nodes[rank];
+    *engine = job->places[rank] >> 16;
+    return (int)node_of(job, rank);
 }
 
 /* ---- exchange ------------------------------------------------------------------------------- */
@@ -177,7 +187,7 @@ void directory_gather_close(struct directory *d, struct directory_gather *gather
 static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
 {
     for (uint32_t i = 0; i < job->size; i++)
-        if (job->nodes[i] == DIRECTORY_LEFT && !g->given[i])
+        if (job->places[i] == DIRECTORY_LEFT && !g->given[i])
             return true;
     return false;
 }
@@ -194,7 +204,7 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
     *out = NULL;
     if (part->length > DIRECTORY_DATA_MAX)
         return -EMSGSIZE;
-    if (!job || part->rank >= job->size || job->nodes[part->rank] != part->node)
+    if (!job || part->rank >= job->size || node_of(job, part->rank) != part->node)
         return -EPERM;
     if (part->size != job->size)
         return -EINVAL;
@@ -223,9 +233,9 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
 uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen)
 {
     for (; *at < job->size; (*at)++) {
-        uint32_t node = job->nodes[*at];
+        uint32_t node = node_of(job, *at);
 
-        if (is_away(job, *at) || seen[node])
+        if (node == DIRECTORY_NOWHERE || seen[node])
             continue;
         seen[node] = 1;
         (*at)++;
@@ -241,7 +251,7 @@ bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *
         const struct directory_job *job = &d->jobs[*job_at];
 
         for (; job->used && *rank_at < job->size; (*rank_at)++)
-            if (job->nodes[*rank_at] == node)
+            if (node_of(job, *rank_at) == node)
                 return true;
     }
     return false;

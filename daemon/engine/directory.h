@@ -1,5 +1,6 @@
 /*
- * The directory: which node each rank of a job is on, and the job's all-gathers.
+ * The directory: which node each rank of a job is on, with which of its engines, and the job's
+ * all-gathers.
  *
  * A job is (user, name). Its home node, found by hashing, keeps one entry of this directory for it;
  * every node tells the home when a rank comes or goes, asks it where a rank is, and sends it what
@@ -17,6 +18,8 @@
 
 #define DIRECTORY_NAME_MAX  60u /* terminator included */
 #define DIRECTORY_RANKS_MAX 65536u
+#define DIRECTORY_NODES_MAX 65536u
+#define DIRECTORY_ENGINES   16u /* of one node */
 #define DIRECTORY_DATA_MAX  4096u
 #define DIRECTORY_JOBS_MAX  1024u
 #define DIRECTORY_TOTAL_MAX (64u << 20)      /* bytes of one exchange, all ranks */
@@ -46,9 +49,9 @@ struct directory_job {
     uint32_t uid;
     char name[DIRECTORY_NAME_MAX];
     uint32_t size;
-    uint32_t live;   /* ranks attached */
-    uint32_t left;   /* ranks at DIRECTORY_LEFT */
-    uint32_t *nodes; /* by rank: where it is, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
+    uint32_t live;    /* ranks attached */
+    uint32_t left;    /* ranks at DIRECTORY_LEFT */
+    uint32_t *places; /* by rank: engine << 16 | node, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
 };
 
@@ -71,19 +74,21 @@ void directory_clear(struct directory *d);
 uint32_t directory_home(const struct directory_id *id, uint32_t node_count);
 
 /*
- * A rank has come. Again from the same node: 0. -EADDRINUSE: it lives on another node; -EINVAL:
- * rank, size, name or node out of range, or a size that differs from the job's; -ENOSPC, -ENOMEM.
+ * A rank has come. Again from the same node, with whichever engine: 0. -EADDRINUSE: it lives on
+ * another node; -EINVAL: rank, size, name, node or engine out of range, or a size that differs from
+ * the job's; -ENOSPC, -ENOMEM.
  */
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
-                     uint32_t size, uint32_t node);
+                     uint32_t size, uint32_t node, uint32_t engine);
 /*
  * A rank has gone. 0, or -ENOENT when it was not on that node. Exchanges that wait for it can never
  * end: *failed gets a bit for each such gather of *job, for the caller to deliver and close.
  */
 int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t node, struct directory_job **job, uint32_t *failed);
-/* The node that a rank is on, or -EHOSTUNREACH. */
-int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank);
+/* The node that a rank is on, and its engine there; or -EHOSTUNREACH. */
+int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
+                    uint32_t *engine);
 
 /* One rank's part of an exchange. */
 struct directory_part {

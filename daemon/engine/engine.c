@@ -49,6 +49,7 @@ static uint32_t record_longest(const struct engine_config *c)
 int engine_config_check(struct engine_config *c)
 {
     default32(&c->nodes, 1);
+    default32(&c->stride, c->nodes);
     default32(&c->clients_max, 256);
     default32(&c->sessions_max, 512);
     default32(&c->segments_max, 1024);
@@ -66,9 +67,10 @@ int engine_config_check(struct engine_config *c)
         c->ledger_bytes = 64u << 20;
     if (c->ack_delay_ns == 0)
         c->ack_delay_ns = 12000;
-    if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->flows_max > 1u << 20 ||
-        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536 ||
-        message_longest(c) > UINT16_MAX || c->stripe_min < STRIPES_MAX * STRIPE_ALIGN)
+    if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->stride > c->nodes ||
+        c->flows_max > 1u << 20 || c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
+        c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
+        c->stripe_min < STRIPES_MAX * STRIPE_ALIGN)
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -167,6 +169,7 @@ static uint64_t layout_fingerprint(const struct engine_config *c)
     uint64_t numbers[] = {
         c->node,
         c->nodes,
+        c->stride,
         c->clients_max,
         c->sessions_max,
         c->segments_max,
@@ -201,7 +204,7 @@ static void arena_fill(struct engine *e)
 
     for (uint32_t i = 0; i < c->remotes_max; i++)
         e->grants[i].region = NONE;
-    for (uint32_t i = 0; i < c->nodes; i++)
+    for (uint32_t i = 0; i < c->stride; i++)
         peer_init(e, i);
     chunk_pool_init(&e->pool, c->chunks_max);
     atomic_signal_fence(memory_order_seq_cst);
@@ -236,9 +239,15 @@ static void arena_inherit(struct engine *e)
         e->spilling += e->sessions[i].spill_bytes > 0;
     }
     /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
+    for (uint32_t i = c->stride; i < c->nodes; i++)
+        if (e->peers[i].link_id != 0)
+            peer_know(e, i);
     for (uint32_t i = 0; i < c->nodes; i++)
-        notes_inherit(e, i);
+        if (e->peer_live[i].known)
+            notes_inherit(e, i);
     for (uint32_t i = 0; i < c->nodes; i++) {
+        if (!e->peer_live[i].known)
+            continue;
         if (e->peers[i].discarding)
             peer_activate(e, i);
         else if (peer_pending(e, i))
@@ -285,16 +294,15 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
                    layout_fingerprint(&e->config));
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < e->config.nodes; i++) {
-        for (int k = 0; k < 2; k++)
-            e->peer_live[i].ready[k] = (struct ready_list){NONE, NONE};
-        e->peer_live[i].gone = NONE;
-    }
     for (uint32_t i = 0; i < e->config.flows_max; i++)
         e->flow_live[i].turn = NONE;
     if (r == 1)
         arena_fill(e);
-    else
+    for (uint32_t i = 0; i < e->config.stride; i++)
+        peer_know(e, i);
+    if (e->config.node >= e->config.stride)
+        peer_know(e, e->config.node);
+    if (r == 0)
         arena_inherit(e);
     e->arena.header->incarnation++;
     r = fabric_mem_add(fabric, e->heap.base, e->config.ledger_bytes, FABRIC_LOCAL,
@@ -384,8 +392,7 @@ static void publish(struct engine *e)
     e->told |= e->dirty_count > 0;
     /* Events before ends: whoever sees that an operation has ended finds its event shown, also one
      * in another context. */
-    for (uint32_t i = 0; i < e->dirty_count; i++)
-        session_show(e, e->dirty[i]);
+    sessions_show(e);
     while (e->dirty_count > 0)
         session_publish(e, e->dirty[--e->dirty_count]);
 }

@@ -39,6 +39,8 @@ struct engine_host {
     bool (*faulted)(void *context, uint32_t client);
     /* Whether it would say so of any: asked at each step, so one load. NULL: never. */
     bool (*any_faulted)(void *context);
+    /* Has another engine of this node do engine_wake(e, inflow). NULL: there is none. */
+    void (*wake_sibling)(void *context, uint32_t number, uint32_t inflow);
 };
 
 enum engine_protocol {
@@ -51,7 +53,10 @@ enum engine_protocol {
 /* Zero means the default. Fixed for the life of an arena, but for protocol and stripe_min. */
 struct engine_config {
     uint32_t node;         /* which we are */
-    uint32_t nodes;        /* how many there are */
+    uint32_t nodes;        /* how many there are, or can be */
+    uint32_t stride;       /* nodes. Less: several engines of one machine are a node each to us, and
+                              their numbers differ by multiples of this; those from it on take
+                              memory once they are named */
     uint32_t clients_max;  /* 256 */
     uint32_t sessions_max; /* 512: contexts of all clients */
     uint32_t segments_max; /* 1024 */
@@ -148,17 +153,29 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
                 const struct engine_key *key, uint64_t cookie);
 int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
 
-/* Where a bind leads on this node, for who would reach it without the engine. */
+/* Where a bind leads, in the words of the engine that its peer belongs to. */
+struct engine_way {
+    uint32_t node;   /* that engine */
+    uint32_t inflow; /* its number of the flow */
+    uint32_t has_key;
+    uint32_t slot, generation; /* of the region */
+};
+
+/* What it is there, for who would reach it without the engines. */
 struct engine_neighbour {
     uint32_t session; /* the peer's */
     uint32_t segment; /* of its region; UINT32_MAX: bound without a key */
     uint64_t offset;  /* of the region */
 };
 
-/* 0; -ENOENT: the remote is not ready, or its peer is not on this node. The handles are good until
- * the next call or step. */
-int engine_neighbour(const struct engine *e, uint32_t session, uint32_t remote,
+/* At the origin's engine. 0; -ENOENT: the remote is not ready. */
+int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct engine_way *out);
+/* At the peer's, which may be the same: `origin` is the other's number. 0; -ENOENT: it leads
+ * nowhere any more. The handles are good until the next call or step. */
+int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out);
+/* The context that this flow of a sibling ends at is woken by the next step, if it sleeps. */
+void engine_wake(struct engine *e, uint32_t inflow);
 
 /* ---- peers, from the handshake ------------------------------------------------------------- */
 

@@ -91,7 +91,7 @@ static int check_identity(struct handshake *h, const struct handshake_greeting *
     return 0;
 }
 
-static uint32_t rails_of(uint32_t told)
+static uint32_t at_least_one(uint32_t told)
 {
     return told ? told : 1;
 }
@@ -111,10 +111,13 @@ static int check_terms(struct handshake *h, const struct handshake_greeting *g)
                       "node %u uses provider \"%.63s\", node %u uses \"%s\": give both the same "
                       "--provider",
                       g->node, g->provider, self->node, self->provider);
-    if (rails_of(g->rails) != rails_of(self->rails))
+    if (at_least_one(g->rails) != at_least_one(self->rails))
         return refuse(h, -EXDEV,
                       "node %u has %u rails to a peer, node %u has %u: give both the same --rails",
-                      g->node, rails_of(g->rails), self->node, rails_of(self->rails));
+                      g->node, at_least_one(g->rails), self->node, at_least_one(self->rails));
+    if (g->engines > HANDSHAKE_ENGINES_MAX)
+        return refuse(h, -EPROTO, "node %u claims %u progress threads: %u are the most", g->node,
+                      g->engines, HANDSHAKE_ENGINES_MAX);
     return 0;
 }
 
@@ -139,6 +142,7 @@ int handshake_greeted(struct handshake *h, const struct handshake_greeting *thei
     if (rc < 0)
         return rc;
     h->node = theirs->node;
+    h->engines = at_least_one(theirs->engines);
     h->version =
         theirs->version_max < h->self->version_max ? theirs->version_max : h->self->version_max;
     memcpy(h->boot_id, theirs->boot_id, HANDSHAKE_BOOT_BYTES);

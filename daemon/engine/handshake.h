@@ -36,6 +36,7 @@
 #define HANDSHAKE_HASH_BYTES   32u
 #define HANDSHAKE_PROVIDER_MAX 64u
 #define HANDSHAKE_TEXT_MAX     256u
+#define HANDSHAKE_ENGINES_MAX  16u
 #define HANDSHAKE_ANY          UINT32_MAX
 
 enum handshake_role {
@@ -50,6 +51,7 @@ struct handshake_identity {
     uint32_t version_min, version_max;
     char provider[HANDSHAKE_PROVIDER_MAX];
     uint32_t rails;                        /* 0 counts as 1 */
+    uint32_t engines;                      /* 0 counts as 1 */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES]; /* random at each start */
     uint8_t secret[HANDSHAKE_HASH_BYTES];  /* hash of the secret file */
 };
@@ -59,7 +61,8 @@ struct handshake_greeting {
     uint32_t version_min, version_max;
     uint32_t node, target, nodes;
     const char *provider;
-    uint32_t rails; /* 0 counts as 1 */
+    uint32_t rails;   /* 0 counts as 1 */
+    uint32_t engines; /* 0 counts as 1 */
     const uint8_t *nonce;
     size_t nonce_size;
     const uint8_t *boot_id;
@@ -79,6 +82,7 @@ struct handshake {
     uint32_t role;
     uint32_t node;    /* of the other; HANDSHAKE_ANY before its greeting, for a responder */
     uint32_t version; /* the highest both speak */
+    uint32_t engines; /* that the other has: it need not be as many as we have */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
     uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
     uint32_t greeted; /* bit 0: ours is sent, bit 1: theirs has come */

@@ -25,10 +25,28 @@ void peer_init(struct engine *e, uint32_t node)
 {
     struct peer *p = &e->peers[node];
 
-    *p = (struct peer){.link_id = random_id(e), .rx_preferred = e->config.ledger_start};
+    *p = (struct peer){.rx_preferred = e->config.ledger_start};
     queue_init(&p->sent, SENT_SHIFT);
     for (uint32_t i = 0; i < NOTES_QUEUES; i++)
         queue_init(&p->notes[i].queue, NOTE_SHIFT);
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&p->link_id = random_id(e); /* last: an entry without it is no entry */
+}
+
+void peer_know(struct engine *e, uint32_t node)
+{
+    const struct engine_config *c = &e->config;
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->known)
+        return;
+    if (e->peers[node].link_id == 0)
+        peer_init(e, node);
+    for (int k = 0; k < 2; k++)
+        live->ready[k] = (struct ready_list){NONE, NONE};
+    live->gone = NONE;
+    live->sibling = node != c->node && node % c->stride == c->node % c->stride;
+    live->known = true;
 }
 
 void peer_activate(struct engine *e, uint32_t node)
@@ -300,6 +318,7 @@ int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
 
     if (node >= e->config.nodes)
         return -EINVAL;
+    peer_know(e, node);
     p = &e->peers[node];
     live = &e->peer_live[node];
     if (live->link == LINK_UP || (live->link == LINK_OFFERED && live->in.dirty))
@@ -489,6 +508,7 @@ void engine_peer_lost(struct engine *e, uint32_t node)
 
     if (node >= e->config.nodes)
         return;
+    peer_know(e, node);
     p = &e->peers[node];
     set64(e, &p->link_id, random_id(e));
     set64(e, &p->their_id, 0);

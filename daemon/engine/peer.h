@@ -19,6 +19,8 @@
 #include "state.h"
 
 void peer_init(struct engine *e, uint32_t node);
+/* Before anything else about a peer: it is named for the first time, or again. */
+void peer_know(struct engine *e, uint32_t node);
 /* Something waits for this peer: ask for a handshake unless one is on its way. */
 void peer_want(struct engine *e, uint32_t node);
 /* Whether the link is needed: something waits for it, or is held for the other side. */

@@ -7,7 +7,7 @@
 #include "direct.h"
 #include "notes.h"
 
-void session_show(struct engine *e, uint32_t session)
+static void session_show(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
@@ -33,6 +33,12 @@ void session_show(struct engine *e, uint32_t session)
     ring_publish(&live->remote);
     ring_publish(&live->reply);
     direct_show_spill(live, s->spill_bytes > 0);
+}
+
+void sessions_show(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->dirty_count; i++)
+        session_show(e, e->dirty[i]);
 }
 
 void session_publish(struct engine *e, uint32_t session)

@@ -3,7 +3,7 @@
  * remote events are posted here, and remote events that find their ring full wait in the spill.
  *
  * A published tail tells only what is committed: events are written past the tail, the arena's tail
- * moves with the operation's end in one transaction, and session_show shows it. Thread: the
+ * moves with the operation's end in one transaction, and sessions_show shows it. Thread: the
  * progress thread.
  */
 #ifndef PWC_ENGINE_SESSION_H
@@ -59,7 +59,7 @@ static inline void session_dirty(struct engine *e, uint32_t session)
     e->dirty[e->dirty_count++] = session;
 }
 /* Shows the events that have been committed since the last call. */
-void session_show(struct engine *e, uint32_t session);
+void sessions_show(struct engine *e);
 /* Then what has ended, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */

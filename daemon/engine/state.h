@@ -409,6 +409,8 @@ struct peer_live {
     bool offer_asked;
     bool active;                /* on the active list */
     bool broken;                /* told the caller already */
+    bool known;                 /* peer_know has made it what it is */
+    bool sibling;               /* another engine of this machine: our clients share memory */
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     uint32_t gone;              /* flow that dies with the record being consumed, or NONE */

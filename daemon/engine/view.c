@@ -110,6 +110,8 @@ int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view 
         const struct peer *p = &e->peers[*from];
         const struct peer_live *live = &e->peer_live[*from];
 
+        if (!live->known)
+            continue;
         rows[n++] = (struct engine_peer_view){
             .node = *from,
             .state = peer_state_shown(p, live),

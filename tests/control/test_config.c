@@ -62,6 +62,11 @@ static void values(void)
         {"progress", "", -EINVAL},
         {"progress", "adapt", -EINVAL},
         {"progress", "0", -EINVAL},
+        {"progress-threads", "0", -EINVAL},
+        {"progress-threads", "1", 0},
+        {"progress-threads", "16", 0},
+        {"progress-threads", "17", -EINVAL},
+        {"progress-threads", "auto", -EINVAL},
         {"stripe-min", "1K", 0},
         {"rails", "4", 0},
         {"rails", "3", -EINVAL},
@@ -223,10 +228,30 @@ static void secrets(void)
     }
 }
 
+/* No two engines have one number, and all numbers fit the wire. */
+static void numbers(void)
+{
+    static const struct {
+        uint32_t nodes, engines;
+    } rows[] = {{1, 16}, {2, 16}, {1024, 16}, {1025, 15}, {8192, 2}, {8193, 1}, {NODES_MAX, 1}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t nodes = rows[i].nodes, expected = 0;
+
+        CU_ASSERT_EQUAL(nodes_engines_max(nodes), rows[i].engines);
+        for (uint32_t engine = 0; engine < rows[i].engines; engine++)
+            for (uint32_t node = 0; node < nodes; node++)
+                expected += nodes_number(nodes, node, engine) == expected;
+        CU_ASSERT_EQUAL(expected, nodes * rows[i].engines);
+        CU_ASSERT(expected <= NODES_MAX);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"values", values},   {"sources", sources},       {"files", files},
-                           {"secrets", secrets}, {"node lists", node_lists}, CU_TEST_INFO_NULL};
+                           {"secrets", secrets}, {"node lists", node_lists}, {"numbers", numbers},
+                           CU_TEST_INFO_NULL};
     static const char *const names[] = {"conf", "secret", "link", "pipe"};
     int failed;
 

@@ -35,37 +35,45 @@ static void ranks(void)
     static char long_name[DIRECTORY_NAME_MAX + 1];
     static const struct {
         const char *name;
-        uint32_t uid, rank, size, node;
+        uint32_t uid, rank, size, node, engine;
         int expected;
     } rows[] = {
-        {"job", 1000, 0, 4, 0, 0},
-        {"job", 1000, 0, 4, 0, 0},           /* the same again */
-        {"job", 1000, 0, 4, 1, -EADDRINUSE}, /* live elsewhere */
-        {"job", 1001, 0, 4, 1, 0},           /* another user's job */
-        {"job2", 1000, 0, 4, 1, 0},          /* another job */
-        {"job", 1000, 1, 5, 1, -EINVAL},     /* another size */
-        {"job", 1000, 4, 4, 1, -EINVAL},     /* beyond the size */
-        {"job", 1000, UINT32_MAX, 4, 1, -EINVAL},
-        {"job", 1000, 1, 4, NODES, -EINVAL}, /* no such node */
-        {"other", 1000, 0, 0, 0, -EINVAL},
-        {"other", 1000, 0, DIRECTORY_RANKS_MAX + 1, 0, -EINVAL},
-        {"", 1000, 0, 4, 0, -EINVAL},
-        {long_name, 1000, 0, 4, 0, -EINVAL},
-        {"big", 1000, DIRECTORY_RANKS_MAX - 1, DIRECTORY_RANKS_MAX, 3, 0},
+        {"job", 1000, 0, 4, 0, 0, 0},
+        {"job", 1000, 0, 4, 0, 0, 0},           /* the same again */
+        {"job", 1000, 0, 4, 1, 0, -EADDRINUSE}, /* live elsewhere */
+        {"job", 1001, 0, 4, 1, 0, 0},           /* another user's job */
+        {"job2", 1000, 0, 4, 1, 0, 0},          /* another job */
+        {"job", 1000, 1, 5, 1, 0, -EINVAL},     /* another size */
+        {"job", 1000, 4, 4, 1, 0, -EINVAL},     /* beyond the size */
+        {"job", 1000, UINT32_MAX, 4, 1, 0, -EINVAL},
+        {"job", 1000, 1, 4, NODES, 0, -EINVAL}, /* no such node */
+        {"job", 1000, 1, 4, 1, DIRECTORY_ENGINES, -EINVAL},
+        {"job", 1000, 2, 4, 2, DIRECTORY_ENGINES - 1, 0},
+        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has begun anew */
+        {"job", 1000, 2, 4, 3, 1, -EADDRINUSE},
+        {"other", 1000, 0, 0, 0, 0, -EINVAL},
+        {"other", 1000, 0, DIRECTORY_RANKS_MAX + 1, 0, 0, -EINVAL},
+        {"", 1000, 0, 4, 0, 0, -EINVAL},
+        {long_name, 1000, 0, 4, 0, 0, -EINVAL},
+        {"big", 1000, DIRECTORY_RANKS_MAX - 1, DIRECTORY_RANKS_MAX, 3, 0, 0},
     };
+    uint32_t engine;
 
     memset(long_name, 'x', DIRECTORY_NAME_MAX);
     directory_init(&d, &memory, NODES);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct directory_id id = {.uid = rows[i].uid, .job = rows[i].name};
 
-        CU_ASSERT_EQUAL(directory_attach(&d, &id, rows[i].rank, rows[i].size, rows[i].node),
-                        rows[i].expected);
-        if (rows[i].expected == 0)
-            CU_ASSERT_EQUAL(directory_where(&d, &id, rows[i].rank), (int)rows[i].node);
+        CU_ASSERT_EQUAL(
+            directory_attach(&d, &id, rows[i].rank, rows[i].size, rows[i].node, rows[i].engine),
+            rows[i].expected);
+        if (rows[i].expected == 0) {
+            CU_ASSERT_EQUAL(directory_where(&d, &id, rows[i].rank, &engine), (int)rows[i].node);
+            CU_ASSERT_EQUAL(engine, rows[i].engine);
+        }
     }
-    CU_ASSERT_EQUAL(directory_where(&d, &job, 1), -EHOSTUNREACH);
-    CU_ASSERT_EQUAL(directory_where(&d, &job, 99), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 1, &engine), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 99, &engine), -EHOSTUNREACH);
     CU_ASSERT_EQUAL(taken, 4);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
@@ -77,18 +85,18 @@ static void comings_and_goings(void)
     uint32_t failed;
 
     directory_init(&d, &memory, NODES);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 2, 0), 0);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 1), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 2, 0, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 1, 0), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 0, &at, &failed), -ENOENT); /* not its node */
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 2, 0, &at, &failed), -ENOENT);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), -ENOENT);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 3), 0); /* it may come back elsewhere */
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 3, 0), 0); /* it may come back elsewhere */
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 0, 0, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 3, &at, &failed), 0);
     CU_ASSERT_PTR_NULL(at); /* the job has ended with its last rank */
     CU_ASSERT_EQUAL(taken, 0);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 7, 0), 0); /* and may have another size */
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 7, 0, 0), 0); /* and may have another size */
     directory_clear(&d);
 }
 
@@ -100,13 +108,14 @@ static void bounded(void)
     directory_init(&d, &memory, NODES);
     for (uint32_t i = 0; i <= DIRECTORY_JOBS_MAX; i++) {
         snprintf(name, sizeof(name), "j%u", i);
-        CU_ASSERT_EQUAL(directory_attach(&d, &id, 0, 1, 0), i < DIRECTORY_JOBS_MAX ? 0 : -ENOSPC);
+        CU_ASSERT_EQUAL(directory_attach(&d, &id, 0, 1, 0, 0),
+                        i < DIRECTORY_JOBS_MAX ? 0 : -ENOSPC);
     }
     directory_clear(&d);
     refuse_after = 0;
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0), -ENOMEM);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), -ENOMEM);
     refuse_after = 2; /* the job's nodes, and half of what a gather takes */
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), 0);
     struct directory_part part = {.size = 1, .data = (const uint8_t *)"x", .length = 1};
     struct directory_job *at;
     struct directory_gather *g;
@@ -127,7 +136,7 @@ static void exchange(void)
 
     directory_init(&d, &memory, NODES);
     for (uint32_t i = 0; i < 3; i++)
-        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, nodes[i]), 0);
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, nodes[i], 0), 0);
     for (uint32_t i = 0; i < 3; i++) { /* in any order */
         uint32_t rank = 2 - i;
         struct directory_part part = {.rank = rank,
@@ -170,8 +179,8 @@ static void contributions_refused(void)
     struct directory_gather *g;
 
     directory_init(&d, &memory, NODES);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 0), 0);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 0, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1, 0), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct directory_part part = rows[i].part;
 
@@ -198,7 +207,7 @@ static void a_rank_leaves(void)
 
     directory_init(&d, &memory, NODES);
     for (uint32_t i = 0; i < 3; i++)
-        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i), 0);
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i, 0), 0);
     struct directory_part part = {.rank = 1, .size = 3, .sequence = 0, .node = 1};
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     part = (struct directory_part){.rank = 0, .size = 3, .sequence = 1, .node = 0};
@@ -210,7 +219,7 @@ static void a_rank_leaves(void)
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
     CU_ASSERT_PTR_NOT_NULL(g);
     directory_gather_close(&d, g);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3, 0), 0);
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     directory_clear(&d);
 }
@@ -218,15 +227,15 @@ static void a_rank_leaves(void)
 static void a_node_is_lost(void)
 {
     const struct directory_id other = {.uid = 5, .job = "other"};
-    uint32_t at_job = 0, at_rank = 0, found = 0;
+    uint32_t at_job = 0, at_rank = 0, found = 0, engine;
     struct directory_job *at;
     uint32_t failed;
 
     directory_init(&d, &memory, NODES);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 2), 0);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1), 0);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 3, 2), 0);
-    CU_ASSERT_EQUAL(directory_attach(&d, &other, 0, 1, 2), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 2, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 3, 2, 3), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &other, 0, 1, 2, 0), 0);
     while (directory_next_rank_of(&d, 2, &at_job, &at_rank)) {
         const struct directory_id id = at_job == 0 ? job : other;
 
@@ -234,7 +243,7 @@ static void a_node_is_lost(void)
         found++;
     }
     CU_ASSERT_EQUAL(found, 3);
-    CU_ASSERT_EQUAL(directory_where(&d, &job, 1), 1);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 1, &engine), 1);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
 }

@@ -144,6 +144,8 @@ static const struct row rows[] = {
     {"greeting.provider", 0, LONG_NAME, REFUSED, -EXDEV, "same --provider"},
     {"greeting.rails", 2, NULL, REFUSED, -EXDEV, "2 rails"},
     {"greeting.rails", UINT32_MAX, NULL, REFUSED, -EXDEV, "4294967295 rails"},
+    {"greeting.engines", 17, NULL, REFUSED, -EPROTO, "claims 17 progress threads"},
+    {"greeting.engines", UINT32_MAX, NULL, REFUSED, -EPROTO, "4294967295 progress threads"},
     {"greeting.boot_id", 0, NULL, REFUSED, -EPROTO, "boot id of 0 bytes"},
     {"greeting.boot_id", 17, NULL, REFUSED, -EPROTO, "boot id of 17 bytes"},
     {"greeting.nonce", 5000, NULL, CLOSED, 0, NULL},
@@ -161,6 +163,10 @@ static const struct row rows[] = {
     {"offer.ring_bytes", 16392, NULL, CLOSED, 0, REFUSES},
     {"offer.ring_bytes", 1u << 31, NULL, CLOSED, 0, REFUSES},
     {"offer.ring_bytes", UINT32_MAX, NULL, CLOSED, 0, REFUSES},
+    {"offer.engine", 1, NULL, CLOSED, 0, SENSELESS}, /* each has one */
+    {"offer.engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},
+    {"offer.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
+    {"offer.peer_engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},
     {"offer.address", FABRIC_ADDRESS_MAX + 1, NULL, CLOSED, 0, SENSELESS},
     {"offer.address", 60000, NULL, CLOSED, 0, SENSELESS},
     {"offer.address", 0, NULL, CLOSED, 0, REFUSES},
@@ -176,6 +182,8 @@ static const struct row rows[] = {
     {"rank_at.size", 2, NULL, ANSWERED, -EINVAL, NULL}, /* it is 1 */
     {"rank_at.size", 65537, NULL, ANSWERED, -EINVAL, NULL},
     {"rank_at.size", UINT32_MAX, NULL, ANSWERED, -EINVAL, NULL},
+    {"rank_at.engine", 16, NULL, ANSWERED, -EINVAL, NULL},
+    {"rank_at.engine", UINT32_MAX, NULL, ANSWERED, -EINVAL, NULL},
     {"where_is.job", 0, "", CLOSED, 0, SENSELESS},
     {"where_is.job", 0, LONG_NAME, CLOSED, 0, SENSELESS},
     {"where_is.job", 0, "unheard-of", ANSWERED, -EHOSTUNREACH, NULL},
@@ -210,7 +218,8 @@ static const char *const elsewhere[] = {
     "counter",         /* seals_that_do_not_fit */
     "mac",             /* seals_that_do_not_fit */
     "rank_is.status",  /* answers_out_of_range */
-    "rank_is.node",    /* answers_out_of_range */
+    "rank_is.node",    /* answers_out_of_range, places_out_of_range */
+    "rank_is.engine",  /* places_out_of_range */
     "gathered.data",   /* answers_out_of_range; the client's library checks it, with the offset */
     "gathered.last",   /* either */
     "rank_at.uid",     /* whose job it is: any */
@@ -450,6 +459,8 @@ static uint64_t asked(struct raw_peer *p)
             cookie = frame->rank_at->cookie;
         else if (frame->body_case == PWC__PEER_FRAME__BODY_CONTRIBUTION)
             cookie = frame->contribution->sequence + 1;
+        else if (frame->body_case == PWC__PEER_FRAME__BODY_WHERE_IS)
+            cookie = frame->where_is->cookie;
         pwc__peer_frame__free_unpacked(frame, NULL);
     }
     return cookie;
@@ -522,6 +533,51 @@ static void answers_out_of_range(void)
         answer_rank(&p, cookie, -EPERM, 0); /* a second time */
         CU_ASSERT_EQUAL(ask_nothing(s, &a), answers[i].expected);
         CU_ASSERT(a.status == 0 || strlen(a.text) > 10);
+        leave(s, &before);
+        expect_alive(&p);
+        raw_peer_close(&p);
+    }
+}
+
+/* Where a rank is that a client binds: nodes and engines that there can't be, or that are not. */
+static void places_out_of_range(void)
+{
+    static const struct {
+        uint32_t node, engine;
+        int expected;
+    } places[] = {
+        {2, 0, -EHOSTUNREACH},   {UINT32_MAX, 0, -EHOSTUNREACH},  {1, 1, -EHOSTUNREACH},
+        {WE, 16, -EHOSTUNREACH}, {WE, UINT32_MAX, -EHOSTUNREACH}, {WE, 1, -EHOSTDOWN},
+        {WE, 15, -EHOSTDOWN},
+    };
+    struct holdings before;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct raw_peer p;
+        struct answer context, a;
+        Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+        Pwc__Bind bind = PWC__BIND__INIT;
+        Pwc__PeerFrame frame;
+        int s;
+
+        CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+        s = begin_hello();
+        answer_rank(&p, asked(&p), 0, 1);
+        CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+        CU_ASSERT_EQUAL_FATAL(ask_context(s, 4096, &context), 0);
+        bind.session = context.handle;
+        request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
+        request.bind = &bind;
+        CU_ASSERT_TRUE(raw_request(s, 5, &request));
+        fill(&p);
+        rank_is.cookie = asked(&p);
+        rank_is.node = places[i].node;
+        rank_is.engine = places[i].engine;
+        frame = frame_of("rank_is");
+        CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
+        CU_ASSERT_EQUAL(ask_nothing(s, &a), places[i].expected);
+        answer_close(&context);
         leave(s, &before);
         expect_alive(&p);
         raw_peer_close(&p);
@@ -612,6 +668,7 @@ int main(int argc, char **argv)
                            {"out of place", out_of_place},
                            {"seals that do not fit", seals_that_do_not_fit},
                            {"answers out of range", answers_out_of_range},
+                           {"places out of range", places_out_of_range},
                            {"results out of range", results_out_of_range},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};

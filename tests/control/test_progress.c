@@ -8,6 +8,7 @@
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -49,6 +50,8 @@ static struct {
     bool bound;
     int remote;
     bool segment_ready, client_closed;
+    _Atomic bool asked;       /* for an errand */
+    _Atomic uint64_t errands; /* done */
 } world;
 
 static void call_run(struct command *command, struct engine *engine)
@@ -89,6 +92,12 @@ static void on_notice(void *context, const struct engine_notice *notice)
     default:
         break;
     }
+}
+
+static void errand(void *context, struct engine *engine)
+{
+    if (atomic_exchange(&world.asked, false))
+        atomic_fetch_add(&world.errands, 1);
 }
 
 /* Both sides are in this process: the client never sleeps, so nothing needs waking. */
@@ -152,7 +161,8 @@ static int open_with(enum patience_mode mode, uint64_t delay_ns)
     const struct delay_config delay = {
         .least_ns = delay_ns, .most_ns = delay_ns, .clock = clock_ns};
     struct fabric *loop;
-    struct progress_config config = {.host = &world.host, .notice = on_notice, .mode = mode};
+    struct progress_config config = {
+        .host = &world.host, .notice = on_notice, .errand = errand, .mode = mode};
 
     memset(&world, 0, sizeof(world));
     world.host = (struct engine_host){.wake = host_wake, .random = host_random};
@@ -292,6 +302,20 @@ static void test_sleep_and_wake(void)
     }
 }
 
+/* A kick has its errand done, whether it sleeps or not. */
+static void test_kick(void)
+{
+    for (uint64_t i = 0; i < 50; i++) {
+        if (i % 2 == 0)
+            poll(NULL, 0, 2);
+        atomic_store(&world.asked, true);
+        progress_kick(world.progress);
+        while (atomic_load(&world.errands) == i)
+            poll(NULL, 0, 1);
+        CU_ASSERT_EQUAL(atomic_load(&world.errands), i + 1);
+    }
+}
+
 /*
  * Nothing wakes a thread that sleeps while events are held back, so each put that ends shows that
  * it did not. And none ends before its payload and its record have been held back.
@@ -325,6 +349,7 @@ int main(void)
         {"small puts in order", test_small_puts_in_order},
         {"large puts", test_large_puts},
         {"sleep and wake", test_sleep_and_wake},
+        {"kicks", test_kick},
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},

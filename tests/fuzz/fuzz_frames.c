@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!control || jobs_open(control) < 0)
         abort();
-    control->engine.nodes = 2;
+    control->node_count = 2;
     directory_init(control->directory, &control->directory_memory, 2);
     pending_init(&control->pending);
     frame_parser_init(&frames, BOUND);

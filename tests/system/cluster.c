@@ -137,10 +137,14 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
         argv[count++] = "--protocol";
         argv[count++] = options->protocol;
     }
-    for (size_t i = 0; options->more && options->more[i]; i++) {
-        if (count == ARGUMENTS_MAX - 1)
-            return -E2BIG;
-        argv[count++] = options->more[i];
+    for (int k = 0; k < 2; k++) {
+        const char *const *more = k == 0 ? options->more : options->one_more[number];
+
+        for (; more && *more; more++) {
+            if (count == ARGUMENTS_MAX - 1)
+                return -E2BIG;
+            argv[count++] = *more;
+        }
     }
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return -errno;

@@ -16,10 +16,11 @@
 #define CLUSTER_NODES_MAX 4u
 
 struct cluster_options {
-    const char *pwcd;        /* path of the daemon */
-    const char *provider;    /* NULL: the daemon's choice */
-    const char *protocol;    /* NULL: the daemon's default */
-    const char *const *more; /* further arguments, up to NULL; NULL: none */
+    const char *pwcd;                               /* path of the daemon */
+    const char *provider;                           /* NULL: the daemon's choice */
+    const char *protocol;                           /* NULL: the daemon's default */
+    const char *const *more;                        /* further arguments, up to NULL; NULL: none */
+    const char *const *one_more[CLUSTER_NODES_MAX]; /* of one node, as `more` */
     unsigned nodes;
 };
 

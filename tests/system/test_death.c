@@ -2,7 +2,7 @@
  * Clients and daemons that die by SIGKILL in the middle of large transfers: the other side learns
  * it once, the daemons go on and give everything back, and others notice nothing.
  *
- *     test_death PWCD PWCCTL PROVIDER
+ *     test_death PWCD PWCCTL PROVIDER [--KEY VALUE]...    keys of the daemons
  */
 #include <errno.h>
 #include <signal.h>
@@ -24,6 +24,7 @@
 #define VICTIM        0u /* rank and node */
 #define SURVIVOR      1u
 #define PEER_DEADLINE "1000" /* ms */
+#define KEYS_MAX      8
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -191,12 +192,34 @@ static void survive(struct rank *r, pid_t victim, const struct death_row *row)
     check_dead(r);
 }
 
+/* Engines are linked when they first need it, and stay so: those that serve the ranks of the rows
+ * are before anything is counted. */
+static void link_engines(void)
+{
+    struct rank ends[2];
+    struct pwc_event event;
+
+    for (uint32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL_FATAL(rank_attach(&ends[i], cluster.nodes[i].socket, "link", i, 2, LARGE),
+                              0);
+    for (uint32_t i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL_FATAL(rank_bind(&ends[i], &ends[1 - i]), 0);
+        CU_ASSERT_EQUAL(pwc_put(ends[i].ctx, ends[i].remote, 0, ends[i].memory, LARGE,
+                                pwc_cid_u64(1), pwc_cid_u64(2), 0),
+                        0);
+        CU_ASSERT_EQUAL(pwc_wait(ends[i].ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        rank_detach(&ends[i]);
+}
+
 static void test_client_dies(void)
 {
     struct census before[2];
 
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster), 0);
     CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
+    link_engines();
     for (int n = 0; n < 2; n++)
         CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -319,14 +342,16 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"a client dies", test_client_dies},
                            {"a daemon dies", test_a_daemon_dies},
                            CU_TEST_INFO_NULL};
-    static const char *const deadline[] = {"--peer-deadline-ms", PEER_DEADLINE, NULL};
-    struct cluster_options options = {.nodes = 2, .more = deadline};
+    const char *keys[KEYS_MAX + 1] = {"--peer-deadline-ms", PEER_DEADLINE};
+    struct cluster_options options = {.nodes = 2, .more = keys};
     int status = 1;
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: %s PWCD PWCCTL PROVIDER\n", argv[0]);
+    if (argc < 4 || argc - 4 > KEYS_MAX - 2) {
+        fprintf(stderr, "usage: %s PWCD PWCCTL PROVIDER [--KEY VALUE]...\n", argv[0]);
         return 2;
     }
+    for (int i = 4; i < argc; i++)
+        keys[i - 2] = argv[i];
     options.pwcd = argv[1];
     pwcctl = argv[2];
     options.provider = argv[3];

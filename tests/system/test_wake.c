@@ -1,7 +1,7 @@
 /*
  * A rank that sleeps is woken by what peers do, and daemons that have nothing to do sleep too.
  *
- *     test_wake PWCD PROVIDER [NODES]    1: the ranks are neighbours
+ *     test_wake PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  */
 #include <errno.h>
 #include <poll.h>
@@ -215,13 +215,15 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2};
     int status = 1;
 
-    if (argc != 3 && argc != 4) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER [NODES]\n", argv[0]);
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s PWCD PROVIDER [NODES [--KEY VALUE]...]\n", argv[0]);
         return 2;
     }
     options.pwcd = argv[1];
     options.provider = argv[2];
-    if (argc == 4)
+    if (argc > 4)
+        options.more = (const char *const *)argv + 4;
+    if (argc > 3)
         options.nodes = strcmp(argv[3], "1") == 0 ? 1 : 2;
     provider_sleeps = strcmp(argv[2], "tcp;ofi_rxm") == 0;
     if (cluster_open(&cluster, &options) == 0 && attach() == 0)

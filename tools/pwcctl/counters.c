@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +103,19 @@ static void add_fields(json_t *to, const void *row, const struct field *fields)
         add(to, fields->key, load(row, fields->offset));
 }
 
-/* Rows in use; the first word of each tells, and numbers it from 1. */
+/* What the first word of a row names: a session or a peer, and the engine that it is of. */
+static void add_name(json_t *row, const struct counters_header *h, const char *name, uint64_t word)
+{
+    uint32_t number = (uint32_t)word - 1;
+    bool is_peer = strcmp(name, "node") == 0 && h->nodes > 0;
+    if (h->engines > 1)
+        add(row, "engine", word >> 32);
+    add(row, name, is_peer ? number % h->nodes : number);
+    if (is_peer && (h->engines > 1 || number >= h->nodes))
+        add(row, "peer_engine", number / h->nodes);
+}
+
+/* Rows in use: the first word of each tells. */
 static json_t *rows_of(const struct counters *c, uint32_t offset, uint32_t row_bytes,
                        uint32_t count, const char *name, const struct field *fields)
 {
@@ -113,7 +126,7 @@ static json_t *rows_of(const struct counters *c, uint32_t offset, uint32_t row_b
         if (number == 0)
             continue;
         json_t *object = json_object();
-        add(object, name, number - 1);
+        add_name(object, c->header, name, number);
         add_fields(object, row, fields);
         json_array_append_new(rows, object);
     }

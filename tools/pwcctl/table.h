@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define TABLE_COLUMNS_MAX 24u
+#define TABLE_COLUMNS_MAX 26u
 #define TABLE_CELL_MAX    128u
 
 struct table {

@@ -110,8 +110,20 @@ static const struct column op_columns[] = {
     {"rank", "rank", FORMAT_PLAIN, false},         {"length", "length", FORMAT_BYTES, false},
     {"age_ns", "age", FORMAT_NS, false},           {0}};
 
+/* Of a daemon with several progress threads. */
+static const struct column thread_columns[] = {{"clients", "clients", FORMAT_PLAIN, false},
+                                               {"heartbeat", "rounds", FORMAT_COUNT, false},
+                                               {"work", "work", FORMAT_COUNT, false},
+                                               {"sleeps", "sleeps", FORMAT_COUNT, false},
+                                               {"progress_cpu_ns", "processor", FORMAT_NS, false},
+                                               {0}};
+
+/* Of daemons with several progress threads: in front, where a row has them. */
+static const struct column engine_columns[] = {
+    {"engine", "engine", FORMAT_PLAIN, false}, {"peer_engine", "peer's", FORMAT_PLAIN, false}, {0}};
+
 static const struct view views[] = {
-    {"status", true, {{0}}},
+    {"status", true, {{"engines", thread_columns}}},
     {"nodes", false, {{"nodes", node_columns}}},
     {"clients", false, {{"clients", client_columns}, {"quarantined", quarantined_columns}}},
     {"queues", false, {{"queues", queue_columns}}},
@@ -132,7 +144,7 @@ const struct view *view_find(const char *name)
 static size_t column_count(const struct column *columns)
 {
     size_t count = 0;
-    while (count < TABLE_COLUMNS_MAX && columns[count].key != NULL)
+    while (count < TABLE_COLUMNS_MAX - 2 && columns[count].key != NULL)
         count++;
     return count;
 }
@@ -153,13 +165,26 @@ static bool add_value(struct table *table, const json_t *value, enum format form
     return cell != NULL;
 }
 
+static bool any_has(const json_t *rows, const char *key)
+{
+    for (size_t r = 0; r < json_array_size(rows); r++)
+        if (json_object_get(json_array_get(rows, r), key) != NULL)
+            return true;
+    return false;
+}
+
 static int print_rows(const struct rows *what, const json_t *document, FILE *to)
 {
     const json_t *rows = json_object_get(document, what->key);
-    const struct column *columns = what->columns;
+    struct column columns[TABLE_COLUMNS_MAX];
+    size_t count = 0;
     if (!json_is_array(rows))
         return -EBADMSG;
-    size_t count = column_count(columns);
+    for (const struct column *c = engine_columns; c->key != NULL; c++)
+        if (any_has(rows, c->key))
+            columns[count++] = *c;
+    memcpy(columns + count, what->columns, column_count(what->columns) * sizeof(columns[0]));
+    count += column_count(what->columns);
     struct table table;
     table_open(&table, count);
     bool whole = true;
@@ -215,6 +240,8 @@ int view_print(const struct view *view, const char *json, FILE *to)
     if (rc == 0 && view->members)
         rc = print_members(document, to);
     for (size_t i = 0; rc == 0 && i < ROWS_MAX && view->rows[i].key != NULL; i++) {
+        if (view->rows[i].columns == thread_columns && !json_object_get(document, "engines"))
+            continue;
         if (i > 0 || view->members)
             fputc('\n', to);
         rc = print_rows(&view->rows[i], document, to);

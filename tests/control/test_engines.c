@@ -1,0 +1,212 @@
+/*
+ * A daemon with several progress threads: clients are spread over their engines, a rank is one
+ * rank on all of them, the bound on clients is the daemon's, and a thread that stands still keeps
+ * its own clients waiting and nobody else.
+ *
+ *     test_engines PWCD
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "ask.h"
+#include "look.h"
+#include "../suite.h"
+
+#define ENGINES 3u
+#define CLIENTS 7u /* that the daemon may have */
+#define THREAD  "pwcd-progress\n"
+
+static struct daemon d;
+
+/* How many clients each engine has, by `status`; false: no such answer. */
+static bool spread(uint32_t counts[ENGINES])
+{
+    json_t *document = look_at(&d, "status"), *row;
+    const json_t *engines = json_object_get(document, "engines");
+    bool whole = json_array_size(engines) == ENGINES;
+    size_t i;
+
+    json_array_foreach(engines, i, row)
+    {
+        whole = whole && json_integer_value(json_object_get(row, "engine")) == (json_int_t)i;
+        counts[i % ENGINES] = (uint32_t)json_integer_value(json_object_get(row, "clients"));
+    }
+    json_decref(document);
+    return whole;
+}
+
+/* Who has left is given back later. */
+static bool becomes(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t counts[ENGINES] = {0};
+
+    for (int i = 0; i < 2000; i++) {
+        if (!spread(counts))
+            return false;
+        if (counts[0] == a && counts[1] == b && counts[2] == c)
+            return true;
+        usleep(5000);
+    }
+    printf("%u %u %u instead of %u %u %u ", counts[0], counts[1], counts[2], a, b, c);
+    return false;
+}
+
+/* The engine of a rank, by `clients`; -1: it is not there. */
+static int engine_of(uint32_t rank)
+{
+    json_t *document = look_at(&d, "clients"), *row;
+    int engine = -1;
+    size_t i;
+
+    json_array_foreach(json_object_get(document, "clients"), i,
+                       row) if (json_integer_value(json_object_get(row, "rank")) == rank) engine =
+        (int)json_integer_value(json_object_get(row, "engine"));
+    json_decref(document);
+    return engine;
+}
+
+static int join(uint32_t rank, int *status)
+{
+    int s = raw_connect(&d);
+
+    CU_ASSERT_FATAL(s >= 0);
+    *status = raw_hello(s, "spread", rank, 64);
+    return s;
+}
+
+static void clients_are_spread(void)
+{
+    int s[CLIENTS], status, refused;
+
+    CU_ASSERT_TRUE(becomes(0, 0, 0));
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        s[i] = join(i, &status);
+        CU_ASSERT_EQUAL(status, 0);
+        CU_ASSERT_EQUAL(engine_of(i), (int)(i % ENGINES)); /* the fewest; of equals the first */
+    }
+    CU_ASSERT_TRUE(becomes(3, 2, 2));
+
+    refused = join(CLIENTS, &status);
+    CU_ASSERT_EQUAL(status, -ENOSPC);
+    close(refused);
+
+    close(s[1]);
+    close(s[4]);
+    CU_ASSERT_TRUE(becomes(3, 0, 2));
+    for (uint32_t i = 0; i < 2;
+         i++) { /* of a rank that is there, whose engine is not the emptiest */
+        refused = join(2, &status);
+        CU_ASSERT_EQUAL(status, -EADDRINUSE);
+        close(refused);
+    }
+    s[1] = join(1, &status);
+    CU_ASSERT_EQUAL(status, 0);
+    s[4] = join(4, &status);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_EQUAL(engine_of(1), 1);
+    CU_ASSERT_EQUAL(engine_of(4), 1);
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        close(s[i]);
+    CU_ASSERT_TRUE(becomes(0, 0, 0));
+}
+
+/* ---- a thread that stands still -------------------------------------------------------------- */
+
+static pid_t find_thread(void)
+{
+    char path[64], name[32];
+    const struct dirent *task;
+    pid_t found = 0;
+    DIR *tasks;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)d.pid);
+    tasks = opendir(path);
+    while (tasks && (task = readdir(tasks)) != NULL) {
+        FILE *comm;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", (int)d.pid, task->d_name);
+        comm = fopen(path, "re");
+        if (comm && fgets(name, sizeof(name), comm) && strcmp(name, THREAD) == 0)
+            found = (pid_t)atoi(task->d_name);
+        if (comm)
+            fclose(comm);
+    }
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+/* The one engine that `status` says is stuck; -1: none, or several. */
+static int stuck_engine(void)
+{
+    json_t *document = look_at(&d, "status");
+    const json_t *stuck = json_object_get(document, "stuck_engines");
+    const char *word = json_string_value(json_object_get(document, "progress"));
+    int engine = word && strcmp(word, "stuck") == 0 && json_array_size(stuck) == 1
+                     ? (int)json_integer_value(json_array_get(stuck, 0))
+                     : -1;
+
+    json_decref(document);
+    return engine;
+}
+
+static void one_thread_stands_still(void)
+{
+    int s[ENGINES], status, engine;
+    struct answer a;
+    pid_t thread = find_thread();
+
+    if (thread <= 0 || ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0) {
+        printf("left out: this machine does not let a parent trace its child ");
+        return;
+    }
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        s[i] = join(i, &status);
+        CU_ASSERT_EQUAL_FATAL(status, 0);
+    }
+    CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(waitpid(thread, &status, __WALL), thread);
+    engine = stuck_engine();
+    CU_ASSERT(engine >= 0 && engine < (int)ENGINES);
+    for (int i = 0; i < (int)ENGINES; i++)
+        if (i != engine) {
+            CU_ASSERT_EQUAL(ask_context(s[i], 4096, &a), 0);
+            answer_close(&a);
+        }
+    CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_CONT, thread, NULL, NULL), 0);
+    CU_ASSERT_EQUAL(ask_context(s[engine], 4096, &a), 0);
+    answer_close(&a);
+    CU_ASSERT_EQUAL(stuck_engine(), -1);
+    for (uint32_t i = 0; i < ENGINES; i++)
+        close(s[i]);
+    CU_ASSERT_TRUE(becomes(0, 0, 0));
+    CU_ASSERT_EQUAL(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
+    CU_ASSERT_EQUAL(waitpid(thread, &status, __WALL), thread);
+    CU_ASSERT_EQUAL(ptrace(PTRACE_DETACH, thread, NULL, NULL), 0);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"clients are spread", clients_are_spread},
+                           {"one thread stands still", one_thread_stands_still},
+                           CU_TEST_INFO_NULL};
+    static const char *const arguments[] = {"--progress-threads", "3", "--clients-max", "7", NULL};
+    int failed = 1;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    if (daemon_start(&d, argv[1], arguments) == 0)
+        failed = suite_run("engines", tests);
+    if (failed)
+        daemon_kill(&d);
+    else if (daemon_stop(&d) != 0)
+        failed = 1;
+    return failed;
+}
