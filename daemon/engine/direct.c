@@ -71,6 +71,24 @@ void direct_wake(struct engine *e, const struct flow *f)
         session_dirty(e, session);
 }
 
+void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer)
+{
+    uint32_t i = e->sessions[session].first_inflow;
+    const struct inflow *in;
+    const struct flow *f;
+
+    while (i != NONE && (e->inflows[i].origin != peer || e->inflows[i].node != e->config.node))
+        i = e->inflows[i].next;
+    if (i == NONE)
+        return;
+    in = &e->inflows[i];
+    if (in->origin_flow >= e->config.flows_max)
+        return;
+    f = &e->flows[in->origin_flow];
+    if (f->state == FLOW_OPEN && f->node == e->config.node && f->inflow == i && f->session != NONE)
+        session_dirty(e, f->session);
+}
+
 void direct_show_spill(struct session_live *live, bool spilled)
 {
     atomic_store_explicit(&live->shared->spilled, spilled, memory_order_release);
