@@ -179,15 +179,18 @@ static bool may_be_kept(const struct channel *ch, unsigned kinds)
     return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
 }
 
-/* Neighbours go first, but not for ever. */
-static bool neighbours_first(const struct channel *ch, unsigned kinds)
+/* What comes by neighbours is asked for, or runs handlers. */
+static bool neighbours_tell(const struct channel *ch, unsigned kinds)
 {
-    return (kinds & PWC_REMOTE || ch->deliver || ch->neighbours.awaited > 0) &&
-           (ch->neighbours.count | ch->neighbours.awaited) > 0 && ch->direct_run < DIRECT_MAX;
+    return ch->neighbours.awaited > 0 ||
+           (ch->neighbours.count > 0 && (kinds & PWC_REMOTE || ch->deliver));
 }
 
+/* Neighbours go first, but not for ever. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
+    int rc;
+
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     ch->asked_peer = peer;
@@ -195,12 +198,17 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
         channel_show(ch, out);
         return 1;
     }
-    if (neighbours_first(ch, kinds) && channel_take_direct(ch, peer, kinds, out)) {
+    if (!neighbours_tell(ch, kinds))
+        return probe_rings(ch, peer, kinds, out);
+    if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;
     }
+    rc = probe_rings(ch, peer, kinds, out);
+    if (rc == 0 && ch->direct_run >= DIRECT_MAX)
+        rc = channel_take_direct(ch, peer, kinds, out);
     ch->direct_run = 0;
-    return probe_rings(ch, peer, kinds, out);
+    return rc;
 }
 
 static uint64_t collect_quota(const struct channel *ch)

@@ -203,6 +203,10 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
 
     if (rc < 0)
         return rc;
+    if (ctx->channel.submit.open)
+        channel_cancel(&ctx->channel, &ctx->channel.submit);
+    if (ctx->channel.neighbours.wakes_due)
+        context_settle_wakes(ctx);
     pthread_mutex_lock(&client->lock);
     while (*at != ctx)
         at = &(*at)->next;

@@ -98,6 +98,8 @@ static inline int context_probe(struct pwc_ctx *ctx, pwc_peer peer, unsigned kin
  */
 void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
+/* Asks for wake-ups that are due: later calls may not come. Waits for a moment at most. */
+void context_settle_wakes(struct pwc_ctx *ctx);
 /* Blocks until what was submitted towards `remote`'s peer has ended. */
 int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote);
 
