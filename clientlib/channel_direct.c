@@ -240,6 +240,24 @@ static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t p
     return 0;
 }
 
+/* Goes on to the next of whom something has come, or who is to be forgotten; of many that is most
+ * of what a probe does. How many of `left` are left, with that one. */
+static inline uint32_t pass_by(struct neighbours *n, uint32_t left)
+{
+    const struct neighbour *from = n->list + n->turn, *end = n->list + n->count;
+    uint32_t before = left;
+
+    while (left > 0 && !pair_pending(&from->ring) && !from->over) {
+        from = from + 1 < end ? from + 1 : n->list;
+        left--;
+    }
+    if (left != before) {
+        n->turn = (uint32_t)(from - n->list);
+        n->run = 0;
+    }
+    return left;
+}
+
 /* ---- both ----------------------------------------------------------------------------------- */
 
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
@@ -248,7 +266,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 
     if (n->awaited > 0 && take_answers(ch, peer, kinds, out) == 1)
         return 1;
-    for (uint32_t left = n->count; left > 0; left--) {
+    for (uint32_t left = pass_by(n, n->count); left > 0; left = pass_by(n, left - 1)) {
         int rc;
 
         do
