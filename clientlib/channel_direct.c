@@ -266,7 +266,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 
     if (n->awaited > 0 && take_answers(ch, peer, kinds, out) == 1)
         return 1;
-    for (uint32_t left = pass_by(n, n->count); left > 0; left = pass_by(n, left - 1)) {
+    for (uint32_t left = n->count; left > 0; left = pass_by(n, left - 1)) {
         int rc;
 
         do
