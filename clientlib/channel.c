@@ -78,7 +78,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
                reply_limit(sizes.reply, ch->message_max), &shared->reply_released);
     ch->reply.message_kind = EVENT_REPLY;
     kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
-    neighbours_init(&ch->neighbours, &ch->remote, &shared->spilled);
+    neighbours_init(&ch->neighbours, ch->event, ch->message_max);
     return 0;
 }
 
@@ -94,11 +94,16 @@ void channel_set_settle(struct channel *ch, channel_settle *settle, void *contex
     ch->settle_context = context;
 }
 
-void channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)
+int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)
 {
+    int rc = neighbours_take_messages(&ch->neighbours, ch->block_max);
+
+    if (rc < 0)
+        return rc;
     ch->deliver = deliver;
     ch->deliver_context = context;
     ch->set_aside = EVENT_BYTES_MAX;
+    return 0;
 }
 
 int channel_state_told(uint32_t state)
@@ -120,6 +125,14 @@ int channel_break(struct channel *ch)
 bool channel_idle(const struct channel *ch)
 {
     return atomic_load_explicit(&ch->shared->ended, memory_order_acquire) == ch->submitted;
+}
+
+bool channel_awaits_reply(const struct channel *ch)
+{
+    const struct inbox *reply = &ch->reply;
+
+    return reply->reserved - reply->returned - reply->unreturned !=
+           atomic_load_explicit(reply->released_word, memory_order_acquire);
 }
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
@@ -156,8 +169,7 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
         pending = inbox_pending(&ch->reply);
-    if (!pending && kinds & PWC_REMOTE)
-        pending = neighbours_pending(&ch->neighbours, ch->asked_peer);
+    pending = pending || channel_direct_pending(ch, ch->asked_peer, kinds);
     if (!pending && channel_state(ch) == 0)
         return 0;
     channel_disarm(ch);

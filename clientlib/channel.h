@@ -8,6 +8,7 @@
  *     channel_submit.c    into the submit and the answer ring
  *     channel_probe.c     out of the local and the remote ring: events
  *     channel_messages.c  out of the remote and the reply ring: active messages
+ *     channel_direct.c    out of the pairs' rings: what neighbours did without the daemon
  *     channel_own.c       ends of what went to neighbours, without the daemon
  *
  * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
@@ -93,8 +94,9 @@ void channel_destroy(struct channel *ch);
 /* This process has registered (doorbell_register): it need not fence where the daemon does. */
 void channel_set_registered(struct channel *ch);
 void channel_set_settle(struct channel *ch, channel_settle *settle, void *context);
-/* From now on messages are looked for, and some local event space is set aside for replies. */
-void channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
+/* From now on messages are looked for, and some local event space is set aside for replies: 0 or
+ * -ENOMEM. */
+int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
 
 /* ---- submission ----------------------------------------------------------------------------- */
 
@@ -137,6 +139,12 @@ static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t l
     return end;
 }
 
+/*
+ * Has the daemon wake a context of this node: that of `remote`, or, with SUBMIT_NO_REMOTE, `peer`
+ * that has bound us. As channel_submit, but no operation.
+ */
+int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer);
+
 /* Bytes that this submission takes in the ring, UINT64_MAX when no ring could hold it. */
 uint64_t channel_record_bytes(const struct submit_record *record);
 
@@ -153,6 +161,8 @@ int channel_run(struct channel *ch);
 
 /* All that was submitted has ended. */
 bool channel_idle(const struct channel *ch);
+/* A reply is still to come through the daemon, or to be handed over. */
+bool channel_awaits_reply(const struct channel *ch);
 
 /* What a session that does not live is to the caller. */
 int channel_state_told(uint32_t state);
@@ -187,9 +197,13 @@ static inline bool channel_holds_request(const struct channel *ch)
 /* Once, before the others: 0 or -ENOMEM. */
 int channel_own_prepare(struct channel *ch);
 /* 0 when there is room for one more, whose id has so many bytes, or -EAGAIN. */
-int channel_own_room(const struct channel *ch, uint32_t id_len);
+static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
+{
+    return ch->kept.own + event_bytes(id_len) <= ch->local.limit ? 0 : -EAGAIN;
+}
 /* Adds it behind those kept, where a probe finds it: an operation (enum submit_kind) has ended. */
-void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id);
+void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
+                 int32_t status);
 
 /* ---- between the channel's files ------------------------------------------------------------ */
 
@@ -202,6 +216,17 @@ int channel_break(struct channel *ch);
  */
 int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_record *event,
                  uint32_t size);
+/* The block of a message, behind its event, makes sense in itself and fills it. */
+bool channel_block_valid(const struct channel *ch, const struct event_record *event);
+/* Runs the handler of a message that is valid; ch->event tells of it then. 0, or as
+ * channel_deliver. */
+int channel_hand_over(struct channel *ch, const struct event_record *event);
+/* What ch->event tells. */
+void channel_show(const struct channel *ch, struct pwc_event *out);
+/* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
+int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+/* There may be one, or something else is worth a probe. */
+bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
 /* There is room for any reply, or there will be when local events have been collected. */
 bool channel_may_answer(struct channel *ch);
 /* One more local event can be kept. */

@@ -14,8 +14,7 @@
 #include "channel.h"
 #include "wire_abi.h"
 
-/* The block makes sense in itself, and fills its event. */
-static bool block_valid(const struct channel *ch, const struct event_record *event)
+bool channel_block_valid(const struct channel *ch, const struct event_record *event)
 {
     const struct message *block = (const struct message *)(event + 1);
     uint64_t bytes;
@@ -34,7 +33,7 @@ static bool message_valid(const struct channel *ch, const struct inbox *inbox,
                           const struct event_record *event, uint32_t size)
 {
     return ch->deliver && event->kind == inbox->message_kind && size >= sizeof(*event) &&
-           size == event_bytes(event->id_len) && block_valid(ch, event);
+           size == event_bytes(event->id_len) && channel_block_valid(ch, event);
 }
 
 /* Room for the longest reply in the answer ring. */
@@ -70,11 +69,28 @@ bool channel_may_answer(struct channel *ch)
            (has_local_space(ch) || (inbox_pending(&ch->local) && channel_can_collect(ch)));
 }
 
+int channel_hand_over(struct channel *ch, const struct event_record *event)
+{
+    const struct message *block = (const struct message *)(event + 1);
+    struct event_record *told = (struct event_record *)(void *)ch->event;
+    struct event_record tell = {
+        .size = event_bytes(0),
+        .kind = event->kind,
+        .op = block->kind,
+        .peer = event->peer,
+        .bytes = block->kind == SUBMIT_LONG ? event->bytes : block->payload_len,
+        .id = block->index,
+    };
+    int rc = ch->deliver(ch->deliver_context, event, &tell.status);
+
+    *told = tell;
+    return rc;
+}
+
 int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_record *event,
                  uint32_t size)
 {
     const struct message *block = (const struct message *)(event + 1);
-    struct event_record *told = (struct event_record *)(void *)ch->event;
     int rc;
 
     if (!message_valid(ch, inbox, event, size))
@@ -83,15 +99,7 @@ int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_rec
         ch->hold = HOLD_ANSWER;
         return 0;
     }
-    *told = (struct event_record){
-        .size = event_bytes(0),
-        .kind = event->kind,
-        .op = block->kind,
-        .peer = event->peer,
-        .bytes = block->kind == SUBMIT_LONG ? event->bytes : block->payload_len,
-        .id = block->index,
-    };
-    rc = ch->deliver(ch->deliver_context, event, &told->status);
+    rc = channel_hand_over(ch, event);
     if (rc < 0)
         return rc;
     inbox_consume(inbox, size, inbox == &ch->reply ? event_bytes(ch->message_max) : 0);

@@ -5,7 +5,6 @@
  *
  * Thread: the one that owns the context.
  */
-#include <errno.h>
 #include "channel.h"
 
 int channel_own_prepare(struct channel *ch)
@@ -13,19 +12,15 @@ int channel_own_prepare(struct channel *ch)
     return kept_prepare(&ch->kept);
 }
 
-int channel_own_room(const struct channel *ch, uint32_t id_len)
-{
-    return ch->kept.own + event_bytes(id_len) <= ch->local.limit ? 0 : -EAGAIN;
-}
-
-void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id)
+void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
+                 int32_t status)
 {
     struct event_record *event = kept_add_own(&ch->kept, event_bytes((uint32_t)id->size));
 
     event->kind = EVENT_LOCAL;
     event->op = op;
     event->id_len = (uint16_t)id->size;
-    event->status = 0;
+    event->status = status;
     event->peer = peer;
     event->bytes = bytes;
     event->id = id->size == 0 ? id->value : 0;

@@ -116,7 +116,7 @@ static int pass(struct channel *ch, struct inbox *inbox, uint64_t peer, unsigned
     return rc < 0 ? rc : 0;
 }
 
-static void show(const struct event_record *event, struct pwc_event *out)
+void channel_show(const struct channel *ch, struct pwc_event *out)
 {
     static const int kinds[] = {
         [EVENT_LOCAL] = PWC_LOCAL,
@@ -124,6 +124,7 @@ static void show(const struct event_record *event, struct pwc_event *out)
         [EVENT_REQUEST] = PWC_MESSAGE,
         [EVENT_REPLY] = PWC_MESSAGE,
     };
+    const struct event_record *event = (const struct event_record *)(const void *)ch->event;
 
     out->kind = kinds[event->kind];
     out->status = event->status;
@@ -168,7 +169,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t pe
     if (rc == 0)
         rc = full != 0 ? full : channel_state(ch);
     if (rc == 1)
-        show(current(ch), out);
+        channel_show(ch, out);
     return rc;
 }
 
@@ -178,27 +179,36 @@ static bool may_be_kept(const struct channel *ch, unsigned kinds)
     return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
 }
 
-/* Neighbours go first, but not for ever. */
-static bool neighbours_first(const struct channel *ch, unsigned kinds)
+/* What comes by neighbours is asked for, or runs handlers. */
+static bool neighbours_tell(const struct channel *ch, unsigned kinds)
 {
-    return kinds & PWC_REMOTE && ch->neighbours.count > 0 && ch->direct_run < DIRECT_MAX;
+    return ch->neighbours.awaited > 0 ||
+           (ch->neighbours.count > 0 && (kinds & PWC_REMOTE || ch->deliver));
 }
 
+/* Neighbours go first, but not for ever. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
+    int rc;
+
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     ch->asked_peer = peer;
     if (may_be_kept(ch, kinds) && kept_take(&ch->kept, peer, kinds, current(ch))) {
-        show(current(ch), out);
+        channel_show(ch, out);
         return 1;
     }
-    if (neighbours_first(ch, kinds) && neighbours_take(&ch->neighbours, peer, out, ch->event)) {
+    if (!neighbours_tell(ch, kinds))
+        return probe_rings(ch, peer, kinds, out);
+    if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;
     }
+    rc = probe_rings(ch, peer, kinds, out);
+    if (rc == 0 && ch->direct_run >= DIRECT_MAX)
+        rc = channel_take_direct(ch, peer, kinds, out);
     ch->direct_run = 0;
-    return probe_rings(ch, peer, kinds, out);
+    return rc;
 }
 
 static uint64_t collect_quota(const struct channel *ch)
@@ -241,8 +251,11 @@ int channel_collect(struct channel *ch)
 
 int channel_run(struct channel *ch)
 {
+    struct pwc_event none;
     int rc;
 
+    if (ch->neighbours.awaited > 0 || (ch->deliver && ch->neighbours.count > 0))
+        (void)channel_take_direct(ch, PWC_ANY, 0, &none);
     if (!ch->deliver)
         return 0;
     rc = pass(ch, &ch->reply, PWC_ANY, 0);

@@ -68,7 +68,6 @@ static inline int publish(struct channel *ch, struct channel_outbox *outbox, uin
 {
     ring_advance(&outbox->ring, size);
     ring_publish(&outbox->ring);
-    ch->submitted++;
     return (ch->unfenced ? doorbell_ring_unfenced(&ch->shared->submit_bell)
                          : doorbell_ring(&ch->shared->submit_bell)) != DOORBELL_AWAKE;
 }
@@ -78,7 +77,31 @@ int channel_commit(struct channel *ch, struct channel_outbox *outbox)
     uint32_t size = outbox->open->size;
 
     outbox->open = NULL;
+    ch->submitted++;
     return publish(ch, outbox, size);
+}
+
+int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)
+{
+    struct submit_record *record;
+    void *room;
+    int rc = channel_state(ch);
+
+    if (rc < 0)
+        return rc;
+    if (ch->submit.open)
+        return -EBUSY;
+    rc = ring_reserve(&ch->submit.ring, sizeof(*record), &room);
+    if (rc < 0)
+        return rc == -EPROTO ? channel_break(ch) : rc;
+    record = room;
+    *record = (struct submit_record){
+        .size = sizeof(*record),
+        .kind = SUBMIT_WAKE,
+        .remote = remote,
+        .rid = remote == SUBMIT_NO_REMOTE ? peer : 0,
+    };
+    return publish(ch, &ch->submit, sizeof(*record));
 }
 
 int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
@@ -117,6 +140,7 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
         memcpy(record + 1, payload, sizeof(uint64_t));
     else
         (void)channel_append((uint8_t *)(record + 1), payload, length);
+    ch->submitted++;
     return publish(ch, &ch->submit, size);
 }
 

@@ -58,7 +58,7 @@ static int request_open(struct control *control, const struct session_sizes *siz
     rings.answer = sizes->answer;
     rings.reply = sizes->reply;
     open.rings = &rings;
-    open.direct = pair_barrier_register() == 0;
+    open.direct = doorbell_register() == 0;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     request.context_open = &open;
     return control_call(control, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
@@ -182,7 +182,6 @@ void context_free(struct pwc_ctx *ctx)
         direct_close(ctx, remote);
         free(remote);
     }
-    direct_destroy(ctx);
     span_view_destroy(&ctx->spans);
     landing_view_destroy(&ctx->landings);
     gets_close(&ctx->gets);
@@ -204,6 +203,10 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
 
     if (rc < 0)
         return rc;
+    if (ctx->channel.submit.open)
+        channel_cancel(&ctx->channel, &ctx->channel.submit);
+    if (ctx->channel.neighbours.wakes_due)
+        context_settle_wakes(ctx);
     pthread_mutex_lock(&client->lock);
     while (*at != ctx)
         at = &(*at)->next;

@@ -24,8 +24,11 @@ struct pwc_remote {
     uint64_t length;
     uint32_t handle;          /* the daemon's */
     uint32_t rights;          /* PWC_REMOTE_* */
-    struct direct_pair *pair; /* NULL: everything goes through the daemon */
-    uint8_t *memory;          /* with a pair: the region, where its rights allow */
+    uint32_t slot;            /* of the region, with its key */
+    uint32_t generation;      /* the same */
+    bool way;                 /* what is done to it need not go through the daemon: it has a pair */
+    struct direct_pair *pair; /* that all remotes of this peer have, or none */
+    uint8_t *memory;          /* with a way: the region, where its rights allow */
     struct mapping mapping;   /* of its pages */
 };
 
@@ -47,9 +50,7 @@ struct pwc_ctx {
     int64_t health_at; /* when to look next whether the daemon still lives */
     struct patience patience;
     uint64_t flushes;
-    uint32_t neighbours_told;  /* last sight of session_shared.neighbours */
-    bool wakes_due;            /* of some pair */
-    struct direct_pair *pairs; /* of which this is the origin */
+    uint32_t neighbours_told; /* last sight of session_shared.neighbours */
     struct pwc_remote *remotes;
     struct span_view spans;
     struct landing_view landings;
@@ -80,12 +81,14 @@ static inline int context_probe(struct pwc_ctx *ctx, pwc_peer peer, unsigned kin
                                 struct pwc_event *out)
 {
     uint32_t told = atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire);
+    int rc;
 
     if (told != ctx->neighbours_told)
         context_meet_neighbours(ctx, told);
-    if (ctx->wakes_due)
+    rc = channel_probe(&ctx->channel, peer, kinds, out);
+    if (ctx->channel.neighbours.wakes_due)
         direct_retry_wakes(ctx);
-    return channel_probe(&ctx->channel, peer, kinds, out);
+    return rc;
 }
 
 /*
@@ -95,6 +98,8 @@ static inline int context_probe(struct pwc_ctx *ctx, pwc_peer peer, unsigned kin
  */
 void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
+/* Asks for wake-ups that are due: later calls may not come. Waits for a moment at most. */
+void context_settle_wakes(struct pwc_ctx *ctx);
 /* Blocks until what was submitted towards `remote`'s peer has ended. */
 int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote);
 

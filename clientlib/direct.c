@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "context.h"
-#include "doorbell.h"
 #include "operation.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -50,13 +49,19 @@ static int map_whole(struct mapping *m, struct direct_way *way, int *next, size_
     return rc;
 }
 
-static void pair_free(struct direct_pair *pair)
+static int pair_map(struct direct_pair *pair, struct direct_way *way, int *next)
 {
-    mapping_destroy(&pair->ring);
-    free(pair);
+    int rc = map_whole(&pair->ring, way, next, PAIR_BYTES);
+
+    if (rc == 0)
+        rc = pair_writer_init(&pair->writer, pair->ring.base, pair->ring.size, PAIR_REQUESTS);
+    if (rc == 0)
+        rc = pair_reader_init(&pair->answers, pair->ring.base, pair->ring.size, PAIR_ANSWERS);
+    return rc;
 }
 
-static struct direct_pair *pair_new(struct pwc_ctx *ctx, struct direct_way *way, int *next)
+static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct direct_way *way,
+                                    int *next)
 {
     struct direct_pair *pair = calloc(1, sizeof(*pair));
     int rc = -ENOMEM;
@@ -64,26 +69,26 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, struct direct_way *way,
     if (!pair)
         return NULL;
     pair->number = way->number;
+    pair->peer = peer;
     pair->ring.fd = -1;
-    rc = map_whole(&pair->ring, way, next, PAIR_BYTES);
-    if (rc == 0)
-        rc = pair_writer_init(&pair->writer, pair->ring.base, pair->ring.size);
+    rc = pair_map(pair, way, next);
     if (rc == 0)
         rc = channel_own_prepare(&ctx->channel);
     if (rc < 0) {
-        pair_free(pair);
+        mapping_destroy(&pair->ring);
+        free(pair);
         return NULL;
     }
-    pair->next = ctx->pairs;
-    ctx->pairs = pair;
+    neighbours_adopt(&ctx->channel.neighbours, pair);
     return pair;
 }
 
-static struct direct_pair *pair_find(const struct pwc_ctx *ctx, uint64_t number)
+/* The last, should it have ended and come again. */
+static struct direct_pair *pair_of_peer(const struct pwc_ctx *ctx, uint64_t peer)
 {
-    struct direct_pair *pair = ctx->pairs;
+    struct direct_pair *pair = ctx->channel.neighbours.ours;
 
-    while (pair && pair->number != number)
+    while (pair && (pair->peer != peer || pair->over))
         pair = pair->next;
     return pair;
 }
@@ -107,32 +112,42 @@ static int map_region(struct pwc_remote *remote, struct direct_way *way, int *ne
     return rc;
 }
 
+static void lead(struct pwc_remote *remote, struct direct_pair *pair)
+{
+    remote->pair = pair;
+    pair->remotes++;
+}
+
+/* Remotes of the same peer that were bound before there was a way: one path for all. */
+static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
+{
+    for (struct pwc_remote *other = ctx->remotes; other; other = other->next)
+        if (other->peer == pair->peer && !other->pair) {
+            lead(other, pair);
+            pair->by_daemon = true; /* until all that went that way has ended */
+        }
+}
+
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
 {
     struct direct_pair *pair = NULL;
     int next = 0;
 
-    if (way->present)
-        pair = way->fresh ? pair_new(ctx, way, &next) : pair_find(ctx, way->number);
-    if (pair && remote->length > 0 && map_region(remote, way, &next) < 0)
-        pair = NULL;
+    if (way->present && way->fresh) {
+        pair = pair_new(ctx, remote->peer, way, &next);
+        if (pair)
+            lead_others(ctx, pair);
+    } else {
+        pair = pair_of_peer(ctx, remote->peer);
+    }
     if (pair) {
-        remote->pair = pair;
-        pair->remotes++;
+        lead(remote, pair);
+        remote->way = way->present && pair->number == way->number &&
+                      (remote->length == 0 || map_region(remote, way, &next) == 0);
     }
     for (int i = 0; i < way->fd_count; i++)
         if (way->fds[i] >= 0)
             close(way->fds[i]);
-}
-
-static void pair_remove(struct pwc_ctx *ctx, struct direct_pair *pair)
-{
-    struct direct_pair **at = &ctx->pairs;
-
-    while (*at != pair)
-        at = &(*at)->next;
-    *at = pair->next;
-    pair_free(pair);
 }
 
 void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
@@ -153,29 +168,24 @@ static bool leads_nowhere(const struct direct_pair *pair)
 {
     uint32_t gone = atomic_load_explicit(&pair->writer.shared->gone, memory_order_relaxed);
 
-    return pair->remotes == 0 && gone & PAIR_TARGET_GONE;
+    return pair->remotes == 0 && gone & PAIR_TARGET_GONE && !pair_pending(&pair->answers);
 }
 
 void direct_check(struct pwc_ctx *ctx)
 {
+    struct neighbours *n = &ctx->channel.neighbours;
     struct direct_pair *next;
 
-    for (struct direct_pair *pair = ctx->pairs; pair; pair = next) {
+    for (struct direct_pair *pair = n->ours; pair; pair = next) {
         next = pair->next;
         if (leads_nowhere(pair))
-            pair_remove(ctx, pair);
+            neighbours_drop(n, pair);
     }
-}
-
-void direct_destroy(struct pwc_ctx *ctx)
-{
-    while (ctx->pairs)
-        pair_remove(ctx, ctx->pairs);
 }
 
 /* ---- which path ----------------------------------------------------------------------------- */
 
-static bool has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote)
+bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
     const _Atomic uint64_t *words = ctx->channel.shared->ended_remotes;
     uint32_t handle = remote->handle;
@@ -183,14 +193,18 @@ static bool has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote
     return atomic_load_explicit(&words[handle / 64], memory_order_acquire) >> handle % 64 & 1;
 }
 
-int direct_leave(const struct pwc_remote *remote)
+int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
     struct direct_pair *pair = remote->pair;
 
     if (!pair || pair->by_daemon)
         return 0;
-    if (!pair_drained(&pair->writer))
+    if (ctx->channel.submit.open)
+        return -EBUSY;
+    if (!pair->over && (pair->awaited > 0 || !pair_drained(&pair->writer))) {
+        pair->wants_room = PAIR_LINES;
         return -EAGAIN;
+    }
     pair->by_daemon = true;
     return 0;
 }
@@ -198,14 +212,15 @@ int direct_leave(const struct pwc_remote *remote)
 /* Back to the direct path, when all has ended and its events stand among those kept: 1; else 0. */
 static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
-    if (!channel_idle(&ctx->channel) || channel_collect(&ctx->channel) < 0)
+    if (!channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
+        channel_collect(&ctx->channel) < 0)
         return 0;
     pair->by_daemon = false;
     pair->after = true;
     return 1;
 }
 
-int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote)
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
     struct direct_pair *pair = remote->pair;
     int rc = channel_state(&ctx->channel);
@@ -214,8 +229,8 @@ int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote)
         return rc;
     if (ctx->channel.submit.open)
         return -EBUSY;
-    if (has_ended(ctx, remote))
-        return direct_leave(remote);
+    if (!remote->way || direct_has_ended(ctx, remote))
+        return direct_leave(ctx, remote);
     return pair->by_daemon ? come_back(ctx, pair) : 1;
 }
 
@@ -226,45 +241,46 @@ bool direct_idle(const struct pwc_remote *remote)
 
 /* ---- waking --------------------------------------------------------------------------------- */
 
-/* By an operation of no effect, for which the daemon rings the target's bell. */
-static void ask_for_wake(struct pwc_ctx *ctx, struct direct_pair *pair,
-                         const struct pwc_remote *remote)
+/* Whether the daemon has still to be asked: it cannot be while its ring is full, or a Medium is
+ * being prepared in it. */
+static bool ask_for_wake(struct pwc_ctx *ctx, uint32_t remote, uint64_t peer)
 {
-    const struct submit_record record = {
-        .kind = SUBMIT_FLUSH,
-        .flags = SUBMIT_WAKE | SUBMIT_NO_LCE,
-        .remote = remote->handle,
-    };
-    int rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL);
+    int rc = channel_wake(&ctx->channel, remote, peer);
+    bool due = rc == -EAGAIN || rc == -EBUSY;
 
     if (rc == 1)
         context_ring(ctx);
-    pair->wake_due = rc == -EAGAIN || rc == -EBUSY; /* a Medium is being prepared */
-    ctx->wakes_due |= pair->wake_due;
+    ctx->channel.neighbours.wakes_due |= due;
+    return due;
+}
+
+static const struct pwc_remote *remote_of(const struct pwc_ctx *ctx, const struct direct_pair *pair)
+{
+    const struct pwc_remote *remote = ctx->remotes;
+
+    while (remote && remote->pair != pair)
+        remote = remote->next;
+    return remote;
+}
+
+void direct_wake(struct pwc_ctx *ctx, struct direct_pair *pair)
+{
+    const struct pwc_remote *remote = remote_of(ctx, pair);
+
+    pair->wake_due = remote && ask_for_wake(ctx, remote->handle, pair->peer);
 }
 
 void direct_retry_wakes(struct pwc_ctx *ctx)
 {
-    ctx->wakes_due = false;
-    for (struct pwc_remote *remote = ctx->remotes; remote; remote = remote->next)
-        if (remote->pair && remote->pair->wake_due)
-            ask_for_wake(ctx, remote->pair, remote);
-}
+    struct neighbours *n = &ctx->channel.neighbours;
 
-/* After a record, without a fence: pair.h tells why. */
-static inline bool target_sleeps(const struct direct_pair *pair)
-{
-    const _Atomic uint32_t *armed = &pair->writer.shared->bell.armed;
-
-    atomic_signal_fence(memory_order_seq_cst);                                  /* G */
-    return atomic_load_explicit(armed, memory_order_relaxed) != DOORBELL_AWAKE; /* G */
-}
-
-static void wake(struct pwc_ctx *ctx, struct direct_pair *pair, const struct pwc_remote *remote)
-{
-    /* Once: it looks at everything before it arms again. */
-    atomic_store_explicit(&pair->writer.shared->bell.armed, DOORBELL_AWAKE, memory_order_relaxed);
-    ask_for_wake(ctx, pair, remote);
+    n->wakes_due = false;
+    for (struct direct_pair *pair = n->ours; pair; pair = pair->next)
+        if (pair->wake_due)
+            direct_wake(ctx, pair);
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->list[i].wake_due)
+            n->list[i].wake_due = ask_for_wake(ctx, SUBMIT_NO_REMOTE, n->list[i].peer);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
@@ -273,10 +289,11 @@ static void wake(struct pwc_ctx *ctx, struct direct_pair *pair, const struct pwc
 static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_cid *lid,
                        const pwc_cid *rid, unsigned flags)
 {
-    /* What a neighbour has written there, if it makes no sense, is no fault of ours: as if full. */
-    if (!(flags & PWC_NO_RCE) && pair_room(&pair->writer, (uint32_t)rid->size) < 0)
+    if (!(flags & PWC_NO_RCE) && direct_room(pair, pair_lines((uint32_t)rid->size)) < 0)
         return -EAGAIN;
-    return flags & PWC_NO_LCE ? 0 : channel_own_room(&ctx->channel, (uint32_t)lid->size);
+    return flags & PWC_NO_LCE
+               ? 0
+               : channel_own_room(&ctx->channel, (uint32_t)lid->size + ctx->channel.set_aside);
 }
 
 /* The bytes are placed: the target may know. */
@@ -288,21 +305,22 @@ static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, e
         .kind = (uint8_t)kind,
         .flags = pair->after ? PAIR_AFTER : 0,
         .id_len = (uint16_t)rid->size,
+        .lines = pair_lines((uint32_t)rid->size),
         .bytes = len,
         .id = rid->size == 0 ? rid->value : 0,
     };
 
     pair->after = false;
     pair_write(&pair->writer, &record, rid->data);
-    if (target_sleeps(pair))
-        wake(ctx, pair, remote);
+    if (pair_reader_sleeps(&pair->writer))
+        direct_wake(ctx, pair);
 }
 
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct direct_pair *pair = dst->pair;
-    struct pair_shared *shared = pair->writer.shared;
+    struct pair_counts *counts = &pair->writer.shared->origin.counts;
     int rc = 0;
 
     if (len > ctx->client->packed_max)
@@ -316,10 +334,10 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
     if (!(flags & PWC_NO_RCE))
         tell_target(ctx, dst, PAIR_PUT, len, rid);
     if (!(flags & PWC_NO_LCE))
-        channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid);
+        channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid, 0);
     pair->put_bytes += len;
-    atomic_store_explicit(&shared->put_ops, ++pair->put_ops, memory_order_relaxed);
-    atomic_store_explicit(&shared->put_bytes, pair->put_bytes, memory_order_relaxed);
+    atomic_store_explicit(&counts->put_ops, ++pair->put_ops, memory_order_relaxed);
+    atomic_store_explicit(&counts->put_bytes, pair->put_bytes, memory_order_relaxed);
     return 0;
 }
 
@@ -327,7 +345,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
                const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct direct_pair *pair = src->pair;
-    struct pair_shared *shared = pair->writer.shared;
+    struct pair_counts *counts = &pair->writer.shared->origin.counts;
     int rc = 0;
 
     if (len > 0)
@@ -341,9 +359,9 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
     if (!(flags & PWC_NO_RCE))
         tell_target(ctx, src, PAIR_GET, len, rid);
     if (!(flags & PWC_NO_LCE))
-        channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid);
+        channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid, 0);
     pair->get_bytes += len;
-    atomic_store_explicit(&shared->get_ops, ++pair->get_ops, memory_order_relaxed);
-    atomic_store_explicit(&shared->get_bytes, pair->get_bytes, memory_order_relaxed);
+    atomic_store_explicit(&counts->get_ops, ++pair->get_ops, memory_order_relaxed);
+    atomic_store_explicit(&counts->get_bytes, pair->get_bytes, memory_order_relaxed);
     return 0;
 }

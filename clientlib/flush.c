@@ -13,12 +13,27 @@
 #include "deadline.h"
 
 enum {
-    NAP_NS = 1000000, /* operations without an event end without a ring of the bell */
+    NAP_NS = 1000000,     /* operations without an event end without a ring of the bell */
+    WAKES_NS = 100000000, /* then it is left to the next probe */
 };
 
 static void begin_waiting(struct pwc_ctx *ctx)
 {
     patience_worked(&ctx->patience, (uint64_t)clock_now());
+}
+
+void context_settle_wakes(struct pwc_ctx *ctx)
+{
+    const struct channel *ch = &ctx->channel;
+    int64_t now = clock_now(), limit = now + WAKES_NS;
+
+    for (; ch->neighbours.wakes_due && !ch->submit.open && now < limit; now = clock_now()) {
+        direct_retry_wakes(ctx);
+        if (channel_state(ch) < 0)
+            return;
+        if (ch->neighbours.wakes_due)
+            context_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
+    }
 }
 
 /* Lets time pass, then keeps what has come: 0, or why waiting is of no use any more. */
@@ -31,7 +46,11 @@ static int pass_time(struct pwc_ctx *ctx)
         return rc;
     context_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
     rc = channel_collect(&ctx->channel);
-    return rc < 0 ? rc : channel_run(&ctx->channel);
+    if (rc >= 0)
+        rc = channel_run(&ctx->channel);
+    if (ctx->channel.neighbours.wakes_due)
+        direct_retry_wakes(ctx);
+    return rc;
 }
 
 static int flush_all(struct pwc_ctx *ctx)
@@ -42,6 +61,8 @@ static int flush_all(struct pwc_ctx *ctx)
     /* A get's end is seen when its event is collected. */
     while (rc == 0 && !(channel_idle(&ctx->channel) && ctx->gets.pending == 0))
         rc = pass_time(ctx);
+    if (ctx->channel.neighbours.wakes_due)
+        context_settle_wakes(ctx);
     return rc;
 }
 
@@ -54,8 +75,11 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     };
     int rc;
 
-    if (direct_idle(remote))
+    if (direct_idle(remote)) {
+        if (ctx->channel.neighbours.wakes_due)
+            context_settle_wakes(ctx);
         return ctx->channel.submit.open ? -EBUSY : channel_state(&ctx->channel);
+    }
     begin_waiting(ctx);
     while ((rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL)) == -EAGAIN) {
         rc = pass_time(ctx);

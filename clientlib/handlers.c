@@ -39,9 +39,11 @@ int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *
         if (!handler)
             return 0;
         handlers->table = calloc(PWC_AM_HANDLERS, sizeof(handlers->table[0]));
-        if (!handlers->table)
+        if (!handlers->table || channel_set_deliver(&ctx->channel, handlers_deliver, ctx) < 0) {
+            free(handlers->table);
+            handlers->table = NULL;
             return -ENOMEM;
-        channel_set_deliver(&ctx->channel, handlers_deliver, ctx);
+        }
     }
     handlers->table[index] = (struct handler){.run = handler, .argument = argument};
     word = &ctx->channel.shared->handlers[index / 64];
@@ -49,6 +51,8 @@ int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *
         atomic_fetch_or_explicit(word, UINT64_C(1) << index % 64, memory_order_release);
     else
         atomic_fetch_and_explicit(word, ~(UINT64_C(1) << index % 64), memory_order_release);
+    neighbours_tell_handlers(&ctx->channel.neighbours, index / 64,
+                             atomic_load_explicit(word, memory_order_relaxed));
     return 0;
 }
 
@@ -90,7 +94,10 @@ static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
         .flags = PWC_NO_RCE | PWC_NO_LCE,
     };
 
-    (void)message_send(ctx, &ctx->channel.answer, &nothing, token);
+    if (ctx->channel.neighbours.answering)
+        (void)direct_reply(ctx, NULL);
+    else
+        (void)message_send(ctx, &ctx->channel.answer, &nothing, token);
 }
 
 static void run(struct pwc_ctx *ctx, const struct handler *handler, const struct pwc_am *am)

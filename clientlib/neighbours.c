@@ -1,14 +1,20 @@
-/* Owns the pairs of which a context is the target (neighbours.h). Thread: the context's. */
+/* Owns the pairs of a context (neighbours.h). Thread: the context's. */
 #include "neighbours.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "doorbell.h"
 
-void neighbours_init(struct neighbours *n, struct inbox *remote, const _Atomic uint32_t *spilled)
+void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max)
 {
-    *n = (struct neighbours){.remote = remote, .spilled = spilled};
+    uint32_t lines = message_max <= UINT16_MAX ? pair_lines(message_max) : PAIR_LINES;
+
+    *n = (struct neighbours){
+        .event = event,
+        .answer_max = lines <= PAIR_RECORD_MAX ? lines : 0,
+    };
 }
 
 void neighbours_destroy(struct neighbours *n)
@@ -18,7 +24,14 @@ void neighbours_destroy(struct neighbours *n)
     free(n->list);
     n->list = NULL;
     n->count = n->room = 0;
+    while (n->ours)
+        neighbours_drop(n, n->ours);
+    if (n->block_max > 0)
+        free(n->event);
+    n->event = NULL;
 }
+
+/* ---- those that reach us -------------------------------------------------------------------- */
 
 static struct neighbour *new_entry(struct neighbours *n)
 {
@@ -34,6 +47,26 @@ static struct neighbour *new_entry(struct neighbours *n)
     return &n->list[n->count];
 }
 
+static void tell_all_handlers(const struct neighbours *n, struct pair_side *side)
+{
+    for (uint32_t i = 0; i < SESSION_HANDLERS / 64; i++)
+        atomic_store_explicit(&side->handlers[i], n->handlers[i], memory_order_relaxed);
+}
+
+static int entry_open(const struct neighbours *n, struct neighbour *entry)
+{
+    const struct mapping *m = &entry->mapping;
+    int rc = pair_reader_init(&entry->ring, m->base, m->size, PAIR_REQUESTS);
+
+    if (rc == 0)
+        rc = pair_writer_init(&entry->answers, m->base, m->size, PAIR_ANSWERS);
+    if (rc < 0)
+        return rc;
+    entry->ring.block_max = n->block_max;
+    tell_all_handlers(n, &entry->ring.shared->target);
+    return 0;
+}
+
 void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
 {
     struct neighbour *entry = new_entry(n);
@@ -46,19 +79,18 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
     }
     mapping_close_fd(&mapping);
     *entry = (struct neighbour){.peer = peer, .mapping = mapping};
-    if (pair_reader_init(&entry->ring, mapping.base, mapping.size) < 0)
+    if (entry_open(n, entry) < 0)
         mapping_destroy(&mapping);
     else
         n->count++; /* its bell is armed until we have slept and woken */
 }
 
-/* Events of one neighbour before the next has its turn. */
-enum { NEIGHBOUR_RUN = 16 };
-
-static void forget(struct neighbours *n, uint32_t i)
+void neighbours_forget(struct neighbours *n, uint32_t i)
 {
     mapping_destroy(&n->list[i].mapping);
     n->list[i] = n->list[--n->count];
+    if (n->turn >= n->count)
+        n->turn = 0;
 }
 
 void neighbours_check(struct neighbours *n)
@@ -71,119 +103,110 @@ void neighbours_check(struct neighbours *n)
     /* What is empty now stays so: what a dead origin wrote came before we were told. */
     for (uint32_t i = n->count; i-- > 0;)
         if (n->list[i].over && !pair_pending(&n->list[i].ring))
-            forget(n, i);
-    if (n->turn >= n->count)
-        n->turn = 0;
-}
+            neighbours_forget(n, i);
+    for (struct direct_pair *p = n->ours; p; p = p->next) {
+        uint32_t gone = atomic_load_explicit(&p->writer.shared->gone, memory_order_acquire);
 
-/* What its origin did before, through the daemon, has not been shown yet. */
-static bool must_wait(struct neighbours *n, struct neighbour *of)
-{
-    if (!of->waits) {
-        if (atomic_load_explicit(n->spilled, memory_order_acquire))
-            return true;
-        (void)inbox_pending(n->remote);
-        of->until = n->remote->ring.tail_seen;
-        of->waits = true;
+        p->over |= (gone & PAIR_TARGET_GONE) != 0;
+        if (p->over && !pair_pending(&p->answers))
+            neighbours_await_none(n, p);
     }
-    return (int64_t)(n->remote->ring.head - of->until) < 0;
 }
 
-/* The record at the head, where it may be shown: 1, 0, or -EPROTO. */
-static inline int look(struct neighbours *n, struct neighbour *from, struct pair_record *record,
-                       void *id)
-{
-    int rc = pair_look(&from->ring, record, id);
+/* ---- those that we reach -------------------------------------------------------------------- */
 
-    if (rc == 1 && record->flags & PAIR_AFTER && must_wait(n, from))
-        rc = 0;
-    return rc;
+void neighbours_adopt(struct neighbours *n, struct direct_pair *pair)
+{
+    pair->answers.block_max = n->block_max;
+    tell_all_handlers(n, &pair->writer.shared->origin);
+    pair->next = n->ours;
+    n->ours = pair;
 }
 
-static void show(const struct pair_record *record, uint64_t peer, struct pwc_event *out,
-                 const void *id)
+void neighbours_drop(struct neighbours *n, struct direct_pair *pair)
 {
-    out->kind = PWC_REMOTE;
-    out->status = 0;
-    out->peer = peer;
-    out->id = record->id;
-    out->data = record->id_len > 0 ? id : NULL;
-    out->size = record->id_len;
-    out->bytes = record->bytes;
+    struct direct_pair **at = &n->ours;
+
+    while (*at != pair)
+        at = &(*at)->next;
+    *at = pair->next;
+    neighbours_await_none(n, pair);
+    mapping_destroy(&pair->ring);
+    free(pair);
 }
 
-/* From the neighbour whose turn it is: 1, 0, or -EPROTO. */
-static inline int take(struct neighbours *n, uint64_t peer, struct pwc_event *out, void *id)
+void neighbours_await_none(struct neighbours *n, struct direct_pair *pair)
 {
-    struct neighbour *from = &n->list[n->turn];
-    struct pair_record record;
-    int rc;
-
-    if (peer != PWC_ANY && peer != from->peer)
-        return 0;
-    rc = look(n, from, &record, id);
-    if (rc == 1) {
-        show(&record, from->peer, out, id);
-        pair_pass(&from->ring, &record);
-        from->waits = false;
-    }
-    return rc;
+    n->awaited -= pair->awaited;
+    pair->awaited = 0;
 }
 
-/* It is the next one's turn, and who is to be forgotten goes. */
-static void turn(struct neighbours *n, int rc)
+/* ---- messages ------------------------------------------------------------------------------- */
+
+int neighbours_take_messages(struct neighbours *n, uint32_t block_max)
 {
-    struct neighbour *from = &n->list[n->turn];
+    uint32_t id = block_max > SESSION_ID_MAX ? block_max : SESSION_ID_MAX;
+    uint8_t *event = malloc(sizeof(struct event_record) + id);
 
-    if (rc < 0 || (from->over && !pair_pending(&from->ring)))
-        forget(n, n->turn);
-    else
-        n->turn++;
-    if (n->turn >= n->count)
-        n->turn = 0;
-}
-
-int neighbours_take(struct neighbours *n, uint64_t peer, struct pwc_event *out, void *id)
-{
-    for (uint32_t left = n->count; left > 0; left--) {
-        int rc = take(n, peer, out, id);
-
-        if (rc == 1 && ++n->run < NEIGHBOUR_RUN)
-            return 1;
-        n->run = 0;
-        turn(n, rc);
-        if (rc == 1)
-            return 1;
-    }
+    if (!event)
+        return -ENOMEM;
+    n->event = event;
+    n->block_max = block_max;
+    for (uint32_t i = 0; i < n->count; i++)
+        n->list[i].ring.block_max = block_max;
+    for (struct direct_pair *p = n->ours; p; p = p->next)
+        p->answers.block_max = block_max;
     return 0;
 }
 
-bool neighbours_pending(struct neighbours *n, uint64_t peer)
+void neighbours_tell_handlers(struct neighbours *n, uint32_t word, uint64_t value)
 {
-    uint8_t id[SESSION_ID_MAX];
-    struct pair_record record;
-
+    n->handlers[word] = value;
     for (uint32_t i = 0; i < n->count; i++)
-        if ((peer == PWC_ANY || peer == n->list[i].peer) && look(n, &n->list[i], &record, id) != 0)
-            return true;
-    return false;
+        atomic_store_explicit(&n->list[i].ring.shared->target.handlers[word], value,
+                              memory_order_relaxed);
+    for (struct direct_pair *p = n->ours; p; p = p->next)
+        atomic_store_explicit(&p->writer.shared->origin.handlers[word], value,
+                              memory_order_relaxed);
 }
+
+/* ---- sleeping ------------------------------------------------------------------------------- */
 
 static void set_bells(struct neighbours *n, uint32_t mode)
 {
     for (uint32_t i = 0; i < n->count; i++)
-        atomic_store_explicit(&n->list[i].ring.shared->bell.armed, mode,
+        atomic_store_explicit(&n->list[i].ring.ring->bell.armed, mode,
                               memory_order_relaxed); /* G */
+    for (struct direct_pair *p = n->ours; p; p = p->next) {
+        if (p->awaited > 0 || mode == DOORBELL_AWAKE)
+            atomic_store_explicit(&p->answers.ring->bell.armed, mode, memory_order_relaxed); /* G */
+        if (p->wants_room > 0 || mode == DOORBELL_AWAKE)
+            atomic_store_explicit(&p->writer.ring->room_bell, mode, memory_order_relaxed); /* H */
+    }
 }
 
 void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
     set_bells(n, mode);
-    if (n->count > 0)
-        pair_barrier(); /* G */
+    /* With a pair we have registered: it cannot fail. */
+    if (n->count > 0 || n->ours)
+        (void)doorbell_fence_others(); /* G, H */
 }
 
 void neighbours_disarm(struct neighbours *n)
 {
     set_bells(n, DOORBELL_AWAKE);
+}
+
+bool neighbours_have_room(struct neighbours *n)
+{
+    bool found = false;
+
+    for (struct direct_pair *p = n->ours; p; p = p->next)
+        if (p->wants_room > 0 && (p->over || pair_look_at_consumed(&p->writer) < 0 ||
+                                  pair_room(&p->writer, p->wants_room) == 0)) { /* H */
+            p->wants_room = 0;
+            found = true;
+        }
+    return found;
 }

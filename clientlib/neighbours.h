@@ -1,6 +1,8 @@
 /*
- * Neighbours: the contexts of this node that tell this one without the daemon what they have done
- * to its memory, each by a pair (pair_abi.h) of which we are the target.
+ * Neighbours: the contexts of this node that a context reaches, or that reach it, without the
+ * daemon, each by a pair (pair_abi.h). A `struct neighbour` is a pair of which we are the target, a
+ * `struct direct_pair` one of which we are the origin. Here they are listed, and their bells armed;
+ * what comes by them is taken in channel_direct.c, what goes in direct.c and direct_messages.c.
  *
  * A neighbour is hostile memory: what makes no sense ends its pair, and nobody else's.
  *
@@ -11,44 +13,84 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "inbox.h"
 #include "mapping.h"
 #include "pair.h"
-#include "pwc/pwc.h"
 
 struct neighbour {
-    struct pair_reader ring;
+    struct pair_reader ring; /* of requests */
+    struct pair_writer answers;
     uint64_t peer;
     uint64_t until; /* the remote ring's position that goes before the record at the head */
     bool waits;     /* for that */
     bool over;      /* it made no sense, or its origin is gone: to be forgotten once it is empty */
+    bool wake_due;  /* it sleeps, and the daemon could not be asked yet to wake it */
+    uint64_t am_ops, am_bytes;
     struct mapping mapping;
+};
+
+struct direct_pair {
+    struct direct_pair *next; /* of the context */
+    uint64_t number;          /* the daemon's */
+    uint64_t peer;
+    struct mapping ring;
+    struct pair_writer writer; /* of requests */
+    struct pair_reader answers;
+    uint32_t awaited;    /* answers */
+    uint32_t wants_room; /* lines that a call has found no room for, since we last slept; or 0 */
+    uint32_t remotes;    /* that lead to it */
+    bool over;           /* its target is gone */
+    bool lies;           /* what it answered made no sense: it is asked for no more */
+    bool by_daemon;      /* the path now */
+    bool after;          /* the next record is the first behind what went by the daemon */
+    bool wake_due;       /* as a neighbour's */
+    uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };
 
 struct neighbours {
     struct neighbour *list;
     uint32_t count, room;
-    uint32_t turn, run;   /* whose, and how many events it has had */
-    struct inbox *remote; /* not ours: events of the same peers that came through the daemon */
-    const _Atomic uint32_t *spilled;
+    uint32_t turn, run; /* whose, and how many records it has had */
+    struct direct_pair *ours;
+    uint32_t awaited;            /* answers, of all of ours */
+    bool wakes_due;              /* of some */
+    struct neighbour *answering; /* to a request of this one a handler may reply now */
+    /* A struct event_record, and room for the id of what comes: EVENT_BYTES_MAX, or what a message
+     * takes. The channel's own, until messages may come. */
+    uint8_t *event;
+    uint32_t block_max;  /* the longest message that is taken; 0: none */
+    uint32_t answer_max; /* lines of the longest answer; 0: too long for the ring */
+    uint64_t handlers[SESSION_HANDLERS / 64];
 };
 
-void neighbours_init(struct neighbours *n, struct inbox *remote, const _Atomic uint32_t *spilled);
+/* `event` has EVENT_BYTES_MAX bytes; no block of a message is longer than `message_max`. */
+void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max);
 void neighbours_destroy(struct neighbours *n);
 
 /* A new pair, whose origin is `peer`. Takes the descriptor, whatever happens. */
 void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor);
-/* Marks those whose origins are gone. */
+/* Looks which are gone. */
 void neighbours_check(struct neighbours *n);
+void neighbours_forget(struct neighbours *n, uint32_t i);
+/* One of ours. It is freed by neighbours_drop. */
+void neighbours_adopt(struct neighbours *n, struct direct_pair *pair);
+void neighbours_drop(struct neighbours *n, struct direct_pair *pair);
+/* No more answers will come from it. */
+void neighbours_await_none(struct neighbours *n, struct direct_pair *pair);
 
-/* The next event of `peer` or PWC_ANY, with its id's bytes in `id`, which has room for
- * SESSION_ID_MAX: 1 or 0. */
-int neighbours_take(struct neighbours *n, uint64_t peer, struct pwc_event *out, void *id);
-/* There may be one. */
-bool neighbours_pending(struct neighbours *n, uint64_t peer);
+/* From now on messages are taken, with blocks of up to so many bytes: 0 or -ENOMEM. */
+int neighbours_take_messages(struct neighbours *n, uint32_t block_max);
+/* Tells all of them of a word of handlers that has changed. */
+void neighbours_tell_handlers(struct neighbours *n, uint32_t word, uint64_t value);
+static inline bool neighbours_handles(const struct pair_side *other, uint32_t index)
+{
+    return atomic_load_explicit(&other->handlers[index / 64], memory_order_relaxed) >> index % 64 &
+           1;
+}
 
-/* Before a last look and sleep: origins shall have us woken. `mode` is enum doorbell_mode. */
+/* Before a last look and sleep: they shall have us woken. `mode` is enum doorbell_mode. */
 void neighbours_arm(struct neighbours *n, uint32_t mode);
 void neighbours_disarm(struct neighbours *n);
+/* By a fresh look: there is room again that one of ours had found no room for. */
+bool neighbours_have_room(struct neighbours *n);
 
 #endif

@@ -41,6 +41,8 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
     binding.remote = remote;
     remote->ctx = ctx;
     remote->peer = peer;
+    remote->slot = key ? key->slot : 0;
+    remote->generation = key ? key->generation : 0;
     bind.session = ctx->session;
     bind.peer = peer;
     if (key) {

@@ -1,6 +1,6 @@
 /*
- * Replies: to the request whose handler is running, once, through the answer ring. There is room:
- * channel_messages.c tells why.
+ * Replies: to the request whose handler is running, once, the way that it came: through the answer
+ * ring, or a pair. There is room: channel_messages.c and direct_messages.c tell why.
  *
  * Thread: the one that owns the context.
  */
@@ -32,7 +32,9 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct outgoing
         rc = message_check(ctx, m, REPLY_FLAGS);
     if (rc < 0)
         return rc;
-    rc = message_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
+    rc = ctx->channel.neighbours.answering
+             ? direct_reply(ctx, m)
+             : message_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
     if (rc == 0)
         ctx->handlers.running = RUNNING_REPLIED;
     return rc;

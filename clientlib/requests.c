@@ -12,8 +12,11 @@ static int send_request(struct pwc_ctx *ctx, const struct outgoing *m)
 {
     int rc = message_check(ctx, m, REQUEST_FLAGS);
 
-    if (rc == 0)
-        rc = direct_leave(m->dst);
+    if (rc == 0 && m->dst->pair) {
+        rc = direct_choose_message(ctx, m);
+        if (rc == 1)
+            return direct_request(ctx, m);
+    }
     return rc < 0 ? rc : message_send(ctx, &ctx->channel.submit, m, 0);
 }
 
@@ -89,7 +92,7 @@ int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pw
     int rc = message_check(ctx, &m, REQUEST_FLAGS);
 
     if (rc == 0)
-        rc = direct_leave(dst);
+        rc = direct_leave(ctx, dst);
     if (rc < 0)
         return rc;
     op = message_operation(&ctx->channel.submit, &m, &block);

@@ -1,16 +1,20 @@
 /*
  * A pair: the shared memory through which one context of a node tells another, of one user and one
- * job, what it has put into its memory or read from there, without the daemon. One direction:
- * an origin, and a target. docs/same-node.md says why it is right.
+ * job, what it has put into its memory or read from there, and sends it active messages, without
+ * the daemon. One direction: an origin, and a target, which answers. docs/same-node.md says why it
+ * is right.
  *
- * The daemon creates it (a sealed memfd) and passes it to both. It is a single-producer
- * single-consumer ring of cache lines (shm_ring/pair.h says how it works):
+ * The daemon creates it (a sealed memfd) and passes it to both. It is two single-producer
+ * single-consumer rings of cache lines (shm_ring/pair.h says how they work): requests from the
+ * origin to the target, which puts and gets are too, and answers, replies to active messages, back.
  *
- *     offset 0                                                4096
- *     +--------+----------+------+------+---------+--------+------+------+------+-----
- *     | header | consumed | gone | bell | counted |        | line | line | line | ...
- *     +--------+----------+------+------+---------+--------+------+------+------+-----
- *     0        64         128    192    256
+ *     offset 0                                              4096             135168
+ *     +--------+------+----------+---------+--------+--------+----------------+---------------+
+ *     | header | gone | requests | answers | origin | target | lines of       | lines of      |
+ *     |        |      |  pair_ring of each |  pair_side of   | requests, 2048 | answers, 2048 |
+ *     |        |      |                    |  each           |                |               |
+ *     +--------+------+----------+---------+--------+--------+----------------+---------------+
+ *     0        64     128        256       384      512
  *
  * A record is one line; the bytes of a long completion id go on in the lines behind it:
  *
@@ -25,6 +29,12 @@
  * earlier lap left there, so that arrival is seen in the line itself. The first eight bytes of the
  * first line are written last. An id of length 0 is the eight bytes by value in `id`.
  *
+ * The id of a message is its block (struct message, session_abi.h): one with one argument takes one
+ * line. slot, generation and offset are filled in by the sender; the token of a request is WIRE_NONE
+ * where no reply is asked for, else 0. Each that is asked for has one answer: a message, or
+ * PAIR_UNANSWERED, which says that none will come. The origin has no more requests under way than
+ * the ring of answers has room for, were each as long as an answer can be.
+ *
  * To each side the other is hostile: a line is copied once, checked, then used.
  */
 #ifndef PWC_PROTO_PAIR_ABI_H
@@ -36,17 +46,20 @@
 #include <stdint.h>
 #include "session_abi.h"
 
-#define PAIR_MAGIC       UINT64_C(0x3130305250435750) /* "PWCPR001" */
+#define PAIR_MAGIC       UINT64_C(0x3230305250435750) /* "PWCPR002" */
 #define PAIR_DATA_OFFSET 4096u
-#define PAIR_LINES       2048u /* a power of two; 108 records with ids of 1 KiB */
+#define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
+#define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
 
 #define PAIR_ID_FIRST 40u /* bytes of an id in the first line, and in each behind it */
 #define PAIR_ID_MORE  56u
 
 enum pair_kind {
-    PAIR_PUT = 1,
-    PAIR_GET = 2,
-    PAIR_MORE = 3, /* goes on with the id of the line before */
+    PAIR_PUT = 1,        /* of requests */
+    PAIR_GET = 2,        /* of requests */
+    PAIR_MESSAGE = 3,    /* of both */
+    PAIR_UNANSWERED = 4, /* of answers */
+    PAIR_MORE = 5,       /* goes on with the id of the line before */
 };
 
 enum pair_flags {
@@ -76,31 +89,57 @@ enum pair_gone {
     PAIR_TARGET_GONE = 1 << 1,
 };
 
+/* What the two sides of one ring tell each other. */
+struct pair_ring {
+    _Alignas(64) _Atomic uint64_t consumed; /* lines; written by the reader */
+    /* The writer sleeps until there is room (enum doorbell_mode); the reader has the daemon wake
+     * it. Beside what the reader writes anyway: the writer comes here only when the ring is full.
+     */
+    _Atomic uint32_t room_bell;
+    /* The reader sleeps; the writer has the daemon wake it. Of requests armed when the pair is new:
+     * the target may not know of it yet. */
+    struct doorbell_word bell;
+};
+static_assert(sizeof(struct pair_ring) == 128, "pair_ring");
+static_assert(offsetof(struct pair_ring, bell) == 64, "pair_ring.bell");
+
+/* What a side has done by this pair: its own word, shown by pwcctl. */
+struct pair_counts {
+    _Atomic uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
+};
+
+/* Written by one side. */
+struct pair_side {
+    /* Bit i % 64 of word i / 64: a handler stands at index i. To an index without one no message
+     * goes by this pair: the daemon, or who replies, tells the error. */
+    _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
+    _Alignas(64) struct pair_counts counts;
+};
+static_assert(sizeof(struct pair_side) == 128, "pair_side");
+
 struct pair_shared {
     uint64_t magic;
     uint32_t lines;
     uint32_t unused;
-    _Alignas(64) _Atomic uint64_t consumed; /* lines; written by the target */
-    _Alignas(64) _Atomic uint32_t gone;     /* enum pair_gone; written by the daemon */
-    struct doorbell_word bell; /* the target sleeps; the origin has the daemon wake it. Armed when
-                                  the pair is new: the target may not know of it yet */
-    /* What the origin has done by this pair: its own word, shown by pwcctl. */
-    _Alignas(64) _Atomic uint64_t put_ops;
-    _Atomic uint64_t put_bytes;
-    _Atomic uint64_t get_ops;
-    _Atomic uint64_t get_bytes;
+    _Alignas(64) _Atomic uint32_t gone; /* enum pair_gone; written by the daemon */
+    struct pair_ring requests;
+    struct pair_ring answers;
+    struct pair_side origin;
+    struct pair_side target;
 };
-static_assert(offsetof(struct pair_shared, consumed) == 64, "pair.consumed");
-static_assert(offsetof(struct pair_shared, gone) == 128, "pair.gone");
-static_assert(offsetof(struct pair_shared, bell) == 192, "pair.bell");
-static_assert(offsetof(struct pair_shared, put_ops) == 256, "pair.put_ops");
+static_assert(offsetof(struct pair_shared, gone) == 64, "pair.gone");
+static_assert(offsetof(struct pair_shared, requests) == 128, "pair.requests");
+static_assert(offsetof(struct pair_shared, answers) == 256, "pair.answers");
+static_assert(offsetof(struct pair_shared, origin) == 384, "pair.origin");
+static_assert(offsetof(struct pair_shared, target) == 512, "pair.target");
+static_assert(sizeof(struct pair_shared) <= PAIR_DATA_OFFSET, "pair header");
 
-#define PAIR_BYTES (PAIR_DATA_OFFSET + PAIR_LINES * (uint32_t)sizeof(struct pair_line))
+#define PAIR_RING_BYTES (PAIR_LINES * (uint32_t)sizeof(struct pair_line))
+#define PAIR_BYTES      (PAIR_DATA_OFFSET + 2 * PAIR_RING_BYTES)
 
 /* What the daemon writes to a target's wake socket, with the descriptor of a new pair. */
 struct pair_note {
     uint64_t peer; /* the origin: rank in the low, context in the high 32 bits */
-    uint64_t pair; /* its number */
 };
 
 #endif

@@ -32,8 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC       UINT64_C(0x3330304453435750) /* "PWCSD003" */
-#define SESSION_VERSION     3u
+#define SESSION_MAGIC       UINT64_C(0x3430304453435750) /* "PWCSD004" */
+#define SESSION_VERSION     4u
 #define SESSION_DATA_OFFSET 4096u
 #define SESSION_RING_MIN    8192u
 #define SESSION_RING_MAX    (64u << 20)
@@ -146,6 +146,10 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  * and rid 0. In the answer ring stand active messages only, each a reply: rid is the token of the
  * request, and but for a Long, whose remote must lead to the requester, remote is not looked at.
  * A reply with SUBMIT_NO_RCE runs no handler: it says that none will come.
+ *
+ * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
+ * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
+ * 32 bits) if it has bound this one. All else is 0.
  */
 enum submit_kind {
     SUBMIT_PAD = 0,
@@ -156,7 +160,8 @@ enum submit_kind {
     SUBMIT_SHORT = 4,  /* active message: its block alone */
     SUBMIT_MEDIUM = 5, /* active message: its payload stands in the block */
     SUBMIT_LONG = 6,   /* active message: a put of its payload, then its block */
-    SUBMIT_KINDS
+    SUBMIT_KINDS,
+    SUBMIT_WAKE = SUBMIT_KINDS
 };
 
 enum submit_flags {
@@ -167,10 +172,10 @@ enum submit_flags {
     SUBMIT_UNORDERED = 1 << 4,
     SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
     SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
-    SUBMIT_WAKE = 1 << 8,     /* of a flush alone: wakes its peer at once, where on this node */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL      0x80ffu /* of any kind */
+#define SUBMIT_FLAGS_ALL      0x80ffu
+#define SUBMIT_NO_REMOTE      UINT32_MAX
 #define SUBMIT_PROTOCOL_SHIFT 5
 
 enum submit_protocol {

@@ -1,17 +1,13 @@
 /*
- * Owns nothing: what is rarely needed of the calls on a pair's ring (pair.h tells how it works,
+ * Owns nothing: what is rarely needed of the calls on a pair's rings (pair.h tells how it works,
  * which barriers pair, and has the rest).
  *
  * Thread: each view belongs to one thread; the two sides meet only in the mapping.
  */
 #include "pair.h"
-#include "doorbell.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 void pair_format(void *base)
 {
@@ -19,7 +15,7 @@ void pair_format(void *base)
 
     shared->magic = PAIR_MAGIC;
     shared->lines = PAIR_LINES;
-    atomic_init(&shared->bell.armed, DOORBELL_FUTEX);
+    atomic_init(&shared->requests.bell.armed, DOORBELL_FUTEX);
 }
 
 static bool header_valid(const struct pair_shared *shared, size_t size)
@@ -27,35 +23,38 @@ static bool header_valid(const struct pair_shared *shared, size_t size)
     return size >= PAIR_BYTES && shared->magic == PAIR_MAGIC && shared->lines == PAIR_LINES;
 }
 
-int pair_writer_init(struct pair_writer *w, void *base, size_t size)
+int pair_writer_init(struct pair_writer *w, void *base, size_t size, enum pair_direction direction)
 {
     struct pair_shared *shared = base;
+    uint32_t at = PAIR_DATA_OFFSET + (direction == PAIR_ANSWERS ? PAIR_RING_BYTES : 0);
 
     if (!header_valid(shared, size))
         return -EPROTO;
     *w = (struct pair_writer){
         .shared = shared,
-        .lines = (struct pair_line *)(void *)((uint8_t *)base + PAIR_DATA_OFFSET),
+        .ring = direction == PAIR_ANSWERS ? &shared->answers : &shared->requests,
+        .lines = (struct pair_line *)(void *)((uint8_t *)base + at),
         .mask = PAIR_LINES - 1,
     };
     return 0;
 }
 
-int pair_reader_init(struct pair_reader *r, void *base, size_t size)
+int pair_reader_init(struct pair_reader *r, void *base, size_t size, enum pair_direction direction)
 {
     struct pair_writer w;
-    int rc = pair_writer_init(&w, base, size);
+    int rc = pair_writer_init(&w, base, size, direction);
 
     if (rc == 0)
-        *r = (struct pair_reader){.shared = w.shared, .lines = w.lines, .mask = w.mask};
+        *r = (struct pair_reader){
+            .shared = w.shared, .ring = w.ring, .lines = w.lines, .mask = w.mask};
     return rc;
 }
 
-/* ---- origin --------------------------------------------------------------------------------- */
+/* ---- writer --------------------------------------------------------------------------------- */
 
 int pair_look_at_consumed(struct pair_writer *w)
 {
-    uint64_t consumed = atomic_load_explicit(&w->shared->consumed, memory_order_acquire); /* F */
+    uint64_t consumed = atomic_load_explicit(&w->ring->consumed, memory_order_acquire); /* F */
 
     if (consumed - w->consumed_seen > w->tail - w->consumed_seen)
         return -EPROTO;
@@ -63,17 +62,44 @@ int pair_look_at_consumed(struct pair_writer *w)
     return 0;
 }
 
+/* The next line behind the first. */
+static struct pair_line *next_line(struct pair_writer *w, uint64_t at)
+{
+    struct pair_line *line = &w->lines[at & w->mask];
+
+    /* Its sequence too: what stood there must not pass for a record. */
+    atomic_store_explicit(&line->head, pair_head(at, PAIR_MORE, 0, 0), memory_order_relaxed);
+    return line;
+}
+
 void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left)
 {
     for (uint64_t at = w->tail + 1; left > 0; at++) {
-        struct pair_line *line = &w->lines[at & w->mask];
         uint32_t take = left < PAIR_ID_MORE ? left : PAIR_ID_MORE;
 
-        /* Its sequence too: what stood there must not pass for a record. */
-        atomic_store_explicit(&line->head, pair_head(at, PAIR_MORE, 0, 0), memory_order_relaxed);
-        memcpy(&line->bytes, id, take);
+        memcpy(&next_line(w, at)->bytes, id, take);
         id += take;
         left -= take;
+    }
+}
+
+void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n)
+{
+    const uint8_t *from = bytes;
+
+    while (n > 0) {
+        uint32_t take;
+
+        if (id->left == 0) {
+            id->at = (uint8_t *)&next_line(id->to, ++id->position)->bytes;
+            id->left = PAIR_ID_MORE;
+        }
+        take = n < id->left ? n : id->left;
+        memcpy(id->at, from, take);
+        id->at += take;
+        id->left -= take;
+        from += take;
+        n -= take;
     }
 }
 
@@ -84,7 +110,7 @@ bool pair_drained(struct pair_writer *w)
     return gone & PAIR_TARGET_GONE || pair_look_at_consumed(w) < 0 || w->consumed_seen == w->tail;
 }
 
-/* ---- target --------------------------------------------------------------------------------- */
+/* ---- reader --------------------------------------------------------------------------------- */
 
 void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left)
 {
@@ -96,17 +122,4 @@ void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left)
         take = left < PAIR_ID_MORE ? left : PAIR_ID_MORE;
         memcpy(to, &r->lines[at & r->mask].bytes, take);
     }
-}
-
-int pair_barrier_register(void)
-{
-    long rc = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
-
-    return rc == 0 ? 0 : -errno;
-}
-
-void pair_barrier(void)
-{
-    /* Registered: it cannot fail. */
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); /* G */
 }

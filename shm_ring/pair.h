@@ -1,5 +1,6 @@
 /*
- * The two sides of a pair's ring of lines (pair_abi.h).
+ * The two sides of a pair's rings of lines (pair_abi.h): who writes a ring, the producer, and who
+ * reads it. Of requests that is the origin, and the target; of answers the target, and the origin.
  *
  * A side keeps its position in private memory. The producer knows of space by its last sight of the
  * consumer's count; the consumer sees arrival in the line itself, so that one line moves between
@@ -7,20 +8,23 @@
  *
  * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours.c cites its letter):
  *
- *     E  origin: payload placed, lines written, then the first head stored (release)
- *        target: head loaded (acquire), then lines and payload read
- *     F  target: lines read, then `consumed` stored (release)
- *        origin: `consumed` loaded (acquire), then the lines written again
- *     G  target: bell armed, then a barrier of all processes (membarrier), then a look into rings
- *        origin: head stored, then the bell loaded, in the order of the program
+ *     E  writer: payload placed, lines written, then the first head stored (release)
+ *        reader: head loaded (acquire), then lines and payload read
+ *     F  reader: lines read, then `consumed` stored (release)
+ *        writer: `consumed` loaded (acquire), then the lines written again
+ *     G  reader: `bell` armed, then a barrier of all processes (doorbell_fence_others), then a look
+ *          into rings
+ *        writer: head stored, then `bell` loaded, in the order of the program
+ *     H  writer: `room_bell` armed, then the same barrier, then a look at `consumed`
+ *        reader: `consumed` stored, then `room_bell` loaded, in the order of the program
  *
- * G pairs a barrier in the sleeper alone, which is on its slow path, with none in the origin, which
- * would otherwise wait in every put until the line is its own: the kernel runs a full barrier on
- * each processor that runs an origin, between arming and looking. So either the look sees the head,
- * or the origin's load, which comes after, sees the bell.
+ * G and H pair a barrier in the sleeper alone, which is on its slow path, with none in the other,
+ * which would otherwise wait in every put until the line is its own: the kernel runs a full barrier
+ * on each processor that runs one of the others, between arming and looking. So either the look
+ * sees the head (the count), or the load, which comes after, sees the bell. For that each process
+ * that is a side has registered (doorbell_register); where the kernel cannot, there are no pairs.
  *
- * Thread: one thread a side; nothing here blocks, allocates or makes a system call, but for
- * pair_barrier.
+ * Thread: one thread a side; nothing here blocks, allocates or makes a system call.
  */
 #ifndef PWC_SHM_RING_PAIR_H
 #define PWC_SHM_RING_PAIR_H
@@ -30,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "doorbell.h"
 #include "pair_abi.h"
 
 /* Lines: measured. Fewer hide less of the way to the other processor; more take lines from under
@@ -38,6 +43,7 @@
 
 struct pair_writer {
     struct pair_shared *shared;
+    struct pair_ring *ring;
     struct pair_line *lines;
     uint64_t tail;          /* lines written */
     uint64_t consumed_seen; /* last valid sight of the consumer's count */
@@ -46,17 +52,19 @@ struct pair_writer {
 
 struct pair_reader {
     struct pair_shared *shared;
+    struct pair_ring *ring;
     const struct pair_line *lines;
     uint64_t head;     /* lines read */
     uint64_t released; /* of these, given back */
     uint32_t mask;
+    uint32_t block_max; /* the longest message that is taken; 0: none */
 };
 
 /* What a record says, in private memory. */
 struct pair_record {
-    uint8_t kind; /* PAIR_PUT or PAIR_GET */
+    uint8_t kind; /* enum pair_kind, but for PAIR_MORE */
     uint8_t flags;
-    uint16_t id_len; /* 0: `id` by value; else so many bytes, up to SESSION_ID_MAX */
+    uint16_t id_len; /* 0: `id` by value; else so many bytes */
     uint32_t lines;  /* that it takes */
     uint64_t bytes;  /* moved */
     uint64_t id;
@@ -64,9 +72,10 @@ struct pair_record {
 
 /* Writes the header of a new, zeroed mapping of PAIR_BYTES. */
 void pair_format(void *base);
-/* Views over a mapping of `size` bytes whose ring is new. -EPROTO: its header is not sound. */
-int pair_writer_init(struct pair_writer *w, void *base, size_t size);
-int pair_reader_init(struct pair_reader *r, void *base, size_t size);
+enum pair_direction { PAIR_REQUESTS, PAIR_ANSWERS };
+/* Views over a mapping of `size` bytes whose rings are new. -EPROTO: its header is not sound. */
+int pair_writer_init(struct pair_writer *w, void *base, size_t size, enum pair_direction direction);
+int pair_reader_init(struct pair_reader *r, void *base, size_t size, enum pair_direction direction);
 
 static inline uint32_t pair_lines(uint32_t id_len)
 {
@@ -77,18 +86,18 @@ static inline uint32_t pair_lines(uint32_t id_len)
     return lines;
 }
 
-/* ---- origin --------------------------------------------------------------------------------- */
+/* ---- writer --------------------------------------------------------------------------------- */
 
 /* Looks at the consumer's count: it only grows, and never passes our tail, else -EPROTO. */
 int pair_look_at_consumed(struct pair_writer *w);
 /* The lines behind the first. */
 void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
 
-/* 0 when there is room for a record with an id of so many bytes, -EAGAIN, or -EPROTO when the
- * consumer's count is out of range. */
-static inline int pair_room(struct pair_writer *w, uint32_t id_len)
+/* 0 when there is room for so many lines, -EAGAIN, or -EPROTO when the consumer's count is out of
+ * range. */
+static inline int pair_room(struct pair_writer *w, uint32_t lines)
 {
-    uint64_t after = w->tail + pair_lines(id_len);
+    uint64_t after = w->tail + lines;
 
     if (after - w->consumed_seen <= PAIR_LINES)
         return 0;
@@ -110,32 +119,75 @@ static inline void pair_fetch(const struct pair_line *line)
 #endif
 }
 
-/* Writes a record after pair_room, and shows it (E). `id` points to id_len bytes, if there are any.
- */
-static inline void pair_write(struct pair_writer *w, const struct pair_record *record,
-                              const void *id)
+/* The record whose lines have been written is shown (E). */
+static inline void pair_show(struct pair_writer *w, const struct pair_record *record)
 {
     struct pair_line *line = &w->lines[w->tail & w->mask];
-    uint32_t id_len = record->id_len;
 
     line->bytes = record->bytes;
     line->id = record->id;
+    atomic_store_explicit(&line->head,
+                          pair_head(w->tail, record->kind, record->flags, record->id_len),
+                          memory_order_release); /* E */
+    w->tail += record->lines;
+    pair_fetch(&w->lines[(w->tail + PAIR_FETCH_AHEAD) & w->mask]);
+}
+
+/* Writes a record after pair_room, and shows it. `id` points to id_len bytes, if there are any. */
+static inline void pair_write(struct pair_writer *w, const struct pair_record *record,
+                              const void *id)
+{
+    uint32_t id_len = record->id_len;
+
     if (id_len > 0) {
         uint32_t first = id_len < PAIR_ID_FIRST ? id_len : PAIR_ID_FIRST;
 
-        memcpy(line->more, id, first);
+        memcpy(w->lines[w->tail & w->mask].more, id, first);
         pair_write_more(w, (const uint8_t *)id + first, id_len - first);
     }
-    atomic_store_explicit(&line->head, pair_head(w->tail, record->kind, record->flags, id_len),
-                          memory_order_release); /* E */
-    w->tail += pair_lines(id_len);
-    pair_fetch(&w->lines[(w->tail + PAIR_FETCH_AHEAD) & w->mask]);
+    pair_show(w, record);
+}
+
+/*
+ * The same with an id that is at hand in pieces: pair_id_begin, pair_id_add for each, multiples of 8
+ * bytes but for the last, together id_len or a padding less; then pair_show.
+ */
+struct pair_id {
+    struct pair_writer *to;
+    uint8_t *at;       /* where the next byte goes */
+    uint32_t left;     /* in this line */
+    uint64_t position; /* of the line */
+};
+
+static inline struct pair_id pair_id_begin(struct pair_writer *w)
+{
+    return (struct pair_id){
+        .to = w,
+        .at = w->lines[w->tail & w->mask].more,
+        .left = PAIR_ID_FIRST,
+        .position = w->tail,
+    };
+}
+void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n);
+
+/* After a record: its reader sleeps, and is not asleep any more as far as we are concerned: have it
+ * woken. No fence: see above. */
+static inline bool pair_reader_sleeps(struct pair_writer *w)
+{
+    _Atomic uint32_t *armed = &w->ring->bell.armed;
+
+    atomic_signal_fence(memory_order_seq_cst);                                /* G */
+    if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* G */
+        return false;
+    /* Once: it looks at everything before it arms again. */
+    atomic_store_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed);
+    return true;
 }
 
 /* The consumer has read everything, by a fresh look; also where it is gone or lies. */
 bool pair_drained(struct pair_writer *w);
 
-/* ---- target --------------------------------------------------------------------------------- */
+/* ---- reader --------------------------------------------------------------------------------- */
 
 void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left);
 
@@ -147,13 +199,25 @@ static inline bool pair_arrived(uint64_t head, uint64_t position)
 static inline void pair_release(struct pair_reader *r)
 {
     r->released = r->head;
-    atomic_store_explicit(&r->shared->consumed, r->head, memory_order_release); /* F */
+    atomic_store_explicit(&r->ring->consumed, r->head, memory_order_release); /* F */
+}
+
+/* After lines were given back: the same of a writer that waits for room. */
+static inline bool pair_writer_sleeps(struct pair_reader *r)
+{
+    _Atomic uint32_t *armed = &r->ring->room_bell;
+
+    atomic_signal_fence(memory_order_seq_cst);                                /* H */
+    if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* H */
+        return false;
+    atomic_store_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed);
+    return true;
 }
 
 /*
- * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX. 1; 0 when
- * there is none (then what was read has been given back); -EPROTO when it makes no sense. The
- * record stays until pair_pass.
+ * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX, and for
+ * block_max. 1; 0 when there is none (then what was read has been given back); -EPROTO when it makes
+ * no sense. The record stays until pair_pass.
  */
 static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
 {
@@ -170,8 +234,8 @@ static inline int pair_look(struct pair_reader *r, struct pair_record *out, void
     out->id_len = (uint16_t)(head >> 48);
     out->bytes = line->bytes;
     out->id = line->id;
-    if ((out->kind != PAIR_PUT && out->kind != PAIR_GET) || out->flags & ~PAIR_AFTER ||
-        out->id_len > SESSION_ID_MAX)
+    if (out->kind < PAIR_PUT || out->kind > PAIR_UNANSWERED || out->flags & ~PAIR_AFTER ||
+        out->id_len > (out->kind == PAIR_MESSAGE ? r->block_max : SESSION_ID_MAX))
         return -EPROTO;
     if (out->id_len > 0)
         pair_copy_id(r, id, out->id_len);
@@ -197,13 +261,5 @@ static inline void pair_pass(struct pair_reader *r, const struct pair_record *re
     if (r->head - r->released >= PAIR_LINES / 4 || !pair_pending(r))
         pair_release(r);
 }
-
-/* ---- both ----------------------------------------------------------------------------------- */
-
-/* Once in a process that may be an origin or a target: 0, or a negative errno where the kernel has
- * no such barrier; then there must be no pairs. */
-int pair_barrier_register(void);
-/* The target's half of G. */
-void pair_barrier(void);
 
 #endif

@@ -52,7 +52,7 @@ struct client_output {
 
 /* What a context has done without the daemon, by its own word. */
 struct direct_counts {
-    uint64_t put_ops, put_bytes, get_ops, get_bytes;
+    uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };
 
 /* A context. Kept until the engine has let go of it. */

@@ -52,7 +52,6 @@ static int send_note(const struct pair *p)
     const struct client *from = p->origin->client;
     struct pair_note note = {
         .peer = (uint64_t)p->origin->context << 32 | from->rank,
-        .pair = p->number,
     };
     _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
@@ -149,23 +148,28 @@ static int add_segment(struct pair_way *way, const struct client_session *target
     return add(way, bound->rights & ENGINE_REMOTE_WRITE ? segment->mapping.fd : segment->reader);
 }
 
-static void count(const struct pair *p, struct direct_counts *counts)
+static void count(const struct pair_counts *shared, struct direct_counts *counts)
 {
-    const struct pair_shared *shared = p->ring.base;
-
     counts->put_ops += atomic_load_explicit(&shared->put_ops, memory_order_relaxed);
     counts->put_bytes += atomic_load_explicit(&shared->put_bytes, memory_order_relaxed);
     counts->get_ops += atomic_load_explicit(&shared->get_ops, memory_order_relaxed);
     counts->get_bytes += atomic_load_explicit(&shared->get_bytes, memory_order_relaxed);
+    counts->am_ops += atomic_load_explicit(&shared->am_ops, memory_order_relaxed);
+    counts->am_bytes += atomic_load_explicit(&shared->am_bytes, memory_order_relaxed);
 }
 
-struct direct_counts pairs_count(const struct client_session *origin)
+struct direct_counts pairs_count(const struct client_session *s)
 {
-    struct direct_counts counts = origin->counted;
+    struct direct_counts counts = s->counted;
 
-    for (const struct pair *p = origin->client->control->pairs; p; p = p->next)
-        if (p->origin == origin)
-            count(p, &counts);
+    for (const struct pair *p = s->client->control->pairs; p; p = p->next) {
+        const struct pair_shared *shared = p->ring.base;
+
+        if (p->origin == s)
+            count(&shared->origin.counts, &counts);
+        if (p->target == s)
+            count(&shared->target.counts, &counts);
+    }
     return counts;
 }
 
@@ -175,7 +179,8 @@ static void pair_end(struct pair *p, uint32_t gone)
     struct pair_shared *shared = p->ring.base;
 
     atomic_fetch_or_explicit(&shared->gone, gone, memory_order_release);
-    count(p, &p->origin->counted);
+    count(&shared->origin.counts, &p->origin->counted);
+    count(&shared->target.counts, &p->target->counted);
     if (gone == PAIR_ORIGIN_GONE)
         tell(p->target);
     if (gone == PAIR_TARGET_GONE)

@@ -1,7 +1,7 @@
 /*
  * Pairs: the ways between contexts of this node that pass the daemon by (pair_abi.h). Made when an
  * origin binds a target of its own user and job, and both libraries take part; ended with either
- * context. The daemon only makes them, marks them when a side is gone, and shows what the origins
+ * context. The daemon only makes them, marks them when a side is gone, and shows what both sides
  * count in them.
  *
  * Thread: control.
@@ -41,7 +41,7 @@ struct pair_way {
 int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct call_neighbour *bound, struct pair_way *out);
 /* What a context has done by its pairs so far: its word, and nothing is built on it. */
-struct direct_counts pairs_count(const struct client_session *origin);
+struct direct_counts pairs_count(const struct client_session *s);
 /* A context ends, and its pairs with it. */
 void pairs_end(struct client_session *s);
 

@@ -247,6 +247,8 @@ static void put_direct(json_t *row, const struct client_session *s)
     put(row, "direct_put_bytes", counts.put_bytes);
     put(row, "direct_get_ops", counts.get_ops);
     put(row, "direct_get_bytes", counts.get_bytes);
+    put(row, "direct_am_ops", counts.am_ops);
+    put(row, "direct_am_bytes", counts.am_bytes);
 }
 
 static void fill_queues(json_t *document, const struct worker *w, const struct snapshot *s)

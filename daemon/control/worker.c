@@ -120,16 +120,17 @@ static void on_notice(void *context, const struct engine_notice *notice)
  */
 
 /* Of struct engine_host. Many wakes make one kick. */
-static void wake_sibling(void *context, uint32_t number, uint32_t inflow)
+static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end)
 {
     const struct worker *from =
         (const void *)((const char *)context - offsetof(struct worker, attachments));
     const struct control *control = from->control;
     struct worker *to = &control->workers[number / control->node_count];
+    uint64_t bit = 2 * (uint64_t)flow + end;
 
-    if (inflow / 64 >= to->wakes.words)
+    if (bit / 64 >= to->wakes.words)
         return;
-    atomic_fetch_or_explicit(&to->wakes.flows[inflow / 64], UINT64_C(1) << inflow % 64,
+    atomic_fetch_or_explicit(&to->wakes.flows[bit / 64], UINT64_C(1) << bit % 64,
                              memory_order_relaxed);
     if (!atomic_exchange_explicit(&to->wakes.due, true, memory_order_acq_rel))
         progress_kick(to->thread);
@@ -145,13 +146,16 @@ static void wake_asked(void *context, struct engine *engine)
     atomic_exchange_explicit(&wakes->due, false, memory_order_acq_rel);
     for (uint32_t i = 0; i < wakes->words; i++)
         for (uint64_t bits = atomic_exchange_explicit(&wakes->flows[i], 0, memory_order_relaxed);
-             bits != 0; bits &= bits - 1)
-            engine_wake(engine, i * 64 + (uint32_t)__builtin_ctzll(bits));
+             bits != 0; bits &= bits - 1) {
+            uint32_t bit = i * 64 + (uint32_t)__builtin_ctzll(bits);
+
+            engine_wake(engine, bit / 2, bit % 2 ? ENGINE_FLOW_ORIGIN : ENGINE_FLOW_TARGET);
+        }
 }
 
 static int open_wakes(struct worker *w)
 {
-    w->wakes.words = (w->config.flows_max + 63) / 64;
+    w->wakes.words = (2 * w->config.flows_max + 63) / 64;
     w->wakes.flows = calloc(w->wakes.words, sizeof(*w->wakes.flows));
     return w->wakes.flows ? 0 : -ENOMEM;
 }

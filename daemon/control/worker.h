@@ -27,11 +27,11 @@ struct client_session;
 struct client_segment;
 struct control;
 
-/* Flows whose targets are to be woken, by the siblings' progress threads. */
+/* Ends of flows that are to be woken, by the siblings' progress threads. */
 struct wakes {
     _Atomic bool due;
     uint32_t words;
-    _Atomic uint64_t *flows; /* one bit each; NULL: no siblings */
+    _Atomic uint64_t *flows; /* two bits each, by enum engine_flow_end; NULL: no siblings */
 };
 
 /* When its counters are written (publisher.h). */

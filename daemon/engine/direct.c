@@ -91,19 +91,59 @@ void direct_wake(struct engine *e, const struct flow *f)
         if (session != NONE)
             session_dirty(e, session);
     } else if (e->peer_live[f->node].sibling && e->host->wake_sibling) {
-        e->host->wake_sibling(e->host->context, f->node, f->inflow);
+        e->host->wake_sibling(e->host->context, f->node, f->inflow, ENGINE_FLOW_TARGET);
     }
 }
 
-void engine_wake(struct engine *e, uint32_t inflow)
+static void wake_target(struct engine *e, const struct inflow *in)
 {
-    const struct inflow *in;
-
-    if (inflow >= e->config.flows_max)
-        return;
-    in = &e->inflows[inflow];
     if (in->state != INFLOW_FREE && in->session != NONE && e->peer_live[in->node].sibling)
         session_dirty(e, in->session);
+}
+
+static void wake_origin(struct engine *e, const struct flow *f)
+{
+    if (f->state == FLOW_OPEN && f->session != NONE && e->peer_live[f->node].sibling)
+        session_dirty(e, f->session);
+}
+
+void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
+{
+    if (flow >= e->config.flows_max)
+        return;
+    if (end == ENGINE_FLOW_ORIGIN)
+        wake_origin(e, &e->flows[flow]);
+    else
+        wake_target(e, &e->inflows[flow]);
+}
+
+/* Whether it is of this node, and so may be a neighbour's. */
+static bool from_here(const struct engine *e, const struct inflow *in)
+{
+    return in->node == e->config.node || e->peer_live[in->node].sibling;
+}
+
+void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer)
+{
+    uint32_t i = e->sessions[session].first_inflow;
+    const struct inflow *in;
+    const struct flow *f;
+
+    while (i != NONE && (e->inflows[i].origin != peer || !from_here(e, &e->inflows[i])))
+        i = e->inflows[i].next;
+    if (i == NONE)
+        return;
+    in = &e->inflows[i];
+    if (in->node != e->config.node) {
+        if (e->host->wake_sibling)
+            e->host->wake_sibling(e->host->context, in->node, in->origin_flow, ENGINE_FLOW_ORIGIN);
+        return;
+    }
+    if (in->origin_flow >= e->config.flows_max)
+        return;
+    f = &e->flows[in->origin_flow];
+    if (f->state == FLOW_OPEN && f->node == e->config.node && f->inflow == i && f->session != NONE)
+        session_dirty(e, f->session);
 }
 
 void direct_show_spill(struct session_live *live, bool spilled)

@@ -14,6 +14,8 @@ void direct_show_ended(struct engine *e, uint32_t remote, bool ended);
 void direct_end_flow(struct engine *e, uint32_t flow);
 /* The peer at the other end of the flow is woken if it sleeps, where it is on this node. */
 void direct_wake(struct engine *e, const struct flow *f);
+/* The same of the peer, of this node, that has bound a context of the session. */
+void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer);
 /* Events of the session wait behind those in its ring, or not any more. */
 void direct_show_spill(struct session_live *live, bool spilled);
 

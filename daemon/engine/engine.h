@@ -25,6 +25,12 @@
 
 struct engine;
 
+/* Of which of its ends a flow's number is. */
+enum engine_flow_end {
+    ENGINE_FLOW_TARGET = 0,
+    ENGINE_FLOW_ORIGIN = 1,
+};
+
 /* What the engine needs of the world; owned by the caller, outlives the engine. */
 struct engine_host {
     void *context;
@@ -39,8 +45,8 @@ struct engine_host {
     bool (*faulted)(void *context, uint32_t client);
     /* Whether it would say so of any: asked at each step, so one load. NULL: never. */
     bool (*any_faulted)(void *context);
-    /* Has another engine of this node do engine_wake(e, inflow). NULL: there is none. */
-    void (*wake_sibling)(void *context, uint32_t number, uint32_t inflow);
+    /* Has another engine of this node do engine_wake(e, flow, end). NULL: there is none. */
+    void (*wake_sibling)(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end);
 };
 
 enum engine_protocol {
@@ -174,8 +180,8 @@ int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct
  * nowhere any more. The handles are good until the next call or step. */
 int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out);
-/* The context that this flow of a sibling ends at is woken by the next step, if it sleeps. */
-void engine_wake(struct engine *e, uint32_t inflow);
+/* The context at this end of a flow from or to a sibling is woken by the next step, if it sleeps. */
+void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
 /* ---- peers, from the handshake ------------------------------------------------------------- */
 

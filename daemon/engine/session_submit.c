@@ -43,10 +43,10 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
                                            const struct submit_record *r, bool answer)
 {
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
-    uint16_t flags = r->kind == SUBMIT_FLUSH ? SUBMIT_FLAGS_ALL | SUBMIT_WAKE : SUBMIT_FLAGS_ALL;
     bool message = r->kind >= SUBMIT_SHORT;
 
-    if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) || r->flags & ~flags ||
+    if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) ||
+        r->flags & ~SUBMIT_FLAGS_ALL ||
         r->lid_len > SESSION_ID_MAX || (!message && r->rid_len > SESSION_ID_MAX))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
@@ -212,12 +212,39 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     }
     commit(e);
     count_submitted(&e->session_live[session], r);
-    if (r->flags & SUBMIT_WAKE)
-        direct_wake(e, f);
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);
     else
         flow_ready(e, flow);
+    session_dirty(e, session);
+    return 1;
+}
+
+/* A wake-up that stands in e->record: taken, whether there is somebody to wake or not. */
+static int wake_submit(struct engine *e, uint32_t session, struct ring_consumer *ring,
+                       uint32_t size)
+{
+    struct session *s = &e->sessions[session];
+    const struct submit_record *r = (const struct submit_record *)e->record;
+
+    if (size != sizeof(*r) || r->flags != 0 || r->lid_len != 0 || r->rid_len != 0 ||
+        r->reserve != 0) {
+        client_quarantine(e, s->client, QUARANTINE_RECORD);
+        return 0;
+    }
+    if (r->remote != SUBMIT_NO_REMOTE && r->remote >= e->config.remotes_max) {
+        client_quarantine(e, s->client, QUARANTINE_REMOTE);
+        return 0;
+    }
+    if (r->remote != SUBMIT_NO_REMOTE && !remote_given(e, session, r->remote))
+        ; /* unbound meanwhile: the control room does not wait for this ring */
+    else if (r->remote != SUBMIT_NO_REMOTE)
+        direct_wake(e, &e->flows[e->remotes[r->remote].flow]);
+    else
+        direct_wake_origin(e, session, r->rid);
+    ring_consume(ring, size);
+    set64(e, &s->submit_head, ring->head);
+    commit(e);
     session_dirty(e, session);
     return 1;
 }
@@ -265,6 +292,10 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
             taken += batch;
             if (batch > 0)
                 continue;
+        }
+        if (!answer && ((const struct submit_record *)e->record)->kind == SUBMIT_WAKE) {
+            taken += wake_submit(e, session, ring, size);
+            continue; /* not in quarantine, or the loop ends */
         }
         if (session_submit(e, session, ring, size, answer) == 0) {
             *stalled = true;

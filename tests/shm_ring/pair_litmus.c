@@ -1,10 +1,11 @@
 /*
- * The two sides of a pair as two processes: the pairs E, F and G of pair.h under load.
+ * The two sides of a pair as two processes: the pairs E, F, G and H of pair.h under load.
  *
- *     pair_litmus stream RECORDS   every record, id and payload is checked
- *     pair_litmus races ROUNDS     a look behind the target's barrier, or the origin's, sees the
- * other pair_litmus lost ROUNDS      the same without the barrier must go wrong, or `races` shows
- * nothing
+ *     pair_litmus stream RECORDS    every record, id and payload is checked
+ *     pair_litmus races ROUNDS      G: the look behind the sleeper's barrier sees the head, or the
+ *                                   other's look at the bell sees that
+ *     pair_litmus lost ROUNDS       without the barrier it must go wrong, or `races` shows nothing
+ *     pair_litmus room-races ROUNDS, room-lost ROUNDS    the same of H
  */
 #include "cores.h"
 #include "doorbell.h"
@@ -25,6 +26,7 @@ enum { SLOTS = 256, WORDS = 8 };
 struct beside {
     uint64_t payload[SLOTS][WORDS];
     struct doorbell_word bell;
+    _Alignas(64) _Atomic uint64_t lost;
     _Alignas(64) _Atomic uint64_t origin_at;
     _Alignas(64) _Atomic uint64_t target_at;
     _Alignas(64) _Atomic uint32_t origin_saw;
@@ -54,14 +56,16 @@ static int stream_origin(const struct run *run)
     uint8_t id[SESSION_ID_MAX];
     unsigned spins = 0;
 
-    if (pair_writer_init(&w, run->pair.base, run->pair.size) != 0)
+    if (pair_writer_init(&w, run->pair.base, run->pair.size, PAIR_REQUESTS) != 0)
         return 1;
     for (uint64_t n = 0; n < run->count; n++) {
         struct pair_record record = {
             .kind = PAIR_PUT, .id_len = id_len_of(n), .bytes = n, .id = n * 3};
 
+        record.lines = pair_lines(record.id_len);
+
         while (n - atomic_load(&run->shared->target_at) >= SLOTS ||
-               pair_room(&w, record.id_len) == -EAGAIN)
+               pair_room(&w, record.lines) == -EAGAIN)
             cores_spin(&spins);
         for (int i = 0; i < WORDS; i++)
             run->shared->payload[n % SLOTS][i] = n + (uint64_t)i;
@@ -90,7 +94,7 @@ static int stream_target(const struct run *run)
     uint8_t id[SESSION_ID_MAX];
     unsigned spins = 0;
 
-    if (pair_reader_init(&r, run->pair.base, run->pair.size) != 0)
+    if (pair_reader_init(&r, run->pair.base, run->pair.size, PAIR_REQUESTS) != 0)
         return 1;
     for (uint64_t n = 0; n < run->count; n++) {
         struct pair_record record = {0};
@@ -123,12 +127,12 @@ static int race_origin(const struct run *run)
     struct beside *s = run->shared;
     struct pair_writer w;
 
-    if (pair_writer_init(&w, run->pair.base, run->pair.size) != 0)
+    if (pair_writer_init(&w, run->pair.base, run->pair.size, PAIR_REQUESTS) != 0)
         return 1;
     for (uint64_t n = 0; n < run->count; n++) {
-        const struct pair_record record = {.kind = PAIR_PUT};
+        const struct pair_record record = {.kind = PAIR_PUT, .lines = 1};
 
-        if (pair_room(&w, 0) != 0)
+        if (pair_room(&w, 1) != 0)
             return 1;
         meet(&s->origin_at, &s->target_at, 2 * n + 1);
         pair_write(&w, &record, &n);
@@ -148,7 +152,7 @@ static int64_t race_target(const struct run *run, bool barrier)
     struct pair_reader r;
     int64_t lost = 0;
 
-    if (pair_reader_init(&r, run->pair.base, run->pair.size) != 0)
+    if (pair_reader_init(&r, run->pair.base, run->pair.size, PAIR_REQUESTS) != 0)
         return -1;
     for (uint64_t n = 0; n < run->count; n++) {
         struct pair_record record = {0};
@@ -158,7 +162,7 @@ static int64_t race_target(const struct run *run, bool barrier)
         meet(&s->target_at, &s->origin_at, 2 * n + 1);
         atomic_store_explicit(&s->bell.armed, DOORBELL_FUTEX, memory_order_relaxed);
         if (barrier)
-            pair_barrier();
+            (void)doorbell_fence_others();
         else
             atomic_signal_fence(memory_order_seq_cst);
         saw = pair_pending(&r);
@@ -175,15 +179,74 @@ static int64_t race_target(const struct run *run, bool barrier)
     return lost;
 }
 
+/* Each round: an arm and a look here, a record given back there, at once. */
+static int room_origin(const struct run *run, bool barrier)
+{
+    struct beside *s = run->shared;
+    struct pair_writer w;
+
+    if (pair_writer_init(&w, run->pair.base, run->pair.size, PAIR_REQUESTS) != 0)
+        return 1;
+    for (uint64_t n = 0; n < run->count; n++) {
+        const struct pair_record record = {.kind = PAIR_PUT, .lines = 1};
+        bool saw;
+
+        pair_write(&w, &record, &n);
+        meet(&s->origin_at, &s->target_at, 2 * n + 1);
+        atomic_store_explicit(&w.ring->room_bell, DOORBELL_FUTEX, memory_order_relaxed);
+        if (barrier)
+            (void)doorbell_fence_others();
+        else
+            atomic_signal_fence(memory_order_seq_cst);
+        saw = pair_drained(&w);
+        meet(&s->origin_at, &s->target_at, 2 * n + 2);
+        if (!saw && atomic_load_explicit(&w.ring->room_bell, memory_order_relaxed) != 0)
+            atomic_fetch_add(&s->lost, 1);
+        atomic_store_explicit(&w.ring->room_bell, DOORBELL_AWAKE, memory_order_relaxed);
+    }
+    return 0;
+}
+
+static int64_t room_target(const struct run *run, bool barrier)
+{
+    struct beside *s = run->shared;
+    struct pair_reader r;
+
+    if (pair_reader_init(&r, run->pair.base, run->pair.size, PAIR_REQUESTS) != 0)
+        return -1;
+    for (uint64_t n = 0; n < run->count && (barrier || atomic_load(&s->lost) == 0); n++) {
+        struct pair_record record = {0};
+        uint8_t id[SESSION_ID_MAX];
+
+        meet(&s->target_at, &s->origin_at, 2 * n + 1);
+        if (pair_look(&r, &record, id) != 1)
+            return -1;
+        pair_pass(&r, &record);
+        (void)pair_writer_sleeps(&r); /* takes the arm, if it sees it */
+        meet(&s->target_at, &s->origin_at, 2 * n + 2);
+    }
+    return (int64_t)atomic_load(&s->lost);
+}
+
+static int run_origin(const struct run *run, const char *mode)
+{
+    if (strcmp(mode, "stream") == 0)
+        return stream_origin(run);
+    if (strncmp(mode, "room-", 5) == 0)
+        return room_origin(run, strcmp(mode, "room-races") == 0);
+    return race_origin(run);
+}
+
 static int run_target(const struct run *run, const char *mode)
 {
+    bool barrier = strstr(mode, "races") != NULL;
     int64_t lost;
 
     if (strcmp(mode, "stream") == 0)
         return stream_target(run);
-    lost = race_target(run, strcmp(mode, "races") == 0);
+    lost = strncmp(mode, "room-", 5) == 0 ? room_target(run, barrier) : race_target(run, barrier);
     printf("%lld of %llu rounds went wrong\n", (long long)lost, (unsigned long long)run->count);
-    return strcmp(mode, "races") == 0 ? lost != 0 : lost <= 0;
+    return barrier ? lost != 0 : lost <= 0;
 }
 
 int main(int argc, char **argv)
@@ -193,10 +256,10 @@ int main(int argc, char **argv)
     pid_t origin;
 
     if (argc != 3) {
-        fprintf(stderr, "usage: %s stream|races|lost COUNT\n", argv[0]);
+        fprintf(stderr, "usage: %s stream|races|lost|room-races|room-lost COUNT\n", argv[0]);
         return 2;
     }
-    if (!cores_find_two(cores) || pair_barrier_register() != 0) {
+    if (!cores_find_two(cores) || doorbell_register() != 0) {
         printf("needs two processors and membarrier\n");
         return 77; /* skipped */
     }
@@ -208,13 +271,13 @@ int main(int argc, char **argv)
     run.shared = run.beside.base;
     origin = fork();
     if (origin == 0) {
-        (void)pair_barrier_register();
+        (void)doorbell_register();
         cores_pin(cores[0]);
-        _exit(strcmp(argv[1], "stream") == 0 ? stream_origin(&run) : race_origin(&run));
+        _exit(run_origin(&run, argv[1]));
     }
     cores_pin(cores[1]);
     rc = run_target(&run, argv[1]);
-    if (rc != 0 || strcmp(argv[1], "lost") == 0)
+    if (rc != 0 || strstr(argv[1], "lost"))
         kill(origin, SIGKILL); /* it waits for the next round */
     waitpid(origin, &status, 0);
     return rc != 0 || (WIFEXITED(status) && WEXITSTATUS(status) != 0);

@@ -342,10 +342,19 @@ static void scribble(void)
         size_t at = (size_t)rand() % words[which];
 
         if (rand() % 4)
-            value = (uint64_t)(at / 8 - 63) | (uint64_t)(rand() % 4) << 32 |
+            value = (uint64_t)(at / 8 - (rand() % 2 ? 63 : 63 + 2048)) |
+                    (uint64_t)(rand() % 6) << 32 |
                     (uint64_t)(rand() % 3) << 40 | (uint64_t)(rand() % 1100) << 48;
         ((volatile uint64_t *)starts[which])[at] = value;
     }
+}
+
+/* Whatever it says. */
+static void on_anything(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    if (message->token != 0)
+        (void)pwc_am_reply_short(ctx, message->token, HANDLER, message->arguments, message->count,
+                                 pwc_cid_u64(0), PWC_NO_LCE);
 }
 
 static void be_hostile(void)
@@ -353,7 +362,8 @@ static void be_hostile(void)
     struct rank r;
     struct pwc_key keys[3], mine;
 
-    if (attach(&r, "hostile", 2, 3) != 0 || pwc_region_key(r.region, &mine) != 0 ||
+    if (attach(&r, "hostile", 2, 3) != 0 ||
+        pwc_am_register(r.ctx, HANDLER, on_anything, r.ctx) != 0 || pwc_region_key(r.region, &mine) != 0 ||
         pwc_exchange(r.ctx, &mine, sizeof(mine), keys) != 0 ||
         pwc_bind(r.ctx, pwc_peer_of(0, 0), &keys[0], &r.remote) != 0 || pwc_barrier(r.ctx) != 0)
         _exit(1);
@@ -398,6 +408,7 @@ static void test_hostile(void)
             (i == 0 ? echo : be_hostile)();
     }
     CU_ASSERT_EQUAL_FATAL(attach(&r, "hostile", 0, 3), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_register(r.ctx, HANDLER, on_anything, r.ctx), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_region_key(r.region, &mine), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_exchange(r.ctx, &mine, sizeof(mine), keys), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(r.ctx, pwc_peer_of(1, 0), &keys[1], &r.remote), 0);
@@ -414,6 +425,7 @@ static void test_hostile(void)
         /* Whatever comes of these two, it ends. */
         (void)pwc_put(r.ctx, towards_hostile, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n),
                       PWC_NO_LCE);
+        (void)pwc_am_short(r.ctx, towards_hostile, HANDLER, &n, 1, pwc_cid_u64(n), PWC_NO_LCE);
         (void)pwc_probe(r.ctx, pwc_peer_of(2, 0), PWC_REMOTE, &event);
     }
     printf("%llu round trips beside it ", (unsigned long long)n);

@@ -209,8 +209,7 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address
  * A descriptor that becomes readable when events may be there, or the daemon is gone; for poll,
  * libuv, libevent. Drain with pwc_probe until it returns 0: that arms it, the first time as well.
  * What makes room for a call that gave -EAGAIN makes it readable too, once it is armed: so probe
- * until 0, try again, and only then poll. A full ring to a peer of the same node is told by nobody:
- * there, try again after a moment.
+ * until 0, try again, and only then poll.
  * pwc_flush, and a put or get that ended at once (same node), keep events for pwc_probe without
  * making it readable: probe after them. Never read from it, write to it or close it: it is the
  * context's. From the first call of pwc_fd on, a probe that finds nothing makes a system call.
