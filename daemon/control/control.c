@@ -52,7 +52,7 @@ static void quarantined(struct control *control, const struct engine_notice *not
         client_end(c, notice->reason ? notice->reason : "it broke the protocol");
 }
 
-static void on_notice(void *context, const struct engine_notice *notice)
+void control_notice(void *context, const struct engine_notice *notice)
 {
     struct control *control = context;
 
@@ -294,7 +294,7 @@ static int open_progress(struct control *control)
         .arena = control->arena,
         .mode = (enum patience_mode)control->config->progress,
         .context = control,
-        .notice = on_notice,
+        .notice = control_notice,
         .observe = publisher_observe,
     };
     sigset_t blocked, before;

@@ -111,4 +111,7 @@ struct control_options {
 };
 int control_run(const struct control_options *options);
 
+/* What the engine has to say, in the order in which it came about. */
+void control_notice(void *context, const struct engine_notice *notice);
+
 #endif
