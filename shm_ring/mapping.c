@@ -80,6 +80,8 @@ int mapping_create_with_reader(struct mapping *m, const char *name, size_t size,
     rc = map_shared(m, fd, size, NULL);
     if (rc != 0)
         goto close_fd;
+    /* What others write there is no part of our core. Where it cannot be, no harm is done here. */
+    (void)madvise(m->base, size, MADV_DONTDUMP);
     return 0;
 
 close_fd:

@@ -11,6 +11,10 @@
 #include "clock.h"
 #include "jobs.h"
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
@@ -131,7 +135,8 @@ void client_end(struct client *c, const char *reason)
     if (reason) {
         log_hostile(log, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid, reason);
         reply_error(c, 0, -EPROTO, "%s", reason);
-        remember(c, reason);
+        if (!stranger) /* anybody can be one, as often as he likes: the log is enough */
+            remember(c, reason);
     } else if (!stranger) {
         log_line(log, LOG_LEVEL_INFO, "rank %u of job %s, pid %d, has left", c->rank, c->job,
                  (int)c->pid);
@@ -171,11 +176,25 @@ static void deadline_passed(uv_timer_t *timer)
     }
 }
 
+/*
+ * The process that connected, even when it is gone and its number is another's by now. A kernel
+ * that cannot say that (before Linux 6.5) tells who has the number.
+ */
+static int open_process(const struct client *c)
+{
+    int pidfd = -1;
+    socklen_t size = sizeof(pidfd);
+
+    if (getsockopt(c->descriptor, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+        return pidfd;
+    return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
+}
+
 static int watch_process(struct client *c)
 {
     int rc;
 
-    c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    c->pidfd = open_process(c);
     if (c->pidfd < 0)
         return -errno; /* gone already */
     rc = uv_poll_init(&c->control->loop, &c->process, c->pidfd);

@@ -43,14 +43,14 @@ static int parse_one(const char *text, size_t length, struct node_address *out)
     if (!colon || !port_valid(colon + 1, (size_t)(text + length - colon - 1)))
         return -EINVAL;
     if (*host == '[') {
-        if (end == host || end[-1] != ']')
+        if (end[-1] != ']')
             return -EINVAL;
         host++;
         end--;
     } else if (memchr(host, ':', (size_t)(end - host))) {
         return -EINVAL;
     }
-    if (end < host || !host_valid(host, (size_t)(end - host)))
+    if (!host_valid(host, (size_t)(end - host)))
         return -EINVAL;
     snprintf(out->host, sizeof(out->host), "%.*s", (int)(end - host), host);
     snprintf(out->port, sizeof(out->port), "%.*s", (int)(text + length - colon - 1), colon + 1);
@@ -141,10 +141,18 @@ int node_list_load(struct node_list *list, const char *path, char *why, size_t w
         fclose(file);
         return -ENOMEM;
     }
-    got = fread(text, 1, FILE_BYTES_MAX, file);
-    text[got] = '\0';
+    got = fread(text, 1, FILE_BYTES_MAX + 1, file);
     fclose(file);
-    rc = node_list_parse(list, text, '\n', why, why_size);
+    if (got > FILE_BYTES_MAX || memchr(text, '\0', got)) {
+        /* Half a list would be another cluster. */
+        snprintf(why, why_size, "nodes-file \"%s\": %s", path,
+                 got > FILE_BYTES_MAX ? "it is too long for a list of nodes"
+                                      : "it has a zero byte: give lines of text");
+        rc = got > FILE_BYTES_MAX ? -E2BIG : -EINVAL;
+    } else {
+        text[got] = '\0';
+        rc = node_list_parse(list, text, '\n', why, why_size);
+    }
     free(text);
     return rc;
 }

@@ -102,21 +102,31 @@ static void batch_done(struct command *command)
 /* Notices are rare; without memory for a batch they stay in the engine until the next round. */
 static int forward_notices(struct progress *p)
 {
-    struct notice_batch *batch;
-    int count = 0;
+    int sum = 0;
 
-    if (!engine_notice_pending(p->engine))
-        return 0;
-    batch = malloc(sizeof(*batch));
-    if (!batch)
-        return 0;
-    batch->command = (struct command){.done = batch_done};
-    batch->progress = p;
-    while (count < NOTICES_MAX && engine_notice(p->engine, &batch->notices[count]))
-        count++;
-    batch->count = count;
-    send_back(p, &batch->command); /* not ours any more */
-    return count;
+    while (engine_notice_pending(p->engine)) {
+        struct notice_batch *batch = malloc(sizeof(*batch));
+        int count = 0;
+
+        if (!batch)
+            break;
+        batch->command = (struct command){.done = batch_done};
+        batch->progress = p;
+        while (count < NOTICES_MAX && engine_notice(p->engine, &batch->notices[count]))
+            count++;
+        batch->count = count;
+        send_back(p, &batch->command); /* not ours any more */
+        sum += count;
+    }
+    return sum;
+}
+
+/* Commands that have come, behind all notices: a handle whose end is not told yet may be given out
+ * again by a command, and its end would then be taken for the new one's. */
+static int take_commands(struct progress *p)
+{
+    (void)forward_notices(p); /* of the last look before a sleep */
+    return engine_notice_pending(p->engine) ? 0 : run_commands(p);
 }
 
 /* The fabric's descriptor in the epoll set; it seldom changes. */
@@ -230,7 +240,7 @@ static void *progress_main(void *argument)
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
         uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
-        int commands = run_commands(p), work;
+        int commands = take_commands(p), work;
 
         if (p->config.errand)
             p->config.errand(p->config.context, p->engine);

@@ -77,7 +77,7 @@ static void quarantined(struct worker *w, const struct engine_notice *notice)
         client_end(c, notice->reason ? notice->reason : "it broke the protocol");
 }
 
-static void on_notice(void *context, const struct engine_notice *notice)
+void worker_notice(void *context, const struct engine_notice *notice)
 {
     struct worker *w = context;
     struct control *control = w->control;
@@ -278,7 +278,7 @@ static int worker_start(struct worker *w)
         .arena = w->arena,
         .mode = (enum patience_mode)control->config->progress,
         .context = w,
-        .notice = on_notice,
+        .notice = worker_notice,
         .observe = publisher_observe,
         .errand = w->wakes.flows ? wake_asked : NULL,
     };

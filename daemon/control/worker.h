@@ -75,6 +75,9 @@ int workers_stop(struct control *control);
 /* After the loop. */
 void workers_close(struct control *control);
 
+/* What the engine has to say, in the order in which it came about; the context is its worker. */
+void worker_notice(void *context, const struct engine_notice *notice);
+
 /* For a new client: of a rank that is here still, its worker, so that one engine knows of both;
  * otherwise the one with the fewest clients. */
 struct worker *worker_choose(const struct client *client);

@@ -26,7 +26,7 @@ bool message_submitted_valid(const struct engine *e, const struct submit_record 
     memcpy(&m, (const uint8_t *)(r + 1) + abi_pad8(r->lid_len), sizeof(m));
     if (m.kind != r->kind || m.payload_len > e->config.packed_max || !message_valid(&m, r->rid_len))
         return false;
-    return r->kind == SUBMIT_LONG || (r->length == 0 && !(r->flags & SUBMIT_INLINE));
+    return r->kind == SUBMIT_LONG || r->length == 0;
 }
 
 void message_fill(const struct engine *e, uint32_t flow, const struct op *op, struct message *m)

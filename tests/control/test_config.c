@@ -48,6 +48,7 @@ static void values(void)
         {"packed-max", "1m", 0},
         {"packed-max", "2M", -EINVAL},
         {"packed-max", "4KB", -EINVAL},
+        {"packed-max", "4x", -EINVAL},
         {"client-memory", "64T", 0},
         {"client-memory", "65T", -EINVAL},
         {"client-memory", "18446744073709551615G", -EINVAL},
@@ -141,6 +142,62 @@ static void files(void)
         CU_ASSERT_PTR_NOT_NULL(strstr(why, rows[i].says));
         config_free(&config);
     }
+    struct config config;
+    char why[512] = "";
+
+    config_init(&config);
+    CU_ASSERT_EQUAL(config_load(&config, path_of("none"), why, sizeof(why)), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "none"));
+    config_free(&config);
+}
+
+#define HOST_51  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
+#define HOST_255 HOST_51 HOST_51 HOST_51 HOST_51 HOST_51
+
+/* What cannot be read whole is no list. */
+static void node_files(void)
+{
+    static char large[(8 << 20) + 1];
+    const struct {
+        const char *text;
+        size_t size;
+        int expected;
+    } rows[] = {{"a:1\nb:2\n", 8, 0},
+                {"a:1\n\0b:2\n", 9, -EINVAL},
+                {large, sizeof(large), -E2BIG},
+                {large, sizeof(large) - 1, -EINVAL}};
+    struct node_list list;
+    char why[512];
+
+    memset(large, '\n', sizeof(large));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        why[0] = '\0';
+        write_file("nodes", rows[i].text, rows[i].size, 0644);
+        CU_ASSERT_EQUAL(node_list_load(&list, path_of("nodes"), why, sizeof(why)),
+                        rows[i].expected);
+        CU_ASSERT_EQUAL(why[0] != '\0', rows[i].expected < 0);
+        if (rows[i].expected == 0)
+            node_list_free(&list);
+    }
+    CU_ASSERT_EQUAL(node_list_load(&list, path_of("none"), why, sizeof(why)), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "none"));
+}
+
+/* As many as there may be, and one more. */
+static void many_nodes(void)
+{
+    static char text[4 * (NODES_MAX + 1) + 1];
+    struct node_list list;
+    char why[256];
+
+    for (size_t i = 0; i <= NODES_MAX; i++)
+        memcpy(text + 4 * i, "a:1\n", 4);
+    CU_ASSERT_EQUAL(node_list_parse(&list, text, '\n', why, sizeof(why)), -E2BIG);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "16384"));
+    text[4 * (size_t)NODES_MAX] = '\0';
+    CU_ASSERT_EQUAL_FATAL(node_list_parse(&list, text, '\n', why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(list.count, NODES_MAX);
+    node_list_free(&list);
 }
 
 static void node_lists(void)
@@ -173,6 +230,11 @@ static void node_lists(void)
         {"[]:1", ',', -EINVAL, NULL},
         {"a b:1", ',', -EINVAL, NULL},
         {"a;b:1", ',', -EINVAL, NULL},
+        {"[:1", ',', -EINVAL, NULL},
+        {"[]]:1", ',', -EINVAL, NULL},
+        {HOST_255 ":1", ',', 1, HOST_255},
+        {HOST_255 "h:1", ',', -EINVAL, NULL},
+        {HOST_255 ";", '\n', -EINVAL, NULL},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -249,10 +311,16 @@ static void numbers(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"values", values},   {"sources", sources},       {"files", files},
-                           {"secrets", secrets}, {"node lists", node_lists}, {"numbers", numbers},
+    CU_TestInfo tests[] = {{"values", values},
+                           {"sources", sources},
+                           {"files", files},
+                           {"secrets", secrets},
+                           {"node lists", node_lists},
+                           {"node files", node_files},
+                           {"many nodes", many_nodes},
+                           {"numbers", numbers},
                            CU_TEST_INFO_NULL};
-    static const char *const names[] = {"conf", "secret", "link", "pipe"};
+    static const char *const names[] = {"conf", "secret", "link", "pipe", "nodes"};
     int failed;
 
     if (sodium_init() < 0 || !mkdtemp(directory))

@@ -123,7 +123,7 @@ static bool start(const char *program)
         return false;
     for (int i = 0; i < 2; i++)
         memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
-    return bystanders_start(&others, &nodes) == 0 && look_holdings(&d, &quiet);
+    return bystanders_start(&others, &nodes, "bystanders") == 0 && look_holdings(&d, &quiet);
 }
 
 int main(int argc, char **argv)

@@ -29,6 +29,7 @@ static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define LARGE_PUTS 200u
 #define DELAY_NS   300000u
 #define STOP_MS    60000u
+#define CROWD      200u /* clients: their ends are told in several batches */
 
 /* A function run on the progress thread, waited for. */
 struct call {
@@ -52,6 +53,8 @@ static struct {
     bool segment_ready, client_closed;
     _Atomic bool asked;       /* for an errand */
     _Atomic uint64_t errands; /* done */
+    uint32_t ends_told, ends_told_before; /* when the crowd was there again */
+    struct call again;
 } world;
 
 static void call_run(struct command *command, struct engine *engine)
@@ -88,6 +91,7 @@ static void on_notice(void *context, const struct engine_notice *notice)
         break;
     case ENGINE_CLIENT_CLOSED:
         world.client_closed = true;
+        world.ends_told++;
         break;
     default:
         break;
@@ -148,6 +152,26 @@ static int close_client(struct engine *e)
     return 0;
 }
 
+/* As many as there is room for, up to all of the crowd; how many. */
+static int open_crowd(struct engine *e)
+{
+    int opened = 0;
+
+    for (uint32_t rank = 0; rank < CROWD; rank++) {
+        struct engine_client_info info = {.rank = rank, .size = CROWD, .job = "crowd"};
+
+        opened += engine_client_open(e, &info) >= 0;
+    }
+    return opened;
+}
+
+static int close_crowd(struct engine *e)
+{
+    for (uint32_t client = 1; client <= CROWD; client++)
+        engine_client_close(e, client);
+    return 0;
+}
+
 static void *map(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -166,7 +190,8 @@ static int open_with(enum patience_mode mode, uint64_t delay_ns)
 
     memset(&world, 0, sizeof(world));
     world.host = (struct engine_host){.wake = host_wake, .random = host_random};
-    world.config = (struct engine_config){.nodes = 1, .ledger_bytes = 4u << 20};
+    world.config =
+        (struct engine_config){.nodes = 1, .clients_max = CROWD + 1, .ledger_bytes = 4u << 20};
     if (engine_config_check(&world.config) < 0 || loop_open(&(struct loop_config){0}, &loop) < 0)
         return -1;
     if (delay_ns > 0 && delay_open(loop, &delay, &loop) < 0)
@@ -338,6 +363,37 @@ static void test_held_back(void)
     }
 }
 
+static void opened_again(struct command *command)
+{
+    world.ends_told_before = world.ends_told;
+    call_done(command);
+}
+
+/* From the progress thread itself: what it posts is done right after the step that frees them. */
+static int close_and_open_crowd(struct engine *e)
+{
+    progress_post(world.progress, &world.again.command);
+    return close_crowd(e);
+}
+
+/* The end of a client is told before its handle is given to another, however many end at once. */
+static void test_handles_come_again(void)
+{
+    CU_ASSERT_EQUAL_FATAL(call(open_crowd), (int)CROWD);
+    world.again =
+        (struct call){.command = {.run = call_run, .done = opened_again}, .run = open_crowd};
+    call(close_and_open_crowd);
+    while (!world.again.done)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    CU_ASSERT_EQUAL(world.again.result, (int)CROWD);
+    CU_ASSERT_EQUAL(world.ends_told_before, CROWD);
+    world.ends_told = 0;
+    call(close_crowd);
+    while (world.ends_told < CROWD)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    world.client_closed = false;
+}
+
 int main(void)
 {
     CU_TestInfo held_back[] = {
@@ -350,6 +406,7 @@ int main(void)
         {"large puts", test_large_puts},
         {"sleep and wake", test_sleep_and_wake},
         {"kicks", test_kick},
+        {"handles come again", test_handles_come_again},
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},

@@ -674,7 +674,7 @@ static bool start(const char *program)
         return false;
     for (int i = 0; i < 2; i++)
         memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
-    return bystanders_start(&others, &nodes) == 0 &&
+    return bystanders_start(&others, &nodes, "bystanders") == 0 &&
            raw_session_open(&neighbour, &d, JOB, 1, 2) == 0 && look_holdings(&d, &quiet);
 }
 

@@ -1,23 +1,25 @@
-/* An engine whose peer is the test (record_bench.h). Thread: one. */
+/* Owns an engine whose peer is the test (record_bench.h). Thread: one. */
 #include "record_bench.h"
 
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "loop.h"
 #include "wire_abi.h"
 
-const struct session_sizes bench_rings = {BENCH_RING, BENCH_RING, BENCH_RING, BENCH_RING,
-                                          BENCH_RING};
+#define SELF       0u
+#define OTHER      1u
+#define OTHER_ID   77u /* its state's */
+#define OTHER_RING 16384u
+#define JOB        "j"
+#define STEPS      100
 
-static uint64_t random_state = 88172645463325252u;
-
-uint64_t bench_random(void)
+uint64_t bench_random(struct bench *b)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    b->random ^= b->random << 13;
+    b->random ^= b->random >> 7;
+    b->random ^= b->random << 17;
+    return b->random;
 }
 
 static void host_wake(void *context, uint32_t session, uint32_t mode)
@@ -28,7 +30,7 @@ static void host_wake(void *context, uint32_t session, uint32_t mode)
 static void host_random(void *context, void *to, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        ((uint8_t *)to)[i] = (uint8_t)bench_random();
+        ((uint8_t *)to)[i] = (uint8_t)bench_random(context);
 }
 
 void bench_steps(struct bench *b, int n)
@@ -39,64 +41,61 @@ void bench_steps(struct bench *b, int n)
     while (n-- > 0) {
         b->now += 10000;
         engine_step(b->engine, b->now, 64, &deadline);
-        while (engine_notice(b->engine, &notice))
-            if (notice.kind == ENGINE_PEER_BROKEN)
+        while (engine_notice(b->engine, &notice)) {
+            if (notice.kind == ENGINE_PEER_BROKEN && notice.node == OTHER)
                 b->broken = true;
+            if (notice.kind == ENGINE_QUARANTINED)
+                b->quarantined = true;
+            if (notice.kind == ENGINE_BOUND && notice.status == 0)
+                b->remote = notice.handle;
+        }
     }
 }
 
-/* The link of an engine that we, node 1, have shaken hands with. */
+/* ---- node 1 ---------------------------------------------------------------------------------- */
+
 int bench_link(struct bench *b)
 {
-    struct engine_offer ours = {.node = 1, .incarnation = 1, .state_id = 77, .ring_bytes = 16384};
-    int r;
+    struct engine_offer ours = {
+        .node = OTHER, .incarnation = 1, .state_id = OTHER_ID, .ring_bytes = OTHER_RING};
+    int rc = -EAGAIN;
 
     bench_steps(b, 2);
-    while ((r = engine_offer(b->engine, 1, &b->offer)) == -EAGAIN)
-        bench_steps(b, 1);
-    if (r < 0)
-        return r;
-    ours.peer_state_id = b->offer.peer_state_id == 77 ? b->offer.state_id : 0;
-    ours.consumed = b->offer.peer_state_id == 77 ? b->position : 0;
-    r = engine_peer_up(b->engine, 1, &ours);
+    for (int i = 0; i < STEPS && rc == -EAGAIN; i++) {
+        rc = engine_offer(b->engine, OTHER, &b->offer);
+        if (rc == -EAGAIN)
+            bench_steps(b, 1);
+    }
+    if (rc < 0)
+        return rc;
+    if (b->offer.peer_state_id == OTHER_ID) { /* it knows us still */
+        ours.peer_state_id = b->offer.state_id;
+        ours.consumed = b->position;
+    }
+    rc = engine_peer_up(b->engine, OTHER, &ours);
     b->ring = (uint8_t *)(uintptr_t)b->offer.ring_address;
     b->run = 0;
     b->position = 0;
     b->broken = false;
-    return r;
+    return rc;
 }
 
-/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. */
-void bench_send(struct bench *b, const void *records, uint32_t size)
+bool bench_send(struct bench *b, const void *records, uint32_t size)
 {
-    struct wire_record *first = (struct wire_record *)(b->ring + b->position);
+    uint8_t *at = b->ring + b->position;
 
-    memcpy(first, records, size);
-    first->run = size;
+    if (size < sizeof(struct wire_record) || size > b->offer.ring_bytes - b->position)
+        return false;
+    memcpy(at, records, size);
+    ((struct wire_record *)(void *)at)->run = size;
     still_push(&b->fabric,
                &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                      .immediate = wire_immediate(WIRE_RUN, 1, b->run++)});
+                                      .immediate = wire_immediate(WIRE_RUN, OTHER, b->run++)});
     b->position += size;
     bench_steps(b, 2);
+    return true;
 }
 
-void bench_free(struct bench *b)
-{
-    free(b->arena);
-    free(b->memory);
-    free(b->session);
-    free(b->segment);
-    free(b);
-}
-
-static void *zeroed(size_t size)
-{
-    void *at = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-
-    return at ? memset(at, 0, size) : NULL;
-}
-
-/* Resolves the client's region for a flow of ours. */
 void bench_bind(struct bench *b, uint32_t origin_flow)
 {
     struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
@@ -106,19 +105,63 @@ void bench_bind(struct bench *b, uint32_t origin_flow)
                              .has_key = 1,
                              .slot = b->key.slot,
                              .generation = b->key.generation,
-                             .job = "j"};
+                             .job = JOB};
 
     memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
-    bench_send(b, &bind, sizeof(bind));
+    (void)bench_send(b, &bind, sizeof(bind));
 }
 
-/* An engine with one client, one context, one region and a flow from us to it. */
-struct bench *bench_new(void)
+uint32_t bench_inflow(const struct bench *b)
 {
-    struct engine_client_info info = {.size = 2, .job = "j"};
-    struct bench *b = calloc(1, sizeof(*b));
+    return b->loop ? 1 : 0; /* behind that of the client's own remote */
+}
 
-    still_open(&b->fabric);
+uint64_t bench_events(const struct bench *b)
+{
+    return atomic_load(&b->session->remote.tail);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void *zeroed(size_t size)
+{
+    void *at = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+
+    return at ? memset(at, 0, size) : NULL;
+}
+
+static bool bind_self(struct bench *b)
+{
+    b->remote = WIRE_NONE;
+    if (engine_bind(b->engine, 0, SELF, 0, &b->key, 1) != 0)
+        return false;
+    for (int i = 0; i < STEPS && b->remote == WIRE_NONE; i++)
+        bench_steps(b, 1);
+    return b->remote != WIRE_NONE;
+}
+
+static bool open_client(struct bench *b, const struct bench_shape *shape)
+{
+    const struct engine_client_info info = {.size = 2, .job = JOB};
+    const uint32_t ring = shape->ring_bytes;
+    const struct session_sizes sizes = {ring, ring, ring, ring, ring};
+
+    b->session = zeroed(session_bytes(&sizes));
+    b->segment = zeroed(BENCH_SEGMENT);
+    if (!b->session || !b->segment)
+        return false;
+    b->submit = (uint8_t *)b->session + SESSION_DATA_OFFSET;
+    b->answer = b->submit + 3u * ring;
+    if (engine_client_open(b->engine, &info) != 0 ||
+        engine_session_open(b->engine, 0, 0, b->session, &sizes) != 0 ||
+        engine_segment_open(b->engine, 0, b->segment, BENCH_SEGMENT) != 0 ||
+        engine_region_open(b->engine, 0, 0, 0, shape->region_bytes, 3, &b->key) != 0)
+        return false;
+    return !shape->with_self || bind_self(b);
+}
+
+static bool open_engine(struct bench *b)
+{
     b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.nodes = 2,
                                        .clients_max = 4,
@@ -130,25 +173,39 @@ struct bench *bench_new(void)
                                        .chunks_max = 32,
                                        .ledger_bytes = 1u << 20,
                                        .ledger_max = 65536};
-    CU_ASSERT_EQUAL_FATAL(engine_config_check(&b->config), 0);
+    if (engine_config_check(&b->config) < 0)
+        return false;
     b->arena = zeroed(engine_arena_bytes(&b->config));
     b->memory = zeroed(engine_private_bytes(&b->config));
-    b->session = zeroed(session_bytes(&bench_rings));
-    b->segment = zeroed(BENCH_SEGMENT);
-    CU_ASSERT_EQUAL_FATAL(
-        engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 1, &b->engine), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 0, b->session, &bench_rings), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, b->segment, BENCH_SEGMENT), 0);
-    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, 3, &b->key), 0);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    bench_bind(b, 5);
-    CU_ASSERT_FALSE_FATAL(b->broken);
-    b->inflow = 0; /* the first of this engine */
-    return b;
+    return b->arena && b->memory &&
+           engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 1, &b->engine) ==
+               0;
 }
 
-uint64_t bench_events(const struct bench *b)
+struct bench *bench_new(const struct bench_shape *shape)
 {
-    return atomic_load(&((struct session_shared *)b->session)->remote.tail);
+    struct bench *b = calloc(1, sizeof(*b));
+
+    if (!b)
+        return NULL;
+    b->random = 88172645463325252u;
+    still_open(&b->fabric);
+    if (!shape->with_self || loop_open(&(struct loop_config){256, 64}, &b->loop) == 0) {
+        b->fabric.self = b->loop;
+        if (open_engine(b) && open_client(b, shape))
+            return b;
+    }
+    bench_free(b);
+    return NULL;
+}
+
+void bench_free(struct bench *b)
+{
+    if (b->loop)
+        fabric_close(b->loop);
+    free(b->arena);
+    free(b->memory);
+    free(b->session);
+    free(b->segment);
+    free(b);
 }

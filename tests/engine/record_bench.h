@@ -1,6 +1,9 @@
 /*
- * One engine over a fabric that only remembers, with one client, one context and one region; the
- * test is its peer, node 1, and writes into the ring that the engine offers. Thread: one.
+ * One engine, node 0 of two, with one client, one context and one region; whoever uses it is its
+ * peer, node 1, and writes into the ring that the engine offers. What goes to node 1 goes nowhere
+ * and succeeds at once; what goes to the engine's own node goes by the loop, where there is one.
+ *
+ * Everything in one thread, and the same at each start: what a fuzzer finds can be replayed.
  */
 #ifndef PWC_TESTS_ENGINE_RECORD_BENCH_H
 #define PWC_TESTS_ENGINE_RECORD_BENCH_H
@@ -11,42 +14,53 @@
 #include "session_abi.h"
 #include "still_fabric.h"
 
-#define BENCH_RING    8192u
 #define BENCH_SEGMENT 65536u
 
-extern const struct session_sizes bench_rings;
+struct bench_shape {
+    uint32_t ring_bytes;   /* of each of the session's rings */
+    uint32_t region_bytes; /* at the start of the segment */
+    bool with_self;        /* the loop, and a remote that leads to the client's own region */
+};
 
 struct bench {
     struct still_fabric fabric;
+    struct fabric *loop; /* NULL: none */
     struct engine_host host;
     struct engine_config config;
     struct engine *engine;
-    void *arena, *memory, *session;
+    void *arena, *memory;
+    struct session_shared *session;
+    uint8_t *submit, *answer; /* data of these rings */
     uint8_t *segment;
-    uint8_t *ring; /* the inbound ring that the engine offered us */
-    struct engine_offer offer;
     struct engine_key key;
-    uint64_t now;
-    uint16_t run;
-    uint64_t position;
-    uint32_t inflow;
+    uint32_t remote;
     uint32_t woken; /* how often the client was to be */
+    bool quarantined;
+    uint64_t now, random;
+    /* node 1's side of the link */
+    struct engine_offer offer;
+    uint8_t *ring; /* the inbound ring that the engine offered us */
+    uint64_t position;
+    uint16_t run;
     bool broken;
 };
 
-/* With a flow from us to the client. */
-struct bench *bench_new(void);
+/* Without a link yet. NULL: it does not come up, which is a bug by itself. */
+struct bench *bench_new(const struct bench_shape *shape);
 void bench_free(struct bench *b);
 void bench_steps(struct bench *b, int n);
-/* Shakes hands, again after a link that broke. */
+/* Shakes hands as node 1, again after a link that broke. 0 or a negative errno. */
 int bench_link(struct bench *b);
-/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. */
-void bench_send(struct bench *b, const void *records, uint32_t size);
+/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. False:
+ * it does not fit any more. */
+bool bench_send(struct bench *b, const void *records, uint32_t size);
 /* Resolves the client's region for a flow of ours. */
 void bench_bind(struct bench *b, uint32_t origin_flow);
+/* The flow of the first bind. */
+uint32_t bench_inflow(const struct bench *b);
 /* Bytes of events that the client has been shown. */
 uint64_t bench_events(const struct bench *b);
-/* The same numbers each time. */
-uint64_t bench_random(void);
+/* The same numbers in each bench. */
+uint64_t bench_random(struct bench *b);
 
 #endif

@@ -10,24 +10,38 @@ void still_push(struct still_fabric *f, const struct fabric_event *event)
     f->events[f->tail++ % STILL_EVENTS] = *event;
 }
 
+/* Where what goes to `peer` goes; NULL: nowhere. */
+static struct fabric *way_to(struct fabric *fabric, uint32_t peer)
+{
+    return peer == 0 ? ((struct still_fabric *)fabric)->self : NULL;
+}
+
 static void still_close(struct fabric *fabric)
 {
 }
 
 static int still_address(struct fabric *fabric, struct fabric_address *out)
 {
+    struct still_fabric *f = (struct still_fabric *)fabric;
+
+    if (f->self)
+        return fabric_address_of(f->self, out);
     *out = (struct fabric_address){.size = 1};
     return 0;
 }
 
 static int still_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address)
 {
-    return 0;
+    struct fabric *way = way_to(fabric, peer);
+
+    return way ? fabric_connect(way, peer, address) : 0;
 }
 
 static int still_disconnect(struct fabric *fabric, uint32_t peer)
 {
-    return 0;
+    struct fabric *way = way_to(fabric, peer);
+
+    return way ? fabric_disconnect(way, peer) : 0;
 }
 
 static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
@@ -36,6 +50,8 @@ static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, uns
     struct still_fabric *f = (struct still_fabric *)fabric;
     struct fabric_event event = {.kind = FABRIC_ADDED, .cookie = cookie};
 
+    if (f->self)
+        return fabric_mem_add(f->self, base, length, access, cookie);
     event.memory.index = f->memories++;
     event.memory.address = (uint64_t)(uintptr_t)base;
     still_push(f, &event);
@@ -44,6 +60,10 @@ static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, uns
 
 static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie)
 {
+    struct fabric *self = ((struct still_fabric *)fabric)->self;
+
+    if (self)
+        return fabric_mem_drop(self, memory, cookie);
     still_push((struct still_fabric *)fabric,
                &(struct fabric_event){.kind = FABRIC_DROPPED, .cookie = cookie});
     return 0;
@@ -62,7 +82,10 @@ static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t leng
 static int still_write(struct fabric *fabric, const struct fabric_write *write)
 {
     struct still_fabric *f = (struct still_fabric *)fabric;
+    struct fabric *way = way_to(fabric, write->peer);
 
+    if (way)
+        return fabric_post_write(way, write);
     if (write->announce && write->immediate >> 30 == WIRE_RUN)
         note_kinds(f, write->source, write->length);
     f->runs += write->announce && write->immediate >> 30 == WIRE_RUN;
@@ -72,6 +95,10 @@ static int still_write(struct fabric *fabric, const struct fabric_write *write)
 
 static int still_read(struct fabric *fabric, const struct fabric_read *read)
 {
+    struct fabric *way = way_to(fabric, read->peer);
+
+    if (way)
+        return fabric_post_read(way, read);
     still_push((struct still_fabric *)fabric,
                &(struct fabric_event){.kind = FABRIC_READ, .cookie = read->cookie});
     return 0;
@@ -84,6 +111,11 @@ static int still_poll(struct fabric *fabric, struct fabric_event *events, int ro
 
     while (n < room && f->head != f->tail)
         events[n++] = f->events[f->head++ % STILL_EVENTS];
+    if (f->self && n < room) {
+        int more = fabric_poll(f->self, events + n, room - n);
+
+        return more < 0 ? more : n + more;
+    }
     return n;
 }
 

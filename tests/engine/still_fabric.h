@@ -1,6 +1,6 @@
 /*
- * A fabric whose operations succeed at once and go nowhere: for an engine by itself, whose peer is
- * the test. Thread: one.
+ * A fabric whose operations succeed at once and go nowhere: for an engine by itself, node 0, whose
+ * peer is the test. What it does to itself may go by a fabric of its own. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_STILL_FABRIC_H
 #define PWC_TESTS_ENGINE_STILL_FABRIC_H
@@ -12,6 +12,7 @@
 
 struct still_fabric {
     struct fabric base;
+    struct fabric *self; /* the caller's: takes what goes to node 0, and all memory; NULL: none */
     struct fabric_event events[STILL_EVENTS];
     uint32_t head, tail;
     uint32_t memories;

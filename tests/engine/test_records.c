@@ -15,6 +15,21 @@
 #include "state.h"
 #include "wire_abi.h"
 
+#define RING 8192u /* of each of the session's rings */
+
+/* With a flow from us to the client. */
+static struct bench *linked_bench(void)
+{
+    static const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bind(b, 5);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    return b;
+}
+
 struct put_record {
     struct wire_put put;
     uint8_t payload[16];
@@ -24,7 +39,7 @@ static struct put_record good_put(const struct bench *b)
 {
     return (struct put_record){
         .put = {.op = {.head = {.words = sizeof(struct put_record) / 8, .kind = WIRE_PUT},
-                       .flow = b->inflow,
+                       .flow = bench_inflow(b),
                        .rid = 9,
                        .length = 16},
                 .slot = b->key.slot,
@@ -35,7 +50,7 @@ static struct put_record good_put(const struct bench *b)
 
 static void test_good_put_is_taken(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct put_record put = good_put(b);
 
     bench_send(b, &put, sizeof(put));
@@ -56,7 +71,7 @@ static void test_refused_puts_touch_nothing(void)
                 {0, 7, 0},    {0, 8, 0},    {0, UINT32_MAX, 0}, {0, 0, UINT32_MAX},      {0, 0, 1}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct put_record put = good_put(b);
         uint8_t before[BENCH_SEGMENT];
 
@@ -88,7 +103,7 @@ static void test_senseless_records_break_the_link(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct put_record put = good_put(b);
 
         memcpy((uint8_t *)&put + rows[i].offset, &rows[i].value, rows[i].bytes);
@@ -115,7 +130,7 @@ static struct batch_record good_batch(const struct bench *b)
 {
     return (struct batch_record){
         .batch = {.op = {.head = {.words = sizeof(struct batch_record) / 8, .kind = WIRE_BATCH},
-                         .flow = b->inflow,
+                         .flow = bench_inflow(b),
                          .rid = 2,
                          .length = 11},
                   .slot = b->key.slot,
@@ -126,7 +141,7 @@ static struct batch_record good_batch(const struct bench *b)
 
 static void test_good_batch_is_taken(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct batch_record batch = good_batch(b);
 
     bench_send(b, &batch, sizeof(batch));
@@ -153,7 +168,7 @@ static void test_refused_batches_touch_nothing(void)
                 {4093, 1, 0}, {4093, UINT32_MAX, 0}, {4093, 0, 1}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct batch_record batch = good_batch(b);
         uint8_t before[BENCH_SEGMENT];
 
@@ -186,7 +201,7 @@ static void test_senseless_batches_break_the_link(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct batch_record batch = good_batch(b);
 
         memcpy((uint8_t *)&batch + rows[i].offset, &rows[i].value, rows[i].bytes);
@@ -204,7 +219,7 @@ static void test_run_lengths(void)
     static const uint32_t lengths[] = {0, 1, 4, 9, 63, 16392, 1u << 31, UINT32_MAX};
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct put_record put = good_put(b);
 
         memcpy(b->ring + b->position, &put, sizeof(put));
@@ -245,12 +260,12 @@ static void test_stripes(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct wire_op record = {
             .head = {.words = sizeof(record) / 8,
                      .kind = WIRE_PLACED,
                      .flags = (uint8_t)(WIRE_NONCE | rows[i].shift << WIRE_STRIPES_SHIFT)},
-            .flow = b->inflow,
+            .flow = bench_inflow(b),
             .rid = 9,
             .nonce = rows[i].nonce,
             .length = 4096,
@@ -291,7 +306,7 @@ static struct message_record good_message(const struct bench *b)
         .op = {.head = {.words = sizeof(struct message_record) / 8,
                         .kind = WIRE_NOTE,
                         .flags = WIRE_MESSAGE},
-               .flow = b->inflow,
+               .flow = bench_inflow(b),
                .rid_len = sizeof(struct message) + 16},
         .block = {.index = 255, .kind = SUBMIT_SHORT, .arguments = 2, .token = 99},
         .arguments = {1, 2}};
@@ -299,7 +314,7 @@ static struct message_record good_message(const struct bench *b)
 
 static void test_good_message_is_taken(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct message_record message = good_message(b);
     const struct event_record *event;
     const struct message *block;
@@ -308,12 +323,12 @@ static void test_good_message_is_taken(void)
     bench_send(b, &message, sizeof(message));
     CU_ASSERT_FALSE(b->broken);
     CU_ASSERT_EQUAL(bench_events(b), event_bytes(sizeof(struct message) + 16));
-    event = (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET +
-                                          2 * BENCH_RING);
+    event =
+        (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING);
     block = (const struct message *)(event + 1);
     CU_ASSERT_EQUAL(event->kind, EVENT_REQUEST);
     CU_ASSERT_EQUAL(event->op, SUBMIT_SHORT);
-    CU_ASSERT_EQUAL(block->token, b->inflow);
+    CU_ASSERT_EQUAL(block->token, bench_inflow(b));
     CU_ASSERT_EQUAL(block->index, 255);
     bench_free(b);
 }
@@ -321,7 +336,7 @@ static void test_good_message_is_taken(void)
 /* One that was refused and then failed at its origin: nobody is told, and nothing is owed. */
 static void test_request_without_event(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct message_record message = good_message(b);
 
     message.op.head.flags |= WIRE_NO_EVENT;
@@ -370,7 +385,7 @@ static void test_senseless_messages_break_the_link(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct message_record message = good_message(b);
 
         handlers_everywhere(b);
@@ -390,7 +405,7 @@ static void test_replies_to_nothing(void)
     static const uint32_t tokens[] = {0, 1, 7, 8, 9, 99, 1u << 31, UINT32_MAX};
 
     for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct message_record message = good_message(b);
         const struct session_shared *shared = b->session;
 
@@ -412,7 +427,7 @@ static void test_replies_to_nothing(void)
 static void submit(struct bench *b, struct ring_control *control, uint32_t ring, const void *record,
                    uint32_t size)
 {
-    memcpy((uint8_t *)b->session + SESSION_DATA_OFFSET + ring * BENCH_RING, record, size);
+    memcpy((uint8_t *)b->session + SESSION_DATA_OFFSET + ring * RING, record, size);
     atomic_store(&control->tail, size);
     bench_steps(b, 2);
 }
@@ -431,7 +446,7 @@ static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE}
 static void test_late_notes_of_requests(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct session_shared *shared = b->session;
         struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
                                    .flow = 3};
@@ -459,7 +474,7 @@ static void submit_answer(struct bench *b)
                            .kind = SUBMIT_SHORT,
                            .flags = SUBMIT_NO_LCE,
                            .reserve = event_bytes(0),
-                           .rid = b->inflow,
+                           .rid = bench_inflow(b),
                            .rid_len = sizeof(answer.block)},
                 .block = {.kind = SUBMIT_SHORT}};
 
@@ -470,7 +485,7 @@ static void submit_answer(struct bench *b)
 static void test_late_notes_of_replies(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         const struct session_shared *shared = b->session;
         struct message_record request = good_message(b);
 
@@ -488,7 +503,7 @@ static void test_late_notes_of_replies(void)
 /* Who sleeps for want of room for an answer is woken when one is taken, though no event comes. */
 static void test_bell_for_room(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct session_shared *shared = b->session;
     struct message_record request = good_message(b);
 
@@ -508,14 +523,14 @@ static void test_bell_for_room(void)
  * that may be another's by then. */
 static void test_parting_without_memory(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct message_record request = good_message(b);
     struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
     uint32_t free;
 
     handlers_everywhere(b);
     bench_send(b, &request, sizeof(request));
-    send_flow(b, WIRE_CLOSE, b->inflow);
+    send_flow(b, WIRE_CLOSE, bench_inflow(b));
     bench_bind(b, 6);
     ack.consumed = b->engine->peers[1].tx_tail;
     bench_send(b, &ack, sizeof(ack));
@@ -524,12 +539,12 @@ static void test_parting_without_memory(void)
     engine_session_close(b->engine, 0);
     bench_steps(b, 2);
     CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_CLOSING);
-    CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].state, INFLOW_PARTING);
-    CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].reply_flow, NONE);
+    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_PARTING);
+    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].reply_flow, NONE);
     b->engine->pool.state->free = free;
     bench_steps(b, 2);
     CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_FREE);
-    CU_ASSERT_EQUAL(b->engine->inflows[b->inflow].state, INFLOW_FREE);
+    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_FREE);
     bench_free(b);
 }
 
@@ -549,13 +564,13 @@ static void test_offers(void)
         struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
                                    .bytes = rows[i].bytes};
 
-        b = bench_new();
+        b = linked_bench();
         bench_send(b, &offer, sizeof(offer));
         CU_ASSERT_EQUAL(b->broken, rows[i].broken);
         CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_SWITCH) != 0, rows[i].switched);
         bench_free(b);
     }
-    b = bench_new();
+    b = linked_bench();
     while (engine_offer(b->engine, 1, &b->offer) == -EAGAIN)
         bench_steps(b, 1);
     theirs.ring_bytes = 131072;
@@ -569,14 +584,14 @@ static void test_offers(void)
 static void test_bounds_of_credit(void)
 {
     for (uint64_t past = 0; past < 2; past++) {
-        struct bench *b = bench_new();
+        struct bench *b = linked_bench();
         struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
 
         ack.consumed = b->engine->peer_live[1].out.sent + 8 * past;
         bench_send(b, &ack, sizeof(ack));
         CU_ASSERT_EQUAL(b->broken, past > 0);
         bench_free(b);
-        b = bench_new();
+        b = linked_bench();
         still_push(&b->fabric, &(struct fabric_event){
                                    .kind = FABRIC_ARRIVED,
                                    .immediate = wire_immediate(
@@ -590,7 +605,7 @@ static void test_bounds_of_credit(void)
 static void send_notes(struct bench *b, uint32_t from, uint32_t until)
 {
     struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
-                           .flow = b->inflow};
+                           .flow = bench_inflow(b)};
 
     for (note.sequence = from; note.sequence < until; note.sequence++)
         bench_send(b, &note, sizeof(note));
@@ -600,14 +615,14 @@ static void send_notes(struct bench *b, uint32_t from, uint32_t until)
  * held by the STOP. So what comes again into the spill has a GO to follow, too. */
 static void test_refused_into_spill(void)
 {
-    const uint32_t event = event_bytes(0), fill = BENCH_RING / event;
+    const uint32_t event = event_bytes(0), fill = RING / event;
     struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
     struct session_shared *shared = b->session;
 
     b->engine->config.spill_max = 2 * event;
     send_notes(b, 0, fill + 3);
-    CU_ASSERT_EQUAL_FATAL(b->engine->inflows[b->inflow].state, INFLOW_REFUSED);
+    CU_ASSERT_EQUAL_FATAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_REFUSED);
     atomic_store(&shared->remote.head, event);
     bench_steps(b, 2);
     CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, event);
@@ -638,7 +653,7 @@ static void test_window_over_two_rings(void)
 {
     const struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
                                      .bytes = 32768};
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
 
     ask_for_answers(b, 40);
     bench_send(b, &offer, sizeof(offer));
@@ -652,11 +667,11 @@ static void test_window_over_two_rings(void)
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
 
     for (int i = 0; i < 20000; i++) {
         still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                                      .immediate = (uint32_t)bench_random()});
+                                                      .immediate = (uint32_t)bench_random(b)});
         bench_steps(b, 1);
         if (b->broken) {
             engine_peer_lost(b->engine, 1);
@@ -670,18 +685,18 @@ static void test_announcements(void)
  * memory stays as it was. */
 static void test_random_records(void)
 {
-    struct bench *b = bench_new();
+    struct bench *b = linked_bench();
 
     handlers_everywhere(b);
     for (int i = 0; i < 100000; i++) {
         uint64_t record[40];
-        uint32_t words = 1 + (uint32_t)(bench_random() % 40);
+        uint32_t words = 1 + (uint32_t)(bench_random(b) % 40);
         struct wire_record *head = (struct wire_record *)record;
 
         for (uint32_t w = 0; w < words; w++)
-            record[w] = bench_random() & (bench_random() % 3 ? 0x0000000700000007u : UINT64_MAX);
+            record[w] = bench_random(b) & (bench_random(b) % 3 ? 0x0000000700000007u : UINT64_MAX);
         head->words = (uint16_t)words;
-        head->kind = (uint8_t)(bench_random() % (WIRE_KINDS + 1));
+        head->kind = (uint8_t)(bench_random(b) % (WIRE_KINDS + 1));
         if (b->position + words * 8 > 16384)
             b->broken = true;
         else

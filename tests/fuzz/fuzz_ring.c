@@ -5,7 +5,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "bench.h"
+#include "record_bench.h"
+#include "wire_abi.h"
 
 enum repair {
     IN_ANSWERS = 1 << 0,
@@ -17,8 +18,13 @@ enum repair {
     ANY_TAIL = 1 << 6, /* not behind what was written */
 };
 
+#define RING 65536u
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct bench_shape shape = {
+    .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = true};
 
 static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t size)
 {
@@ -55,11 +61,12 @@ static void consume(struct ring_control *ring)
 /* What is good is taken: else nothing behind the first checks is ever reached. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    struct bench *b = bench_new();
+    struct bench *b = bench_new(&shape);
     struct submit_record put = {.kind = SUBMIT_PUT, .offset = 4096, .length = 64};
 
     if (!b)
         abort();
+    atomic_store(&b->session->handlers[0], UINT64_MAX);
     memset(b->segment, 'x', 64);
     repair(b, REPAIR_SIZE | REPAIR_HANDLES, (uint8_t *)&put, sizeof(put));
     memcpy(b->submit, &put, sizeof(put));
@@ -74,11 +81,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bench *b = bench_new();
+    struct bench *b = bench_new(&shape);
     uint64_t tails[2] = {0, 0};
 
     if (!b)
         abort();
+    atomic_store(&b->session->handlers[0], UINT64_MAX);
     while (size >= 2 && !b->quarantined) {
         uint8_t how = data[0];
         uint32_t bytes = 8u * data[1];
@@ -93,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(record, data, bytes);
         repair(b, how, record, bytes);
         for (uint32_t i = 0; i < bytes; i++)
-            ring[(tails[which] + i) % BENCH_RING] = record[i];
+            ring[(tails[which] + i) % RING] = record[i];
         tails[which] += bytes;
         if (how & ANY_TAIL && bytes >= 8)
             memcpy(&tails[which], record, sizeof(tails[which]));

@@ -5,7 +5,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "bench.h"
+#include "record_bench.h"
+#include "wire_abi.h"
 
 enum repair {
     REPAIR_WORDS = 1 << 0,
@@ -16,8 +17,13 @@ enum repair {
     WAIT = 1 << 5,
 };
 
+#define RING 65536u
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct bench_shape shape = {
+    .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = true};
 
 static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t size)
 {
@@ -30,7 +36,7 @@ static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t
         head->words = (uint16_t)(size / 8);
     head->kind %= WIRE_KINDS + 1;
     if (how & REPAIR_FLOW && size >= sizeof(struct wire_op))
-        put->op.flow = BENCH_INFLOW;
+        put->op.flow = bench_inflow(b);
     if (how & REPAIR_KEY && head->kind == WIRE_PUT && size >= sizeof(*put)) {
         put->slot = b->key.slot;
         put->generation = b->key.generation;
@@ -52,10 +58,21 @@ static void consume(struct ring_control *ring)
     atomic_store(&ring->head, atomic_load(&ring->tail));
 }
 
+/* A new link, and a flow to the client's region. */
+static bool link_up(struct bench *b)
+{
+    if (b->broken)
+        engine_peer_lost(b->engine, 1);
+    if (bench_link(b) < 0)
+        return false;
+    bench_bind(b, 5);
+    return !b->broken;
+}
+
 /* What is good is taken: else nothing behind the first checks is ever reached. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    struct bench *b = bench_new();
+    struct bench *b = bench_new(&shape);
     struct {
         struct wire_put put;
         uint8_t payload[16];
@@ -64,10 +81,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .offset = 64},
         .payload = "0123456789abcde"};
 
-    if (!b || !bench_link(b) || !bench_bind(b))
+    if (!b || !link_up(b))
         abort();
+    atomic_store(&b->session->handlers[0], UINT64_MAX);
     repair(b, REPAIR_FLOW | REPAIR_KEY, (uint8_t *)&record, sizeof(record));
-    if (!bench_run(b, &record, sizeof(record)) || b->broken ||
+    if (!bench_send(b, &record, sizeof(record)) || b->broken ||
         memcmp(b->segment + 64, record.payload, sizeof(record.payload)) != 0 ||
         atomic_load(&b->session->remote.tail) == 0)
         abort();
@@ -77,10 +95,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bench *b = bench_new();
+    struct bench *b = bench_new(&shape);
 
-    if (!b || !bench_link(b) || !bench_bind(b))
+    if (!b || !link_up(b))
         abort();
+    atomic_store(&b->session->handlers[0], UINT64_MAX);
     while (size >= 2) {
         uint8_t how = data[0];
         uint32_t bytes = 8u * data[1];
@@ -96,19 +115,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size -= bytes;
         repair(b, how, record, bytes);
         if (how & PAYLOAD) {
-            b->events[b->tail++ % BENCH_EVENTS] =
-                (struct fabric_event){.kind = FABRIC_ARRIVED,
-                                      .immediate = wire_immediate(
-                                          WIRE_PAYLOAD, 1, (uint16_t)(record[0] | record[1] << 8))};
+            still_push(&b->fabric,
+                       &(struct fabric_event){
+                           .kind = FABRIC_ARRIVED,
+                           .immediate = wire_immediate(WIRE_PAYLOAD, 1,
+                                                       (uint16_t)(record[0] | record[1] << 8))});
             bench_steps(b, 2);
-        } else if (!bench_run(b, record, bytes)) {
+        } else if (!bench_send(b, record, bytes)) {
             b->broken = true;
         }
         if (how & WAIT)
             bench_steps(b, 8);
         if (how & CONSUME)
             consume(&b->session->remote);
-        if (b->broken && (!bench_link(b) || !bench_bind(b)))
+        if (b->broken && !link_up(b))
             abort();
     }
     bench_steps(b, 16);

@@ -52,13 +52,13 @@ static void *run(void *argument)
     return NULL;
 }
 
-int bystanders_start(struct bystanders *b, const struct cluster *cluster)
+int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job)
 {
     int rc = 0;
 
     *b = (struct bystanders){0};
     for (uint32_t i = 0; rc == 0 && i < 2; i++)
-        rc = rank_attach(&b->ranks[i], cluster->nodes[i].socket, "bystanders", i, 2, REGION_BYTES);
+        rc = rank_attach(&b->ranks[i], cluster->nodes[i].socket, job, i, 2, REGION_BYTES);
     for (uint32_t i = 0; rc == 0 && i < 2; i++)
         rc = rank_bind(&b->ranks[i], &b->ranks[1 - i]);
     if (rc == 0)

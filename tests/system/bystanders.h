@@ -23,7 +23,8 @@ struct bystanders {
     _Atomic bool failed; /* and has been told on standard error */
 };
 
-int bystanders_start(struct bystanders *b, const struct cluster *cluster);
+/* As ranks 0 and 1 of a job, on nodes 0 and 1. */
+int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job);
 /* Until so many rounds more have gone well; false when one has failed. */
 bool bystanders_go_on(const struct bystanders *b, uint64_t rounds);
 /* Whether all went well. */

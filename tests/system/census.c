@@ -63,9 +63,10 @@ int census_take(const char *pwcctl, const struct cluster_node *node, struct cens
         .ops = count(pwcctl, node, "ops"),
         .grants = sum_grants(pwcctl, node),
         .descriptors = process_descriptors(node->pid),
+        .mappings = process_mappings(node->pid, "memfd:pwc-"),
     };
     return out->clients < 0 || out->contexts < 0 || out->regions < 0 || out->ops < 0 ||
-                   out->grants < 0 || out->descriptors < 0
+                   out->grants < 0 || out->descriptors < 0 || out->mappings < 0
                ? -EIO
                : 0;
 }
@@ -82,15 +83,16 @@ bool census_returns_to(const char *pwcctl, const struct cluster_node *node,
         /* Operations come and go with the bystanders' traffic. */
         if (now.clients == then->clients && now.contexts == then->contexts &&
             now.regions == then->regions && now.grants == then->grants &&
-            now.descriptors == then->descriptors && now.ops <= then->ops + 1)
+            now.descriptors == then->descriptors && now.mappings == then->mappings &&
+            now.ops <= then->ops + 1)
             return true;
         nanosleep(&pause, NULL);
     }
     fprintf(stderr,
             "%s: clients %d, were %d; contexts %d, %d; regions %d, %d; grants %d, %d; operations "
-            "%d, %d; descriptors %d, %d\n",
+            "%d, %d; descriptors %d, %d; mappings %d, %d\n",
             node->socket, now.clients, then->clients, now.contexts, then->contexts, now.regions,
             then->regions, now.grants, then->grants, now.ops, then->ops, now.descriptors,
-            then->descriptors);
+            then->descriptors, now.mappings, then->mappings);
     return false;
 }

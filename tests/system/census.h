@@ -13,6 +13,7 @@ struct census {
     int clients, contexts, regions, ops;
     int grants; /* how many nodes know its regions' keys */
     int descriptors;
+    int mappings; /* of memory shared with clients */
 };
 
 /* Asks the daemon through `pwcctl` (a path). Prints what fails; -EIO. */

@@ -61,6 +61,22 @@ int process_descriptors(pid_t pid)
     return count;
 }
 
+int process_mappings(pid_t pid, const char *name)
+{
+    char path[32], line[512];
+    int count = 0;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return -errno;
+    while (fgets(line, sizeof(line), maps))
+        count += strstr(line, name) != NULL;
+    fclose(maps);
+    return count;
+}
+
 bool thread_sleeps_in(pid_t thread, long call)
 {
     char path[64];
@@ -78,19 +94,35 @@ bool thread_sleeps_in(pid_t thread, long call)
     return now == call;
 }
 
-int64_t thread_sleeps(pid_t thread)
+/* A number behind a name, in a file of such lines. */
+static int64_t status_number(const char *path, const char *name)
 {
-    char path[64], line[128];
-    int64_t count = -EIO;
-    FILE *file;
+    char line[128];
+    int64_t number = -EIO;
+    FILE *file = fopen(path, "re");
 
-    snprintf(path, sizeof(path), "/proc/self/task/%d/status", thread);
-    file = fopen(path, "re");
     if (!file)
         return -errno;
     while (fgets(line, sizeof(line), file))
-        if (sscanf(line, "voluntary_ctxt_switches: %" SCNd64, &count) == 1)
+        if (strncmp(line, name, strlen(name)) == 0 &&
+            sscanf(line + strlen(name), ": %" SCNd64, &number) == 1)
             break;
     fclose(file);
-    return count;
+    return number;
+}
+
+int64_t process_resident_kb(pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    return status_number(path, "VmRSS");
+}
+
+int64_t thread_sleeps(pid_t thread)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", thread);
+    return status_number(path, "voluntary_ctxt_switches");
 }

@@ -16,6 +16,12 @@ int64_t process_cpu_ns(pid_t pid);
 /* Open descriptors; negative errno. */
 int process_descriptors(pid_t pid);
 
+/* Mappings whose line in /proc holds this name; negative errno. */
+int process_mappings(pid_t pid, const char *name);
+
+/* Memory that is in use now, KiB; negative errno. */
+int64_t process_resident_kb(pid_t pid);
+
 /* Whether this thread of ours sleeps in this system call (SYS_futex, ...). */
 bool thread_sleeps_in(pid_t thread, long call);
 

@@ -217,7 +217,7 @@ static void test_client_dies(void)
 {
     struct census before[2];
 
-    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster), 0);
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
     CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
     link_engines();
     for (int n = 0; n < 2; n++)
@@ -274,7 +274,7 @@ static void test_daemon_dies(void)
     rank_detach(&victim);
 
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
-    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster), 0);
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
     CU_ASSERT(bystanders_go_on(&others, 100));
     CU_ASSERT(bystanders_stop(&others));
     rank_detach(&neighbour);
@@ -322,7 +322,7 @@ static void test_daemon_takes_other_along(void)
     cluster_kill(&cluster, 0); /* if it is there still */
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 0), 0);
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
-    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster), 0);
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
     CU_ASSERT(bystanders_go_on(&others, 100));
     CU_ASSERT(bystanders_stop(&others));
 }

@@ -677,11 +677,12 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 1};
     int status = 1;
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s PWCD\n", argv[0]);
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s PWCD [--KEY VALUE]...\n", argv[0]);
         return 2;
     }
     options.pwcd = argv[1];
+    options.more = (const char *const *)argv + 2;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("neighbour_messages", tests);
     if (cluster_close(&cluster) != 0)

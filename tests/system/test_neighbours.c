@@ -43,20 +43,6 @@ static int attach(struct rank *r, const char *job, uint32_t number, uint32_t siz
     return rank_attach(r, cluster.nodes[0].socket, job, number, size, REGION_BYTES);
 }
 
-/* Mappings of this process whose line holds `name`. */
-static int mappings(const char *name)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    char line[512];
-    int count = 0;
-
-    while (maps && fgets(line, sizeof(line), maps))
-        count += strstr(line, name) != NULL;
-    if (maps)
-        fclose(maps);
-    return count;
-}
-
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* What one rank has seen of the other, by events and by a handler. */
@@ -133,7 +119,7 @@ static void ordered(unsigned lazy, unsigned messages_of)
         CU_ASSERT_EQUAL_FATAL(attach(&ranks[i], "order", i, 2), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_am_register(ranks[1].ctx, HANDLER, on_message, &seen), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[1]), 0);
-    CU_ASSERT_TRUE(mappings("pwc-pair") > 0);
+    CU_ASSERT_TRUE(process_mappings(getpid(), "pwc-pair") > 0);
     while ((seen.next < total || seen.ended < total) && seen.right && now_ns() < limit) {
         unsigned kind = (unsigned)rand() % messages_of;
         int rc = number < total ? submit(&ranks[0], number, kind) : -EAGAIN;
@@ -295,11 +281,11 @@ static void die_once(struct rank *r, uint64_t until)
     CU_ASSERT_EQUAL(rc, 0);
     CU_ASSERT_EQUAL(pwc_unbind(r->remote), 0);
     /* Both pairs go: the one that we wrote with its last remote, the other when we are told. */
-    while (mappings("pwc-pair") > 0 && now_ns() < limit)
+    while (process_mappings(getpid(), "pwc-pair") > 0 && now_ns() < limit)
         (void)take_number(r, &next);
-    CU_ASSERT_EQUAL(mappings("pwc-pair"), 0);
+    CU_ASSERT_EQUAL(process_mappings(getpid(), "pwc-pair"), 0);
     rank_detach(r);
-    CU_ASSERT_EQUAL(mappings("memfd:pwc-"), 0);
+    CU_ASSERT_EQUAL(process_mappings(getpid(), "memfd:pwc-"), 0);
 }
 
 static void test_death(void)

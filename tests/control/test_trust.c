@@ -1,0 +1,335 @@
+/*
+ * What clients may do with what the daemon gave them, and to whom they may pass it on: forked
+ * children that keep the socket, numbers of processes that come again, descriptors that are made to
+ * block, memory that a core file would hold.
+ *
+ *     test_trust PWCD
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "daemon.h"
+#include "look.h"
+#include "raw_session.h"
+#include "../suite.h"
+
+#define JOB       "trust"
+#define TRIES     2000
+#define PID_TRIES 200
+#define PUTS      200
+
+static const char *program;
+static struct daemon d;
+static struct holdings quiet;
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Whether rank 0 of the job is free, soon. */
+static bool comes_free(void)
+{
+    for (int i = 0; i < TRIES; i++) {
+        int s = raw_connect(&d);
+        int rc = raw_hello(s, JOB, 0, 1);
+
+        close(s);
+        if (rc == 0)
+            return true;
+        pause_ms(2);
+    }
+    return false;
+}
+
+/* ---- the socket outlives the process --------------------------------------------------------- */
+
+/* In a child of the one that attached: holds all its descriptors until the test has seen enough. */
+static void keep(int until)
+{
+    char byte;
+
+    (void)!read(until, &byte, 1);
+    _exit(0);
+}
+
+/* Attaches, forks, and exits: its child has the socket, the doorbell and the mapping. */
+static void attach_and_leave(int tell, int until)
+{
+    struct raw_session s;
+    bool fine = raw_session_open(&s, &d, JOB, 0, 1) == 0;
+    pid_t child = fine ? fork() : -1;
+
+    if (child == 0)
+        keep(until);
+    (void)!write(tell, child > 0 ? "y" : "n", 1);
+    _exit(0);
+}
+
+/* It was the process that attached: with its end all ends, whoever still has the descriptors. */
+static void children_keep_the_socket(void)
+{
+    int tell[2], until[2];
+    char byte = 0;
+    pid_t pid;
+
+    CU_ASSERT_EQUAL_FATAL(pipe(tell), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(until), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        close(until[1]);
+        attach_and_leave(tell[1], until[0]);
+    }
+    CU_ASSERT_EQUAL(read(tell[0], &byte, 1), 1);
+    CU_ASSERT_EQUAL(byte, 'y');
+    waitpid(pid, NULL, 0);
+    CU_ASSERT_TRUE(comes_free());
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+    close(until[1]);
+    close(until[0]);
+    close(tell[0]);
+    close(tell[1]);
+}
+
+/* ---- numbers of processes -------------------------------------------------------------------- */
+
+/* A process with this number, which does nothing until it is killed; -1: it is not to be had. */
+static pid_t process_numbered(pid_t number)
+{
+    for (int i = 0; i < PID_TRIES; i++) {
+        FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "we");
+        pid_t pid;
+
+        if (!last)
+            return -1;
+        fprintf(last, "%d", (int)number - 1);
+        if (fclose(last) != 0)
+            return -1;
+        pid = fork();
+        if (pid == 0) {
+            alarm(60);
+            pause();
+            _exit(0);
+        }
+        if (pid == number)
+            return pid;
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    return -1;
+}
+
+/*
+ * A process connects and ends, and its number is an innocent one's, before the daemon has looked;
+ * the socket is in other hands. The innocent one is not taken for the client.
+ */
+static void numbers_come_again(void)
+{
+    int ends[2], s;
+    bool served = true;
+    pid_t first, other;
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    kill(d.pid, SIGSTOP);
+    fflush(NULL);
+    first = fork();
+    if (first == 0) { /* passes its connection on */
+        int own = raw_connect(&d);
+        _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+        struct iovec part = {(char *)"x", 1};
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof(control)};
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(header), &own, sizeof(int));
+        _exit(own < 0 || sendmsg(ends[1], &message, 0) != 1);
+    }
+    waitpid(first, NULL, 0);
+    {
+        _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+        char byte;
+        struct iovec part = {&byte, 1};
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof(control)};
+
+        CU_ASSERT_EQUAL_FATAL(recvmsg(ends[0], &message, 0), 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(CMSG_FIRSTHDR(&message));
+        memcpy(&s, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(s));
+    }
+    other = process_numbered(first);
+    kill(d.pid, SIGCONT);
+    if (other > 0)
+        served = raw_hello(s, JOB, 0, 1) == 0 && !raw_hangs_up(s);
+    else
+        printf("(left out: no number can be asked for here) ");
+    CU_ASSERT(other < 0 || !served);
+    if (other > 0) {
+        CU_ASSERT_EQUAL(waitpid(other, NULL, WNOHANG), 0); /* nothing has happened to it */
+        kill(other, SIGKILL);
+        waitpid(other, NULL, 0);
+    }
+    close(s);
+    close(ends[0]);
+    close(ends[1]);
+    CU_ASSERT_TRUE(comes_free());
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* ---- descriptors that block ------------------------------------------------------------------ */
+
+/* Flags belong to the open file, which both sides have: who clears them holds up nobody. */
+static void descriptors_that_block(void)
+{
+    struct raw_session s;
+    struct submit_record put;
+
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(&s, &d, JOB, 0, 1), 0);
+    CU_ASSERT_EQUAL(fcntl(s.doorbell, F_SETFL, 0), 0);
+    CU_ASSERT_EQUAL(fcntl(s.wake, F_SETFL, 0), 0);
+    CU_ASSERT_EQUAL(fcntl(s.socket, F_SETFL, 0), 0);
+    /* With the last ring of ours, one more would block. */
+    CU_ASSERT_EQUAL(eventfd_write(s.doorbell, UINT64_MAX - 1 - PUTS), 0);
+    put = raw_put(&s);
+    put.flags = SUBMIT_NO_RCE;
+    /* It waits for its wake socket, and never reads it: the daemon's side of that fills. */
+    for (int i = 0; i < PUTS; i++) {
+        struct event_record event;
+
+        atomic_store(&s.shared->event_bell.armed, 2u);
+        raw_submit(&s, &put, sizeof(put), put.size);
+        CU_ASSERT_EQUAL_FATAL(raw_local_event(&s, &event), 1);
+    }
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    raw_session_close(&s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* ---- core files ------------------------------------------------------------------------------ */
+
+/* Of the daemon's mappings whose name holds this: how many a core file would hold; -1: none. */
+static int dumped(const char *name)
+{
+    char path[64], line[512];
+    bool of_interest = false;
+    int seen = 0, count = 0;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/smaps", (int)d.pid);
+    maps = fopen(path, "re");
+    while (maps && fgets(line, sizeof(line), maps)) {
+        if (strstr(line, "memfd:"))
+            of_interest = strstr(line, name) != NULL;
+        if (of_interest && strncmp(line, "VmFlags:", 8) == 0) {
+            seen++;
+            count += strstr(line, " dd") == NULL;
+            of_interest = false;
+        }
+    }
+    if (maps)
+        fclose(maps);
+    return seen > 0 ? count : -1;
+}
+
+static void cores_without_clients(void)
+{
+    struct raw_session s;
+
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(&s, &d, JOB, 0, 1), 0);
+    CU_ASSERT_EQUAL(dumped("pwc-session"), 0);
+    CU_ASSERT_EQUAL(dumped("pwc-segment"), 0);
+    raw_session_close(&s);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* A process that may not be dumped belongs to root in /proc, whoever runs it; nor may another
+ * process of its user look into it. */
+static void no_cores_where_many_are_served(void)
+{
+    static const uid_t uid = 61001;
+    struct daemon system, user;
+    struct stat st;
+    char path[64];
+
+    if (geteuid() != 0) {
+        printf("(left out: only root can be other users) ");
+        return;
+    }
+    CU_ASSERT_EQUAL_FATAL(daemon_start_as(&user, uid, program, NULL), 0);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)user.pid);
+    CU_ASSERT_EQUAL(stat(path, &st), 0);
+    CU_ASSERT_EQUAL(st.st_uid, uid);
+    CU_ASSERT_EQUAL(daemon_stop(&user), 0);
+
+    CU_ASSERT_EQUAL_FATAL(daemon_start_as(&system, uid, program,
+                                          (const char *const[]){"--allow-users", "61002", NULL}),
+                          0);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)system.pid);
+    CU_ASSERT_EQUAL(stat(path, &st), 0);
+    CU_ASSERT_EQUAL(st.st_uid, 0);
+    CU_ASSERT_EQUAL(daemon_stop(&system), 0);
+}
+
+/* ---- what stays to be seen ------------------------------------------------------------------- */
+
+/* However many strangers offend after it, the rank that did is shown with its reason. */
+static void strangers_do_not_hide_offenders(void)
+{
+    static const uint8_t nonsense[4] = {0xff, 0xff, 0xff, 0xff};
+    struct raw_session s;
+
+    CU_ASSERT_EQUAL_FATAL(raw_session_open(&s, &d, JOB, 0, 1), 0);
+    raw_set_tail(&s, 2 * RAW_RING);
+    CU_ASSERT_TRUE(raw_hangs_up(s.socket));
+    raw_session_close(&s);
+    for (int i = 0; i < 64; i++) {
+        int stranger = raw_connect(&d);
+
+        (void)raw_send(stranger, nonsense, sizeof(nonsense), -1);
+        CU_ASSERT_TRUE(raw_hangs_up(stranger));
+        close(stranger);
+    }
+    CU_ASSERT_TRUE(
+        look_quarantined(&d, JOB, 0, "submission ring: tail or record size out of range"));
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"children keep the socket", children_keep_the_socket},
+                           {"numbers come again", numbers_come_again},
+                           {"descriptors that block", descriptors_that_block},
+                           {"cores without clients", cores_without_clients},
+                           {"no cores where many are served", no_cores_where_many_are_served},
+                           {"strangers do not hide offenders", strangers_do_not_hide_offenders},
+                           CU_TEST_INFO_NULL};
+    int failed = 1, rc;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    program = argv[1];
+    if (daemon_start(&d, program, NULL) == 0 && look_holdings(&d, &quiet))
+        failed = suite_run("trust", tests);
+    rc = daemon_stop(&d);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}

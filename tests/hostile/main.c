@@ -1,0 +1,359 @@
+/*
+ * Hostile clients beside honest ones: processes that attach properly and then write anything
+ * anywhere they can, and strangers at the socket, while ranks on two nodes and two on one node
+ * exchange data of which each byte, event and order is checked. Afterwards the daemons run, hold
+ * what they held before, have said why they ended whom, and end in order.
+ *
+ *     hostile [--mutations N] [--seed S] PWCD PWCCTL
+ *
+ * The same seed makes the same choices; when they happen is the machine's affair.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../tools/command.h"
+#include "bystanders.h"
+#include "census.h"
+#include "cluster.h"
+#include "hostile.h"
+#include "process.h"
+#include "raw_session.h"
+#include "victim.h"
+
+#define NODES       2u
+#define PROCESSES   5u
+#define WARM_ROUNDS 100
+#define AFTER       100
+#define END_MS      60000
+#define LOG_MAX     (1u << 20)
+#define GROWTH_KB   65536 /* of a daemon: what it had not touched before, and keeps */
+
+/* Who is started, and where. Raw sessions of one job on two nodes put to each other, too. */
+static const struct {
+    const char *name;
+    int (*run)(const struct hostile *h);
+    const char *job;
+    uint32_t node, rank, size;
+    uint32_t share; /* of the mutations, of 100; 0: until the others are done */
+} roles[PROCESSES] = {
+    {"session on node 0", hostile_session, "raw", 0, 0, 2, 35},
+    {"session on node 1", hostile_session, "raw", 1, 1, 2, 35},
+    {"neighbour on node 0", hostile_neighbour, "beside", 0, 1, 2, 30},
+    {"sockets of node 0", hostile_sockets, "sockets", 0, 0, 4, 0},
+    {"sockets of node 1", hostile_sockets, "sockets", 1, 0, 4, 0},
+};
+
+struct run {
+    struct cluster cluster, alone; /* alone: two ranks of node 0 */
+    struct bystanders across, beside;
+    struct victim victim;
+    struct board *board;
+    struct tally *tallies;
+    struct hostile hostile[PROCESSES];
+    pid_t pids[PROCESSES]; /* 0: has ended */
+    struct census before[NODES];
+    int64_t resident_kb[NODES]; /* when half was done */
+    const char *pwcctl;
+    int log; /* of the daemons */
+    uint64_t mutations, seed;
+    bool failed;
+};
+
+static bool check(struct run *r, bool well, const char *what)
+{
+    if (!well) {
+        fprintf(stderr, "hostile: %s\n", what);
+        r->failed = true;
+    }
+    return well;
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+/* The daemons' standard error goes to memory, to be read when they have ended. */
+static int open_cluster(struct run *r, const char *pwcd)
+{
+    static const char *const more[] = {"--peer-deadline-ms", "5000", NULL};
+    const struct cluster_options options = {
+        .pwcd = pwcd, .provider = "tcp;ofi_rxm", .more = more, .nodes = NODES};
+    int own = dup(STDERR_FILENO), rc;
+
+    r->log = memfd_create("log", MFD_CLOEXEC);
+    if (own < 0 || r->log < 0 || dup2(r->log, STDERR_FILENO) < 0)
+        return -errno;
+    rc = cluster_open(&r->cluster, &options);
+    dup2(own, STDERR_FILENO);
+    close(own);
+    if (rc < 0)
+        fprintf(stderr, "hostile: %s\n", r->cluster.failure);
+    return rc;
+}
+
+static void begin(struct run *r, uint32_t i)
+{
+    struct hostile *h = &r->hostile[i];
+    pid_t parent = getpid();
+
+    *h = (struct hostile){
+        .node = &r->cluster.nodes[roles[i].node],
+        .job = roles[i].job,
+        .rank = roles[i].rank,
+        .size = roles[i].size,
+        .mutations = roles[i].share ? r->mutations * roles[i].share / 100 : UINT64_MAX,
+        .seed = r->seed * PROCESSES + i,
+        .board = r->board,
+        .tally = &r->tallies[i],
+    };
+    r->pids[i] = fork();
+    if (r->pids[i] != 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (!atomic_load(&r->board->go) && getppid() == parent)
+        usleep(1000);
+    _exit(roles[i].run(h));
+}
+
+/* The hostile ones are forked before there is a client or a thread to inherit. */
+static int start(struct run *r, const char *pwcd)
+{
+    size_t bytes = sizeof(*r->board) + PROCESSES * sizeof(*r->tallies);
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int rc = shared == MAP_FAILED ? -errno : 0;
+
+    if (rc < 0)
+        return rc;
+    r->board = shared;
+    r->tallies = (struct tally *)(void *)(r->board + 1);
+    rc = open_cluster(r, pwcd);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        begin(r, i);
+    for (uint32_t i = 0; i < NODES; i++)
+        r->alone.nodes[i] = r->cluster.nodes[0];
+    rc = bystanders_start(&r->across, &r->cluster, "across");
+    if (rc == 0)
+        rc = bystanders_start(&r->beside, &r->alone, "alone");
+    if (rc == 0 &&
+        (!bystanders_go_on(&r->across, WARM_ROUNDS) || !bystanders_go_on(&r->beside, WARM_ROUNDS)))
+        rc = -EIO;
+    for (uint32_t i = 0; rc == 0 && i < NODES; i++) {
+        rc = census_take(r->pwcctl, &r->cluster.nodes[i], &r->before[i]);
+    }
+    return rc < 0 ? rc : victim_start(&r->victim, &r->cluster.nodes[0], roles[2].job, r->board);
+}
+
+/* ---- while they run -------------------------------------------------------------------------- */
+
+/* Whether this one has ended; a signal or a status is a failure. */
+static bool has_ended(struct run *r, uint32_t i)
+{
+    int status;
+
+    if (r->pids[i] > 0 && waitpid(r->pids[i], &status, WNOHANG) == r->pids[i]) {
+        r->pids[i] = 0;
+        if (status != 0) {
+            fprintf(stderr, "%s: %s %d\n", roles[i].name,
+                    WIFSIGNALED(status) ? "signal" : "exit status",
+                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+            r->failed = true;
+        }
+    }
+    return r->pids[i] == 0;
+}
+
+static uint64_t done(const struct run *r)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        sum += roles[i].share ? tally_sum(&r->tallies[i]) : 0;
+    return sum;
+}
+
+static void tell_progress(const struct run *r)
+{
+    printf("%llu mutations, %llu + %llu + %llu checked rounds\n", (unsigned long long)done(r),
+           (unsigned long long)r->across.rounds, (unsigned long long)r->beside.rounds,
+           (unsigned long long)r->victim.rounds);
+    fflush(stdout);
+}
+
+static void watch(struct run *r)
+{
+    bool busy = true;
+
+    for (uint64_t turn = 1; busy && !r->failed; turn++) {
+        busy = false;
+        for (uint32_t i = 0; i < PROCESSES; i++)
+            busy |= !has_ended(r, i) && roles[i].share > 0;
+        check(r, cluster_runs(&r->cluster), r->cluster.failure);
+        check(r, !r->across.failed && !r->beside.failed, "a bystander has seen something wrong");
+        check(r, !r->victim.failed, "a neighbour has seen something wrong");
+        if (r->resident_kb[0] == 0 && done(r) >= r->mutations / 2)
+            for (uint32_t i = 0; i < NODES; i++)
+                r->resident_kb[i] = process_resident_kb(r->cluster.nodes[i].pid);
+        if (turn % 3000 == 0)
+            tell_progress(r);
+        usleep(10000);
+    }
+}
+
+static void stop_hostile(struct run *r)
+{
+    atomic_store(&r->board->stop, true);
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        for (int ms = 0; ms < END_MS && !has_ended(r, i); ms++)
+            usleep(1000);
+        if (r->pids[i] > 0) {
+            check(r, false, "a hostile process does not end");
+            kill(r->pids[i], SIGKILL);
+            waitpid(r->pids[i], NULL, 0);
+        }
+    }
+}
+
+/* ---- afterwards ------------------------------------------------------------------------------ */
+
+static void check_growth(struct run *r)
+{
+    for (uint32_t i = 0; i < NODES; i++) {
+        pid_t pid = r->cluster.nodes[i].pid;
+        int64_t now = process_resident_kb(pid);
+
+        printf("daemon %u: %lld KiB resident, were %lld at half\n", i, (long long)now,
+               (long long)r->resident_kb[i]);
+#ifndef __SANITIZE_ADDRESS__ /* it keeps what was freed */
+        check(r, now - r->resident_kb[i] < GROWTH_KB, "a daemon has grown");
+#endif
+    }
+}
+
+/* pwcctl shows who was ended, and why: the last one, who moves a tail too far. */
+static void check_shown(struct run *r)
+{
+    static const char reason[] = "submission ring: tail or record size out of range";
+
+    for (uint32_t i = 0; i < NODES; i++) {
+        const char *const argv[] = {r->pwcctl, "--socket", r->cluster.nodes[i].socket, "clients",
+                                    NULL};
+        struct command *c;
+        struct daemon d = {0};
+        struct raw_session s;
+
+        memcpy(d.socket, r->cluster.nodes[i].socket, sizeof(d.socket) - 1);
+        if (check(r, raw_session_open(&s, &d, "last", 0, 1) == 0, "nobody can attach any more"))
+            raw_set_tail(&s, 2 * RAW_RING);
+        check(r, raw_hangs_up(s.socket), "a tail out of range is let pass");
+        raw_session_close(&s);
+        c = command_start(argv, NULL);
+        check(r, command_finish(c) == 0 && strstr(c->out_text, reason),
+              "pwcctl clients shows no reason");
+        command_free(c);
+    }
+}
+
+static void check_log(struct run *r, const char *reason)
+{
+    char *text = calloc(1, LOG_MAX);
+
+    if (text && pread(r->log, text, LOG_MAX - 1, 0) >= 0)
+        check(r, strstr(text, "client of pid") && strstr(text, reason),
+              "the daemons' log has no reason");
+    if (r->failed && text)
+        fprintf(stderr, "%.4000s\n", text);
+    free(text);
+}
+
+static void tell(const struct run *r)
+{
+    uint64_t attached = 0, quarantined = 0;
+
+    for (int target = 0; target < TARGETS; target++) {
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < PROCESSES; i++)
+            sum += atomic_load(&r->tallies[i].mutations[target]);
+        printf("%12llu %s\n", (unsigned long long)sum, target_name(target));
+    }
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        const struct tally *t = &r->tallies[i];
+
+        attached += atomic_load(&t->attached);
+        quarantined += atomic_load(&t->quarantined);
+        for (uint32_t n = 0; n < TALLY_REASONS && t->reasons[n].count > 0; n++)
+            printf("%12llu of the %s: %s\n", (unsigned long long)t->reasons[n].count, roles[i].name,
+                   t->reasons[n].text);
+    }
+    printf("%llu sessions, %llu of them quarantined; %llu rounds across, %llu on one node, %llu "
+           "beside a hostile neighbour, which it told %llu events\n",
+           (unsigned long long)attached, (unsigned long long)quarantined,
+           (unsigned long long)r->across.rounds, (unsigned long long)r->beside.rounds,
+           (unsigned long long)r->victim.rounds, (unsigned long long)r->victim.told);
+}
+
+static void finish(struct run *r)
+{
+    stop_hostile(r);
+    check(r, victim_stop(&r->victim), "a neighbour has seen something wrong");
+    check(r, bystanders_go_on(&r->across, AFTER) && bystanders_go_on(&r->beside, AFTER),
+          "the bystanders do not go on");
+    for (uint32_t i = 0; i < NODES; i++)
+        check(r, census_returns_to(r->pwcctl, &r->cluster.nodes[i], &r->before[i]),
+              "a daemon holds what is nobody's");
+    check_growth(r);
+    check_shown(r);
+    check(r, bystanders_stop(&r->across) & bystanders_stop(&r->beside), "a bystander has failed");
+    check(r, cluster_runs(&r->cluster), r->cluster.failure);
+    check(r, cluster_close(&r->cluster) == 0, r->cluster.failure);
+    check_log(r, "out of range");
+    tell(r);
+}
+
+static bool options_take(struct run *r, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"mutations", required_argument, NULL, 'm'}, {"seed", required_argument, NULL, 's'}, {0}};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'm')
+            r->mutations = strtoull(optarg, NULL, 0);
+        else if (option == 's')
+            r->seed = strtoull(optarg, NULL, 0);
+        else
+            return false;
+    }
+    return argc - optind == 2 && r->mutations > 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct run r = {.mutations = 100000, .seed = 1, .log = -1};
+    int rc;
+
+    if (!options_take(&r, argc, argv)) {
+        fprintf(stderr, "usage: %s [--mutations N] [--seed S] PWCD PWCCTL\n", argv[0]);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    r.pwcctl = argv[optind + 1];
+    rc = start(&r, argv[optind]);
+    if (rc < 0) {
+        fprintf(stderr, "hostile: cannot start: %s\n", strerror(-rc));
+        return 1; /* the children and daemons die with this process */
+    }
+    atomic_store(&r.board->go, true);
+    watch(&r);
+    finish(&r);
+    printf("seed %llu: %s\n", (unsigned long long)r.seed, r.failed ? "failed" : "well");
+    return r.failed;
+}

@@ -1,0 +1,198 @@
+/*
+ * A hostile client with the library (hostile.h): it writes anything into all that it shares, with
+ * the daemon and with a neighbour, and calls the library in between. So the library, too, reads
+ * words that make no sense, as if its daemon were hostile.
+ *
+ * Thread: its process's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "hostile.h"
+#include "pwc/am.h"
+#include "rank.h"
+#include "session_abi.h"
+#include "values.h"
+
+#define REGION_BYTES (1u << 16)
+#define SHARED_MAX   16u
+#define WORDS        64u /* between two calls */
+#define TURNS        400u
+#define TRIES        2000
+#define WAIT_MS      1
+
+struct shared {
+    volatile uint64_t *words;
+    uint64_t count;
+    enum target target;
+};
+
+struct attacker {
+    const struct hostile *hostile;
+    struct values values;
+    struct rank rank;
+    struct shared shared[SHARED_MAX];
+    uint32_t shared_count;
+};
+
+static bool done(const struct attacker *a)
+{
+    return atomic_load(&a->hostile->board->stop) ||
+           tally_sum(a->hostile->tally) >= a->hostile->mutations;
+}
+
+/* What a line of /proc/self/maps says, where we may write and others read. */
+static void take_mapping(struct attacker *a, const char *line)
+{
+    unsigned long start, end;
+    bool pair = strstr(line, "memfd:pwc-pair") != NULL;
+
+    if (a->shared_count == SHARED_MAX || !strstr(line, " rw-s ") || !strstr(line, "memfd:pwc-") ||
+        sscanf(line, "%lx-%lx", &start, &end) != 2)
+        return;
+    a->shared[a->shared_count++] = (struct shared){
+        .words = (volatile uint64_t *)start, // NOLINT: an address, from the kernel
+        .count = (end - start) / 8,
+        .target = pair ? TARGET_PAIR : TARGET_RACE,
+    };
+}
+
+static bool find_shared(struct attacker *a)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+
+    a->shared_count = 0;
+    while (maps && fgets(line, sizeof(line), maps))
+        take_mapping(a, line);
+    if (maps)
+        fclose(maps);
+    return a->shared_count > 0;
+}
+
+/* The neighbour binds what is new. */
+static void show_key(const struct attacker *a)
+{
+    struct board *board = a->hostile->board;
+    struct pwc_key key;
+
+    if (pwc_region_key(a->rank.region, &key) < 0)
+        return;
+    atomic_fetch_add(&board->hostile.version, 1);
+    board->hostile.key = key;
+    atomic_fetch_add(&board->hostile.version, 1);
+}
+
+static void on_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+}
+
+static bool attach(struct attacker *a)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    const struct hostile *h = a->hostile;
+
+    for (int i = 0; i < TRIES && !done(a); i++) {
+        if (rank_attach(&a->rank, h->node->socket, h->job, h->rank, h->size, REGION_BYTES) == 0) {
+            if (pwc_bind(a->rank.ctx, pwc_peer_of(0, 0), &h->board->victim, &a->rank.remote) == 0 &&
+                find_shared(a)) {
+                (void)pwc_am_register(a->rank.ctx, 1, on_message, NULL);
+                show_key(a);
+                atomic_fetch_add(&h->tally->attached, 1);
+                return true;
+            }
+            rank_detach(&a->rank);
+        }
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* Also what looks right where lines of a pair stand: small sequences, kinds, lengths of ids. */
+static uint64_t word_for(struct attacker *a, const struct shared *s, uint64_t at, uint64_t right)
+{
+    struct values *v = &a->values;
+
+    if (s->target == TARGET_PAIR && values_below(v, 2))
+        return (at / 8 - 63) | values_below(v, 4) << 32 | values_below(v, 3) << 40 |
+               values_below(v, SESSION_ID_MAX + 10) << 48;
+    return values_wrong(v, right);
+}
+
+/* The header more often than its share of words, and mostly put back: else it is over at once. */
+static void scribble(struct attacker *a)
+{
+    struct values *v = &a->values;
+    const struct shared *s = &a->shared[values_below(v, a->shared_count)];
+
+    for (uint32_t i = 0; i < WORDS; i++) {
+        bool head = values_below(v, 16) == 0;
+        uint64_t at = values_below(v, head ? 256 : s->count), right = s->words[at];
+
+        s->words[at] = word_for(a, s, at, right);
+        if (head ? values_below(v, 64) != 0 : values_below(v, 4) == 0)
+            s->words[at] = right;
+    }
+    tally_count(a->hostile->tally, s->target, WORDS);
+}
+
+/* One call of the library. Negative: its session is of no use any more. */
+static int call(struct attacker *a)
+{
+    struct rank *r = &a->rank;
+    struct pwc_event event;
+    uint64_t n = values_any(&a->values);
+    int rc;
+
+    switch (n >> 8 & 7) {
+    case 0:
+        rc = pwc_get(r->ctx, r->remote, 0, r->memory, 64 + (n >> 20) % 8192, pwc_cid_u64(n),
+                     pwc_cid_u64(n), 0);
+        break;
+    case 1:
+        rc = pwc_put(r->ctx, r->remote, 0, r->memory, 8, pwc_cid_u64(n),
+                     pwc_cid_bytes(r->memory, (n >> 20) % 1000), 0);
+        break;
+    case 2:
+        rc = pwc_am_short(r->ctx, r->remote, 1, &n, 1, pwc_cid_u64(n), PWC_AM_NO_REPLY);
+        break;
+    case 3:
+        rc = pwc_wait(r->ctx, PWC_ANY, 0, &event, WAIT_MS);
+        break;
+    case 4:
+    case 5:
+        rc = pwc_probe(r->ctx, PWC_ANY, 0, &event);
+        break;
+    default:
+        rc = pwc_put(r->ctx, r->remote, 0, r->memory, (n >> 20) % 8192, pwc_cid_u64(n),
+                     pwc_cid_u64(n), PWC_NO_LCE);
+        break;
+    }
+    return rc == -ESHUTDOWN || rc == -EPROTO ? rc : 0;
+}
+
+int hostile_neighbour(const struct hostile *h)
+{
+    static struct attacker a;
+    char why[TALLY_REASON_MAX];
+
+    a.hostile = h;
+    values_init(&a.values, h->seed);
+    while (!done(&a)) {
+        int rc = 0;
+
+        if (!attach(&a))
+            return done(&a) ? 0 : 1;
+        for (uint32_t turn = 0; turn < TURNS && rc == 0 && !done(&a); turn++) {
+            scribble(&a);
+            rc = call(&a);
+        }
+        if (rc == -ESHUTDOWN) {
+            pwc_error_text(a.rank.client, why, sizeof(why));
+            tally_reason(h->tally, why);
+        }
+        rank_detach(&a.rank);
+    }
+    return 0;
+}

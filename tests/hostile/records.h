@@ -1,0 +1,32 @@
+/*
+ * Submissions that are right but for a few fields.
+ *
+ * Thread: the caller's.
+ */
+#ifndef PWC_TESTS_HOSTILE_RECORDS_H
+#define PWC_TESTS_HOSTILE_RECORDS_H
+
+#include <stdint.h>
+#include "raw_session.h"
+#include "values.h"
+
+#define RECORD_ROOM 1024u
+
+struct bytes {
+    struct submit_record record;
+    uint8_t more[RECORD_ROOM]; /* ids, block, payload */
+};
+
+/* What a record may name. */
+struct given {
+    uint32_t remotes[2]; /* that the daemon gave */
+    uint32_t segment;
+    uint32_t token; /* of a request to be answered */
+};
+
+/* A right record of any kind; an answer where `answer`. */
+void record_make(struct bytes *out, struct values *v, const struct given *g, bool answer);
+/* Makes one to three of its fields wrong; how many. */
+uint32_t record_spoil(struct bytes *b, struct values *v);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * What hostile processes have done so far, in memory that they share with the test: how many words
+ * they have written, how often they attached, and the reasons that the daemon gave for ending them.
+ *
+ * Thread: each tally has one writer, its process; the test reads.
+ */
+#ifndef PWC_TESTS_HOSTILE_TALLY_H
+#define PWC_TESTS_HOSTILE_TALLY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "pwc/pwc.h"
+
+#define TALLY_REASONS    32u
+#define TALLY_REASON_MAX 120u
+
+/* What a mutation is aimed at. */
+enum target {
+    TARGET_RECORD, /* a field of a record that is then submitted */
+    TARGET_HEADER, /* a word of the session's header: indices, bells, sizes, handlers */
+    TARGET_RACE,   /* any word of rings and segment, while the daemon reads them */
+    TARGET_PAIR,   /* a word of a pair, while a neighbour reads it */
+    TARGET_SOCKET, /* a frame, or a part of one */
+    TARGETS
+};
+
+struct tally {
+    _Atomic uint64_t mutations[TARGETS];
+    _Atomic uint64_t attached;    /* sessions */
+    _Atomic uint64_t quarantined; /* of these, ended by the daemon */
+    struct {
+        char text[TALLY_REASON_MAX];
+        uint64_t count;
+    } reasons[TALLY_REASONS];
+};
+
+/* All of a run, in one shared mapping. */
+struct board {
+    _Atomic bool go, stop;
+    struct pwc_key victim; /* of a region of the neighbour that is written to; before `go` */
+    struct {
+        _Atomic uint32_t version; /* odd: being written */
+        struct pwc_key key;
+    } hostile; /* a region of who writes to it */
+};
+
+void tally_count(struct tally *t, enum target target, uint64_t more);
+uint64_t tally_sum(const struct tally *t);
+/* The daemon has ended a session, and says why. */
+void tally_reason(struct tally *t, const char *text);
+const char *target_name(enum target target);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Numbers that a hostile client writes: from a list of boundaries, near to what is right, or any.
+ * The same seed gives the same numbers.
+ *
+ * Thread: each owner's own.
+ */
+#ifndef PWC_TESTS_HOSTILE_VALUES_H
+#define PWC_TESTS_HOSTILE_VALUES_H
+
+#include <stdint.h>
+
+struct values {
+    uint64_t state; /* never 0 */
+};
+
+void values_init(struct values *v, uint64_t seed);
+uint64_t values_any(struct values *v);
+/* Below `bound`, which is not 0. */
+uint64_t values_below(struct values *v, uint64_t bound);
+/* What to write where `right` would be right. */
+uint64_t values_wrong(struct values *v, uint64_t right);
+
+#endif
