@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 3u
+#define WIRE_VERSION 4u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {

@@ -60,6 +60,8 @@ static void on_notice(void *context, const struct engine_notice *notice)
     case ENGINE_WANT_PEER:
     case ENGINE_OFFER_READY:
     case ENGINE_PEER_BROKEN:
+    case ENGINE_PEER_SILENT:
+    case ENGINE_PEER_GONE:
         peers_notice(control, notice);
         break;
     case ENGINE_SEGMENT_READY:
@@ -197,6 +199,8 @@ static int open_engine_config(struct control *control)
     engine->spill_max = (uint32_t)config->spill_max;
     engine->stripe_min = (uint32_t)config->stripe_min;
     engine->protocol = (uint32_t)config->protocol;
+    engine->keepalive_ns = config->keepalive_ms * UINT64_C(1000000);
+    engine->peer_deadline_ns = config->peer_deadline_ms * UINT64_C(1000000);
     rc = engine_config_check(engine);
     return explain(
         control, rc,

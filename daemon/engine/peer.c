@@ -4,6 +4,7 @@
 #include <string.h>
 #include "bind.h"
 #include "flow.h"
+#include "keepalive.h"
 #include "ledger.h"
 #include "notes.h"
 #include "notice.h"
@@ -39,6 +40,7 @@ void peer_activate(struct engine *e, uint32_t node)
         return;
     live->active = true;
     e->active[e->active_count++] = node;
+    keepalive_watch(e, node);
 }
 
 void peer_want(struct engine *e, uint32_t node)
@@ -407,6 +409,7 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     turns_clear(e, node);
     live->link = LINK_UP;
     live->wanted = live->broken = false;
+    live->silence_at_up = live->silence;
     flows_resume(e, node);
     if (known && p->their_incarnation != theirs->incarnation)
         bind_refresh_node(e, node);
@@ -447,10 +450,7 @@ bool peer_pending(const struct engine *e, uint32_t node)
     if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
         return true;
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct flow *f = &e->flows[i];
-
-        if (f->state != FLOW_FREE && f->node == node &&
-            (f->staged < f->ops.tail || f->replies_expected > 0))
+        if (e->flows[i].node == node && flow_waits(&e->flows[i]))
             return true;
     }
     /* Who holds something for the other asks whether it still is who it was. */
@@ -497,6 +497,7 @@ void engine_peer_lost(struct engine *e, uint32_t node)
     engine_peer_down(e, node);
     peer_discard(e, node);
     e->peer_live[node].wanted = false;
+    keepalive_heard(e, node); /* what comes now is counted anew */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

@@ -412,6 +412,12 @@ struct peer_live {
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     uint32_t gone;              /* flow that dies with the record being consumed, or NONE */
+    bool watched;               /* keepalive.h, and so are these: */
+    bool flow_waits;
+    uint32_t silence;       /* intervals in which nothing has come from it */
+    uint32_t silence_at_up; /* of those, before this link */
+    uint64_t bytes;         /* of payloads and reads on their way, ours and, as told, theirs */
+    uint64_t bytes_theirs;
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
@@ -424,6 +430,17 @@ struct parting_ring {
     uint32_t node;
 };
 #define PARTING_RINGS 64u
+
+/* Peers that are waited for (keepalive.h). */
+struct keepalive {
+    uint32_t *watched;
+    uint32_t count;
+    uint32_t next;     /* where the last look has ended */
+    uint64_t at;       /* of the next look, ns */
+    uint64_t interval; /* ns */
+    uint64_t deadline; /* intervals */
+    uint64_t bytes;    /* that the slowest of fabrics carries in one */
+};
 
 struct engine {
     struct arena arena;
@@ -458,6 +475,7 @@ struct engine {
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
     struct parting_ring parting[PARTING_RINGS];
+    struct keepalive keepalive;
 
     uint32_t *open_sessions;
     uint32_t open_count;
