@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
+#include "beat.h"
 #include "clock.h"
 #include "control.h"
 #include "jobs.h"
@@ -62,14 +63,7 @@ struct peer {
     bool up;
     struct engine_offer theirs;
     uint64_t link_number; /* answers of earlier links are void */
-
-    /* signs of life (keepalive.h), of this link */
-    bool asking;          /* our progress thread has not come back from the last question */
-    uint64_t beats;       /* signs that it has given */
-    uint64_t bytes;       /* that the last may stand behind */
-    uint32_t asked;       /* questions of ours that no answer has come to since */
-    uint64_t their_beats; /* as their last answer says; UINT64_MAX: none yet */
-    bool stuck;           /* and the one before it said the same */
+    struct beat beat;
 };
 
 struct peers {
@@ -111,7 +105,7 @@ static struct peer *peer_of(struct control *control, uint32_t node)
     p->control = control;
     p->node = node;
     p->waiting_tail = &p->waiting;
-    p->their_beats = UINT64_MAX;
+    beat_init(&p->beat, control, node);
     p->retry.data = p->patience.data = p;
     uv_timer_init(&control->loop, &p->retry);
     uv_timer_init(&control->loop, &p->patience);
@@ -430,72 +424,6 @@ static int take_offer(struct peer *p, const Pwc__Offer *o)
     return 0;
 }
 
-/* ---- signs of life --------------------------------------------------------------------------- */
-
-static void send_beat(struct peer *p, bool answer)
-{
-    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
-    Pwc__Beat beat = PWC__BEAT__INIT;
-
-    beat.answer = answer;
-    beat.beats = answer ? p->beats : 0;
-    beat.bytes = answer ? p->bytes : 0;
-    frame.body_case = PWC__PEER_FRAME__BODY_BEAT;
-    frame.beat = &beat;
-    link_send(p->link, &frame);
-}
-
-static void beaten(struct call *call)
-{
-    struct peer *p = call->owner;
-
-    p->asking = false;
-    if (call->cookie != p->link_number)
-        return;
-    p->beats++;
-    p->bytes = call->peer.bytes;
-}
-
-static void take_beat(struct peer *p, const Pwc__Beat *beat)
-{
-    struct call *call = NULL;
-
-    if (beat->answer) {
-        p->stuck = beat->beats == p->their_beats;
-        p->their_beats = beat->beats;
-        p->asked = 0;
-        call = peer_call(p, CALL_ANSWERED, NULL);
-        if (call)
-            call->peer.bytes = beat->bytes;
-    } else {
-        /* One question at a time: a progress thread that is held up is not buried in them. */
-        call = p->asking ? NULL : peer_call(p, CALL_BEAT, beaten);
-        p->asking |= call != NULL;
-        send_beat(p, true);
-    }
-    if (call)
-        call_post(p->control->progress, call);
-}
-
-static void ask(struct peer *p)
-{
-    if (p->state != PEER_LINKED)
-        return;
-    p->asked++;
-    send_beat(p, false);
-}
-
-/* What the answers say about a node whose fabric is silent. */
-static const char *silent_why(const struct peer *p)
-{
-    if (p->asked > 1)
-        return "it does not answer";
-    if (p->stuck)
-        return "it answers, but its progress thread does not";
-    return "it answers, but nothing comes through the fabric: do both nodes let the fabric's "
-           "ports through?";
-}
-
 static void engine_down(struct peer *p)
 {
     struct call *call;
@@ -505,9 +433,8 @@ static void engine_down(struct peer *p)
         if (call)
             tell_end(p, call);
     }
-    p->offer_asked = p->offer_waits = p->offer_sent = p->offer_come = p->up = p->stuck = false;
-    p->beats = p->bytes = p->asked = 0;
-    p->their_beats = UINT64_MAX;
+    p->offer_asked = p->offer_waits = p->offer_sent = p->offer_come = p->up = false;
+    beat_forget(&p->beat);
     p->link_number++;
 }
 
@@ -533,13 +460,14 @@ void peers_notice(struct control *control, const struct engine_notice *notice)
         }
         break;
     case ENGINE_PEER_SILENT:
-        ask(p);
+        if (p->state == PEER_LINKED)
+            beat_ask(&p->beat, p->link);
         break;
     case ENGINE_PEER_GONE:
         if (p->state == PEER_LOST)
             break; /* said again before it was done */
         if (p->state == PEER_LINKED)
-            note_reason(p, -ETIMEDOUT, silent_why(p));
+            note_reason(p, -ETIMEDOUT, beat_why(&p->beat));
         lose(p);
         if (p->link)
             link_close(p->link, -ETIMEDOUT, p->reason);
@@ -549,7 +477,7 @@ void peers_notice(struct control *control, const struct engine_notice *notice)
         break;
     case ENGINE_PEER_BROKEN:
         note_reason(p, notice->status,
-                    notice->status == -ETIMEDOUT ? silent_why(p)
+                    notice->status == -ETIMEDOUT ? beat_why(&p->beat)
                     : notice->status < 0         ? strerror(-notice->status)
                                                  : "its fabric failed");
         if (p->link)
@@ -607,7 +535,7 @@ static int link_proven(struct link *link, char *text, size_t text_size)
     case HANDSHAKE_KEEP:
         /* Unless the other end of ours is gone, which saying something brings to light. */
         if (p->link)
-            send_beat(p, false);
+            beat_ask(&p->beat, p->link);
         snprintf(text, text_size, "node %u's own connection stays", self);
         return -EALREADY;
     case HANDSHAKE_TAKE:
@@ -649,7 +577,7 @@ static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
     if (frame->body_case == PWC__PEER_FRAME__BODY_OFFER)
         return take_offer(p, frame->offer);
     if (frame->body_case == PWC__PEER_FRAME__BODY_BEAT) {
-        take_beat(p, frame->beat);
+        beat_take(&p->beat, link, frame->beat);
         return 0;
     }
     if (frame->body_case == PWC__PEER_FRAME__BODY_REFUSAL) {

@@ -77,8 +77,7 @@ static void forget_idle(struct engine *e)
 static uint64_t grant(const struct engine *e, const struct peer_live *live)
 {
     uint64_t most = KEEPALIVE_GRANT * e->keepalive.deadline;
-    uint64_t intervals =
-        live->bytes / e->keepalive.bytes + live->bytes_theirs / e->keepalive.bytes;
+    uint64_t intervals = live->bytes / e->keepalive.bytes + live->bytes_theirs / e->keepalive.bytes;
 
     return intervals < most ? intervals : most;
 }

@@ -14,8 +14,8 @@
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
  * seen one. Slowness is no silence: what arrives may stand behind long payloads, so for each
  * second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up to
- * KEEPALIVE_GRANT deadlines. A question costs the control thread some work: at most KEEPALIVE_ASKS leave in one
- * interval, and peers that were not asked are not counted as silent.
+ * KEEPALIVE_GRANT deadlines. A question costs the control thread some work: at most KEEPALIVE_ASKS
+ * leave in one interval, and peers that were not asked are not counted as silent.
  *
  * Thread: the progress thread.
  */

@@ -25,7 +25,8 @@ enum ledger_share {
 };
 #define LEDGER_ACK_BYTES 256u
 
-/* What a staged record stands for; flow NONE with slot UINT64_MAX: nothing to remember. */
+/* What a staged record stands for: an operation; with flow NONE a note, or with epoch NOTES_QUEUES
+ * nothing but its nonce. */
 struct ledger_mark {
     uint32_t flow;
     uint32_t epoch;

@@ -12,6 +12,8 @@
 #include "turn.h"
 
 #define REFUSED_RETRY_NS 2000u
+/* Memory that was missing may come back. */
+#define DECLINED_RETRY_NS 100000000u
 
 static uint64_t random_id(struct engine *e)
 {
@@ -177,7 +179,7 @@ void peer_grow(struct engine *e, uint32_t node)
 
     if (size > e->config.ledger_max)
         size = e->config.ledger_max;
-    if (size <= in->size || in->next_ring || live->link != LINK_UP)
+    if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at)
         return;
     in->next_ring = heap_take(&e->heap, (uint32_t)size);
     if (!in->next_ring)
@@ -226,6 +228,25 @@ void peer_switched(struct engine *e, uint32_t node)
     live->grown++;
 }
 
+void peer_declined(struct engine *e, uint32_t node)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+
+    ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+    in->next_ring = NULL;
+    in->next_ready = in->next_offered = false;
+    in->grow_at = e->now + DECLINED_RETRY_NS;
+}
+
+/* Sender: no memory to mirror it: both stay with what they have. */
+static void switch_decline(struct engine *e, uint32_t node)
+{
+    if (!ledger_stage(e, node, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+        return;
+    commit(e);
+    e->peer_live[node].out.next.bytes = 0;
+}
+
 /* Sender: leave the old ring for the larger one once nothing of the old staging is in the fabric.
  */
 static void switch_ring(struct engine *e, uint32_t node)
@@ -236,10 +257,11 @@ static void switch_ring(struct engine *e, uint32_t node)
     if (out->next.bytes == 0)
         return;
     if (!out->switching) {
-        if (!out->next_staging)
+        /* No peer has more of the memory for all than ledger_max. */
+        if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
             out->next_staging = heap_take(&e->heap, out->next.bytes);
         if (!out->next_staging) {
-            out->next.bytes = 0; /* no memory: stay with what we have */
+            switch_decline(e, node);
             return;
         }
         if (!ledger_stage(e, node, WIRE_SWITCH, sizeof(struct wire_record), LEDGER_NOTE, NULL))

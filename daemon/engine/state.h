@@ -227,7 +227,7 @@ struct peer {
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
     uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
-    uint32_t unused;
+    uint32_t bound_owed;   /* BOUND notes that it has not acknowledged */
 };
 
 enum op_phase {
@@ -273,7 +273,7 @@ struct sent {
     uint64_t end;   /* position behind it */
     uint64_t slot;  /* of the operation, or of the note */
     uint32_t flow;  /* NONE: a note */
-    uint32_t epoch; /* of the flow; of a note, enum notes_queue */
+    uint32_t epoch; /* of the flow; of a note, enum notes_queue; NOTES_QUEUES: a nonce alone */
     uint32_t nonce; /* NONE, or to be freed */
     uint32_t unused;
 };
@@ -392,6 +392,7 @@ struct ledger_in {
     struct fabric_memory next_memory;
     bool next_ready;
     bool next_offered;
+    uint64_t grow_at; /* not before: the last was declined, ns */
 };
 
 enum link_state {

@@ -23,7 +23,8 @@ static struct world *begin(uint32_t spill_max)
 {
     const struct world_options options = {
         .seed = 3,
-        .limits = {.keepalive_ns = INTERVAL_NS, .peer_deadline_ns = DEADLINE * INTERVAL_NS,
+        .limits = {.keepalive_ns = INTERVAL_NS,
+                   .peer_deadline_ns = DEADLINE * INTERVAL_NS,
                    .spill_max = spill_max},
         .sim = {.silent_per_mille = 1000, .ordered_write_max = UINT64_MAX},
     };
@@ -210,9 +211,12 @@ static void link_to(struct alone *a, uint32_t node)
 
 static void begin_alone(struct alone *a)
 {
-    struct engine_config config = {
-        .nodes = PEERS + 1, .flows_max = 8192, .keepalive_ns = 1000000000, .ledger_start = 16384,
-        .ledger_bytes = 256u << 20, .peer_deadline_ns = UINT64_C(10000000000)};
+    struct engine_config config = {.nodes = PEERS + 1,
+                                   .flows_max = 8192,
+                                   .keepalive_ns = 1000000000,
+                                   .ledger_start = 16384,
+                                   .ledger_bytes = 256u << 20,
+                                   .peer_deadline_ns = UINT64_C(10000000000)};
 
     CU_ASSERT_EQUAL_FATAL(engine_config_check(&config), 0);
     a->arena = aligned_alloc(4096, engine_arena_bytes(&config));

@@ -163,7 +163,7 @@ struct world_client {
 struct world_link {
     uint32_t a, b;
     uint32_t generation; /* what is scheduled for an older one is void */
-    bool cut; /* for control too */
+    bool cut;            /* for control too */
     bool wanted, attempting, waiting;
     bool up[2], offered[2];
     bool lost_due[2]; /* the node died when it was told that the other is lost */
