@@ -339,8 +339,7 @@ struct turn {
 
 #define RUN_WINDOW   64u
 #define NONCE_WINDOW 256u
-/* Nonces that requests leave to replies: those of a held flow come back only when it is released.
- */
+/* Nonces that requests leave to replies. */
 #define NONCES_FOR_REPLIES 32u
 #define STRIPES_MAX        4u  /* of one payload */
 #define STRIPE_ALIGN       64u /* where they meet: not in the middle of a cache line */
