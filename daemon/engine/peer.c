@@ -42,7 +42,8 @@ void peer_activate(struct engine *e, uint32_t node)
         return;
     live->active = true;
     e->active[e->active_count++] = node;
-    keepalive_watch(e, node);
+    if (!live->watched)
+        keepalive_watch(e, node);
 }
 
 void peer_want(struct engine *e, uint32_t node)
