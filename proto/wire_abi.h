@@ -61,6 +61,8 @@ enum wire_kind {
     WIRE_OFFER = 17,   /* receiver to sender: a larger ring is ready */
     WIRE_SWITCH = 18,  /* sender to receiver: last record in the old ring */
     WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one behind the other */
+    WIRE_VOID = 20,    /* a payload's nonce is free: its record comes later, without */
+    WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
     WIRE_KINDS
 };
 
@@ -126,6 +128,14 @@ struct wire_batch_put {
 static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_LENGTH_BITS 16
 #define BATCH_OFFSET_BITS 48
+
+/* VOID: its flags are WIRE_NONCE and WIRE_STRIPES. */
+struct wire_void {
+    struct wire_record head;
+    uint16_t nonce;
+    uint16_t unused[3];
+};
+static_assert(sizeof(struct wire_void) == 16, "wire_void");
 
 struct wire_ack {
     struct wire_record head;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "beat.h"
 #include "control.h"
 #include "peers_private.h"
 
@@ -38,12 +39,15 @@ struct association {
     bool up;
     struct engine_offer theirs;
     uint64_t link_number; /* answers of earlier links are void */
+    struct beat beat;
 };
 
 static bool is_sibling(const struct association *a)
 {
     return a->peer->node == a->peer->control->node;
 }
+
+static void send_beat(void *context, Pwc__Beat *beat);
 
 static struct association *association_of(struct peer *p, struct worker *worker, uint32_t engine)
 {
@@ -60,6 +64,7 @@ static struct association *association_of(struct peer *p, struct worker *worker,
     a->worker = worker;
     a->engine = engine;
     a->number = nodes_number(p->control->node_count, p->node, engine);
+    beat_init(&a->beat, worker, a->number, send_beat, a);
     a->patience.data = a;
     uv_timer_init(&p->control->loop, &a->patience);
     a->next = p->associations;
@@ -71,6 +76,55 @@ static struct association *association_of(struct peer *p, struct worker *worker,
 static struct association *twin_of(const struct association *a)
 {
     return association_of(a->peer, &a->peer->control->workers[a->engine], a->worker->engine);
+}
+
+/* ---- signs of life ---------------------------------------------------------------------------- */
+
+static void send_beat(void *context, Pwc__Beat *beat)
+{
+    struct association *a = context, *twin;
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+
+    if (is_sibling(a)) {
+        twin = twin_of(a);
+        if (twin)
+            beat_take(&twin->beat, beat);
+        return;
+    }
+    if (!a->peer->link)
+        return;
+    beat->engine = a->worker->engine;
+    beat->peer_engine = a->engine;
+    frame.body_case = PWC__PEER_FRAME__BODY_BEAT;
+    frame.beat = beat;
+    link_send(a->peer->link, &frame);
+}
+
+/* The association that a frame of theirs is about. */
+static int named(struct peer *p, uint32_t theirs, uint32_t ours, struct association **out)
+{
+    if (theirs >= p->engines || ours >= p->control->worker_count)
+        return -EPROTO;
+    *out = association_of(p, &p->control->workers[ours], theirs);
+    return *out ? 0 : -ENOMEM;
+}
+
+int associations_beat(struct peer *p, const Pwc__Beat *beat)
+{
+    struct association *a;
+    int rc = named(p, beat->engine, beat->peer_engine, &a);
+
+    if (rc == 0)
+        beat_take(&a->beat, beat);
+    return rc;
+}
+
+void associations_probe(struct peer *p)
+{
+    struct association *a = association_of(p, &p->control->workers[0], 0);
+
+    if (a)
+        beat_ask(&a->beat);
 }
 
 /* ---- a fabric that dies with its peer ----------------------------------------------------------
@@ -165,6 +219,7 @@ static void tell_end(struct association *a, enum call_kind kind)
 static void forget_offers(struct association *a)
 {
     a->offer_asked = a->offer_waits = a->offer_sent = a->offer_come = a->up = false;
+    beat_forget(&a->beat);
     a->link_number++;
 }
 
@@ -328,13 +383,11 @@ int associations_offer(struct peer *p, const Pwc__Offer *o)
         .address.size = (uint32_t)o->address.len,
     };
     struct association *a;
+    int rc = o->address.len > FABRIC_ADDRESS_MAX ? -EPROTO
+                                                 : named(p, o->engine, o->peer_engine, &a);
 
-    if (o->engine >= p->engines || o->peer_engine >= p->control->worker_count ||
-        o->address.len > FABRIC_ADDRESS_MAX)
-        return -EPROTO;
-    a = association_of(p, &p->control->workers[o->peer_engine], o->engine);
-    if (!a)
-        return -ENOMEM;
+    if (rc < 0)
+        return rc;
     if (a->offer_come)
         return -EPROTO;
     if (o->address.len > 0)
@@ -365,13 +418,25 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
             ask_for_offer(a);
         }
         break;
+    case ENGINE_PEER_SILENT:
+        if (p->state == PEER_LINKED)
+            beat_ask(&a->beat);
+        break;
+    case ENGINE_PEER_GONE:
+        if (is_sibling(a))
+            end_twins(a, lose);
+        else
+            peer_give_up(p, beat_why(&a->beat));
+        break;
     case ENGINE_PEER_BROKEN:
         if (is_sibling(a)) {
             end_twins(a, go_down);
             break;
         }
         peer_note_reason(p, notice->status,
-                         notice->status < 0 ? strerror(-notice->status) : "its fabric failed");
+                         notice->status == -ETIMEDOUT ? beat_why(&a->beat)
+                         : notice->status < 0         ? strerror(-notice->status)
+                                                      : "its fabric failed");
         if (p->link)
             link_close(p->link, notice->status, "the fabric lost the peer");
         break;

@@ -102,6 +102,11 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_PEER_LOST:
         engine_peer_lost(e, c->peer.node);
         return fabric_disconnect(c->target->fabric, c->peer.node);
+    case CALL_BEAT:
+        return engine_beat(e, c->peer.node, &c->peer.bytes);
+    case CALL_ANSWERED:
+        engine_peer_answered(e, c->peer.node, c->peer.bytes);
+        return 0;
     case CALL_VIEW:
         snapshot_fill(c->view, e);
         return 0;

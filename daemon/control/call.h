@@ -35,6 +35,8 @@ enum call_kind {
     CALL_PEER_UP,
     CALL_PEER_DOWN,
     CALL_PEER_LOST,
+    CALL_BEAT,     /* bytes: out */
+    CALL_ANSWERED, /* bytes: in */
     CALL_VIEW,
     CALL_COUNT,  /* write the counters */
     CALL_DETACH, /* a closed session or segment leaves the attachments */
@@ -83,6 +85,7 @@ struct call_neighbour {
 struct call_peer {
     uint32_t node;
     struct engine_offer offer; /* in or out */
+    uint64_t bytes;
 };
 
 struct call_detach {

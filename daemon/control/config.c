@@ -46,6 +46,9 @@ static const struct config_key keys[] = {
      "BYTES of events kept for a context that does not drain; 0: the engine's default"},
     {"stripe-min", CONFIG_BYTES, FIELD(stripe_min), 0, 0, 1u << 30, NULL, NULL,
      "BYTES from which on a payload travels over all rails at once; 0: the engine's default"},
+    {"keepalive-ms", CONFIG_NUMBER, FIELD(keepalive_ms), 1000, 20, 3600000, NULL, NULL,
+     "N: a node that is waited for and says nothing for so long is asked whether it lives; after "
+     "three times as long its link begins anew"},
     {"peer-deadline-ms", CONFIG_NUMBER, FIELD(peer_deadline_ms), 5000, 100, 86400000, NULL, NULL,
      "N: a node that cannot be reached for so long is given up"},
     {"allow-users", CONFIG_STRING, FIELD(allow_users), 0, 0, 0, NULL, NULL,

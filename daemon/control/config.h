@@ -50,10 +50,10 @@ struct config {
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max, stripe_min;
     uint64_t delay_ns;
-    uint64_t peer_deadline_ms;
+    uint64_t keepalive_ms, peer_deadline_ms;
     uint64_t clients_max;
     uint64_t client_memory, client_segments, client_contexts, client_regions;
-    uint8_t sources[32]; /* enum config_source of each key */
+    uint8_t sources[40]; /* enum config_source of each key */
 };
 
 enum config_kind {

@@ -143,6 +143,8 @@ static int open_engine_config(struct control *control)
     engine->spill_max = (uint32_t)config->spill_max;
     engine->stripe_min = (uint32_t)config->stripe_min;
     engine->protocol = (uint32_t)config->protocol;
+    engine->keepalive_ns = config->keepalive_ms * UINT64_C(1000000);
+    engine->peer_deadline_ns = config->peer_deadline_ms * UINT64_C(1000000);
     rc = engine_config_check(engine);
     return control_explain(
         control, rc,

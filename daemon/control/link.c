@@ -428,19 +428,25 @@ static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
 
 /* ---- dialling and accepting ------------------------------------------------------------------ */
 
-/* The kernel watches for a peer that is silently gone. */
+/*
+ * The kernel watches for an end that is silently gone: of an idle connection once in a deadline, so
+ * that ten thousand of them cost nothing; of one that has something to say as the engine does of
+ * the fabric (keepalive.h).
+ */
 static void watch_silence(struct link *link)
 {
     uint64_t deadline = link->control->config->peer_deadline_ms;
-    int on = 1, one = 1, probes = deadline < 2000 ? 1 : (int)((deadline - 1) / 1000);
-    unsigned user_timeout = (unsigned)deadline;
+    uint64_t interval = link->control->config->keepalive_ms;
+    int on = 1, one = 1, probes = 3;
+    int idle = deadline < 2000 ? 1 : deadline > 3600000 ? 3600 : (int)(deadline / 1000);
+    unsigned user_timeout = (unsigned)(3 * (interval < deadline / 5 ? interval : deadline / 5));
     uv_os_fd_t fd;
 
     if (uv_fileno((uv_handle_t *)&link->tcp, &fd) < 0)
         return;
     uv_tcp_nodelay(&link->tcp, 1);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));

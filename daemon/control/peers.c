@@ -146,6 +146,20 @@ static void lose(struct peer *p)
     jobs_node_lost(p->control, p->node);
 }
 
+void peer_give_up(struct peer *p, const char *why)
+{
+    if (p->state == PEER_LOST)
+        return; /* said again before it was done */
+    if (p->state == PEER_LINKED)
+        peer_note_reason(p, -ETIMEDOUT, why);
+    lose(p);
+    if (p->link)
+        link_close(p->link, -ETIMEDOUT, p->reason);
+    if (p->dial)
+        link_close(p->dial, -ETIMEDOUT, p->reason);
+    uv_timer_stop(&p->retry);
+}
+
 static void attempt_later(struct peer *p);
 
 static void attempt(struct peer *p)
@@ -245,6 +259,9 @@ static int link_proven(struct link *link, char *text, size_t text_size)
         log_line(&control->log, LOG_LEVEL_ERROR, "two daemons claim node number %u", p->node);
         return duplicate(link, text, text_size);
     case HANDSHAKE_KEEP:
+        /* Unless the other end of ours is gone, which saying something brings to light. */
+        if (p->link)
+            associations_probe(p);
         snprintf(text, text_size, "node %u's own connection stays", self);
         return -EALREADY;
     case HANDSHAKE_TAKE:
@@ -286,6 +303,8 @@ static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
 
     if (frame->body_case == PWC__PEER_FRAME__BODY_OFFER)
         return associations_offer(p, frame->offer);
+    if (frame->body_case == PWC__PEER_FRAME__BODY_BEAT)
+        return associations_beat(p, frame->beat);
     if (frame->body_case == PWC__PEER_FRAME__BODY_REFUSAL) {
         link_close(link, -ESHUTDOWN, "it ends");
         return 0;

@@ -29,7 +29,7 @@ void peers_free(struct control *control);
 /* Sends, once there is a link: dials if need be. What cannot be sent shows by jobs_node_lost. */
 void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 
-/* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN. */
+/* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN, _SILENT, _GONE. */
 void peers_notice(struct worker *worker, const struct engine_notice *notice);
 
 /* Linked, or being dialled. */

@@ -42,6 +42,8 @@ struct peer {
 /* ---- peers.c --------------------------------------------------------------------------------- */
 
 void peer_note_reason(struct peer *p, int status, const char *text);
+/* Gives it up, and its connections with it. */
+void peer_give_up(struct peer *p, const char *why);
 /* Dials it unless it is linked, or being dialled. */
 void peer_dial(struct peer *p);
 
@@ -52,6 +54,10 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
                         const struct engine_notice *notice);
 /* An offer has come over the link. -EPROTO: it makes no sense. */
 int associations_offer(struct peer *p, const Pwc__Offer *offer);
+/* A sign of life has come over the link, or is asked for. -EPROTO: it makes no sense. */
+int associations_beat(struct peer *p, const Pwc__Beat *beat);
+/* Says something over the link, which brings to light that its other end is gone. */
+void associations_probe(struct peer *p);
 /* The link is ready: what waits for it goes on. */
 void associations_linked(struct peer *p);
 /* The link has ended. */

@@ -86,6 +86,8 @@ void worker_notice(void *context, const struct engine_notice *notice)
     case ENGINE_WANT_PEER:
     case ENGINE_OFFER_READY:
     case ENGINE_PEER_BROKEN:
+    case ENGINE_PEER_SILENT:
+    case ENGINE_PEER_GONE:
         peers_notice(w, notice);
         break;
     case ENGINE_SEGMENT_READY:

@@ -216,13 +216,19 @@ int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t 
 {
     struct wire_bind w;
     struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
+    struct peer *p = &e->peers[node];
 
     if (size != sizeof(w))
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
+    /* It has asked for more than its table of remotes holds, and acknowledges none of the answers:
+     * they would take every chunk that there is. */
+    if (p->bound_owed >= 2 * e->config.remotes_max)
+        return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
     answer.status = bind_resolve(e, node, &w, &answer);
+    set32(e, &p->bound_owed, p->bound_owed + 1);
     return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
 }
 

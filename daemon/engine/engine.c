@@ -10,6 +10,7 @@
 #include "client.h"
 #include "doorbell.h"
 #include "flow.h"
+#include "keepalive.h"
 #include "ledger.h"
 #include "notes.h"
 #include "notice.h"
@@ -67,10 +68,14 @@ int engine_config_check(struct engine_config *c)
         c->ledger_bytes = 64u << 20;
     if (c->ack_delay_ns == 0)
         c->ack_delay_ns = 12000;
+    if (c->keepalive_ns == 0)
+        c->keepalive_ns = UINT64_C(1000000000);
+    if (c->peer_deadline_ns == 0)
+        c->peer_deadline_ns = UINT64_C(5000000000);
     if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->stride > c->nodes ||
         c->flows_max > 1u << 20 || c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
         c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
-        c->stripe_min < STRIPES_MAX * STRIPE_ALIGN)
+        c->stripe_min < STRIPES_MAX * STRIPE_ALIGN || c->peer_deadline_ns < 1000)
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -136,6 +141,7 @@ static uint64_t private_layout(struct engine *e, const struct engine_config *c, 
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->active = carve(&carver, sizeof(uint32_t), 2ull * c->nodes, 64);
+    e->keepalive.watched = carve(&carver, sizeof(uint32_t), c->nodes, 64);
     e->dirty = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->notices = carve(&carver, sizeof(*e->notices), e->notices_max, 64);
     e->record_max =
@@ -284,6 +290,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->grants_max = e->config.remotes_max;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);
+    keepalive_open(e);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
         e->ordered_max = fabric->traits.ordered_write_max;
     for (uint32_t rails = fabric->traits.rails; rails > 1 && 1u << e->stripe_shift < STRIPES_MAX;
@@ -442,6 +449,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
         *deadline = UINT64_MAX;
         work += n + peers_step(e, budget, deadline);
     }
+    keepalive_step(e, deadline);
     if (e->spilling > 0) {
         for (uint32_t i = 0; i < e->open_count; i++)
             work += session_drain_spill(e, e->open_sessions[i]);

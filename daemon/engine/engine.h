@@ -56,7 +56,8 @@ enum engine_protocol {
     ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
 };
 
-/* Zero means the default. Fixed for the life of an arena, but for protocol and stripe_min. */
+/* Zero means the default. Fixed for the life of an arena, but for protocol, stripe_min
+ * and the times. */
 struct engine_config {
     uint32_t node;         /* which we are */
     uint32_t nodes;        /* how many there are, or can be */
@@ -80,7 +81,11 @@ struct engine_config {
     uint32_t protocol;     /* enum engine_protocol */
     uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
     uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */
+    uint64_t keepalive_ns; /* 1 s: after so long without a word, who is waited for is asked;
+                              ENGINE_NO_KEEPALIVE: never */
+    uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
 };
+#define ENGINE_NO_KEEPALIVE UINT64_MAX
 
 /* Fills defaults in; -EINVAL with a value out of range. */
 int engine_config_check(struct engine_config *config);
@@ -209,6 +214,13 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
 void engine_peer_down(struct engine *e, uint32_t node);
 /* The peer is given up: everything towards it ends. */
 void engine_peer_lost(struct engine *e, uint32_t node);
+/*
+ * The peer has asked for a sign of life: gives it one through the fabric, and tells how many bytes
+ * it may stand behind. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
+ */
+int engine_beat(struct engine *e, uint32_t node, uint64_t *bytes);
+/* What the peer told of that when we asked. */
+void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
 
 /* ---- progress ------------------------------------------------------------------------------ */
 
@@ -237,6 +249,8 @@ enum engine_notice_kind {
         9, /* handle (client), reason: the caller ends it with engine_client_close */
     ENGINE_PEER_BROKEN =
         10, /* node, status: the fabric or the peer's records failed; drop the link */
+    ENGINE_PEER_SILENT = 11, /* node: ask it for a sign of life (engine_beat there) */
+    ENGINE_PEER_GONE = 12,   /* node: nothing came from it for the deadline; give it up */
 };
 
 struct engine_notice {

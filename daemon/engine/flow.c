@@ -59,7 +59,8 @@ void flow_ready(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
 
-    if (e->flow_live[flow].ready || f->held || f->state != FLOW_OPEN || f->staged == f->ops.tail)
+    if (e->flow_live[flow].ready || f->state != FLOW_OPEN || f->staged == f->ops.tail ||
+        (f->held && f->started == f->staged))
         return;
     turn_ready(e, flow);
     peer_want(e, f->node);
@@ -140,12 +141,30 @@ static bool flow_owes_record(struct engine *e, struct flow *f)
     return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED;
 }
 
+/* It is held, and its payloads may have taken every nonce of this link: they are given back, or
+ * those of a few flows that wait would stop the large puts of all others. -ENOSPC, or 0. */
+static int flow_void(struct engine *e, struct flow *f, int *work)
+{
+    for (uint64_t slot = f->staged; slot < f->started;) {
+        struct op *op = flow_op(e, f, slot);
+        int r = put_holds_nonce(op) ? put_void(e, f->node, op) : 1;
+
+        if (r < 0)
+            return r;
+        *work += r == 0;
+        slot += op->span;
+    }
+    return 0;
+}
+
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
 {
     struct flow *f = &e->flows[flow];
     const struct peer *p = &e->peers[f->node];
     int reason = 0;
 
+    if (f->held && f->state == FLOW_OPEN)
+        return flow_void(e, f, work);
     while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
         uint64_t slot = f->staged, begun = p->tx_tail;
         struct op *op;
@@ -384,13 +403,13 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence)
     set64(e, &f->rewound, slot);
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->held, 1);
+    flow_ready(e, flow);
 }
 
 void flow_hold(struct engine *e, uint32_t flow, bool held)
 {
     set32(e, &e->flows[flow].held, held);
-    if (!held)
-        flow_ready(e, flow);
+    flow_ready(e, flow);
 }
 
 /* Operations from `slot` on end with an error, and so does what comes. */

@@ -32,6 +32,12 @@ static inline uint32_t flow_leaves(const struct engine *e, const struct flow *f)
     return e->chunks_keep + (uint32_t)(queue_count(&f->ops) * sizeof(struct op) / CHUNK_BYTES);
 }
 
+/* Whether something of it is still to come: an operation that has not left, or a reply. */
+static inline bool flow_waits(const struct flow *f)
+{
+    return f->state != FLOW_FREE && (f->staged < f->ops.tail || f->replies_expected > 0);
+}
+
 /* Puts it on its turn's list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
 /* The same for all that may have operations over this remote. */

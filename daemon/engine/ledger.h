@@ -25,7 +25,8 @@ enum ledger_share {
 };
 #define LEDGER_ACK_BYTES 256u
 
-/* What a staged record stands for; flow NONE with slot UINT64_MAX: nothing to remember. */
+/* What a staged record stands for: an operation; with flow NONE a note, or with epoch NOTES_QUEUES
+ * nothing but its nonce. */
 struct ledger_mark {
     uint32_t flow;
     uint32_t epoch;
@@ -60,6 +61,8 @@ int ledger_arrived(struct engine *e, uint32_t immediate);
 int ledger_consume(struct engine *e, uint32_t node, int budget);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t node);
+/* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
+bool ledger_beat(struct engine *e, uint32_t node);
 /*
  * Where daemons cannot sleep on the fabric, they look at it now and then; and a read, or a payload
  * that has not arrived whole, gives the one that it goes through nothing to see, so that each of

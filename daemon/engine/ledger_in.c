@@ -3,6 +3,7 @@
 #include "ledger.h"
 
 #include <string.h>
+#include "keepalive.h"
 #include "notes.h"
 #include "peer.h"
 #include "records.h"
@@ -20,6 +21,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
     if (e->peer_live[node].link != LINK_UP && e->peer_live[node].link != LINK_OFFERED)
         return 0; /* of a link that is gone: what it wrote will be sent again */
     in->dirty = true;
+    keepalive_heard(e, node);
     if (immediate >> 30 == WIRE_PAYLOAD) {
         if (number >= NONCE_WINDOW || in->payloads[number] == STRIPES_MAX)
             return -EPROTO;
@@ -141,6 +143,16 @@ static bool stage_ack(struct engine *e, uint32_t node, uint64_t upto)
     return true;
 }
 
+bool ledger_beat(struct engine *e, uint32_t node)
+{
+    const struct ledger_in *in = &e->peer_live[node].in;
+
+    if (in->acked > 0 || e->peers[node].rx_consumed == 0)
+        return stage_ack(e, node, in->acked);
+    peer_activate(e, node); /* the first ACK of this link is due */
+    return true;
+}
+
 bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
 {
     struct peer_live *live = &e->peer_live[node];
@@ -151,7 +163,7 @@ bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
         return false;
     peer_activate(e, node);
     if (e->now - live->out.run_at >= NUDGE_NS)
-        return stage_ack(e, node, live->in.acked);
+        return ledger_beat(e, node);
     if (live->out.run_at + NUDGE_NS < *deadline)
         *deadline = live->out.run_at + NUDGE_NS;
     return false;

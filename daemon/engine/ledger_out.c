@@ -215,7 +215,9 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
             break;
         row = sent_in_a_row(e, p, entry, consumed);
         queue_pop(&e->pool, &p->sent, row);
-        if (sent.flow == NONE)
+        if (sent.flow == NONE && sent.epoch == NOTES_QUEUES)
+            commit(e); /* of its nonce alone */
+        else if (sent.flow == NONE)
             notes_acknowledged(e, node, sent.epoch); /* commits */
         else
             flow_acknowledged(e, sent.flow, sent.slot, row, sent.epoch); /* commits */
@@ -239,7 +241,9 @@ void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed)
 
         if (last->end <= consumed)
             break;
-        if (last->flow == NONE) {
+        if (last->flow == NONE && last->epoch == NOTES_QUEUES) {
+            /* Nonces are the old link's. */
+        } else if (last->flow == NONE) {
             notes_rewind(e, node, last->epoch, last->slot);
         } else {
             struct flow *f = &e->flows[last->flow];

@@ -101,10 +101,13 @@ void notes_acknowledged(struct engine *e, uint32_t node, uint32_t which)
     struct queue *queue = &e->peers[node].notes[which].queue;
     const struct wire_flow *note = queue_at(&e->pool, queue, queue->head);
     bool close = note->head.kind == WIRE_CLOSE;
+    bool bound = note->head.kind == WIRE_BOUND;
     /* CLOSE carries our own number of the flow as its sequence. */
     uint32_t flow = close ? note->sequence : NONE;
 
     queue_pop(&e->pool, queue, 1);
+    if (bound)
+        set32(e, &e->peers[node].bound_owed, e->peers[node].bound_owed - 1);
     if (close && flow < e->config.flows_max && e->flows[flow].state == FLOW_CLOSED)
         set32(e, &e->flows[flow].state, FLOW_FREE);
     commit(e);
@@ -120,6 +123,8 @@ void notes_rewind(struct engine *e, uint32_t node, uint32_t which, uint64_t slot
 
 void notes_clear(struct engine *e, uint32_t node)
 {
+    set32(e, &e->peers[node].bound_owed, 0);
+    commit(e);
     for (uint32_t i = 0; i < NOTES_QUEUES; i++) {
         struct notes *notes = &e->peers[node].notes[i];
 

@@ -76,11 +76,18 @@ uint32_t op_stripe_shift(const struct engine *e, const struct op *op)
     return op->length >= e->config.stripe_min ? e->stripe_shift : 0;
 }
 
+/* Bytes of one of its fabric operations, about. */
+static uint64_t fabric_bytes(const struct engine *e, const struct op *op)
+{
+    return op->length >> op_stripe_shift(e, op);
+}
+
 void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
 {
     op->pending++;
     e->flow_live[flow].outstanding++;
     e->peer_live[e->flows[flow].node].outstanding++;
+    e->peer_live[e->flows[flow].node].bytes += fabric_bytes(e, op);
     e->segment_live[op->segment].busy++;
     e->remote_busy[op->remote]++;
 }
@@ -90,6 +97,7 @@ void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
     op->pending--;
     e->flow_live[flow].outstanding--;
     e->peer_live[e->flows[flow].node].outstanding--;
+    e->peer_live[e->flows[flow].node].bytes -= fabric_bytes(e, op);
     if (--e->segment_live[op->segment].busy == 0 &&
         e->segments[op->segment].state == SEGMENT_CLOSING)
         e->sweep = true;

@@ -67,6 +67,10 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/* Its payload is on its way ahead of its record, and takes a nonce; gives that back by a record of
+ * its own: 0, or -ENOSPC. */
+bool put_holds_nonce(const struct op *op);
+int put_void(struct engine *e, uint32_t node, struct op *op);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
 
 /* Active messages: op_message.c. */

@@ -4,6 +4,8 @@
  */
 #include "op.h"
 
+#include "keepalive.h"
+
 static int get_validate(struct engine *e, const struct session *s, const struct submit_record *r,
                         const struct remote *remote)
 {
@@ -58,6 +60,7 @@ static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op 
 
 static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
+    keepalive_heard(e, e->flows[flow].node);
     if (op->phase != OP_QUEUED)
         return;
     set8(e, &op->phase, op->flags & SUBMIT_NO_RCE ? OP_PLACED : OP_READY);

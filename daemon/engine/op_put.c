@@ -115,6 +115,28 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     return r;
 }
 
+bool put_holds_nonce(const struct op *op)
+{
+    return (op->kind == SUBMIT_PUT || op->kind == SUBMIT_LONG) && op->length > 0 &&
+           !(op->flags & SUBMIT_INLINE) && op->phase == OP_QUEUED && op->nonce != UINT16_MAX;
+}
+
+int put_void(struct engine *e, uint32_t node, struct op *op)
+{
+    const struct ledger_mark mark = {
+        .flow = NONE, .epoch = NOTES_QUEUES, .slot = UINT64_MAX, .nonce = op->nonce};
+    struct wire_void *w = ledger_stage(e, node, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);
+
+    if (!w)
+        return -ENOSPC;
+    w->head.flags = (uint8_t)(WIRE_NONCE | op_stripe_shift(e, op) << WIRE_STRIPES_SHIFT);
+    w->nonce = op->nonce;
+    w->unused[0] = w->unused[1] = w->unused[2] = 0;
+    commit(e);
+    op->nonce = UINT16_MAX;
+    return 0;
+}
+
 static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "bind.h"
 #include "flow.h"
+#include "keepalive.h"
 #include "ledger.h"
 #include "notes.h"
 #include "notice.h"
@@ -11,6 +12,8 @@
 #include "turn.h"
 
 #define REFUSED_RETRY_NS 2000u
+/* Memory that was missing may come back. */
+#define DECLINED_RETRY_NS 100000000u
 
 static uint64_t random_id(struct engine *e)
 {
@@ -57,6 +60,8 @@ void peer_activate(struct engine *e, uint32_t node)
         return;
     live->active = true;
     e->active[e->active_count++] = node;
+    if (!live->watched)
+        keepalive_watch(e, node);
 }
 
 void peer_want(struct engine *e, uint32_t node)
@@ -193,7 +198,7 @@ void peer_grow(struct engine *e, uint32_t node)
 
     if (size > e->config.ledger_max)
         size = e->config.ledger_max;
-    if (size <= in->size || in->next_ring || live->link != LINK_UP)
+    if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at)
         return;
     in->next_ring = heap_take(&e->heap, (uint32_t)size);
     if (!in->next_ring)
@@ -242,6 +247,25 @@ void peer_switched(struct engine *e, uint32_t node)
     live->grown++;
 }
 
+void peer_declined(struct engine *e, uint32_t node)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+
+    ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+    in->next_ring = NULL;
+    in->next_ready = in->next_offered = false;
+    in->grow_at = e->now + DECLINED_RETRY_NS;
+}
+
+/* Sender: no memory to mirror it: both stay with what they have. */
+static void switch_decline(struct engine *e, uint32_t node)
+{
+    if (!ledger_stage(e, node, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+        return;
+    commit(e);
+    e->peer_live[node].out.next.bytes = 0;
+}
+
 /* Sender: leave the old ring for the larger one once nothing of the old staging is in the fabric.
  */
 static void switch_ring(struct engine *e, uint32_t node)
@@ -252,10 +276,11 @@ static void switch_ring(struct engine *e, uint32_t node)
     if (out->next.bytes == 0)
         return;
     if (!out->switching) {
-        if (!out->next_staging)
+        /* No peer has more of the memory for all than ledger_max. */
+        if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
             out->next_staging = heap_take(&e->heap, out->next.bytes);
         if (!out->next_staging) {
-            out->next.bytes = 0; /* no memory: stay with what we have */
+            switch_decline(e, node);
             return;
         }
         if (!ledger_stage(e, node, WIRE_SWITCH, sizeof(struct wire_record), LEDGER_NOTE, NULL))
@@ -426,6 +451,7 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     turns_clear(e, node);
     live->link = LINK_UP;
     live->wanted = live->broken = false;
+    live->silence_at_up = live->silence;
     flows_resume(e, node);
     if (known && p->their_incarnation != theirs->incarnation)
         bind_refresh_node(e, node);
@@ -466,10 +492,7 @@ bool peer_pending(const struct engine *e, uint32_t node)
     if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
         return true;
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct flow *f = &e->flows[i];
-
-        if (f->state != FLOW_FREE && f->node == node &&
-            (f->staged < f->ops.tail || f->replies_expected > 0))
+        if (e->flows[i].node == node && flow_waits(&e->flows[i]))
             return true;
     }
     /* Who holds something for the other asks whether it still is who it was. */
@@ -517,6 +540,7 @@ void engine_peer_lost(struct engine *e, uint32_t node)
     engine_peer_down(e, node);
     peer_discard(e, node);
     e->peer_live[node].wanted = false;
+    keepalive_heard(e, node); /* what comes now is counted anew */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

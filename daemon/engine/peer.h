@@ -38,6 +38,8 @@ void peer_ring_dropped(struct engine *e, uint32_t parting);
 /* Growth of the inbound ring: register a larger one; the sender has switched to it. */
 void peer_grow(struct engine *e, uint32_t node);
 void peer_switched(struct engine *e, uint32_t node);
+/* ... or cannot: the larger one is withdrawn, and not offered again for a while. */
+void peer_declined(struct engine *e, uint32_t node);
 /* Consumes, stages, posts. The work done; *deadline is lowered to its next timed action. */
 int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline);
 

@@ -47,27 +47,40 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
 }
 
 /* In how many writes its payload was announced. */
-static uint32_t stripes_of(const struct wire_op *w)
+static uint32_t stripes_of(uint8_t flags)
 {
-    return 1u << ((w->head.flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
+    return 1u << ((flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
 }
 
 /* The payload that travels by itself: 1 it is here, 0 not all of it. */
-static int payload_met(struct engine *e, uint32_t node, const struct wire_op *w)
+static int payload_met(struct engine *e, uint32_t node, uint8_t flags, uint16_t nonce)
 {
     struct ledger_in *in = &e->peer_live[node].in;
-    uint32_t stripes = stripes_of(w);
+    uint32_t stripes = stripes_of(flags);
 
-    if (!(w->head.flags & WIRE_NONCE))
+    if (!(flags & WIRE_NONCE))
         return 1;
-    if (w->nonce >= NONCE_WINDOW || stripes > STRIPES_MAX || in->payloads[w->nonce] > stripes)
+    if (nonce >= NONCE_WINDOW || stripes > STRIPES_MAX || in->payloads[nonce] > stripes)
         return -EPROTO;
-    if (in->payloads[w->nonce] < stripes) {
+    if (in->payloads[nonce] < stripes) {
         in->blocked = true;
         return 0;
     }
-    in->payloads[w->nonce] = 0;
+    in->payloads[nonce] = 0;
     return 1;
+}
+
+int record_take_void(struct engine *e, uint32_t node, const struct wire_record *head,
+                     const uint8_t *record, uint32_t size)
+{
+    struct wire_void w;
+    int r;
+
+    if (size != sizeof(w) || !(head->flags & WIRE_NONCE))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    r = payload_met(e, node, head->flags, w.nonce);
+    return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
 /* Copies a packed payload to its place. 0 or the status that its origin gets. */
@@ -252,7 +265,7 @@ static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival 
 
     if (!in)
         return -EPROTO;
-    r = payload_met(e, node, w);
+    r = payload_met(e, node, w->head.flags, w->nonce);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
@@ -285,7 +298,7 @@ static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
 
     if (status == -EPROTO)
         return status;
-    r = payload_met(e, node, w);
+    r = payload_met(e, node, w->head.flags, w->nonce);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     if (status == 0)
@@ -315,6 +328,6 @@ int record_take_op(struct engine *e, uint32_t node, const struct wire_record *he
     if (r != -ENOBUFS)
         return r;
     if (w->head.flags & WIRE_NONCE)
-        e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w);
+        e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w->head.flags);
     return -EAGAIN;
 }

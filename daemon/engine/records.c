@@ -70,8 +70,6 @@ static int take_offer(struct engine *e, uint32_t node, const uint8_t *record, ui
     if (out->next.bytes != 0 || out->switching || w.bytes <= out->size ||
         (w.bytes & (w.bytes - 1)) != 0)
         return -EPROTO;
-    if (w.bytes > e->config.ledger_max)
-        return 0; /* no peer has more of the memory for all: stay with what we have */
     out->next = w;
     peer_activate(e, node);
     return 0;
@@ -119,7 +117,10 @@ int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
     case WIRE_OFFER:
         return take_offer(e, node, record, size);
     case WIRE_SWITCH:
+    case WIRE_DECLINE:
         return in->next_offered ? 0 : -EPROTO;
+    case WIRE_VOID:
+        return record_take_void(e, node, head, record, size);
     default:
         return -EPROTO;
     }
@@ -133,6 +134,8 @@ int record_after(struct engine *e, uint32_t node, uint8_t kind)
         return ledger_acknowledge(e, node, live->in.their_ack);
     if (kind == WIRE_SWITCH)
         peer_switched(e, node);
+    if (kind == WIRE_DECLINE)
+        peer_declined(e, node);
     if (kind == WIRE_GONE && live->gone != NONE) {
         uint32_t flow = live->gone;
 

@@ -18,6 +18,8 @@ int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
 /* The same for PUT, PLACED, GOT, NOTE and BATCH: record_op.c. */
 int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
                    const uint8_t *record, uint32_t size);
+int record_take_void(struct engine *e, uint32_t node, const struct wire_record *head,
+                     const uint8_t *record, uint32_t size);
 /* Batches (record_batch.c). Copies the record, its puts to e->record: 0 or -EPROTO. */
 int record_batch_parse(struct engine *e, const uint8_t *record, uint32_t size,
                        struct wire_batch *w);

@@ -227,7 +227,7 @@ struct peer {
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
     uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
-    uint32_t unused;
+    uint32_t bound_owed;   /* BOUND notes that it has not acknowledged */
 };
 
 enum op_phase {
@@ -273,7 +273,7 @@ struct sent {
     uint64_t end;   /* position behind it */
     uint64_t slot;  /* of the operation, or of the note */
     uint32_t flow;  /* NONE: a note */
-    uint32_t epoch; /* of the flow; of a note, enum notes_queue */
+    uint32_t epoch; /* of the flow; of a note, enum notes_queue; NOTES_QUEUES: a nonce alone */
     uint32_t nonce; /* NONE, or to be freed */
     uint32_t unused;
 };
@@ -339,8 +339,7 @@ struct turn {
 
 #define RUN_WINDOW   64u
 #define NONCE_WINDOW 256u
-/* Nonces that requests leave to replies: those of a held flow come back only when it is released.
- */
+/* Nonces that requests leave to replies. */
 #define NONCES_FOR_REPLIES 32u
 #define STRIPES_MAX        4u  /* of one payload */
 #define STRIPE_ALIGN       64u /* where they meet: not in the middle of a cache line */
@@ -392,6 +391,7 @@ struct ledger_in {
     struct fabric_memory next_memory;
     bool next_ready;
     bool next_offered;
+    uint64_t grow_at; /* not before: the last was declined, ns */
 };
 
 enum link_state {
@@ -414,6 +414,12 @@ struct peer_live {
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     uint32_t gone;              /* flow that dies with the record being consumed, or NONE */
+    bool watched;               /* keepalive.h, and so are these: */
+    bool flow_waits;
+    uint32_t silence;       /* intervals in which nothing has come from it */
+    uint32_t silence_at_up; /* of those, before this link */
+    uint64_t bytes;         /* of payloads and reads on their way, ours and, as told, theirs */
+    uint64_t bytes_theirs;
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
@@ -426,6 +432,17 @@ struct parting_ring {
     uint32_t node;
 };
 #define PARTING_RINGS 64u
+
+/* Peers that are waited for (keepalive.h). */
+struct keepalive {
+    uint32_t *watched;
+    uint32_t count;
+    uint32_t next;     /* where the last look has ended */
+    uint64_t at;       /* of the next look, ns */
+    uint64_t interval; /* ns */
+    uint64_t deadline; /* intervals */
+    uint64_t bytes;    /* that the slowest of fabrics carries in one */
+};
 
 struct engine {
     struct arena arena;
@@ -460,6 +477,7 @@ struct engine {
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
     struct parting_ring parting[PARTING_RINGS];
+    struct keepalive keepalive;
 
     uint32_t *open_sessions;
     uint32_t open_count;

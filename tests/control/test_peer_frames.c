@@ -45,6 +45,7 @@ static Pwc__RankIs rank_is;
 static Pwc__Contribution contribution;
 static Pwc__Gathered gathered;
 static Pwc__Offer offer;
+static Pwc__Beat beat;
 
 static void fill(struct raw_peer *p)
 {
@@ -78,6 +79,8 @@ static void fill(struct raw_peer *p)
     offer.state_id = 77;
     offer.ring_bytes = 16384;
     offer.address = (ProtobufCBinaryData){.len = their_address_size, .data = their_address};
+    pwc__beat__init(&beat);
+    beat.answer = true;
 }
 
 /* The frame that "rank_at.job" is about. */
@@ -90,6 +93,7 @@ static Pwc__PeerFrame frame_of(const char *path)
         {"greeting", &greeting}, {"proof", &proof},       {"refusal", &refusal},
         {"rank_at", &rank_at},   {"where_is", &where_is}, {"rank_is", &rank_is},
         {"offer", &offer},       {"gathered", &gathered}, {"contribution", &contribution},
+        {"beat", &beat},
     };
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     size_t length = strcspn(path, ".");
@@ -211,6 +215,11 @@ static const struct row rows[] = {
     {"gathered.sequence", UINT32_MAX, NULL, PASSED, 0, NULL},
     {"gathered.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
     {"gathered.offset", UINT64_MAX, NULL, PASSED, 0, NULL},
+    {"beat.answer", 0, NULL, PASSED, 0, NULL}, /* before there is a link between the engines */
+    {"beat.beats", UINT64_MAX, NULL, PASSED, 0, NULL},
+    {"beat.bytes", UINT64_MAX, NULL, PASSED, 0, NULL},
+    {"beat.engine", 1, NULL, CLOSED, 0, SENSELESS},
+    {"beat.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
 };
 
 /* Fields of which every value means something, or that have a test of their own below. */

@@ -243,6 +243,11 @@ static void disturb(struct chaos *c)
         c->restore_at[a][b] = c->world->rounds + 1 + below(c, 300);
         c->counters->cuts++;
     }
+    if (a != b && !sim_is_cut(c->world->sim, a, b) && chance(c, c->plan.blackouts)) {
+        world_link_blackout(c->world, a, b);
+        c->restore_at[a][b] = c->world->rounds + 1 + below(c, 300);
+        c->counters->blackouts++;
+    }
     if (a != b && c->world->nodes[a].alive && c->world->nodes[b].alive &&
         chance(c, c->plan.link_losses))
         lose(c, a, b);
@@ -336,6 +341,12 @@ static void count(struct chaos *c)
             c->counters->grown += peer.grown;
         }
     }
+    for (uint32_t i = 0; i < c->world->link_count; i++) {
+        c->counters->asks += c->world->links[i].asks;
+        c->counters->silences += c->world->links[i].silences;
+        if (c->world->links[i].gone > 0)
+            world_fail(c->world, "a peer was given up long before its deadline");
+    }
     c->counters->overtaken += sim_counters(c->world->sim)->overtaken;
     c->counters->rounds += c->world->rounds;
     for (uint32_t i = 0; i < c->world->client_count; i++)
@@ -354,6 +365,7 @@ static void make_plan(struct chaos *c)
     p->silences = below(c, 2) * 150;
     p->link_breaks = below(c, 3) == 0 ? 100 : 0;
     p->link_cuts = below(c, 3) == 0 ? 60 : 0;
+    p->blackouts = c->keepalive ? 60 : 0;
     p->link_losses = below(c, 5) == 0 ? 30 : 0;
     p->crashes = below(c, 3) == 0 ? 60 : 0;
     p->states_lost = below(c, 5) == 0 ? 3000 : 0;
@@ -388,6 +400,8 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
                    .remotes_max = 512,
                    .flows_max = 128,
                    .ops_max = 4 + below(c, 60),
+                   .keepalive_ns = c->keepalive ? KEEPALIVE_NS : 0,
+                   .peer_deadline_ns = c->keepalive ? DEADLINE_NS : 0,
                    .spill_max = 512 + below(c, 4000)},
         .trace = trace,
         .sim = {.ordered_write_max = ordered_max,
@@ -412,6 +426,7 @@ const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counter
     memset(c, 0, sizeof *c);
     c->counters = counters;
     c->random.state = seed ^ UINT64_C(0xc4a05);
+    c->keepalive = seed % 3 == 0;
     make_plan(c);
     options = options_of(c, seed, trace);
     c->nodes = options.nodes;

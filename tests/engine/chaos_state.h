@@ -14,6 +14,9 @@
 #define PACKED_MAX  256u
 #define HOSTILE_MAX 2u
 #define NO_SLOT     UINT32_MAX
+/* The deadline is longer than any run. */
+#define KEEPALIVE_NS UINT64_C(5000000)
+#define DEADLINE_NS  UINT64_C(10000000000000)
 
 enum chaos_remote_state { CHAOS_NONE, CHAOS_ASKED, CHAOS_BOUND, CHAOS_FAILED };
 
@@ -27,7 +30,7 @@ struct chaos_remote {
 /* What may happen in this run: chances in a turn, of 10000. */
 struct chaos_plan {
     uint32_t operations;
-    uint32_t link_breaks, link_cuts, link_losses, crashes, states_lost, deaths, silences;
+    uint32_t link_breaks, link_cuts, blackouts, link_losses, crashes, states_lost, deaths, silences;
     uint32_t contexts_open, contexts_close, withdrawals, unbinds, flushes;
     uint32_t hostile;
     uint32_t crowd; /* most operations are notifications towards this end, plus 1 */
@@ -45,6 +48,7 @@ struct chaos {
     struct chaos_remote remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
     uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last took it, plus 1 */
     uint32_t silent;
+    bool keepalive; /* else nobody asks, and what breaks is told */
     uint64_t reopen_at[WORLD_NODES_MAX];
     uint64_t restore_at[WORLD_NODES_MAX][WORLD_NODES_MAX];
     uint32_t hostiles[HOSTILE_MAX];

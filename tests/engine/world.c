@@ -102,6 +102,8 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .protocol = o->protocol,
         .stripe_min = l->stripe_min,
         .ack_delay_ns = l->ack_delay_ns ? l->ack_delay_ns : 3000,
+        .keepalive_ns = l->keepalive_ns ? l->keepalive_ns : ENGINE_NO_KEEPALIVE,
+        .peer_deadline_ns = l->peer_deadline_ns,
     };
 }
 

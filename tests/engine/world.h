@@ -163,10 +163,12 @@ struct world_client {
 struct world_link {
     uint32_t a, b;
     uint32_t generation; /* what is scheduled for an older one is void */
+    bool cut;            /* for control too */
     bool wanted, attempting, waiting;
     bool up[2], offered[2];
     bool lost_due[2]; /* the node died when it was told that the other is lost */
     struct engine_offer offers[2];
+    uint32_t asks, silences, gone; /* what engines have said of each other, so far */
 };
 
 /* Runs one call into a node's engine; false: the node has died in it. */
@@ -226,12 +228,20 @@ void world_link_wanted(struct world *w, uint32_t from, uint32_t to);
 void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to);
 /* The control connection is lost; both ends hear of it, at different times. */
 void world_link_break(struct world *w, uint32_t a, uint32_t b);
+/* The same, because an engine says so. */
+void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status);
+struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b);
 void world_link_node_gone(struct world *w, uint32_t node);
 /* Cuts the fabric as well; world_link_restore lets handshakes succeed again. */
 void world_link_cut(struct world *w, uint32_t a, uint32_t b);
 void world_link_restore(struct world *w, uint32_t a, uint32_t b);
 /* Both ends give the other up (engine_peer_lost). */
 void world_link_lost(struct world *w, uint32_t a, uint32_t b);
+/* Cuts the fabric alone: control's connection stays, and nobody is told. */
+void world_link_blackout(struct world *w, uint32_t a, uint32_t b);
+/* The engine asks for a sign of life, or gives the peer up. */
+void world_link_ask(struct world *w, uint32_t from, uint32_t to);
+void world_link_gone(struct world *w, uint32_t from, uint32_t to);
 /* After a restart: what the node was not told for certain. */
 void world_links_resume(struct world *w, uint32_t node);
 void world_link_step(struct world *w, const struct sim_entry *entry);

@@ -29,7 +29,7 @@ static uint32_t sides_of(const struct world_link *l)
     return l->a == l->b ? 1 : 2;
 }
 
-static struct world_link *link_of(struct world *w, uint32_t a, uint32_t b)
+struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < w->link_count; i++) {
         struct world_link *l = &w->links[i];
@@ -74,6 +74,7 @@ struct link_call {
     uint32_t peer;
     struct engine_offer *offer;
     int result;
+    uint64_t bytes;
 };
 
 static void call_offer(void *argument)
@@ -102,6 +103,20 @@ static void call_lost(void *argument)
     struct link_call *c = argument;
 
     engine_peer_lost(c->node->engine, c->peer);
+}
+
+static void call_beat(void *argument)
+{
+    struct link_call *c = argument;
+
+    c->result = engine_beat(c->node->engine, c->peer, &c->bytes);
+}
+
+static void call_answered(void *argument)
+{
+    struct link_call *c = argument;
+
+    engine_peer_answered(c->node->engine, c->peer, c->bytes);
 }
 
 static bool enter(struct world *w, void (*call)(void *), struct link_call *c)
@@ -164,7 +179,7 @@ static void attempt(struct world *w, struct world_link *l)
     l->attempting = false;
     if (!l->wanted || (l->up[0] && (l->up[1] || sides_of(l) == 1)))
         return;
-    if (sim_is_cut(w->sim, l->a, l->b) || !w->nodes[l->a].alive || !w->nodes[l->b].alive) {
+    if (l->cut || !w->nodes[l->a].alive || !w->nodes[l->b].alive) {
         attempt_later(w, l, RETRY_NS);
         return;
     }
@@ -224,7 +239,7 @@ void world_link_step(struct world *w, const struct sim_entry *entry)
 
 void world_link_wanted(struct world *w, uint32_t from, uint32_t to)
 {
-    struct world_link *l = link_of(w, from, to);
+    struct world_link *l = world_link_of(w, from, to);
 
     l->wanted = true;
     attempt_later(w, l, delay(w));
@@ -232,7 +247,7 @@ void world_link_wanted(struct world *w, uint32_t from, uint32_t to)
 
 void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to)
 {
-    struct world_link *l = link_of(w, from, to);
+    struct world_link *l = world_link_of(w, from, to);
 
     if (!l->waiting)
         return;
@@ -255,12 +270,44 @@ static void new_generation(struct world *w, struct world_link *l)
 
 void world_link_break(struct world *w, uint32_t a, uint32_t b)
 {
-    struct world_link *l = link_of(w, a, b);
+    struct world_link *l = world_link_of(w, a, b);
 
     world_log(w, "link %u-%u breaks", l->a, l->b);
     new_generation(w, l);
     for (uint32_t side = 0; side < sides_of(l); side++)
         schedule(w, l, LINK_DOWN, side, delay(w));
+}
+
+void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status)
+{
+    world_link_of(w, a, b)->silences += status == -ETIMEDOUT;
+    world_link_break(w, a, b);
+}
+
+void world_link_ask(struct world *w, uint32_t from, uint32_t to)
+{
+    struct world_link *l = world_link_of(w, from, to);
+    struct link_call there = {.node = &w->nodes[to], .peer = from};
+    struct link_call here = {.node = &w->nodes[from], .peer = to};
+
+    l->asks++;
+    if (!enter(w, call_beat, &there) || there.result == -ENOTCONN)
+        return;
+    here.bytes = there.bytes;
+    enter(w, call_answered, &here);
+}
+
+void world_link_gone(struct world *w, uint32_t from, uint32_t to)
+{
+    struct world_link *l = world_link_of(w, from, to);
+    uint32_t side = l->a == from ? 0 : 1;
+    struct link_call c = call_at(w, l, side);
+
+    world_log(w, "node %u gives node %u up", from, to);
+    l->gone++;
+    world_link_break(w, from, to); /* the other end sees the connection close */
+    l->up[side] = l->offered[side] = false;
+    l->lost_due[side] = !enter(w, call_lost, &c);
 }
 
 void world_link_node_gone(struct world *w, uint32_t node)
@@ -278,18 +325,26 @@ void world_link_node_gone(struct world *w, uint32_t node)
 
 void world_link_cut(struct world *w, uint32_t a, uint32_t b)
 {
+    world_link_of(w, a, b)->cut = true;
     sim_cut(w->sim, a, b);
     world_link_break(w, a, b);
 }
 
+void world_link_blackout(struct world *w, uint32_t a, uint32_t b)
+{
+    world_log(w, "fabric %u-%u goes silent", a, b);
+    sim_cut(w->sim, a, b);
+}
+
 void world_link_restore(struct world *w, uint32_t a, uint32_t b)
 {
+    world_link_of(w, a, b)->cut = false;
     sim_restore(w->sim, a, b);
 }
 
 void world_link_lost(struct world *w, uint32_t a, uint32_t b)
 {
-    struct world_link *l = link_of(w, a, b);
+    struct world_link *l = world_link_of(w, a, b);
 
     world_log(w, "link %u-%u given up", l->a, l->b);
     new_generation(w, l);

@@ -268,7 +268,13 @@ void world_notice(struct world *w, struct world_node *n, const struct engine_not
         world_link_offer_ready(w, n->number, notice->node);
         break;
     case ENGINE_PEER_BROKEN:
-        world_link_break(w, n->number, notice->node);
+        world_link_broken(w, n->number, notice->node, notice->status);
+        break;
+    case ENGINE_PEER_SILENT:
+        world_link_ask(w, n->number, notice->node);
+        break;
+    case ENGINE_PEER_GONE:
+        world_link_gone(w, n->number, notice->node);
         break;
     case ENGINE_SEGMENT_READY:
         segment_ready(w, n, notice);

@@ -1,0 +1,157 @@
+/*
+ * What a peer can leave an engine with: rings that it declines, nonces that it gives back, binds
+ * whose answers it never acknowledges.
+ */
+#include <string.h>
+#include "../suite.h"
+#include "record_bench.h"
+#include "state.h"
+
+/* With a flow from us to the client. */
+static struct bench *linked_bench(void)
+{
+    static const struct bench_shape shape = {.ring_bytes = 8192, .region_bytes = 4096};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bind(b, 5);
+    return b;
+}
+
+static void send_plain(struct bench *b, uint8_t kind)
+{
+    const struct wire_record record = {.words = sizeof(record) / 8, .kind = kind};
+
+    bench_send(b, &record, sizeof(record));
+}
+
+static bool has_sent(struct bench *b, uint8_t kind)
+{
+    bool sent = b->fabric.kinds & 1u << kind;
+
+    b->fabric.kinds = 0;
+    return sent;
+}
+
+/* Its sender has no memory for the larger ring: it goes back, and is offered again later. */
+static void declined_ring_is_freed(void)
+{
+    struct bench *b = linked_bench();
+    const struct ledger_in *in = &b->engine->peer_live[1].in;
+
+    send_plain(b, WIRE_WANT);
+    bench_steps(b, 4);
+    CU_ASSERT_TRUE(has_sent(b, WIRE_OFFER));
+    CU_ASSERT_PTR_NOT_NULL(in->next_ring);
+    send_plain(b, WIRE_DECLINE);
+    bench_steps(b, 4);
+    CU_ASSERT_PTR_NULL(in->next_ring);
+    CU_ASSERT_EQUAL(b->engine->peer_live[1].drops, 0);
+    send_plain(b, WIRE_WANT);
+    bench_steps(b, 4);
+    CU_ASSERT_FALSE(has_sent(b, WIRE_OFFER));
+    b->now += 200000000;
+    send_plain(b, WIRE_WANT);
+    bench_steps(b, 4);
+    CU_ASSERT_TRUE(has_sent(b, WIRE_OFFER));
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+static void what_was_not_offered_is_not_declined(void)
+{
+    struct bench *b = linked_bench();
+
+    send_plain(b, WIRE_DECLINE);
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
+/* Offered more than there is for all: it says so. */
+static void too_large_is_declined(void)
+{
+    struct bench *b = linked_bench();
+    struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
+                               .bytes = 131072};
+
+    for (int i = 0; i < 2; i++) {
+        bench_send(b, &offer, sizeof(offer));
+        bench_steps(b, 4);
+        CU_ASSERT_TRUE(has_sent(b, WIRE_DECLINE));
+        CU_ASSERT_FALSE(b->broken);
+    }
+    bench_free(b);
+}
+
+/* A nonce is free when its payload is there, and not before; and a VOID of none makes no sense. */
+static void nonces_are_given_back(void)
+{
+    struct wire_void record = {
+        .head = {.words = sizeof(record) / 8, .kind = WIRE_VOID, .flags = WIRE_NONCE}, .nonce = 7};
+    struct bench *b = linked_bench();
+    const struct ledger_in *in = &b->engine->peer_live[1].in;
+    uint64_t consumed = b->engine->peers[1].rx_consumed;
+
+    bench_send(b, &record, sizeof(record));
+    CU_ASSERT_EQUAL(b->engine->peers[1].rx_consumed, consumed);
+    still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                                  .immediate = wire_immediate(WIRE_PAYLOAD, 1, 7)});
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->peers[1].rx_consumed, consumed + sizeof(record));
+    CU_ASSERT_EQUAL(in->payloads[7], 0);
+    CU_ASSERT_FALSE(b->broken);
+    record.nonce = NONCE_WINDOW;
+    bench_send(b, &record, sizeof(record));
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+    b = linked_bench();
+    record.head.flags = 0;
+    record.nonce = 7;
+    bench_send(b, &record, sizeof(record));
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
+/* The answers of one that never acknowledges are bounded; those of one that does are not counted.
+ */
+static void binds_are_bounded(void)
+{
+    struct bench *b = linked_bench();
+    const struct peer *p = &b->engine->peers[1];
+    uint32_t most = 2 * b->config.remotes_max;
+
+    for (uint32_t i = 0; i < 2 * most && p->bound_owed < most && !b->broken; i++)
+        bench_bind(b, 5);
+    CU_ASSERT_FALSE(b->broken);
+    bench_bind(b, 5);
+    CU_ASSERT_TRUE(b->broken);
+    CU_ASSERT_EQUAL(p->bound_owed, most);
+    bench_free(b);
+
+    b = linked_bench();
+    p = &b->engine->peers[1];
+    for (uint32_t i = 0; i < 2 * most && !b->broken; i++) {
+        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
+                               .consumed = b->engine->peer_live[1].out.sent};
+
+        bench_send(b, &ack, sizeof(ack));
+        CU_ASSERT_EQUAL(p->bound_owed, 0);
+        bench_bind(b, 5);
+    }
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"a declined ring is freed", declined_ring_is_freed},
+        {"what was not offered is not declined", what_was_not_offered_is_not_declined},
+        {"too large is declined", too_large_is_declined},
+        {"nonces are given back", nonces_are_given_back},
+        {"binds are bounded", binds_are_bounded},
+        CU_TEST_INFO_NULL};
+
+    return suite_run("debts", tests);
+}
