@@ -98,8 +98,9 @@ static ssize_t write_placed(struct fid_ep *endpoint, const struct fabric_write *
 static ssize_t post_write(struct ofi *ofi, uint32_t rail, const struct fabric_write *w,
                           void *descriptor, void *context)
 {
-    struct fid_ep *endpoint = ofi->rails[rail].endpoint;
-    fi_addr_t to = ofi->peers.table[w->peer].addresses[rail];
+    const struct ofi_peer *peer = &ofi->peers.table[w->peer];
+    struct fid_ep *endpoint = peer->endpoints[rail];
+    fi_addr_t to = peer->addresses[rail];
 
     if (w->placed)
         return write_placed(endpoint, w, to, descriptor, context);
@@ -139,7 +140,7 @@ static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
 
     if (!peer->connected)
         return -ENOTCONN;
-    if (!operation)
+    if (!operation || !peer->inserted)
         return -EAGAIN;
     rc = post_write(ofi, rail, w, memory->descriptor, &operation->context);
     /* A rail that is full, or still connecting, holds up no other. */
@@ -165,9 +166,10 @@ static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
 static ssize_t post_read(struct ofi *ofi, uint32_t rail, const struct fabric_read *r,
                          void *descriptor, void *context)
 {
-    return fi_read(ofi->rails[rail].endpoint, r->destination, r->length, descriptor,
-                   ofi->peers.table[r->peer].addresses[rail], r->remote_address, r->remote_key,
-                   context);
+    const struct ofi_peer *peer = &ofi->peers.table[r->peer];
+
+    return fi_read(peer->endpoints[rail], r->destination, r->length, descriptor,
+                   peer->addresses[rail], r->remote_address, r->remote_key, context);
 }
 
 static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
@@ -185,7 +187,7 @@ static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
 
     if (!peer->connected)
         return -ENOTCONN;
-    if (!operation)
+    if (!operation || !peer->inserted)
         return -EAGAIN;
     rc = post_read(ofi, rail, r, memory->descriptor, &operation->context);
     for (uint32_t i = 1; rc == -FI_EAGAIN && i < ofi->rail_count; i++) {
@@ -216,18 +218,21 @@ static int watch(int set, int descriptor)
 static int ofi_arm(struct fabric *fabric, int *descriptor)
 {
     struct ofi *ofi = ofi_of(fabric);
-    struct fid *waited[] = {&ofi->queue->fid};
+    struct fid *waited[] = {&ofi->queue->fid,
+                            ofi->messages ? &ofi->connections.events->fid : NULL};
 
     if (ofi->sleep_descriptor < 0)
         return -ENOTSUP;
     if (ofi->operations.ready_head || ofi->peers.broken_head != OFI_NO_PEER ||
         ofi_registrar_arm(&ofi->registrar))
         return -EAGAIN;
-    if (fi_trywait(ofi->provider, waited, 1) != 0)
+    if (fi_trywait(ofi->provider, waited, ofi->messages ? 2 : 1) != 0)
         return -EAGAIN;
     if (!ofi->armed) {
         int rc = watch(ofi->sleep_descriptor, ofi->queue_descriptor);
 
+        if (rc == 0 && ofi->messages)
+            rc = watch(ofi->sleep_descriptor, ofi->connection_descriptor);
         if (rc)
             return rc;
         ofi->armed = true;
@@ -239,6 +244,8 @@ static int ofi_arm(struct fabric *fabric, int *descriptor)
 static void disarm(struct ofi *ofi)
 {
     (void)epoll_ctl(ofi->sleep_descriptor, EPOLL_CTL_DEL, ofi->queue_descriptor, NULL);
+    if (ofi->messages)
+        (void)epoll_ctl(ofi->sleep_descriptor, EPOLL_CTL_DEL, ofi->connection_descriptor, NULL);
     ofi->armed = false;
 }
 
@@ -294,6 +301,8 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
     struct fi_cq_data_entry entries[BATCH];
     int n = 0;
 
+    if (ofi->messages)
+        ofi_connections_poll(ofi, ofi->armed);
     if (ofi->armed)
         disarm(ofi);
     /* At most half for what waits here, so that it cannot shut out the queue. */
@@ -326,7 +335,9 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
 /* Leaves sleep_descriptor -1 where there is no wait object. */
 static int open_sleep(struct ofi *ofi)
 {
-    if (fi_control(&ofi->queue->fid, FI_GETWAIT, &ofi->queue_descriptor))
+    if (fi_control(&ofi->queue->fid, FI_GETWAIT, &ofi->queue_descriptor) ||
+        (ofi->messages && fi_control(&ofi->connections.events->fid, FI_GETWAIT,
+                                     &ofi->connection_descriptor)))
         return 0;
 
     int set = epoll_create1(EPOLL_CLOEXEC);
@@ -394,11 +405,13 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     rc = ofi_provider_find(config, &ofi->info);
     if (rc)
         goto fail;
+    ofi->messages = ofi->info->ep_attr->type == FI_EP_MSG;
     ofi->rail_count = or_default(config->rails, 1);
     rc = ofi_rails_check(config, ofi->info);
     if (rc)
         goto fail;
     ofi->named_addresses = ofi->info->addr_format == FI_ADDR_STR;
+    ofi->inject_max = ofi->info->tx_attr->inject_size;
     ofi->fabric.traits.rails = ofi->rail_count;
     ofi->fabric.traits.message_max = ofi->info->ep_attr->max_msg_size;
     if (ofi->rail_count == 1 && ofi->info->tx_attr->msg_order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW))
@@ -427,7 +440,10 @@ fail:
     return rc;
 }
 
-/* Tried on another of the kind, since it leaves a connection behind. */
+/*
+ * Tried on another of the kind, since it leaves a connection behind. Message endpoints are not
+ * connected to themselves: it takes two of them.
+ */
 static bool sleeps(const struct ofi_config *config)
 {
     struct ofi_config trial_config = {
@@ -438,9 +454,15 @@ static bool sleeps(const struct ofi_config *config)
         .memories_max = 1,
         .rails = config->rails,
     };
-    struct ofi *trial;
+    struct ofi *trial, *far = NULL;
 
-    return open_all(&trial_config, &trial) == 0 && ofi_trial_sleeps(&trial->fabric);
+    if (open_all(&trial_config, &trial))
+        return false;
+    if (trial->messages && open_all(&trial_config, &far)) {
+        fabric_close(&trial->fabric);
+        return false;
+    }
+    return ofi_trial_sleeps(&trial->fabric, far ? &far->fabric : NULL);
 }
 
 int ofi_open(const struct ofi_config *config, struct fabric **out)

@@ -116,7 +116,9 @@ static bool is_blocked(const struct ofi *ofi, uint32_t number)
 int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_address *address)
 {
     struct ofi *ofi = (struct ofi *)fabric;
-    int rc = number < ofi->peers.count ? check_address(ofi, address) : -EINVAL;
+    int rc = number >= ofi->peers.count ? -EINVAL
+             : ofi->messages            ? ofi_connection_check(ofi, address)
+                                        : check_address(ofi, address);
 
     if (rc)
         return rc;
@@ -125,6 +127,12 @@ int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_addr
     struct fabric_address *known = &ofi->peers.addresses[number];
 
     (void)ofi_disconnect(fabric, number);
+    if (ofi->messages) {
+        rc = ofi_connection_open(ofi, peer, address);
+        if (rc)
+            return rc;
+        goto connected;
+    }
     if (peer->inserted && !same_address(known, address) && is_blocked(ofi, number))
         return -EOWNERDEAD;
     if (!peer->inserted || !same_address(known, address)) {
@@ -139,9 +147,12 @@ int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_addr
             return rc;
         remove_address(ofi, peer);
         memcpy(peer->addresses, inserted, sizeof(inserted));
+        for (uint32_t i = 0; i < ofi->rail_count; i++)
+            peer->endpoints[i] = ofi->rails[i].endpoint;
         peer->inserted = true;
         *known = *address;
     }
+connected:
     peer->connected = true;
     peer->broken = 0;
     return 0;
@@ -159,7 +170,9 @@ int ofi_disconnect(struct fabric *fabric, uint32_t number)
     if (!peer->connected)
         return is_blocked(ofi, number) ? -EOWNERDEAD : 0;
     peer->connected = false;
-    if (!ofi->named_addresses)
+    if (ofi->messages)
+        ofi_connection_close(ofi, peer);
+    else if (!ofi->named_addresses)
         remove_address(ofi, peer); /* closes the transport's connection, where it has one */
     if (peer->outstanding > 0)
         ofi_operations_cancel(&ofi->operations, number);

@@ -1,6 +1,6 @@
 /*
  * What the parts of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (the endpoints),
- * ofi_operation.c, ofi_peer.c, ofi_memory.c, ofi_provider.c, ofi_trial.c.
+ * ofi_connection.c (those of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c, ofi_provider.c, ofi_trial.c.
  *
  * Thread: the progress thread owns all of it, but for what struct ofi_registrar says.
  */
@@ -96,17 +96,21 @@ static inline void ofi_operation_ready(struct ofi_operations *operations,
 /* ---- peers ---------------------------------------------------------------------------------- */
 
 #define OFI_RAILS_MAX 4u
+#define OFI_TOKEN     16u /* bytes that name a daemon's start to its peers: ofi_connection.c */
 
 /* The part of a peer that posting touches. */
 struct ofi_peer {
-    fi_addr_t addresses[OFI_RAILS_MAX]; /* in each rail's table; valid while `inserted` */
+    struct fid_ep *endpoints[OFI_RAILS_MAX]; /* the rails', or the connection to this peer alone */
+    fi_addr_t addresses[OFI_RAILS_MAX];      /* in each rail's table; valid while `inserted` */
     uint64_t load[OFI_RAILS_MAX];       /* bytes outstanding on each rail */
     uint32_t outstanding;
     uint32_t next_broken; /* chain of peers whose FABRIC_BROKEN is to be delivered */
     int32_t broken;       /* its status; 0: not broken since it was connected */
     bool in_broken_chain;
     bool connected;
-    bool inserted; /* in the provider's address tables: possibly longer than connected */
+    bool inserted; /* in the provider's address tables: possibly longer than connected; with
+                      message endpoints: the connection has been made */
+    uint8_t token[OFI_TOKEN]; /* with message endpoints */
 };
 
 struct ofi_peers {
@@ -211,12 +215,46 @@ void ofi_rails_close(struct ofi *ofi);
 /* Of all rails, one behind the other, each as long as the first. */
 int ofi_address(struct fabric *fabric, struct fabric_address *out);
 
+/* ---- connections of message endpoints -------------------------------------------------------- */
+
+#define OFI_WAITING 64
+
+/* A request whose peer is not connected here yet. */
+struct ofi_waiting {
+    struct fi_info *info; /* NULL: free */
+    uint8_t who[OFI_TOKEN];
+};
+
+struct ofi_connections {
+    struct fid_eq *events;
+    struct fid_pep *listener;
+    uint32_t unmade; /* peers that are connected, but whose connection has not been made */
+    uint32_t looks;
+    uint32_t next_waiting;
+    struct ofi_waiting waiting[OFI_WAITING];
+    uint8_t token[OFI_TOKEN];
+};
+
+int ofi_connections_open(struct ofi *ofi); /* a libfabric result */
+void ofi_connections_close(struct ofi *ofi);
+int ofi_connections_address(const struct ofi *ofi, struct fabric_address *out);
+/* Makes progress with connections; unless `now`, only when there may be some to make. */
+void ofi_connections_poll(struct ofi *ofi, bool now);
+/* -EINVAL: no address of a peer's, or our own. */
+int ofi_connection_check(const struct ofi *ofi, const struct fabric_address *address);
+/* Until it has been made, posts are refused with -EAGAIN. */
+int ofi_connection_open(struct ofi *ofi, struct ofi_peer *peer,
+                        const struct fabric_address *address);
+void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer);
+
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 struct ofi {
     struct fabric fabric; /* first */
-    struct ofi_rail rails[OFI_RAILS_MAX];
-    uint32_t rail_count; /* 1, 2 or 4 */
+    struct ofi_rail rails[OFI_RAILS_MAX]; /* unless messages */
+    uint32_t rail_count;                  /* 1, 2 or 4 */
+    bool messages; /* message endpoints: a connection for each peer, and no rails */
+    struct ofi_connections connections;
     struct fid_cq *queue;
     struct fid_domain *domain;
     struct fid_fabric *provider;
@@ -228,6 +266,7 @@ struct ofi {
     int sleep_descriptor; /* epoll over the registrar's event and, while armed, the queue's wait
                              object: watching that costs for each packet. -1: cannot sleep */
     int queue_descriptor;
+    int connection_descriptor; /* of the connections' events, with message endpoints; else -1 */
     bool armed;
     bool named_addresses; /* addresses are names of shared memory, not of a network */
 };
@@ -247,8 +286,9 @@ static inline uint32_t ofi_rail_choose(const struct ofi *ofi, const struct ofi_p
 
 /* Finds the provider; *out is for fi_freeinfo. Says what went wrong in config->message. */
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out);
-/* Whether this fabric, connected to itself, falls silent and is woken. Closes it. */
-bool ofi_trial_sleeps(struct fabric *fabric);
+/* Whether this fabric, connected to the other or (NULL) to itself, falls silent and is woken. Closes
+ * both. */
+bool ofi_trial_sleeps(struct fabric *fabric, struct fabric *other);
 /* A libfabric result as a negative errno. */
 int ofi_error(ssize_t result);
 __attribute__((format(printf, 2, 3))) void ofi_say(const struct ofi_config *config,

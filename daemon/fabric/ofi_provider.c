@@ -153,7 +153,7 @@ static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static struct fi_info *make_hints(const char *provider)
+static struct fi_info *make_hints(const char *provider, enum fi_ep_type type)
 {
     struct fi_info *hints = fi_allocinfo();
 
@@ -162,7 +162,7 @@ static struct fi_info *make_hints(const char *provider)
     /* No FI_ATOMIC: some providers give up the order of writes for it. */
     hints->caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
+    hints->ep_attr->type = type;
     hints->tx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
     hints->rx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
     hints->domain_attr->mr_mode =
@@ -195,9 +195,10 @@ static int search_orders(struct fi_info *hints, struct fi_info **out)
     return rc;
 }
 
-static int search(const char *provider, const struct sockaddr_storage *source, struct fi_info **out)
+static int search(const char *provider, enum fi_ep_type type,
+                  const struct sockaddr_storage *source, struct fi_info **out)
 {
-    struct fi_info *hints = make_hints(provider);
+    struct fi_info *hints = make_hints(provider, type);
     int rc = -ENOMEM;
 
     if (!hints)
@@ -208,6 +209,25 @@ static int search(const char *provider, const struct sockaddr_storage *source, s
         rc = search_orders(hints, out);
     fi_freeinfo(hints);
     return rc;
+}
+
+/*
+ * A name without a layer ("tcp", not "tcp;ofi_rxm") means the provider itself. Where it has no
+ * reliable datagrams of its own, its message endpoints will do, and cost less than the layer.
+ */
+static int search_named(const char *provider, const struct sockaddr_storage *source,
+                        struct fi_info **out)
+{
+    struct fi_info *messages;
+    int rc = search(provider, FI_EP_RDM, source, out);
+
+    if (rc || !provider || strchr(provider, ';') || !strchr((*out)->fabric_attr->prov_name, ';'))
+        return rc;
+    if (search(provider, FI_EP_MSG, source, &messages) == 0) {
+        fi_freeinfo(*out);
+        *out = messages;
+    }
+    return 0;
 }
 
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
@@ -222,9 +242,9 @@ int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
                 bind_to, strerror(-rc));
         return rc;
     }
-    rc = search(config->provider, &source, &found);
+    rc = search_named(config->provider, &source, &found);
     if (rc == -FI_ENODATA && config->provider)
-        rc = search(config->provider, NULL, &found); /* its addresses are none of IP */
+        rc = search_named(config->provider, NULL, &found); /* its addresses are none of IP */
     if (rc) {
         ofi_say(config,
                 "no provider %s%swith one-sided writes at %s: %s; fi_info lists what there is",

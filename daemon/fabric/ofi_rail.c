@@ -15,6 +15,12 @@ int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info)
 
     if (rails == 0 || rails == 1)
         return 0;
+    if (info->ep_attr->type == FI_EP_MSG) {
+        ofi_say(config, "provider %s has message endpoints: give 1 rail, not %u, or a provider with "
+                        "reliable datagrams (tcp;ofi_rxm)",
+                info->fabric_attr->prov_name, rails);
+        return -EOPNOTSUPP;
+    }
     if (rails != 2 && rails != OFI_RAILS_MAX) {
         ofi_say(config, "rails %u: give 1, 2 or %u", rails, OFI_RAILS_MAX);
         return -EINVAL;
@@ -91,7 +97,7 @@ int ofi_rails_open(struct ofi *ofi, uint32_t operations)
     if (!rc)
         rc = open_queue(ofi, operations);
     if (!rc)
-        rc = open_rails(ofi);
+        rc = ofi->messages ? ofi_connections_open(ofi) : open_rails(ofi);
     rc = ofi_error(rc);
     return rc ? rc : ofi_address(&ofi->fabric, &address); /* do they fit? */
 }
@@ -104,6 +110,7 @@ static void close_fid(struct fid *fid)
 
 void ofi_rails_close(struct ofi *ofi)
 {
+    ofi_connections_close(ofi);
     for (uint32_t i = 0; i < OFI_RAILS_MAX; i++) {
         close_fid(ofi->rails[i].endpoint ? &ofi->rails[i].endpoint->fid : NULL);
         close_fid(ofi->rails[i].addresses ? &ofi->rails[i].addresses->fid : NULL);
@@ -118,6 +125,8 @@ int ofi_address(struct fabric *fabric, struct fabric_address *out)
     struct ofi *ofi = (struct ofi *)fabric;
 
     memset(out, 0, sizeof(*out));
+    if (ofi->messages)
+        return ofi_connections_address(ofi, out);
     for (uint32_t i = 0; i < ofi->rail_count; i++) {
         size_t size = sizeof(out->bytes) - out->size;
         int rc = fi_getname(&ofi->rails[i].endpoint->fid, out->bytes + out->size, &size);

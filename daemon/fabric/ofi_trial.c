@@ -1,7 +1,8 @@
 /*
  * Does a provider's wait object tell the truth? Some read ready for ever once a connection has been
  * made, and a daemon that believed them would never sleep; one that stayed silent would lose its
- * messages. So a fabric that is opened for the trial alone writes to itself, and is watched.
+ * messages. So a fabric that is opened for the trial alone writes to itself, or another to it, and
+ * is watched.
  *
  * Thread: the one that opens the fabric.
  */
@@ -15,8 +16,9 @@
 #define GLANCES     2000
 
 struct trial {
-    struct fabric *fabric;
-    struct fabric_memory memory;
+    struct fabric *fabric; /* is watched */
+    struct fabric *writer; /* the same, or another */
+    struct fabric_memory memory, source;
     uint64_t word[2]; /* source and target */
     uint64_t limit;
     uint32_t added, arrived, written;
@@ -30,18 +32,33 @@ static uint64_t milliseconds(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static int progress(struct trial *t)
+static int progress_of(struct trial *t, struct fabric *fabric)
 {
     struct fabric_event events[8];
-    int n = fabric_poll(t->fabric, events, 8);
+    int n = fabric_poll(fabric, events, 8);
 
     for (int i = 0; i < n; i++) {
         if (events[i].kind == FABRIC_ADDED && events[i].status == 0) {
-            t->memory = events[i].memory;
+            if (fabric == t->fabric)
+                t->memory = events[i].memory;
+            if (fabric == t->writer)
+                t->source = events[i].memory;
             t->added++;
         }
         t->arrived += events[i].kind == FABRIC_ARRIVED;
         t->written += events[i].kind == FABRIC_WRITTEN && events[i].status == 0;
+    }
+    return n;
+}
+
+static int progress(struct trial *t)
+{
+    int n = progress_of(t, t->fabric);
+
+    if (n >= 0 && t->writer != t->fabric) {
+        int more = progress_of(t, t->writer);
+
+        n = more < 0 ? more : n + more;
     }
     if (n == 0)
         (void)sched_yield();
@@ -57,10 +74,10 @@ static bool reach(struct trial *t, const uint32_t *counter, uint32_t count)
     return *counter >= count;
 }
 
-static bool write_to_self(struct trial *t)
+static bool write_there(struct trial *t)
 {
     struct fabric_write w = {
-        .memory = t->memory.index,
+        .memory = t->source.index,
         .source = &t->word[0],
         .length = sizeof(t->word[0]),
         .remote_address = t->memory.address + sizeof(t->word[0]),
@@ -69,19 +86,31 @@ static bool write_to_self(struct trial *t)
     };
     int rc;
 
-    while ((rc = fabric_post_write(t->fabric, &w)) == -EAGAIN && milliseconds() < t->limit)
+    while ((rc = fabric_post_write(t->writer, &w)) == -EAGAIN && milliseconds() < t->limit)
         (void)progress(t);
     return rc == 0;
 }
 
+static bool add_memory(struct trial *t, struct fabric *fabric, uint32_t count)
+{
+    return fabric_mem_add(fabric, t->word, sizeof(t->word), FABRIC_REMOTE_WRITE, 0) == 0 &&
+           reach(t, &t->added, count);
+}
+
+static bool introduce(struct fabric *a, struct fabric *b)
+{
+    struct fabric_address address;
+
+    return fabric_address_of(a, &address) == 0 && fabric_connect(b, 0, &address) == 0;
+}
+
 static bool connected(struct trial *t)
 {
-    struct fabric_address self;
-
-    return fabric_mem_add(t->fabric, t->word, sizeof(t->word), FABRIC_REMOTE_WRITE, 0) == 0 &&
-           reach(t, &t->added, 1) && fabric_address_of(t->fabric, &self) == 0 &&
-           fabric_connect(t->fabric, 0, &self) == 0 && write_to_self(t) &&
-           reach(t, &t->arrived, 1) && reach(t, &t->written, 1);
+    if (!add_memory(t, t->fabric, 1) || !introduce(t->fabric, t->writer))
+        return false;
+    if (t->writer != t->fabric && (!add_memory(t, t->writer, 2) || !introduce(t->writer, t->fabric)))
+        return false;
+    return write_there(t) && reach(t, &t->arrived, 1) && reach(t, &t->written, 1);
 }
 
 /* Readable within the time, after arming; or -1 where arming said that there is work. */
@@ -106,15 +135,19 @@ static bool falls_silent(struct trial *t)
 
 static bool speaks_up(struct trial *t)
 {
-    return write_to_self(t) && armed_and_readable(t, PATIENCE_MS) != 0 && reach(t, &t->arrived, 2);
+    return write_there(t) && armed_and_readable(t, PATIENCE_MS) != 0 && reach(t, &t->arrived, 2);
 }
 
-bool ofi_trial_sleeps(struct fabric *fabric)
+bool ofi_trial_sleeps(struct fabric *fabric, struct fabric *other)
 {
-    struct trial t = {.fabric = fabric, .limit = milliseconds() + PATIENCE_MS};
+    struct trial t = {.fabric = fabric, .writer = other ? other : fabric};
+
+    t.limit = milliseconds() + PATIENCE_MS;
 
     bool result = connected(&t) && falls_silent(&t) && speaks_up(&t);
 
     fabric_close(fabric); /* here, while the memory that it writes to still is */
+    if (other)
+        fabric_close(other);
     return result;
 }

@@ -15,6 +15,7 @@ static const struct rig rigs[] = {
     {.name = "loop", .sleeps = true},
     {.name = "delay", .delayed = true, .sleeps = true},
     {.name = "tcp", .provider = "tcp;ofi_rxm", .sleeps = true, .dies_anywhere = true},
+    {.name = "msg", .provider = "tcp", .sleeps = true, .dies_anywhere = true, .joint = true},
     {.name = "net", .provider = "net", .dies_anywhere = true},
     {.name = "shm", .provider = "shm"}, /* its queues have locks in shared memory */
     {.name = "tcp2", .provider = "tcp;ofi_rxm", .rails = 2, .sleeps = true, .dies_anywhere = true},

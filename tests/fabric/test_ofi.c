@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "end.h"
 #include "ofi.h"
 #include "../suite.h"
 
@@ -104,6 +105,57 @@ static void rails(void)
     }
 }
 
+/* Polls both until the first is told that its peer is lost; or 5 s. */
+static bool is_broken(struct fabric *one, struct fabric *other)
+{
+    struct fabric_event events[8];
+
+    for (int64_t until = milliseconds() + 5000; milliseconds() < until;) {
+        (void)fabric_poll(other, events, 8);
+        for (int i = 0, n = fabric_poll(one, events, 8); i < n; i++)
+            if (events[i].kind == FABRIC_BROKEN)
+                return true;
+    }
+    return false;
+}
+
+/*
+ * Message endpoints: a provider without reliable datagrams of its own, named without a layer. An
+ * address ends in a token; who does not know ours is given no connection.
+ */
+static void messages(void)
+{
+    enum { TOKEN = 16, SOCKET = 16 };
+    struct ofi_config config = {.provider = "tcp"}, rails = {.provider = "tcp", .rails = 2};
+    struct fabric *ours, *theirs, *none;
+    struct fabric_address us, them, wrong;
+
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &ours), 0);
+    CU_ASSERT_EQUAL(fabric_address_of(ours, &us), 0);
+    if (us.size != SOCKET + TOKEN) { /* libfabric 1.18 has reliable datagrams over tcp */
+        fabric_close(ours);
+        return;
+    }
+    CU_ASSERT_EQUAL(ofi_open(&rails, &none), -EOPNOTSUPP);
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &theirs), 0);
+    CU_ASSERT_EQUAL(fabric_address_of(theirs, &them), 0);
+    CU_ASSERT_EQUAL(fabric_connect(ours, 1, &us), -EINVAL); /* not to ourselves */
+    wrong = them;
+    wrong.size--;
+    CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), -EINVAL);
+    wrong.size += 2;
+    CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), -EINVAL);
+    wrong = them;
+    wrong.bytes[0] ^= 0xff; /* no such family */
+    CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), -EINVAL);
+    wrong = them;
+    memset(wrong.bytes + SOCKET, 0xff, TOKEN); /* more than ours, so it is us who connect */
+    CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), 0);
+    CU_ASSERT_TRUE(is_broken(ours, theirs));
+    fabric_close(theirs);
+    fabric_close(ours);
+}
+
 static int count_files(const char *stem)
 {
     DIR *folder = opendir("/dev/shm");
@@ -190,6 +242,7 @@ int main(void)
         {"the default provider", by_default},
         {"bound to an interface", by_interface},
         {"rails", rails},
+        {"message endpoints", messages},
         {"leftovers of a killed process", leftovers},
         {"signal handlers", signals},
         CU_TEST_INFO_NULL,
