@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define COUNTERS_MAGIC   UINT64_C(0x3130304343435750) /* "PWCCC001" */
-#define COUNTERS_VERSION 1u
+#define COUNTERS_VERSION 2u
 
 struct counters_header {
     uint64_t magic;
@@ -41,6 +41,7 @@ struct counters_header {
     _Atomic uint64_t quarantined; /* clients so far */
     _Atomic uint64_t clients;     /* now */
     _Atomic uint64_t sessions;    /* now */
+    _Atomic uint64_t refused;     /* requests beyond a quota, so far */
 };
 
 /* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */

@@ -50,6 +50,7 @@ static void unlink_client(struct client *c)
         at = &(*at)->next;
     *at = c->next;
     c->control->client_count--;
+    quota_leave(c);
 }
 
 static void handle_closed(uv_handle_t *handle)
@@ -243,6 +244,7 @@ void client_accept(struct control *control, int descriptor)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
+    struct quota_user *user = NULL;
     struct client *c;
     uint32_t connections_max = 2u * (uint32_t)control->config->clients_max, strangers;
 
@@ -257,7 +259,9 @@ void client_accept(struct control *control, int descriptor)
         return;
     }
     strangers = clients_count(control, peer.uid, CLIENT_STRANGER);
-    if (control->client_count >= connections_max || strangers >= CLIENT_STRANGERS_MAX) {
+    if (control->client_count < connections_max && strangers < CLIENT_STRANGERS_MAX)
+        user = quota_enter(control, peer.uid);
+    if (!user) {
         log_hostile(&control->log, "too many connections: %u, %u of user %u's without Hello",
                     control->client_count, strangers, (unsigned)peer.uid);
         refuse(control, descriptor, "too many connections to this daemon: try again later");
@@ -265,10 +269,12 @@ void client_accept(struct control *control, int descriptor)
     }
     c = calloc(1, sizeof(*c));
     if (!c) {
+        quota_leave(&(struct client){.control = control, .user = user});
         close(descriptor);
         return;
     }
     c->control = control;
+    c->user = user;
     c->descriptor = descriptor;
     c->pidfd = -1;
     c->pid = peer.pid;

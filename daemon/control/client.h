@@ -20,6 +20,7 @@
 #include "control.pb-c.h"
 #include "frame.h"
 #include "mapping.h"
+#include "quota.h"
 
 #define CLIENT_FRAME_MAX     65536u
 #define CLIENT_REPLY_MAX     (1u << 20)
@@ -32,6 +33,7 @@
 #define CLIENT_DESCRIPTORS   3u
 #define CLIENT_BOUNCE_MAX    (UINT64_C(4) << 20)
 #define CLIENT_NONE          UINT32_MAX
+#define REQUEST_WHY_MAX      192u
 
 enum client_state {
     CLIENT_STRANGER = 1,
@@ -114,8 +116,8 @@ struct client {
     uint32_t waiting; /* entries of control.pending */
     struct client_session *sessions;
     struct client_segment *segments;
-    uint64_t memory; /* bytes of rings and segments */
-    uint32_t session_count, segment_count, region_count;
+    struct quota_user *user;
+    uint64_t held[QUOTA_KINDS];
 };
 
 /* ---- client.c: life ------------------------------------------------------------------------ */

@@ -65,6 +65,31 @@ static const struct config_key keys[] = {
      "N: contexts of one client"},
     {"client-regions", CONFIG_NUMBER, FIELD(client_regions), 4096, 1, 16384, NULL, NULL,
      "N: regions of one client"},
+    {"client-binds", CONFIG_NUMBER, FIELD(client_binds), 0, 0, 16384, NULL, NULL,
+     "N: binds of one client; 0: seven eighths of all"},
+    {"client-pairs", CONFIG_NUMBER, FIELD(client_pairs), 0, 0, 4096, NULL, NULL,
+     "N: contexts elsewhere that one client is bound to, and as many that are bound to it; 0: "
+     "seven "
+     "eighths of all"},
+    {"client-queue", CONFIG_BYTES, FIELD(client_queue), 0, 0, 64u << 20, NULL, NULL,
+     "BYTES of one client's operations in flight and spilled events; 0: as much as it leaves free"},
+    {"user-clients", CONFIG_NUMBER, FIELD(user_clients), 0, 0, 4096, NULL, NULL,
+     "N: clients of one user; 0, here and below: where others than the daemon's own user are "
+     "served, seven eighths of all, else all"},
+    {"user-memory", CONFIG_BYTES, FIELD(user_memory), 0, 0, UINT64_C(1) << 46, NULL, NULL,
+     "BYTES of segments and rings of one user; 0: of the machine's memory"},
+    {"user-segments", CONFIG_NUMBER, FIELD(user_segments), 0, 0, 1024, NULL, NULL,
+     "N: segments of one user"},
+    {"user-contexts", CONFIG_NUMBER, FIELD(user_contexts), 0, 0, 512, NULL, NULL,
+     "N: contexts of one user"},
+    {"user-regions", CONFIG_NUMBER, FIELD(user_regions), 0, 0, 16384, NULL, NULL,
+     "N: regions of one user"},
+    {"user-binds", CONFIG_NUMBER, FIELD(user_binds), 0, 0, 16384, NULL, NULL,
+     "N: binds of one user"},
+    {"user-pairs", CONFIG_NUMBER, FIELD(user_pairs), 0, 0, 4096, NULL, NULL,
+     "N: contexts that those of one user are bound to, and as many bound to them"},
+    {"user-queue", CONFIG_BYTES, FIELD(user_queue), 0, 0, 64u << 20, NULL, NULL,
+     "BYTES of one user's operations in flight and spilled events"},
     {"progress", CONFIG_CHOICE, FIELD(progress), 0, 0, 0, "adaptive|dedicated|sleep", NULL,
      "dedicated, adaptive or sleep: whether the daemon polls, yields for a while, or sleeps at "
      "once "

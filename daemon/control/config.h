@@ -53,7 +53,10 @@ struct config {
     uint64_t keepalive_ms, peer_deadline_ms;
     uint64_t clients_max;
     uint64_t client_memory, client_segments, client_contexts, client_regions;
-    uint8_t sources[40]; /* enum config_source of each key */
+    uint64_t client_binds, client_pairs, client_queue;
+    uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions;
+    uint64_t user_binds, user_pairs, user_queue;
+    uint8_t sources[64]; /* enum config_source of each key */
 };
 
 enum config_kind {

@@ -115,6 +115,18 @@ static int open_identity(struct control *control)
     return control_explain(control, rc, why);
 }
 
+static bool serves_others(const struct config *config)
+{
+    return config->allow_users || config->allow_groups;
+}
+
+/* Of a table of the engine's: 0 is the engine's default, where there is somebody to leave some to.
+ */
+static uint32_t of_user(const struct config *config, uint64_t value)
+{
+    return value == 0 && !serves_others(config) ? UINT32_MAX : (uint32_t)value;
+}
+
 static int open_engine_config(struct control *control)
 {
     const struct config *config = control->config;
@@ -141,11 +153,18 @@ static int open_engine_config(struct control *control)
     engine->ledger_max = (uint32_t)config->ledger_max;
     engine->packed_max = (uint32_t)config->packed_max;
     engine->spill_max = (uint32_t)config->spill_max;
+    engine->binds_client = (uint32_t)config->client_binds;
+    engine->binds_user = of_user(config, config->user_binds);
+    engine->pairs_client = (uint32_t)config->client_pairs;
+    engine->pairs_user = of_user(config, config->user_pairs);
+    engine->chunks_client = (uint32_t)(config->client_queue / ENGINE_CHUNK_BYTES);
+    engine->chunks_user = of_user(config, config->user_queue / ENGINE_CHUNK_BYTES);
     engine->stripe_min = (uint32_t)config->stripe_min;
     engine->protocol = (uint32_t)config->protocol;
     engine->keepalive_ns = config->keepalive_ms * UINT64_C(1000000);
     engine->peer_deadline_ns = config->peer_deadline_ms * UINT64_C(1000000);
     rc = engine_config_check(engine);
+    quota_open(control, serves_others(config));
     return control_explain(
         control, rc,
         "the sizes do not fit each other: ledger-start and ledger-max are powers of two, "

@@ -23,6 +23,7 @@
 #include "nodes.h"
 #include "pending.h"
 #include "place.h"
+#include "quota.h"
 #include "worker.h"
 
 struct client;
@@ -71,7 +72,10 @@ struct control {
     uv_async_t resume;      /* frames that wait in memory */
     struct client *clients; /* list */
     uint32_t client_count;
-    struct pair *pairs; /* list (pairs.h) */
+    struct quota_user *users; /* list */
+    uint64_t user_limits[QUOTA_KINDS];
+    uint32_t user_connections; /* that a user may have */
+    struct pair *pairs;        /* list (pairs.h) */
     uint64_t pairs_made;
     uint32_t segments_shared; /* whose descriptors are kept for neighbours */
     struct pending_table pending;

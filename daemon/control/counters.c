@@ -209,6 +209,7 @@ void counters_write(struct counters *c, struct counters_share *share, struct eng
     grow(&h->sleeps, &told->sleeps, totals->sleeps);
     grow(&h->commands, &told->commands, totals->commands);
     grow(&h->quarantined, &told->quarantined, totals->quarantined);
+    grow(&h->refused, &told->refused, totals->refused);
     grow(&h->sessions, &share->sessions, write_sessions(c, share, engine));
     grow(&h->clients, &share->clients, count_clients(engine));
     write_peers(c, share, engine);

@@ -32,7 +32,7 @@ struct counters_config {
 
 /* What a progress thread counts itself. */
 struct counters_totals {
-    uint64_t heartbeat, cpu_ns, work, sleeps, commands, quarantined;
+    uint64_t heartbeat, cpu_ns, work, sleeps, commands, quarantined, refused;
 };
 
 /* What one progress thread has told so far. */

@@ -29,7 +29,7 @@ static void pair_free(struct pair *p)
     if (*at) {
         *at = p->next;
         p->origin->pairs--;
-        p->origin->client->memory -= p->ring.size;
+        quota_give(p->origin->client, QUOTA_MEMORY, PAIR_BYTES);
     }
     if (p->range >= 0)
         sigbus_remove(p->range);
@@ -75,15 +75,16 @@ static int pair_make(struct client_session *origin, struct client_session *targe
 {
     struct client *c = origin->client;
     struct control *control = c->control;
-    uint64_t quota = control->config->client_memory;
     struct pair *p;
     int rc;
 
-    if (origin->pairs >= PAIRS_MAX || c->memory > quota || PAIR_BYTES > quota - c->memory)
+    if (origin->pairs >= PAIRS_MAX || quota_take(c, QUOTA_MEMORY, PAIR_BYTES, NULL, 0) < 0)
         return -EDQUOT;
     p = calloc(1, sizeof(*p));
-    if (!p)
+    if (!p) {
+        quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
         return -ENOMEM;
+    }
     *p = (struct pair){.number = ++control->pairs_made,
                        .origin = origin,
                        .target = target,
@@ -103,11 +104,11 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     p->next = control->pairs;
     control->pairs = p;
     origin->pairs++;
-    c->memory += p->ring.size;
     *out = p;
     return 0;
 
 fail:
+    quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
     pair_free(p);
     return rc;
 }

@@ -21,6 +21,7 @@ void publisher_worker_totals(const struct worker *w, struct counters_totals *out
         .sleeps = stats.sleeps,
         .commands = atomic_load_explicit(&w->counters.calls, memory_order_relaxed),
         .quarantined = atomic_load_explicit(&w->counters.quarantined, memory_order_relaxed),
+        .refused = atomic_load_explicit(&w->counters.refused, memory_order_relaxed),
     };
 }
 
@@ -37,6 +38,7 @@ void publisher_totals(const struct control *control, struct counters_totals *out
         out->sleeps += one.sleeps;
         out->commands += one.commands;
         out->quarantined += one.quarantined;
+        out->refused += one.refused;
     }
 }
 

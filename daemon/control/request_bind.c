@@ -1,5 +1,6 @@
 /* Binds: a peer's node found, then its key resolved by the engine; and exchanges. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "client.h"
 #include "jobs.h"
@@ -16,6 +17,9 @@ static const char *bind_text(int status)
         return "the key is unknown, stale, or not for this job";
     case -EHOSTDOWN:
         return "its node cannot be reached";
+    case -EDQUOT:
+        return "as many contexts are bound to that client or user as its node allows: client-pairs "
+               "and user-pairs there";
     case -ENOSPC:
         return "this daemon has no bind left: unbind some";
     default:
@@ -23,8 +27,8 @@ static const char *bind_text(int status)
     }
 }
 
-/* Ends a bind that waits. */
-static void fail(struct control *control, struct pending *p, int status)
+/* Ends a bind that waits, for the reason in words. */
+static void fail_with(struct control *control, struct pending *p, int status, const char *why)
 {
     struct client *c = p->client;
     uint32_t request = p->request;
@@ -33,8 +37,28 @@ static void fail(struct control *control, struct pending *p, int status)
     pending_remove(&control->pending, p);
     c->waiting--;
     reply_error(c, request, status, "rank %u, context %u: %s", (uint32_t)peer,
-                (uint32_t)(peer >> 32), bind_text(status));
+                (uint32_t)(peer >> 32), why);
     client_stream_resume(c);
+}
+
+static void fail(struct control *control, struct pending *p, int status)
+{
+    fail_with(control, p, status, bind_text(status));
+}
+
+/* Beyond what our side may have. */
+static void fail_quota(struct control *control, struct pending *p)
+{
+    const struct engine_config *e = &control->engine;
+    char why[256];
+
+    quota_count_refused(p->client);
+    snprintf(
+        why, sizeof(why),
+        "this client or user has as many binds, or contexts that it is bound to, as the quotas "
+        "allow: client-binds %u, user-binds %u, client-pairs %u, user-pairs %u",
+        e->binds_client, e->binds_user, e->pairs_client, e->pairs_user);
+    fail_with(control, p, -EDQUOT, why);
 }
 
 static void bind_posted(struct call *call)
@@ -42,7 +66,9 @@ static void bind_posted(struct call *call)
     struct client *c = client_of_call(call);
     struct pending *p = pending_find(&c->control->pending, call->bind.cookie, PENDING_BIND);
 
-    if (call->result < 0 && p)
+    if (call->result == -EDQUOT && p)
+        fail_quota(c->control, p);
+    else if (call->result < 0 && p)
         fail(c->control, p, call->result);
     client_stream_resume(c);
     client_settle(c);

@@ -43,8 +43,8 @@ void session_free(struct client_session *s)
         at = &(*at)->next;
     if (*at) {
         *at = s->next;
-        c->session_count--;
-        c->memory -= s->mapping.size;
+        quota_give(c, QUOTA_CONTEXTS, 1);
+        quota_give(c, QUOTA_MEMORY, s->mapping.size);
     }
     if (s->watched && c->worker->progress)
         progress_unwatch(c->worker->progress, s->doorbell);
@@ -153,21 +153,17 @@ static int make_session(struct client_session *s, size_t size)
     return rc;
 }
 
-static bool within_quota(struct client *c, uint32_t request, uint64_t bytes)
+/* Takes the place and the memory of one. */
+static int within_quota(struct client *c, uint64_t bytes, char *why, size_t why_size)
 {
-    const struct config *config = c->control->config;
+    int rc = quota_take(c, QUOTA_CONTEXTS, 1, why, why_size);
 
-    if (c->session_count >= config->client_contexts)
-        reply_error(c, request, -EDQUOT, "%u contexts are open: the quota (client-contexts) is %u",
-                    c->session_count, (unsigned)config->client_contexts);
-    else if (bytes > config->client_memory || c->memory > config->client_memory - bytes)
-        reply_error(c, request, -EDQUOT,
-                    "rings of %llu bytes beside %llu: the quota (client-memory) is %llu",
-                    (unsigned long long)bytes, (unsigned long long)c->memory,
-                    (unsigned long long)config->client_memory);
-    else
-        return true;
-    return false;
+    if (rc < 0)
+        return rc;
+    rc = quota_take(c, QUOTA_MEMORY, bytes, why, why_size);
+    if (rc < 0)
+        quota_give(c, QUOTA_CONTEXTS, 1);
+    return rc;
 }
 
 void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open)
@@ -182,7 +178,8 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     uint64_t size = session_bytes(&sizes);
     struct client_session *s;
     struct call *call = NULL;
-    int rc = -ENOMEM;
+    char why[REQUEST_WHY_MAX];
+    int rc;
 
     if (asked->submit > SESSION_RING_MAX || asked->local > SESSION_RING_MAX ||
         asked->remote > SESSION_RING_MAX || asked->answer > SESSION_RING_MAX ||
@@ -192,8 +189,12 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                     SESSION_RING_MAX);
         return;
     }
-    if (!within_quota(c, request, size))
+    rc = within_quota(c, size, why, sizeof(why));
+    if (rc < 0) {
+        reply_error(c, request, rc, "a context: %s", why);
         return;
+    }
+    rc = -ENOMEM;
     s = calloc(1, sizeof(*s));
     if (!s)
         goto fail;
@@ -218,8 +219,6 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     }
     s->next = c->sessions;
     c->sessions = s;
-    c->session_count++;
-    c->memory += s->mapping.size;
     call->cookie = (uintptr_t)s;
     call->session = (struct call_session){.client = c->number,
                                           .context = s->context,
@@ -230,6 +229,8 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     call_post(c->worker->progress, call);
     return;
 fail:
+    quota_give(c, QUOTA_CONTEXTS, 1);
+    quota_give(c, QUOTA_MEMORY, size);
     reply_error(c, request, rc, "a context of %llu bytes: %s", (unsigned long long)size,
                 strerror(-rc));
 }

@@ -174,6 +174,7 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
 {
     struct call *call;
     char text[256];
+    int rc;
 
     if (!acceptable(c, request, hello))
         return;
@@ -183,6 +184,11 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
     c->rank = hello->rank;
     c->size = hello->size;
     snprintf(c->job, sizeof(c->job), "%s", hello->job);
+    rc = quota_take(c, QUOTA_CLIENTS, 1, text, sizeof(text));
+    if (rc < 0) {
+        refuse(c, rc, text);
+        return;
+    }
     if (is_full(c->control)) {
         refuse(c, -ENOSPC, full_text(c->control, text, sizeof(text)));
         return;

@@ -129,6 +129,7 @@ static void put_status(json_t *document, struct control *control)
     put(document, "work", totals.work);
     put(document, "sleeps", totals.sleeps);
     put(document, "quarantined", totals.quarantined);
+    put(document, "refused", totals.refused);
     put(document, "progress_cpu_ns", totals.cpu_ns);
     json_object_set_new(document, "progress_cpu_percent",
                         json_real(age ? 100.0 * (double)totals.cpu_ns / (double)age : 0));
@@ -210,12 +211,31 @@ static void fill_clients(json_t *document, const struct worker *w, const struct 
         put(row, "sessions", v->sessions);
         put(row, "segments", v->segments);
         put(row, "regions", v->regions);
-        put(row, "bytes", c ? c->memory : 0);
+        put(row, "bytes", c ? c->held[QUOTA_MEMORY] : 0);
         text(row, "quarantine", v->quarantine);
     }
 }
 
-static void put_quarantined(json_t *document, struct control *control)
+/* What each user holds, what is on its way out included. */
+static void put_users(json_t *document, const struct control *control)
+{
+    json_t *users = array_in(document, "users");
+
+    for (const struct quota_user *u = control->users; u; u = u->next) {
+        json_t *row = row_in(users);
+
+        put(row, "uid", u->uid);
+        put(row, "connections", u->connections);
+        put(row, "clients", u->held[QUOTA_CLIENTS]);
+        put(row, "contexts", u->held[QUOTA_CONTEXTS]);
+        put(row, "segments", u->held[QUOTA_SEGMENTS]);
+        put(row, "regions", u->held[QUOTA_REGIONS]);
+        put(row, "bytes", u->held[QUOTA_MEMORY]);
+        put(row, "refused", u->refused);
+    }
+}
+
+static void put_users_and_gone(json_t *document, struct control *control)
 {
     json_t *gone = array_in(document, "quarantined");
     uint32_t kept =
@@ -234,6 +254,7 @@ static void put_quarantined(json_t *document, struct control *control)
         text(row, "quarantine", q->reason);
         put(row, "age_ns", clock_ns() - q->at_ns);
     }
+    put_users(document, control);
 }
 
 /* What it has done without us, as it says; NULL: it has gone meanwhile. */
@@ -391,7 +412,7 @@ static void put_config(json_t *document, struct control *control)
 static const struct topic topics[] = {
     {"status", SNAPSHOT_NONE, {NULL}, NULL, put_status, NULL},
     {"nodes", SNAPSHOT_PEERS, {"nodes"}, fill_nodes, put_nodes, NULL},
-    {"clients", SNAPSHOT_CLIENTS, {"clients"}, fill_clients, NULL, put_quarantined},
+    {"clients", SNAPSHOT_CLIENTS, {"clients"}, fill_clients, NULL, put_users_and_gone},
     {"queues", SNAPSHOT_SESSIONS, {"queues"}, fill_queues, NULL, NULL},
     {"ledgers", SNAPSHOT_PEERS, {"ledgers"}, fill_ledgers, NULL, NULL},
     {"regions", SNAPSHOT_REGIONS, {"regions"}, fill_regions, NULL, NULL},

@@ -19,8 +19,8 @@ void segment_free(struct client_segment *s)
         at = &(*at)->next;
     if (*at) {
         *at = s->next;
-        c->segment_count--;
-        c->memory -= s->mapping.size;
+        quota_give(c, QUOTA_SEGMENTS, 1);
+        quota_give(c, QUOTA_MEMORY, s->mapping.size);
     }
     if (s->range >= 0)
         sigbus_remove(s->range);
@@ -120,21 +120,17 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     client_reply(s->client, &reply, &descriptor, 1);
 }
 
-static bool within_quota(struct client *c, uint32_t request, uint64_t bytes)
+/* Takes the place and the memory of one. */
+static int within_quota(struct client *c, uint64_t bytes, char *why, size_t why_size)
 {
-    const struct config *config = c->control->config;
+    int rc = quota_take(c, QUOTA_SEGMENTS, 1, why, why_size);
 
-    if (c->segment_count >= config->client_segments)
-        reply_error(c, request, -EDQUOT, "%u segments are open: the quota (client-segments) is %u",
-                    c->segment_count, (unsigned)config->client_segments);
-    else if (bytes > config->client_memory || c->memory > config->client_memory - bytes)
-        reply_error(c, request, -EDQUOT,
-                    "a segment of %llu bytes beside %llu: the quota (client-memory) is %llu",
-                    (unsigned long long)bytes, (unsigned long long)c->memory,
-                    (unsigned long long)config->client_memory);
-    else
-        return true;
-    return false;
+    if (rc < 0)
+        return rc;
+    rc = quota_take(c, QUOTA_MEMORY, bytes, why, why_size);
+    if (rc < 0)
+        quota_give(c, QUOTA_SEGMENTS, 1);
+    return rc;
 }
 
 /* Descriptors are kept for neighbours as long as three of four are left to all else: who opens many
@@ -154,7 +150,8 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
     bool direct = may_share(c->control);
     struct client_segment *s;
     struct call *call;
-    int rc = -ENOMEM;
+    char why[REQUEST_WHY_MAX];
+    int rc;
 
     if (length == 0 || length > (UINT64_C(1) << 46)) {
         reply_error(c, request, -EINVAL, "a segment of %llu bytes: give 1 to 2^46",
@@ -162,8 +159,12 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
         return;
     }
     length = (length + page - 1) & ~(page - 1);
-    if (!within_quota(c, request, length))
+    rc = within_quota(c, length, why, sizeof(why));
+    if (rc < 0) {
+        reply_error(c, request, rc, "a segment: %s", why);
         return;
+    }
+    rc = -ENOMEM;
     s = calloc(1, sizeof(*s));
     if (!s)
         goto fail;
@@ -188,14 +189,14 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
     }
     s->next = c->segments;
     c->segments = s;
-    c->segment_count++;
-    c->memory += s->mapping.size;
     call->cookie = (uintptr_t)s;
     call->segment = (struct call_segment){
         .client = c->number, .base = s->mapping.base, .length = length, .range = s->range};
     call_post(c->worker->progress, call);
     return;
 fail:
+    quota_give(c, QUOTA_SEGMENTS, 1);
+    quota_give(c, QUOTA_MEMORY, length);
     reply_error(c, request, rc, "a segment of %llu bytes: %s", (unsigned long long)length,
                 strerror(-rc));
 }
@@ -253,7 +254,7 @@ static void region_opened(struct call *call)
     Pwc__Key packed = PWC__KEY__INIT;
 
     if (call->result < 0) {
-        c->region_count--;
+        quota_give(c, QUOTA_REGIONS, 1);
         if (c->state == CLIENT_SERVED)
             reply_error(c, (uint32_t)call->cookie, call->result,
                         "a region of %llu bytes at %llu of segment %u: %s",
@@ -279,7 +280,9 @@ static void region_opened(struct call *call)
 void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOpen *open)
 {
     struct client_segment *s = segment_find(c, open->segment);
+    char why[REQUEST_WHY_MAX];
     struct call *call;
+    int rc;
 
     if (!s) {
         reply_error(c, request, -EINVAL, "segment %u is not yours, or not open", open->segment);
@@ -297,17 +300,17 @@ void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOp
                     open->rights);
         return;
     }
-    if (c->region_count >= c->control->config->client_regions) {
-        reply_error(c, request, -EDQUOT, "%u regions are open: the quota (client-regions) is %u",
-                    c->region_count, (unsigned)c->control->config->client_regions);
+    rc = quota_take(c, QUOTA_REGIONS, 1, why, sizeof(why));
+    if (rc < 0) {
+        reply_error(c, request, rc, "a region: %s", why);
         return;
     }
     call = client_call(c, CALL_REGION_OPEN, region_opened);
     if (!call) {
+        quota_give(c, QUOTA_REGIONS, 1);
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    c->region_count++;
     call->cookie = request;
     call->region = (struct call_region){.client = c->number,
                                         .segment = open->segment,
@@ -368,7 +371,7 @@ void region_closed(struct control *control, uint64_t cookie)
     request = p->request;
     pending_remove(&control->pending, p);
     c->waiting--;
-    c->region_count--;
+    quota_give(c, QUOTA_REGIONS, 1);
     reply_done(c, request);
     client_stream_resume(c);
 }

@@ -40,7 +40,7 @@ struct worker_counters {
     struct counters_share share;               /* the progress thread's */
     uint64_t written_ns;                       /* the progress thread's */
     uint64_t written_work;                     /* the progress thread's: what had been done then */
-    _Atomic uint64_t calls, quarantined;
+    _Atomic uint64_t calls, quarantined, refused;
     _Atomic bool due; /* work that has not been written */
 };
 

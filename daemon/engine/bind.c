@@ -7,6 +7,7 @@
 #include "notes.h"
 #include "notice.h"
 #include "peer.h"
+#include "quota.h"
 #include "region.h"
 #include "session.h"
 
@@ -54,19 +55,54 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->node, &w, sizeof(w));
 }
 
-/* An entry that nothing names any more. */
-static uint32_t remote_take(struct engine *e)
+void remote_free(struct engine *e, uint32_t remote)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        struct remote *r = &e->remotes[i];
+    struct remote *r = &e->remotes[remote];
 
-        if (r->state == REMOTE_FREE)
+    e->flow_live[r->flow].remotes--;
+    set32(e, &r->state, REMOTE_FREE);
+}
+
+/* Its client let go of it, and all is over. */
+static bool remote_over(const struct engine *e, uint32_t remote)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    return r->state != REMOTE_FREE && r->unbound && r->asked == 0 && !r->revoke_due &&
+           e->remote_busy[remote] == 0 && r->replies == 0 &&
+           e->flows[r->flow].ops.head >= r->free_after;
+}
+
+void remotes_reclaim(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (remote_over(e, i)) {
+            remote_free(e, i);
+            commit(e);
+        }
+}
+
+static uint32_t remote_find_free(const struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].state == REMOTE_FREE)
             return i;
-        if (r->unbound && r->asked == 0 && !r->revoke_due && e->remote_busy[i] == 0 &&
-            r->replies == 0 && e->flows[r->flow].ops.head >= r->free_after)
-            return i;
-    }
     return NONE;
+}
+
+/* A free one for this session. Index, -EDQUOT, -ENOSPC. */
+static int remote_take(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    bool flow = flow_find(e, session, node, peer) < 0;
+    uint32_t free = remote_find_free(e);
+    int r = quota_bind(e, session, flow);
+
+    if (r < 0 || free == NONE) {
+        remotes_reclaim(e);
+        free = remote_find_free(e);
+        r = quota_bind(e, session, flow);
+    }
+    return r < 0 ? r : free == NONE ? -ENOSPC : (int)free;
 }
 
 int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
@@ -74,7 +110,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
 {
     struct remote *r;
     uint32_t i;
-    int flow;
+    int taken, flow;
 
     if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
         return -EINVAL;
@@ -82,16 +118,15 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
         return -EHOSTUNREACH;
     if (key && key->node != node)
         return -EKEYREJECTED;
+    taken = remote_take(e, session, node, peer);
+    if (taken < 0)
+        return taken;
+    i = (uint32_t)taken;
     peer_know(e, node);
-    i = remote_take(e);
-    if (i == NONE)
-        return -ENOSPC;
     flow = flow_open(e, session, node, peer);
     if (flow < 0)
         return flow;
     r = &e->remotes[i];
-    set32(e, &r->state, REMOTE_FREE);
-    commit(e);
     *r = (struct remote){.session = session,
                          .flow = (uint32_t)flow,
                          .node = node,
@@ -107,6 +142,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
         return -ENOBUFS;
     }
     commit(e);
+    e->flow_live[flow].remotes++;
     return 0;
 }
 
@@ -127,6 +163,13 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
     set64(e, &r->free_after, e->flows[r->flow].ops.tail);
     set32(e, &r->unbound, 1);
     commit(e);
+    if (remote_over(e, remote)) {
+        remote_free(e, remote);
+        commit(e);
+        flow_retire(e, r->flow);
+    } else {
+        e->flow_live[r->flow].let_go = true;
+    }
     return 0;
 }
 
@@ -164,6 +207,8 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
         if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow &&
             e->inflows[i].state != INFLOW_PARTING)
             return (int)i;
+    if (quota_inflow(e, session) < 0)
+        return -EDQUOT;
     while (free < e->config.flows_max && e->inflows[free].state != INFLOW_FREE)
         free++;
     if (free == e->config.flows_max)
@@ -262,11 +307,13 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
     if (w.status < 0) {
         bool binding = r->state == REMOTE_BINDING;
 
-        set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
-        if (binding)
+        if (binding) {
             bind_notice(e, w.remote, w.status);
-        else
+            remote_free(e, w.remote);
+        } else {
+            set32(e, &r->state, REMOTE_REVOKED);
             direct_show_ended(e, w.remote, true);
+        }
     } else {
         bool binding = r->state == REMOTE_BINDING;
 
@@ -348,7 +395,10 @@ void bind_forget_node(struct engine *e, uint32_t node)
             continue;
         set32(e, &r->revoke_due, 0);
         set32(e, &r->asked, 0);
-        set32(e, &r->state, binding ? REMOTE_FREE : REMOTE_REVOKED);
+        if (binding)
+            remote_free(e, i);
+        else
+            set32(e, &r->state, REMOTE_REVOKED);
         commit(e);
         direct_show_ended(e, i, true);
         if (binding)

@@ -23,4 +23,9 @@ void bind_forget_node(struct engine *e, uint32_t node);
 /* Binds of a session on its way out end without a notice. */
 void bind_forget_session(struct engine *e, uint32_t session);
 
+/* Within a transaction: nothing names the remote any more. */
+void remote_free(struct engine *e, uint32_t remote);
+/* Frees those that their clients let go and whose operations are over. */
+void remotes_reclaim(struct engine *e);
+
 #endif

@@ -368,6 +368,7 @@ void client_sweep(struct engine *e)
         if (e->remotes[i].state == REMOTE_REVOKED && e->remotes[i].revoke_due &&
             e->remote_busy[i] == 0)
             region_answer_revoke(e, i);
+    remotes_reclaim(e);
     for (uint32_t i = 0; i < e->config.sessions_max; i++)
         if (e->sessions[i].state == SESSION_CLOSING)
             session_leave(e, i);
@@ -376,8 +377,10 @@ void client_sweep(struct engine *e)
     for (uint32_t i = 0; i < e->config.flows_max; i++)
         if (e->flows[i].state == FLOW_CLOSING)
             flow_sweep(e, i);
-        else
+        else if (e->flows[i].traffic == FLOW_REPLIES)
             reply_flow_retire(e, i);
+        else
+            flow_retire(e, i);
     region_sweep(e);
     for (uint32_t i = 0; i < e->config.segments_max; i++)
         if (e->segments[i].state == SEGMENT_CLOSING)

@@ -15,6 +15,7 @@
 #include "notes.h"
 #include "notice.h"
 #include "peer.h"
+#include "quota.h"
 #include "session.h"
 #include "turn.h"
 
@@ -64,6 +65,7 @@ int engine_config_check(struct engine_config *c)
     default32(&c->spill_max, 1u << 20);
     default32(&c->ops_max, 262144);
     default32(&c->stripe_min, 65536);
+    quota_defaults(c);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
     if (c->ack_delay_ns == 0)
@@ -229,6 +231,8 @@ static void arena_inherit(struct engine *e)
             continue;
         set64(e, &f->started, f->staged);
         commit(e);
+        if (f->session != NONE)
+            quota_count(e, f->session, &f->ops);
         for (uint64_t slot = f->ops.head; slot < f->ops.tail;) {
             struct op *op = flow_op(e, f, slot);
 
@@ -238,6 +242,9 @@ static void arena_inherit(struct engine *e)
             slot += op->span;
         }
     }
+    for (uint32_t i = 0; i < c->remotes_max; i++)
+        if (e->remotes[i].state != REMOTE_FREE)
+            e->flow_live[e->remotes[i].flow].remotes++;
     for (uint32_t i = 0; i < c->sessions_max; i++) {
         if (e->sessions[i].state == SESSION_FREE)
             continue;

@@ -22,6 +22,8 @@
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
 #define ENGINE_NODES_MAX 16384u
+/* A chunk (engine_config.chunks_max). */
+#define ENGINE_CHUNK_BYTES 16384u
 
 struct engine;
 
@@ -78,6 +80,11 @@ struct engine_config {
     uint32_t packed_max;   /* 4096: also of a Medium */
     uint32_t spill_max;    /* 1 MiB: events kept for a context that does not drain, then refused */
     uint32_t ops_max;      /* 262144: operations in flight of one context */
+    /* What one client, and all of one user, may have (quota.h): seven eighths of all, but for
+       chunks_client, which is all. */
+    uint32_t binds_client, binds_user;
+    uint32_t pairs_client, pairs_user;
+    uint32_t chunks_client, chunks_user;
     uint32_t protocol;     /* enum engine_protocol */
     uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
     uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */

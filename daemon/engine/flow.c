@@ -2,12 +2,14 @@
 #include "flow.h"
 
 #include <string.h>
+#include "bind.h"
 #include "direct.h"
 #include "ledger.h"
 #include "notes.h"
 #include "op.h"
 #include "op_batch.h"
 #include "peer.h"
+#include "quota.h"
 #include "reply.h"
 #include "session.h"
 #include "turn.h"
@@ -32,7 +34,8 @@ int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, u
                                    .peer = peer,
                                    .next = s->first_flow,
                                    .traffic = traffic,
-                                   .serves = NONE};
+                                   .serves = NONE,
+                                   .uid = e->clients[s->client].uid};
     queue_init(&e->flows[free].ops, OP_SHIFT);
     e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn}; /* joins another */
     turn_join(e, free, s->client);
@@ -41,14 +44,21 @@ int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, u
     return (int)free;
 }
 
-int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+int flow_find(const struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
 {
-    int r;
-
     for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
         if (e->flows[i].node == node && e->flows[i].peer == peer &&
             e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
             return (int)i;
+    return -ENOENT;
+}
+
+int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    int r = flow_find(e, session, node, peer);
+
+    if (r >= 0)
+        return r;
     r = flow_new(e, session, node, peer, FLOW_REQUESTS);
     if (r >= 0)
         commit(e);
@@ -294,7 +304,7 @@ static bool finish_some(struct engine *e, uint32_t flow)
     if (done.told != f->told)
         set64(e, &f->told, done.told);
     if (done.head != f->ops.head)
-        queue_pop(&e->pool, &f->ops, (uint32_t)(done.head - f->ops.head));
+        quota_pop(e, f->session, &f->ops, (uint32_t)(done.head - f->ops.head));
     commit(e);
     return true;
 }
@@ -310,6 +320,10 @@ void flow_finish(struct engine *e, uint32_t flow)
         continue;
     if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
         e->sweep = true; /* its inflow may be gone: reply_flow_retire */
+    if (e->flow_live[flow].let_go && queue_count(&f->ops) == 0) {
+        e->flow_live[flow].let_go = false;
+        e->sweep = true; /* its last remote may be: flow_retire */
+    }
     /* The next may have waited behind a fence for its turn at the head. */
     if (f->ops.head != head && f->started == f->ops.head)
         flow_ready(e, flow);
@@ -474,6 +488,34 @@ static bool flow_binds_pending(const struct engine *e, uint32_t flow)
     return false;
 }
 
+void flow_detach(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t *link = &e->sessions[f->session].first_flow;
+
+    while (*link != flow)
+        link = &e->flows[*link].next;
+    set32(e, link, f->next);
+    set32(e, &f->session, NONE);
+    if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
+        set32(e, &e->inflows[f->serves].reply_flow, NONE);
+    set32(e, &f->state, FLOW_CLOSING);
+    set32(e, &f->held, 0);
+    commit(e);
+    e->sweep = true;
+}
+
+void flow_retire(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (f->traffic == FLOW_REQUESTS && f->session != NONE &&
+        (f->state == FLOW_BINDING || f->state == FLOW_OPEN || f->state == FLOW_DEAD) &&
+        e->flow_live[flow].remotes == 0 && e->flow_live[flow].outstanding == 0 &&
+        queue_count(&f->ops) == 0 && f->replies_expected == 0)
+        flow_detach(e, flow);
+}
+
 void flow_sweep(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
@@ -489,15 +531,15 @@ void flow_sweep(struct engine *e, uint32_t flow)
         commit(e);
         queue_clear(&e->pool, &f->ops);
     }
-    if (flow_binds_pending(e, flow))
+    if (e->flow_live[flow].remotes > 0 && flow_binds_pending(e, flow))
         return;
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+    for (uint32_t i = 0; e->flow_live[flow].remotes > 0 && i < e->config.remotes_max; i++) {
         struct remote *r = &e->remotes[i];
 
         if (r->state != REMOTE_FREE && r->flow == flow) {
             if (r->revoke_due || e->remote_busy[i] > 0)
                 return;
-            set32(e, &r->state, REMOTE_FREE);
+            remote_free(e, i);
             commit(e);
         }
     }

@@ -15,21 +15,15 @@
 
 #include "state.h"
 
-/* The flow of this pair's requests, or a new one (a transaction of its own). Flow number, -ENOSPC.
- */
+/* The flow of this pair's requests, or -ENOENT. */
+int flow_find(const struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
+/* That, or a new one (a transaction of its own). Flow number, -ENOSPC. */
 int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
 /* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
 int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
     return queue_at(&e->pool, &f->ops, slot);
-}
-
-/* Chunks that its requests leave free when they take more: as many as they have, so that whoever
- * waits for long leaves room for all others to submit. */
-static inline uint32_t flow_leaves(const struct engine *e, const struct flow *f)
-{
-    return e->chunks_keep + (uint32_t)(queue_count(&f->ops) * sizeof(struct op) / CHUNK_BYTES);
 }
 
 /* Whether something of it is still to come: an operation that has not left, or a reply. */
@@ -69,6 +63,10 @@ void flow_gone_known(struct engine *e, uint32_t flow);
 void flow_gone(struct engine *e, uint32_t flow);
 /* The peer's state is lost: everything fails, what had started with an unknown outcome. */
 void flow_kill(struct engine *e, uint32_t flow);
+/* Its context lets go of it: it is on its way out. */
+void flow_detach(struct engine *e, uint32_t flow);
+/* One of requests that nothing names any more goes, when nothing of it is under way. */
+void flow_retire(struct engine *e, uint32_t flow);
 /* On its way out: drains, sends CLOSE. Called until the flow is free. */
 void flow_sweep(struct engine *e, uint32_t flow);
 

@@ -19,6 +19,7 @@
 #include "flow.h"
 #include "ledger.h"
 #include "op.h"
+#include "quota.h"
 #include "session.h"
 
 /* What is collected before it is known how much it will be. */
@@ -168,7 +169,7 @@ int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)
     g.budget = left < (uint64_t)budget ? (uint32_t)left : (uint32_t)budget;
     gather_all(e, ring, &g, first, remote);
     span = gathered_span(&g);
-    if (g.count < 2 || queue_push(&e->pool, &f->ops, span, flow_leaves(e, f)) < 0) {
+    if (g.count < 2 || quota_push(e, session, &f->ops, span) < 0) {
         ring->head = head;
         return 0;
     }

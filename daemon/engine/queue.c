@@ -36,6 +36,21 @@ static uint64_t chunks_between(uint64_t head, uint64_t tail, uint32_t per_chunk)
     return head == tail ? 0 : ((tail - 1) >> per_chunk) - (head >> per_chunk) + 1;
 }
 
+uint32_t queue_chunks(const struct queue *q)
+{
+    uint64_t chunks = chunks_between(q->head, q->tail, 14 - q->shift);
+
+    return (uint32_t)chunks + (chunks > 0);
+}
+
+uint32_t queue_growth(const struct queue *q, uint32_t n)
+{
+    struct queue more = *q;
+
+    more.tail += n;
+    return queue_chunks(&more) - queue_chunks(q);
+}
+
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
     uint32_t per_chunk = 14 - q->shift;

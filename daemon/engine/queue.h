@@ -103,6 +103,9 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
         arena_set64(pool->arena, &q->head, q->head + n);
 }
 
+/* Chunks that it holds, its directory included; and how many more with n entries more. */
+uint32_t queue_chunks(const struct queue *q);
+uint32_t queue_growth(const struct queue *q, uint32_t n);
 void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);
 /* Drops everything, in a transaction of its own for every chunk. No transaction may be open. */
 void queue_clear(struct chunk_pool *pool, struct queue *q);

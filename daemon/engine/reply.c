@@ -33,7 +33,6 @@ bool reply_way_open(const struct engine *e, const struct flow *f)
 void reply_flow_retire(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    uint32_t *link;
 
     if (f->session == NONE || (f->state != FLOW_OPEN && f->state != FLOW_DEAD) ||
         reply_way_open(e, f))
@@ -42,14 +41,7 @@ void reply_flow_retire(struct engine *e, uint32_t flow)
         flow_gone(e, flow);
     if (f->serves != NONE || queue_count(&f->ops) > 0 || e->flow_live[flow].outstanding > 0)
         return;
-    link = &e->sessions[f->session].first_flow;
-    while (*link != flow)
-        link = &e->flows[*link].next;
-    set32(e, link, f->next);
-    set32(e, &f->session, NONE);
-    set32(e, &f->state, FLOW_CLOSING);
-    commit(e);
-    e->sweep = true;
+    flow_detach(e, flow);
 }
 
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r)

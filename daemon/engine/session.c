@@ -5,6 +5,7 @@
 #include "doorbell.h"
 #include "bind.h"
 #include "direct.h"
+#include "flow.h"
 #include "notes.h"
 
 static void session_show(struct engine *e, uint32_t session)
@@ -111,18 +112,8 @@ int session_sweep(struct engine *e, uint32_t session)
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
 
-    while (s->first_flow != NONE) {
-        struct flow *f = &e->flows[s->first_flow];
-
-        set32(e, &s->first_flow, f->next);
-        set32(e, &f->session, NONE);
-        if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
-            set32(e, &e->inflows[f->serves].reply_flow, NONE);
-        set32(e, &f->state, FLOW_CLOSING);
-        set32(e, &f->held, 0);
-        commit(e);
-        e->sweep = true;
-    }
+    while (s->first_flow != NONE)
+        flow_detach(e, s->first_flow);
     if (!inflows_close(e, session))
         return 0;
     if (s->spill_bytes > 0)

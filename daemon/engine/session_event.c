@@ -7,6 +7,7 @@
 #include "notes.h"
 #include "op.h"
 #include "op_batch.h"
+#include "quota.h"
 
 void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
 {
@@ -121,8 +122,7 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t bytes, uint32_
     struct session *s = &e->sessions[in->session];
 
     *slot = s->spill.tail;
-    if (s->spill_bytes + bytes > e->config.spill_max ||
-        queue_push(&e->pool, &s->spill, span, e->chunks_keep) < 0)
+    if (s->spill_bytes + bytes > e->config.spill_max || quota_push_spill(e, in->session, span) < 0)
         return -ENOSPC;
     if (in->state == INFLOW_OPEN) {
         if (notes_push_flow(e, in->node, WIRE_STOP, in->origin_flow, 0, 0) < 0)

@@ -7,6 +7,7 @@
 #include "flow.h"
 #include "op.h"
 #include "op_batch.h"
+#include "quota.h"
 #include "reply.h"
 
 static bool remote_given(const struct engine *e, uint32_t session, uint32_t remote)
@@ -153,13 +154,15 @@ static enum quarantine_reason submission_check(struct engine *e, uint32_t sessio
 
 /* Room for it in its flow's queue. Replies take what requests leave, so that they never wait for
  * these; there are no more of them than requests that have come. */
-static int submission_room(struct engine *e, const struct session *s, struct flow *f, uint32_t span)
+static int submission_room(struct engine *e, uint32_t session, struct flow *f, uint32_t span)
 {
+    const struct session *s = &e->sessions[session];
     bool answer = f->traffic == FLOW_REPLIES;
 
     if (!answer && s->submitted - s->ended >= e->config.ops_max)
         return -EAGAIN;
-    return queue_push(&e->pool, &f->ops, span, answer ? e->chunks_keep / 2 : flow_leaves(e, f));
+    return answer ? quota_push_reply(e, session, &f->ops, span)
+                  : quota_push(e, session, &f->ops, span);
 }
 
 /* Takes one record that stands in e->record. 1 taken, 0 no room for it now. */
@@ -193,7 +196,7 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     extra = size - (uint32_t)sizeof(*r);
     span = extra <= OP_SMALL ? 1 : 1 + (extra + sizeof(struct op) - 1) / sizeof(struct op);
     slot = f->ops.tail;
-    if (submission_room(e, s, f, span) < 0)
+    if (submission_room(e, session, f, span) < 0)
         return 0;
     op_fill(e, f, slot, r, span, status);
     ring_consume(ring, size);

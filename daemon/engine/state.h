@@ -174,7 +174,7 @@ struct flow {
     uint32_t traffic; /* enum flow_traffic */
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
-    uint32_t unused;
+    uint32_t uid;              /* whose it is, also when our context is gone */
 };
 
 enum inflow_state {
@@ -266,6 +266,7 @@ struct op {
     uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */
 };
 static_assert(sizeof(struct op) == 128, "op");
+static_assert(CHUNK_BYTES == ENGINE_CHUNK_BYTES, "chunk");
 #define OP_SHIFT 7u
 
 /* A record that stands in the ledger. */
@@ -302,6 +303,7 @@ struct session_live {
     bool dirty;   /* has something to publish */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
+    uint32_t chunks; /* of its flows' operations */
     uint64_t submit_high, local_high, remote_high, reply_high;
     uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes, errors, spilled;
 };
@@ -319,7 +321,9 @@ struct segment_live {
 struct flow_live {
     uint32_t turn;        /* of its client towards its peer; NONE: never had one */
     uint32_t outstanding; /* fabric operations */
+    uint32_t remotes;     /* that name it */
     bool ready;           /* on its turn's list */
+    bool let_go;          /* one of them was unbound while operations were in flight */
 };
 
 /* First and last of a list; who comes next stands in a table. */

@@ -99,6 +99,12 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .packed_max = limit(l->packed_max, 1024),
         .spill_max = limit(l->spill_max, 32768),
         .ops_max = limit(l->ops_max, 4096),
+        .binds_client = l->binds_client,
+        .binds_user = limit(l->binds_user, UINT32_MAX), /* all clients are one user's */
+        .pairs_client = l->pairs_client,
+        .pairs_user = limit(l->pairs_user, UINT32_MAX),
+        .chunks_client = l->chunks_client,
+        .chunks_user = limit(l->chunks_user, UINT32_MAX),
         .protocol = o->protocol,
         .stripe_min = l->stripe_min,
         .ack_delay_ns = l->ack_delay_ns ? l->ack_delay_ns : 3000,

@@ -130,7 +130,8 @@ static const char clients[] =
     "\"sessions\":1,\"segments\":1,\"regions\":2,\"quarantine\":null},"
     "{\"client\":12,\"job\":\"a-longer-job\",\"rank\":1,\"size\":2,\"uid\":0,\"pid\":4194304,"
     "\"sessions\":1,\"segments\":3,\"regions\":12345,\"quarantine\":\"submit record: size 3\"}],"
-    "\"quarantined\":[]}";
+    "\"users\":[{\"uid\":7,\"clients\":2,\"contexts\":2,\"segments\":4,\"regions\":12347,"
+    "\"bytes\":4096,\"refused\":3}],\"quarantined\":[]}";
 
 static void test_table(void)
 {
@@ -140,13 +141,16 @@ static void test_table(void)
     CU_ASSERT_EQUAL(command->status, 0);
     /* every line has its columns where the others have theirs */
     char *first = strtok(command->out_text, "\n"), *second = strtok(NULL, "\n"),
-         *third = strtok(NULL, "\n");
+         *third = strtok(NULL, "\n"), *users = strtok(NULL, "\n"), *user = strtok(NULL, "\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(third);
     char *quarantine = strstr(first, "quarantine");
     CU_ASSERT_PTR_NOT_NULL_FATAL(quarantine);
     CU_ASSERT_EQUAL(strcmp(second + (quarantine - first), "-"), 0);
     CU_ASSERT_EQUAL(strcmp(third + (quarantine - first), "submit record: size 3"), 0);
     CU_ASSERT_EQUAL(strstr(third, "a-longer-job") - third, strstr(first, "job") - first);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(user);
+    CU_ASSERT_EQUAL(strlen(user), strlen(users)); /* the last column is a number */
+    CU_ASSERT_EQUAL(user[strlen(user) - 1], '3');
     command_free(command);
     free(answer);
 }

@@ -30,10 +30,15 @@ struct field {
     }
 
 static const struct field header_fields[] = {
-    FIELD(counters_header, heartbeat),   FIELD(counters_header, cpu_ns),
-    FIELD(counters_header, work),        FIELD(counters_header, sleeps),
-    FIELD(counters_header, commands),    FIELD(counters_header, clients),
-    FIELD(counters_header, quarantined), {0},
+    FIELD(counters_header, heartbeat),
+    FIELD(counters_header, cpu_ns),
+    FIELD(counters_header, work),
+    FIELD(counters_header, sleeps),
+    FIELD(counters_header, commands),
+    FIELD(counters_header, clients),
+    FIELD(counters_header, quarantined),
+    FIELD(counters_header, refused),
+    {0},
 };
 
 static const struct field session_fields[] = {

@@ -14,7 +14,7 @@ struct column {
     bool left;
 };
 
-#define ROWS_MAX 2
+#define ROWS_MAX 3
 
 /* Rows of a document: tables that stand below one another. */
 struct rows {
@@ -56,6 +56,12 @@ static const struct column quarantined_columns[] = {
     {"rank", "rank", FORMAT_PLAIN, false},     {"uid", "uid", FORMAT_PLAIN, false},
     {"pid", "pid", FORMAT_PLAIN, false},       {"age_ns", "ago", FORMAT_NS, false},
     {"quarantine", "why", FORMAT_PLAIN, true}, {0}};
+
+static const struct column user_columns[] = {
+    {"uid", "user", FORMAT_PLAIN, false},          {"clients", "clients", FORMAT_PLAIN, false},
+    {"contexts", "contexts", FORMAT_PLAIN, false}, {"segments", "segments", FORMAT_PLAIN, false},
+    {"regions", "regions", FORMAT_PLAIN, false},   {"bytes", "bytes", FORMAT_BYTES, false},
+    {"refused", "refused", FORMAT_COUNT, false},   {0}};
 
 static const struct column queue_columns[] = {{"client", "client", FORMAT_PLAIN, false},
                                               {"rank", "rank", FORMAT_PLAIN, false},
@@ -125,7 +131,9 @@ static const struct column engine_columns[] = {
 static const struct view views[] = {
     {"status", true, {{"engines", thread_columns}}},
     {"nodes", false, {{"nodes", node_columns}}},
-    {"clients", false, {{"clients", client_columns}, {"quarantined", quarantined_columns}}},
+    {"clients",
+     false,
+     {{"clients", client_columns}, {"users", user_columns}, {"quarantined", quarantined_columns}}},
     {"queues", false, {{"queues", queue_columns}}},
     {"ledgers", false, {{"ledgers", ledger_columns}}},
     {"regions", false, {{"regions", region_columns}}},
@@ -232,6 +240,12 @@ static int print_members(json_t *document, FILE *to)
     return whole ? 0 : -ENOMEM;
 }
 
+/* With one thread, and from an older daemon. */
+static bool is_optional(const struct rows *rows)
+{
+    return rows->columns == thread_columns || rows->columns == user_columns;
+}
+
 int view_print(const struct view *view, const char *json, FILE *to)
 {
     json_error_t error;
@@ -240,7 +254,7 @@ int view_print(const struct view *view, const char *json, FILE *to)
     if (rc == 0 && view->members)
         rc = print_members(document, to);
     for (size_t i = 0; rc == 0 && i < ROWS_MAX && view->rows[i].key != NULL; i++) {
-        if (view->rows[i].columns == thread_columns && !json_object_get(document, "engines"))
+        if (is_optional(&view->rows[i]) && !json_object_get(document, view->rows[i].key))
             continue;
         if (i > 0 || view->members)
             fputc('\n', to);

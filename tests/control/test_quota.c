@@ -1,0 +1,228 @@
+/*
+ * Quotas of clients and users, against a daemon with small ones: each at its limit and one over it,
+ * as the sum of one client and of two clients of a user, with the limit and its key in the error,
+ * counted, and given back at the end of a client.
+ *
+ *     test_quota PWCD
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "ask.h"
+#include "daemon.h"
+#include "look.h"
+#include "../suite.h"
+
+#define JOB     "quota"
+#define PAGE    4096u
+#define TOO_FEW 64u
+
+static const char *program;
+
+/* What a client may have one more of. */
+enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT };
+
+struct row {
+    const char *key, *value;
+    enum thing thing;
+    uint32_t limit;   /* of these fit */
+    uint32_t clients; /* that take them in turn */
+    const char *says;
+};
+
+static const struct row rows[] = {
+    {"--client-contexts", "3", CONTEXT, 3, 1,
+     "1 beside the 3 contexts of this client: the quota (client-contexts) is 3"},
+    {"--user-contexts", "3", CONTEXT, 3, 2,
+     "1 beside the 3 contexts of this user: the quota (user-contexts) is 3"},
+    {"--client-segments", "3", SEGMENT, 3, 1,
+     "1 beside the 3 segments of this client: the quota (client-segments) is 3"},
+    {"--user-segments", "3", SEGMENT, 3, 2,
+     "1 beside the 3 segments of this user: the quota (user-segments) is 3"},
+    {"--client-regions", "3", REGION, 3, 1,
+     "1 beside the 3 regions of this client: the quota (client-regions) is 3"},
+    {"--user-regions", "5", REGION, 5, 2,
+     "1 beside the 5 regions of this user: the quota (user-regions) is 5"},
+    {"--client-memory", "12288", SEGMENT, 3, 1,
+     "4096 beside the 12288 bytes of this client: the quota (client-memory) is 12288"},
+    {"--user-memory", "16384", SEGMENT, 4, 2,
+     "4096 beside the 16384 bytes of this user: the quota (user-memory) is 16384"},
+    {"--user-memory", "16383", SEGMENT, 3, 2,
+     "4096 beside the 12288 bytes of this user: the quota (user-memory) is 16383"},
+    {"--user-memory", "204800", CONTEXT, 2, 2,
+     "102400 beside the 204800 bytes of this user: the quota (user-memory) is 204800"},
+    {"--user-clients", "3", CLIENT, 3, 1,
+     "1 beside the 3 clients of this user: the quota (user-clients) is 3"},
+    {"--client-binds", "3", BIND, 3, 1, "client-binds 3"},
+    {"--user-binds", "3", BIND, 3, 2, "user-binds 3"},
+    {"--client-pairs", "3", BIND, 3, 1, "client-pairs 3"},
+    {"--user-pairs", "3", BIND, 3, 2, "user-pairs 3"},
+};
+
+/* One client, and what it needs to have one more of a thing. */
+struct taker {
+    int socket;
+    struct answer context, segment;
+};
+
+static void taker_open(struct taker *t, const struct daemon *d, enum thing thing, uint32_t rank)
+{
+    memset(t, 0, sizeof(*t));
+    t->socket = raw_connect(d);
+    CU_ASSERT_FATAL(t->socket >= 0);
+    if (thing == CLIENT)
+        return;
+    CU_ASSERT_EQUAL_FATAL(raw_hello(t->socket, JOB, rank, TOO_FEW), 0);
+    if (thing == BIND)
+        CU_ASSERT_EQUAL_FATAL(ask_context(t->socket, 8192, &t->context), 0);
+    if (thing == REGION)
+        CU_ASSERT_EQUAL_FATAL(ask_segment(t->socket, PAGE, &t->segment), 0);
+    answer_close(&t->context);
+    answer_close(&t->segment);
+}
+
+/* One more, of the taker, or as a client of its own (kept open in `extra`). */
+static int take(struct taker *t, const struct daemon *d, enum thing thing, uint32_t number,
+                int *extra, struct answer *out)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Hello hello = PWC__HELLO__INIT;
+
+    memset(out, 0, sizeof(*out));
+    switch (thing) {
+    case CONTEXT:
+        ask_context(t->socket, 8192, out);
+        break;
+    case SEGMENT:
+        ask_segment(t->socket, PAGE, out);
+        break;
+    case REGION:
+        return ask_region(t->socket, t->segment.handle, 0, PAGE, 3, out);
+    case BIND: /* every time to another context: a pair more, too */
+        return ask_bind(t->socket, t->context.handle, (uint64_t)number << 32 | 63, NULL, out);
+    case CLIENT:
+        *extra = raw_connect(d);
+        CU_ASSERT_FATAL(*extra >= 0);
+        hello.version_min = hello.version_max = 1;
+        hello.job = "many";
+        hello.rank = number;
+        hello.size = TOO_FEW;
+        r.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
+        r.hello = &hello;
+        return ask(*extra, &r, out);
+    }
+    answer_close(out);
+    return out->status;
+}
+
+/* The number of a member of status, or of the first user. */
+static int64_t counted(const struct daemon *d, bool user)
+{
+    json_t *document = look_at(d, user ? "clients" : "status");
+    const json_t *row = user ? json_array_get(json_object_get(document, "users"), 0) : document;
+    int64_t value = json_integer_value(json_object_get(row, "refused"));
+
+    json_decref(document);
+    return value;
+}
+
+static void limits(void)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+        const char *arguments[] = {row->key, row->value, NULL};
+        struct taker takers[2], target = {.socket = -1};
+        int extra[16] = {0}, count = 0;
+        struct answer out;
+        struct daemon d;
+
+        CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, arguments), 0);
+        if (row->thing == BIND) { /* with contexts enough to be bound to */
+            taker_open(&target, &d, BIND, 63);
+            for (uint32_t n = 0; n < row->limit; n++) {
+                CU_ASSERT_EQUAL_FATAL(ask_context(target.socket, 8192, &out), 0);
+                answer_close(&out);
+            }
+        }
+        for (uint32_t n = 0; n < row->clients; n++)
+            taker_open(&takers[n], &d, row->thing, n);
+        for (uint32_t n = 0; n < row->limit; n++) {
+            int rc = take(&takers[n % row->clients], &d, row->thing, n, &extra[count], &out);
+
+            if (rc < 0)
+                printf("\n  %s, the %uth: %s\n", row->key, n + 1, out.text);
+            CU_ASSERT_EQUAL(rc, 0);
+            count += row->thing == CLIENT;
+        }
+        CU_ASSERT_EQUAL(counted(&d, false), 0);
+        CU_ASSERT_EQUAL(
+            take(&takers[row->clients - 1], &d, row->thing, row->limit, &extra[count], &out),
+            -EDQUOT);
+        if (!strstr(out.text, row->says))
+            printf("\n  %s: \"%s\"\n", row->key, out.text);
+        CU_ASSERT_PTR_NOT_NULL(strstr(out.text, row->says));
+        count += row->thing == CLIENT;
+        CU_ASSERT_EQUAL(counted(&d, false), 1);
+        CU_ASSERT_EQUAL(counted(&d, true), 1);
+        for (int n = 0; n < count; n++)
+            close(extra[n]);
+        for (uint32_t n = 0; n < row->clients; n++)
+            close(takers[n].socket);
+        if (target.socket >= 0)
+            close(target.socket);
+        CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    }
+}
+
+/* What one client of a user has taken and lost with its end, another may have; as often as one
+ * likes. */
+static void given_back(void)
+{
+    static const char *const arguments[] = {"--user-segments",
+                                            "3",
+                                            "--user-regions",
+                                            "3",
+                                            "--user-contexts",
+                                            "3",
+                                            "--user-clients",
+                                            "2",
+                                            NULL};
+    struct holdings quiet;
+    struct daemon d;
+
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, arguments), 0);
+    CU_ASSERT_TRUE(look_holdings(&d, &quiet));
+    for (uint32_t round = 0; round < 10; round++) {
+        struct answer contexts[3], segments[3], regions[3];
+        struct taker t;
+
+        taker_open(&t, &d, CONTEXT, round);
+        for (int i = 0; i < 3; i++) {
+            CU_ASSERT_EQUAL(ask_context(t.socket, 8192, &contexts[i]), 0);
+            CU_ASSERT_EQUAL(ask_segment(t.socket, PAGE, &segments[i]), 0);
+            CU_ASSERT_EQUAL(ask_region(t.socket, segments[i].handle, 0, PAGE, 3, &regions[i]), 0);
+            answer_close(&contexts[i]);
+            answer_close(&segments[i]);
+        }
+        CU_ASSERT_EQUAL(ask_context(t.socket, 8192, &contexts[0]), -EDQUOT);
+        close(t.socket);
+        CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+    }
+    CU_ASSERT_EQUAL(counted(&d, false), 10);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+int main(int argc, char **argv)
+{
+    static CU_TestInfo tests[] = {{"at the limit, and one over", limits},
+                                  {"given back at the end", given_back},
+                                  CU_TEST_INFO_NULL};
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_quota PWCD\n");
+        return 2;
+    }
+    program = argv[1];
+    return suite_run("quota", tests);
+}

@@ -1,0 +1,161 @@
+/*
+ * Neighbours of bad clients, with real daemons: one that submits as fast as it can to one that
+ * never drains, and to one that is stopped in the middle (SIGSTOP), and then dies. Two bystanders
+ * on the same nodes check every byte meanwhile and keep a part of their rate; the bound is wide,
+ * for all share this machine's processors. engine/quota and engine/turns count what it costs
+ * without time.
+ *
+ *     test_flood PWCD PROVIDER
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../suite.h"
+#include "bystanders.h"
+#include "cluster.h"
+#include "rank.h"
+
+#define REGION_BYTES (1u << 20)
+#define WATCH_MS     300
+#define WAIT_MS      20000
+#define SLOWER       50u /* at most so many times */
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+static struct bystanders others;
+
+/* Shared with the children. */
+static struct told {
+    _Atomic uint64_t ready, taken, refused;
+} *told;
+
+static void pause_ms(long ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    nanosleep(&pause, NULL);
+}
+
+static bool comes_true(const _Atomic uint64_t *count, uint64_t least)
+{
+    for (int ms = 0; *count < least && ms < WAIT_MS; ms++)
+        pause_ms(1);
+    return *count >= least;
+}
+
+/* Rank 0 floods, rank 1 has memory and does nothing. */
+_Noreturn static void be_bad(uint32_t number, const char *job)
+{
+    struct rank r = {0};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (rank_attach(&r, cluster.nodes[number].socket, job, number, 2, REGION_BYTES) < 0 ||
+        rank_bind_other(&r) < 0)
+        _exit(1);
+    told->ready++;
+    while (number == 1)
+        pause();
+    for (uint64_t i = 0;; i++) {
+        int rc = pwc_put(r.ctx, r.remote, 0, r.memory, i % 64 ? 64 : 65536, pwc_cid_u64(i),
+                         pwc_cid_u64(i), PWC_NO_LCE);
+
+        if (rc == 0)
+            told->taken++;
+        else if (rc != -EAGAIN)
+            _exit(1);
+        else
+            told->refused++;
+        if (rc == -EAGAIN)
+            sched_yield();
+    }
+}
+
+static uint64_t rounds_in_a_while(void)
+{
+    uint64_t before = others.rounds;
+
+    pause_ms(WATCH_MS);
+    return others.rounds - before;
+}
+
+static void beside(const char *job, bool stopped)
+{
+    uint64_t alone, now;
+    pid_t bad[2];
+
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
+    CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
+    alone = rounds_in_a_while();
+    *told = (struct told){0};
+    fflush(NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        bad[i] = fork();
+        if (bad[i] == 0)
+            be_bad(i, job);
+        CU_ASSERT_FATAL(bad[i] > 0);
+    }
+    CU_ASSERT(comes_true(&told->ready, 2));
+    if (stopped)
+        CU_ASSERT_EQUAL(kill(bad[1], SIGSTOP), 0);
+    /* All that it may have is taken: from now on it is refused without end. */
+    CU_ASSERT(comes_true(&told->taken, 100));
+    CU_ASSERT(comes_true(&told->refused, 10000));
+    now = rounds_in_a_while();
+    if (now * SLOWER < alone)
+        printf("\n  %llu rounds beside it, %llu alone\n", (unsigned long long)now,
+               (unsigned long long)alone);
+    CU_ASSERT(now * SLOWER >= alone);
+    /* The target dies first: what is queued towards it ends, and nobody else notices. */
+    for (int i = 1; i >= 0; i--) {
+        CU_ASSERT_EQUAL(kill(bad[i], SIGKILL), 0);
+        CU_ASSERT_EQUAL(waitpid(bad[i], NULL, 0), bad[i]);
+        CU_ASSERT(bystanders_go_on(&others, 100));
+    }
+    CU_ASSERT(bystanders_stop(&others));
+    CU_ASSERT(cluster_runs(&cluster));
+}
+
+static void test_deaf(void)
+{
+    beside("deaf", false);
+}
+
+static void test_stopped(void)
+{
+    beside("stopped", true);
+}
+
+int main(int argc, char **argv)
+{
+    static CU_TestInfo tests[] = {{"a flood to one that does not drain", test_deaf},
+                                  {"a flood to one that is stopped", test_stopped},
+                                  CU_TEST_INFO_NULL};
+    struct cluster_options options = {.nodes = 2};
+    int status = 1;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: test_flood PWCD PROVIDER\n");
+        return 2;
+    }
+    options.pwcd = argv[1];
+    options.provider = argv[2];
+    told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (told == MAP_FAILED)
+        return 1;
+    if (cluster_open(&cluster, &options) == 0)
+        status = suite_run("flood", tests);
+    if (others.runs)
+        bystanders_stop(&others);
+    if (cluster_close(&cluster) != 0)
+        status = 1;
+    if (cluster.failure[0])
+        fprintf(stderr, "%s\n", cluster.failure);
+    return status;
+}
