@@ -48,8 +48,13 @@ int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     exchange.data.data = (uint8_t *)(uintptr_t)mine;
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
-    return control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED, accept_piece,
-                        &gathering);
+    /* A daemon that is started anew knows nothing of it, and the same once more does no harm. */
+    do {
+        gathering.received = 0;
+        rc = control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED,
+                          accept_piece, &gathering);
+    } while (rc == -ECONNABORTED);
+    return rc;
 }
 
 int pwc_barrier(pwc_ctx *ctx)

@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "config.h"
 #include "control.h"
+#include "handover.h"
+#include "keeper.h"
 
 enum {
     KEYS_MAX = 64,
@@ -16,6 +19,7 @@ enum {
 enum own_flag {
     FLAG_CONFIG = 1000,
     FLAG_READY_FD,
+    FLAG_KEEP,
     FLAG_CHECK,
     FLAG_VERSION,
     FLAG_HELP,
@@ -25,6 +29,7 @@ struct arguments {
     const char *config_file;
     int ready_fd;
     bool check;
+    bool keep;
 };
 
 static void help(void)
@@ -33,6 +38,7 @@ static void help(void)
            "Serves put and get with completion to the processes of this node.\n\n"
            "  --config FILE   read keys from FILE, one \"key = value\" a line\n"
            "  --ready-fd N    write \"ready\" to descriptor N when serving\n"
+           "  --keep          watch over the daemon: when it dies, its clients live through that\n"
            "  --check-config  check the configuration, print it, and end\n"
            "  --version, --help\n\n"
            "Keys, each a flag or a line of the file:\n");
@@ -45,6 +51,7 @@ static void make_flags(struct option flags[KEYS_MAX])
     static const struct option own[] = {
         {"config", required_argument, NULL, FLAG_CONFIG},
         {"ready-fd", required_argument, NULL, FLAG_READY_FD},
+        {"keep", no_argument, NULL, FLAG_KEEP},
         {"check-config", no_argument, NULL, FLAG_CHECK},
         {"version", no_argument, NULL, FLAG_VERSION},
         {"help", no_argument, NULL, FLAG_HELP},
@@ -86,6 +93,9 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
             break;
         case FLAG_READY_FD:
             rc = parse_ready_fd(optarg, &arguments->ready_fd);
+            break;
+        case FLAG_KEEP:
+            arguments->keep = true;
             break;
         case FLAG_CHECK:
             arguments->check = true;
@@ -134,6 +144,14 @@ static void print(const struct config *config)
     }
 }
 
+/* Started by the keeper, or by the daemon whose place we take; both have the same arguments. */
+static bool is_kept(void)
+{
+    const char *keeper = getenv("PWCD_KEEPER");
+
+    return handover_is_next() || (keeper && strtol(keeper, NULL, 10) == (long)getppid());
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.ready_fd = -1};
@@ -152,9 +170,13 @@ int main(int argc, char **argv)
     } else if (rc == 0 && arguments.check) {
         print(&config);
         status = EXIT_SUCCESS;
+    } else if (rc == 0 && arguments.keep && !is_kept()) {
+        status = keeper_run(argv, arguments.ready_fd);
     } else if (rc == 0) {
-        status = control_run(
-            &(struct control_options){.config = &config, .ready_fd = arguments.ready_fd});
+        if (is_kept())
+            arguments.ready_fd = -1; /* the keeper's, or our predecessor's */
+        status = control_run(&(struct control_options){
+            .config = &config, .ready_fd = arguments.ready_fd, .argv = argv});
     }
     config_free(&config);
     return status;

@@ -55,6 +55,12 @@ static int open_reader(int fd)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* What others write there is no part of our core. Where it cannot be, no harm is done here. */
+static void leave_core(const struct mapping *m)
+{
+    (void)madvise(m->base, m->size, MADV_DONTDUMP);
+}
+
 int mapping_create(struct mapping *m, const char *name, size_t size)
 {
     return mapping_create_with_reader(m, name, size, NULL);
@@ -80,8 +86,7 @@ int mapping_create_with_reader(struct mapping *m, const char *name, size_t size,
     rc = map_shared(m, fd, size, NULL);
     if (rc != 0)
         goto close_fd;
-    /* What others write there is no part of our core. Where it cannot be, no harm is done here. */
-    (void)madvise(m->base, size, MADV_DONTDUMP);
+    leave_core(m);
     return 0;
 
 close_fd:
@@ -111,6 +116,15 @@ static int check_sealed(int fd, size_t size)
 int mapping_adopt(struct mapping *m, int fd, size_t size)
 {
     return mapping_adopt_at(m, fd, size, NULL);
+}
+
+int mapping_inherit(struct mapping *m, int fd, size_t size)
+{
+    int rc = mapping_adopt(m, fd, size);
+
+    if (rc == 0)
+        leave_core(m);
+    return rc;
 }
 
 int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at)

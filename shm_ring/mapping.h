@@ -26,6 +26,8 @@ int mapping_create_with_reader(struct mapping *m, const char *name, size_t size,
 /* Maps a received descriptor (ownership passes on success) after checking its seals and size:
  * -EPROTO when it lacks a seal or its size differs from `size`. */
 int mapping_adopt(struct mapping *m, int fd, size_t size);
+/* As adopt, of one that an earlier process of this daemon created: it is treated like our own. */
+int mapping_inherit(struct mapping *m, int fd, size_t size);
 /* Some bytes of a sealed file; the descriptor need not allow writing where that is not asked for.
  */
 struct mapping_part {

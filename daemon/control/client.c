@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "clock.h"
+#include "frame.h"
+#include "handover.h"
 #include "jobs.h"
 
 #ifndef SO_PEERPIDFD
@@ -42,6 +44,34 @@ struct client *client_of_call(struct call *call)
 
 /* ---- the way out ----------------------------------------------------------------------------- */
 
+struct journal_entry *client_journal(const struct client *c)
+{
+    return &c->control->journal.entries[c->slot];
+}
+
+void client_keep(struct client *c)
+{
+    struct store *store = &c->control->store;
+    struct journal_entry *entry = client_journal(c);
+
+    entry->number = c->number;
+    entry->engine = c->worker->engine;
+    entry->state = JOURNAL_SERVED;
+    if (!store_add(store, c->descriptor, "client.%u", c->slot) ||
+        (c->pidfd >= 0 && !store_add(store, c->pidfd, "process.%u", c->slot)))
+        entry->lost |= JOURNAL_UNKEPT;
+}
+
+/* Its slot is free when nothing of it is kept. */
+static void forget_connection(struct client *c)
+{
+    struct store *store = &c->control->store;
+
+    store_remove(store, "client.%u", c->slot);
+    store_remove(store, "process.%u", c->slot);
+    journal_give(&c->control->journal, c->slot);
+}
+
 static void unlink_client(struct client *c)
 {
     struct client **at = &c->control->clients;
@@ -60,6 +90,7 @@ static void handle_closed(uv_handle_t *handle)
     if (--c->uv_handles > 0)
         return;
     unlink_client(c);
+    forget_connection(c);
     if (c->pidfd >= 0)
         close(c->pidfd);
     if (c->descriptor >= 0)
@@ -143,6 +174,8 @@ void client_end(struct client *c, const char *reason)
                  (int)c->pid);
     }
     c->state = CLIENT_ENDING;
+    client_journal(c)->lost |= JOURNAL_ENDED;
+    handover_forget(c->control, c);
     uv_timer_stop(&c->deadline);
     if (c->uv_handles == 3)
         uv_poll_stop(&c->process);
@@ -195,7 +228,8 @@ static int watch_process(struct client *c)
 {
     int rc;
 
-    c->pidfd = open_process(c);
+    if (c->pidfd < 0)
+        c->pidfd = open_process(c);
     if (c->pidfd < 0)
         return -errno; /* gone already */
     rc = uv_poll_init(&c->control->loop, &c->process, c->pidfd);
@@ -240,13 +274,65 @@ void client_await_question(struct client *c)
     uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
 }
 
+/* Takes both descriptors over, unless it is NULL. It may be one that ends at once. */
+static struct client *client_new(struct control *control, uint32_t slot, int descriptor,
+                                 int process, const struct ucred *peer, struct quota_user *user)
+{
+    struct client *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    c->control = control;
+    c->user = user;
+    c->slot = slot;
+    c->descriptor = descriptor;
+    c->pidfd = process;
+    c->pid = peer->pid;
+    c->uid = peer->uid;
+    c->number = CLIENT_NONE;
+    c->state = CLIENT_STRANGER;
+    c->output_tail = &c->output;
+    c->deadline.data = c;
+    uv_timer_init(&control->loop, &c->deadline);
+    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
+    c->uv_handles = 1;
+    c->next = control->clients;
+    control->clients = c;
+    control->client_count++;
+    if (client_stream_open(c) < 0) {
+        c->state = CLIENT_ENDING;
+        uv_close((uv_handle_t *)&c->deadline, handle_closed);
+    } else if (watch_process(c) < 0) {
+        client_end(c, NULL);
+    }
+    return c;
+}
+
+struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    struct quota_user *user;
+    struct client *c;
+
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return NULL;
+    user = quota_inherit(control, peer.uid);
+    if (!user)
+        return NULL;
+    c = client_new(control, slot, descriptor, process, &peer, user);
+    if (!c)
+        quota_leave(&(struct client){.control = control, .user = user});
+    return c;
+}
+
 void client_accept(struct control *control, int descriptor)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
     struct quota_user *user = NULL;
-    struct client *c;
     uint32_t connections_max = 2u * (uint32_t)control->config->clients_max, strangers;
+    uint32_t slot = JOURNAL_NONE;
 
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
         close(descriptor);
@@ -260,45 +346,19 @@ void client_accept(struct control *control, int descriptor)
     }
     strangers = clients_count(control, peer.uid, CLIENT_STRANGER);
     if (control->client_count < connections_max && strangers < CLIENT_STRANGERS_MAX)
+        slot = journal_take(&control->journal);
+    if (slot != JOURNAL_NONE)
         user = quota_enter(control, peer.uid);
     if (!user) {
         log_hostile(&control->log, "too many connections: %u, %u of user %u's without Hello",
                     control->client_count, strangers, (unsigned)peer.uid);
+        journal_give(&control->journal, slot);
         refuse(control, descriptor, "too many connections to this daemon: try again later");
         return;
     }
-    c = calloc(1, sizeof(*c));
-    if (!c) {
+    if (!client_new(control, slot, descriptor, -1, &peer, user)) {
         quota_leave(&(struct client){.control = control, .user = user});
+        journal_give(&control->journal, slot);
         close(descriptor);
-        return;
     }
-    c->control = control;
-    c->user = user;
-    c->descriptor = descriptor;
-    c->pidfd = -1;
-    c->pid = peer.pid;
-    c->uid = peer.uid;
-    c->number = CLIENT_NONE;
-    c->state = CLIENT_STRANGER;
-    c->output_tail = &c->output;
-    c->deadline.data = c;
-    uv_timer_init(&control->loop, &c->deadline);
-    c->uv_handles = 1;
-    if (client_stream_open(c) < 0) {
-        close(descriptor);
-        c->descriptor = -1;
-        c->state = CLIENT_ENDING;
-        c->next = control->clients;
-        control->clients = c;
-        control->client_count++;
-        uv_close((uv_handle_t *)&c->deadline, handle_closed);
-        return;
-    }
-    c->next = control->clients;
-    control->clients = c;
-    control->client_count++;
-    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
-    if (watch_process(c) < 0)
-        client_end(c, NULL);
 }

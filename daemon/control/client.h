@@ -18,7 +18,6 @@
 #include <uv.h>
 #include "control.h"
 #include "control.pb-c.h"
-#include "frame.h"
 #include "mapping.h"
 #include "quota.h"
 
@@ -47,6 +46,7 @@ enum client_state {
 struct client_output {
     struct client_output *next;
     size_t size, sent;
+    uint32_t answers;                    /* the request that it ends; 0: none */
     int descriptors[CLIENT_DESCRIPTORS]; /* ours to close */
     uint32_t descriptor_count;
     uint8_t bytes[];
@@ -93,13 +93,14 @@ struct client {
     struct control *control;
     enum client_state state;
     int descriptor;
-    int pidfd; /* -1: none */
+    int pidfd;     /* -1: none */
+    uint32_t slot; /* of the journal */
     pid_t pid;
     uid_t uid;
     uv_poll_t socket, process;
     uv_timer_t deadline;
     uint32_t uv_handles; /* open ones: the client is freed behind the last */
-    struct frame_parser frames;
+    bool partial;        /* a frame was begun and is not whole */
     struct client_output *output, **output_tail;
     size_t output_bytes;
     bool reading;  /* not held back */
@@ -124,6 +125,13 @@ struct client {
 
 /* Takes an accepted descriptor over. */
 void client_accept(struct control *control, int descriptor);
+/* One that was inherited, with its place in the journal and its process's descriptor (-1: none).
+ * Takes both over unless it is NULL. */
+struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process);
+/* What is under way of it. */
+struct journal_entry *client_journal(const struct client *c);
+/* It is a rank of a job from now on: its connection is kept. */
+void client_keep(struct client *c);
 /* Connections of a user in this state. */
 uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state);
 /* One that looks has to ask again in time. */
@@ -152,13 +160,16 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
                   uint32_t descriptor_count);
 /* Reads on where there is room for what may come of it. */
 void client_stream_resume(struct client *c);
-/* control.resume: takes up clients whose frames had to wait for others. */
+/* The number of the request at the head of its socket; 0: there is none. */
+uint32_t client_next_request(struct client *c);
+/* control.resume: ends those whose output is too much. */
 void clients_resume(uv_async_t *async);
+/* control.again: looks at frames that were not whole. */
+void clients_look_again(uv_timer_t *timer);
 
 /* ---- requests.c ---------------------------------------------------------------------------- */
 
-/* One frame of the client. */
-void request_handle(struct client *c, const uint8_t *body, size_t size);
+void request_handle(struct client *c, const Pwc__ClientRequest *request);
 void reply_done(struct client *c, uint32_t request);
 __attribute__((format(printf, 4, 5))) void reply_error(struct client *c, uint32_t request,
                                                        int status, const char *format, ...);

@@ -1,7 +1,9 @@
 /*
  * Owns the bytes of clients' connections: frames in, replies with descriptors out (client.h).
  *
- * libuv only polls: descriptors travel by SCM_RIGHTS, which it passes for streams alone. A client
+ * libuv only polls: descriptors travel by SCM_RIGHTS, which it passes for streams alone. A frame
+ * stays in the socket until it is whole and noted in the journal, so that none is lost or seen in
+ * halves when this process ends; what it answers is struck out when its last byte is out. A client
  * cannot make the daemon read without end (a few reads a wake), hold memory (its output is bounded,
  * and it is not read from while it does not read), or take a descriptor (none is received).
  */
@@ -11,8 +13,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "client.h"
+#include "frame.h"
 
-enum { READS_A_WAKE = 4, FRAMES_A_WAKE = 64 };
+enum {
+    FRAMES_A_WAKE = 64,
+    FIRST_LOOK = 4096, /* bytes; most frames are shorter */
+    AGAIN_MS = 5,      /* between looks at a frame that is not whole */
+};
+/* Up to here a socket takes an answer whole or not at all. */
+#define WHOLE_MAX 32768u
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
@@ -22,7 +31,6 @@ int client_stream_open(struct client *c)
 
     if (rc < 0)
         return rc;
-    frame_parser_init(&c->frames, CLIENT_FRAME_MAX);
     c->socket.data = c;
     c->uv_handles++;
     c->reading = true;
@@ -47,7 +55,6 @@ void client_stream_free(struct client *c)
     }
     c->output_tail = &c->output;
     c->output_bytes = 0;
-    frame_parser_destroy(&c->frames);
 }
 
 /* What to wait for now. */
@@ -55,7 +62,7 @@ static void poll_again(struct client *c)
 {
     int events = c->output ? UV_WRITABLE : 0;
 
-    if (c->reading)
+    if (c->reading && !c->partial)
         events |= UV_READABLE;
     if (c->state != CLIENT_ENDING)
         events |= UV_DISCONNECT;
@@ -93,7 +100,11 @@ static int flush(struct client *c)
 {
     while (c->output) {
         struct client_output *o = c->output;
-        ssize_t sent = send_output(c, o);
+        ssize_t sent;
+
+        if (o->size > WHOLE_MAX)
+            client_journal(c)->lost |= JOURNAL_HALF;
+        sent = send_output(c, o);
 
         if (sent < 0 && errno == EINTR)
             continue;
@@ -106,12 +117,21 @@ static int flush(struct client *c)
         o->descriptor_count = 0;
         if (o->sent < o->size)
             return 0;
+        if (o->size > WHOLE_MAX)
+            client_journal(c)->lost &= ~(uint32_t)JOURNAL_HALF;
+        if (o->answers != 0)
+            journal_done(client_journal(c), o->answers);
         c->output = o->next;
         if (!c->output)
             c->output_tail = &c->output;
         free(o);
     }
     return 0;
+}
+
+static bool ends_request(const Pwc__ClientReply *reply)
+{
+    return reply->body_case != PWC__CLIENT_REPLY__BODY_EXCHANGED || reply->exchanged->last;
 }
 
 void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
@@ -128,6 +148,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
         return;
     }
     *o = (struct client_output){.size = FRAME_HEAD_BYTES + size,
+                                .answers = ends_request(reply) ? reply->id : 0,
                                 .descriptor_count = descriptor_count};
     if (descriptor_count > 0)
         memcpy(o->descriptors, descriptors, descriptor_count * sizeof(int));
@@ -150,77 +171,146 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
 static bool held_back(const struct client *c)
 {
     return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
-           c->waiting + c->calls >= CLIENT_PENDING_MAX;
+           c->waiting + c->calls >= CLIENT_PENDING_MAX || journal_full(client_journal(c)) ||
+           c->control->leaving;
 }
 
-/* Takes whole frames out; the rest stays for when there is room for what comes of them. */
-static void take_frames(struct client *c)
+/* Bytes at the head of the socket, which stay there or not. As recv, but with -errno. */
+static ssize_t receive(struct client *c, size_t size, int flags, bool *descriptors)
 {
-    const uint8_t *body;
-    size_t size;
-    int rc = 0;
-
-    for (int n = 0; n < FRAMES_A_WAKE && !held_back(c); n++) {
-        rc = frame_next(&c->frames, &body, &size);
-        if (rc <= 0)
-            break;
-        request_handle(c, body, size);
-    }
-    if (rc < 0 && c->state != CLIENT_ENDING)
-        client_end(c, "a frame of more than 65536 bytes was announced");
-}
-
-/* 1: read something, 0: nothing more now, or a negative errno with the client ended. */
-static int read_once(struct client *c)
-{
-    struct iovec part;
+    struct iovec part = {.iov_base = c->control->frame, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    uint8_t *to;
     ssize_t got;
 
-    if (frame_space(&c->frames, &to, &part.iov_len) < 0) {
-        client_end(c, "there is no memory for its frame");
-        return -ENOMEM;
-    }
-    part.iov_base = to;
-    do {
-        got = recvmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == EAGAIN)
-        return 0;
-    if (got <= 0) {
-        client_end(c, NULL);
-        return -ECONNRESET;
-    }
+    do
+        got = recvmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
+    while (got < 0 && errno == EINTR);
     /* Without room for them the kernel has closed them, and says so. */
-    if (message.msg_flags & MSG_CTRUNC) {
-        client_end(c, "it sent descriptors: the daemon takes none");
-        return -EPROTO;
+    *descriptors = got > 0 && message.msg_flags & MSG_CTRUNC;
+    return got < 0 ? -errno : got;
+}
+
+/*
+ * The frame at the head of the socket: how long it is with its head, or 0: there is none, or not a
+ * whole one. -ECONNRESET: hung up; -EMSGSIZE; -EPROTO: descriptors came with it.
+ */
+static ssize_t peek_frame(struct client *c)
+{
+    size_t look = FIRST_LOOK, size;
+
+    c->partial = false;
+    for (;;) {
+        bool descriptors;
+        ssize_t got = receive(c, look, MSG_PEEK, &descriptors);
+
+        if (got == -EAGAIN)
+            return 0;
+        if (got <= 0)
+            return -ECONNRESET;
+        if (descriptors)
+            return -EPROTO;
+        c->partial = true;
+        if (got < (ssize_t)FRAME_HEAD_BYTES)
+            return 0;
+        size = FRAME_HEAD_BYTES + (size_t)frame_head_read(c->control->frame);
+        if (size > CLIENT_FRAME_MAX + FRAME_HEAD_BYTES)
+            return -EMSGSIZE;
+        if (size <= (size_t)got) {
+            c->partial = false;
+            return (ssize_t)size;
+        }
+        if ((size_t)got < look || look >= size)
+            return 0;
+        look = size;
     }
-    frame_fed(&c->frames, (size_t)got);
-    return 1;
+}
+
+/* It has been seen whole and is there. */
+static int take_out(struct client *c, size_t size)
+{
+    while (size > 0) {
+        bool descriptors;
+        ssize_t got = receive(c, size, 0, &descriptors);
+
+        if (got <= 0)
+            return -ECONNRESET;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+static void end_for(struct client *c, ssize_t reason)
+{
+    client_end(c, reason == -EMSGSIZE ? "a frame of more than 65536 bytes was announced"
+                  : reason == -EPROTO ? "it sent descriptors: the daemon takes none"
+                                      : NULL);
+}
+
+/* 1: a request was taken and carried out, 0: there is none, or it has ended. */
+static int take_request(struct client *c)
+{
+    ssize_t size = peek_frame(c);
+    Pwc__ClientRequest *r;
+
+    if (size < 0)
+        end_for(c, size);
+    if (size <= 0)
+        return 0;
+    r = pwc__client_request__unpack(NULL, (size_t)size - FRAME_HEAD_BYTES,
+                                    c->control->frame + FRAME_HEAD_BYTES);
+    if (!r || r->id == 0) {
+        client_end(c, r ? "a request with id 0" : "a frame that is no request");
+    } else {
+        journal_begin(client_journal(c), r->id);
+        if (take_out(c, (size_t)size) < 0) {
+            client_end(c, NULL);
+        } else {
+            journal_taken(client_journal(c));
+            request_handle(c, r);
+        }
+    }
+    if (r)
+        pwc__client_request__free_unpacked(r, NULL);
+    return c->state != CLIENT_ENDING;
+}
+
+uint32_t client_next_request(struct client *c)
+{
+    ssize_t size = peek_frame(c);
+    Pwc__ClientRequest *r = NULL;
+    uint32_t id;
+
+    if (size > 0)
+        r = pwc__client_request__unpack(NULL, (size_t)size - FRAME_HEAD_BYTES,
+                                        c->control->frame + FRAME_HEAD_BYTES);
+    id = r ? r->id : 0;
+    if (r)
+        pwc__client_request__free_unpacked(r, NULL);
+    return id;
 }
 
 /* A frame that was begun has to end. Waiting for ourselves does not count. */
 static void watch_frame(struct client *c)
 {
+    bool partial = c->partial && c->reading;
+
+    /* It is readable, and yet there is nothing to be done: look again, but not at once. */
+    if (partial && !uv_is_active((uv_handle_t *)&c->control->again))
+        uv_timer_start(&c->control->again, clients_look_again, AGAIN_MS, 0);
     if (c->state == CLIENT_ENDING || c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING)
         return; /* these have a deadline anyway */
-    if (!frame_is_partial(&c->frames) || held_back(c))
+    if (!partial)
         uv_timer_stop(&c->deadline);
     else if (!uv_is_active((uv_handle_t *)&c->deadline))
         uv_timer_start(&c->deadline, c->deadline.timer_cb, CLIENT_DEADLINE_MS, 0);
 }
 
-static void read_frames(struct client *c)
+static void read_requests(struct client *c)
 {
-    int got = 1;
+    int taken = 1;
 
-    for (int i = 0; i < READS_A_WAKE && got == 1 && !held_back(c); i++) {
-        got = read_once(c);
-        if (got == 1)
-            take_frames(c);
-    }
+    for (int n = 0; n < FRAMES_A_WAKE && taken == 1 && !held_back(c); n++)
+        taken = take_request(c);
 }
 
 static void on_socket(uv_poll_t *poll, int status, int events)
@@ -239,9 +329,9 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         return;
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
-        read_frames(c);
-    /* A hang-up cannot be read from a client that is held back. */
-    if (events & UV_DISCONNECT && held_back(c))
+        read_requests(c);
+    /* A hang-up cannot be read from a client that is held back, or behind half a frame. */
+    if (events & UV_DISCONNECT && (held_back(c) || c->partial) && !c->control->leaving)
         client_end(c, NULL);
     client_stream_resume(c);
 }
@@ -253,21 +343,26 @@ void client_stream_resume(struct client *c)
     c->reading = !held_back(c);
     watch_frame(c);
     poll_again(c);
-    /* Frames that have been read do not make the socket readable. */
-    if (c->reading && frame_is_ready(&c->frames))
-        uv_async_send(&c->control->resume);
+}
+
+void clients_look_again(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+
+    for (struct client *c = control->clients, *next; c; c = next) {
+        next = c->next;
+        if (!c->partial || c->state == CLIENT_ENDING)
+            continue;
+        read_requests(c);
+        client_stream_resume(c);
+    }
 }
 
 void clients_resume(uv_async_t *async)
 {
     struct control *control = async->data;
 
-    for (struct client *c = control->clients; c; c = c->next) {
+    for (struct client *c = control->clients; c; c = c->next)
         if (c->overfull)
             client_end(c, "it does not read its replies");
-        if (c->state == CLIENT_ENDING || held_back(c) || !frame_is_ready(&c->frames))
-            continue;
-        take_frames(c);
-        client_stream_resume(c);
-    }
 }

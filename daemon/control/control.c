@@ -14,11 +14,15 @@
 #include <unistd.h>
 #include "client.h"
 #include "clock.h"
+#include "frame.h"
+#include "handover.h"
 #include "jobs.h"
 #include "peers.h"
 #include "publisher.h"
+#include "questions.h"
 #include "secret.h"
 #include "sigbus.h"
+#include "takeover.h"
 
 enum { WHY_MAX = 512 };
 
@@ -40,16 +44,19 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static void on_signal(uv_signal_t *handle, int number)
+static void end(struct control *control, const char *why)
 {
-    struct control *control = handle->data;
-
     if (control->stopping)
         return;
     control->stopping = true;
-    log_line(&control->log, LOG_LEVEL_INFO, "signal %d: ending", number);
+    log_line(&control->log, LOG_LEVEL_INFO, "%s: ending", why);
     sd_notify(0, "STOPPING=1");
     uv_stop(&control->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    end(handle->data, number == SIGTERM ? "signal 15" : "signal 2");
 }
 
 /* ---- opening, one thing a function ----------------------------------------------------------- */
@@ -172,9 +179,36 @@ static int open_engine_config(struct control *control)
         "the defaults");
 }
 
+/* Which requests are under way, and who we are to other nodes. */
+static int open_journal(struct control *control)
+{
+    uint32_t connections = 2u * control->engine.clients_max;
+    int rc = journal_open(&control->journal, &control->store, connections);
+
+    control->inherited = rc == 0;
+    return control_explain(control, rc < 0 ? rc : 0, "no memory for the journal");
+}
+
+/* Another process of the same daemon is no other daemon to them. */
+static int settle_identity(struct control *control)
+{
+    uint8_t *kept = control->journal.header->boot_id;
+
+    if (control->inherited) {
+        memcpy(control->identity.boot_id, kept, sizeof(control->identity.boot_id));
+        return 0;
+    }
+    memcpy(kept, control->identity.boot_id, sizeof(control->identity.boot_id));
+    journal_clear(&control->journal);
+    return 0;
+}
+
 static int open_tables(struct control *control)
 {
     pending_init(&control->pending);
+    control->frame = malloc(FRAME_HEAD_BYTES + CLIENT_FRAME_MAX);
+    if (!control->frame)
+        return control_explain(control, -ENOMEM, "");
     return control_explain(control, jobs_open(control), "");
 }
 
@@ -193,8 +227,30 @@ static int open_place(struct control *control)
     if (rc == 0)
         rc = place_path(&control->place, config->socket, why, sizeof(why));
     if (rc == 0)
-        rc = place_open(&control->place, admission_is_open(&control->admission), why, sizeof(why));
+        rc = place_open(&control->place, &control->store, system, why, sizeof(why));
     return control_explain(control, rc, why);
+}
+
+/* A keeper that is killed takes us along: nobody would watch over us. */
+static void keeper_gone(uv_poll_t *poll, int status, int events)
+{
+    struct control *control = poll->data;
+
+    uv_poll_stop(poll);
+    end(control, "the keeper is gone");
+}
+
+static int open_lifeline(struct control *control)
+{
+    int rc = 0;
+
+    control->lifeline = store_take(&control->store, "keeper");
+    if (control->lifeline >= 0)
+        rc = uv_poll_init(&control->loop, &control->keeper, control->lifeline);
+    control->keeper.data = control;
+    if (rc == 0 && control->lifeline >= 0)
+        rc = uv_poll_start(&control->keeper, UV_READABLE | UV_DISCONNECT, keeper_gone);
+    return control_explain(control, rc, "");
 }
 
 static int open_listener(struct control *control)
@@ -222,9 +278,13 @@ static void open_loop(struct control *control)
     uv_signal_init(&control->loop, &control->terminate);
     uv_signal_init(&control->loop, &control->interrupt);
     uv_async_init(&control->loop, &control->resume, clients_resume);
+    uv_timer_init(&control->loop, &control->again);
+    control->again.data = control;
     control->terminate.data = control->interrupt.data = control->resume.data = control;
     uv_signal_start(&control->terminate, on_signal, SIGTERM);
     uv_signal_start(&control->interrupt, on_signal, SIGINT);
+    handover_open(control);
+    questions_open(control);
 }
 
 /* Segments and sessions are descriptors for a moment each; connections are for long. */
@@ -273,6 +333,8 @@ static void free_clients(struct control *control)
             segment_free(c->segments);
         control->clients = c->next;
         client_stream_free(c);
+        store_remove(&control->store, "client.%u", c->slot);
+        store_remove(&control->store, "process.%u", c->slot);
         if (c->pidfd >= 0)
             close(c->pidfd);
         if (c->descriptor >= 0)
@@ -281,14 +343,14 @@ static void free_clients(struct control *control)
     }
 }
 
-/* The progress thread stands still, in the provider most likely, and what it works on with it. */
-static void end_at_once(struct control *control)
+_Noreturn void control_end_at_once(struct control *control, const char *why)
 {
-    log_line(&control->log, LOG_LEVEL_ERROR,
-             "the progress thread does not come back from a call: this daemon ends without it");
-    if (control->publisher.counters.path)
-        (void)unlink(control->publisher.counters.path);
-    place_close(&control->place);
+    log_line(&control->log, LOG_LEVEL_ERROR, "%s", why);
+    if (!control->store.kept) {
+        if (control->publisher.counters.path)
+            (void)unlink(control->publisher.counters.path);
+        place_close(&control->place);
+    }
     _exit(EXIT_FAILURE);
 }
 
@@ -296,12 +358,13 @@ static void end_at_once(struct control *control)
 static void control_close(struct control *control)
 {
     control->stopping = true;
+    store_clear(&control->store);
     peers_close(control);
     for (struct client *c = control->clients; c; c = c->next)
         if (c->state != CLIENT_ENDING)
             reply_error(c, 0, -ESHUTDOWN, "this daemon ends");
     if (workers_stop(control) < 0)
-        end_at_once(control);
+        control_end_at_once(control, CONTROL_STUCK);
     publisher_close(control);
     /* Let what closes close, then take down what is left. */
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
@@ -311,10 +374,16 @@ static void control_close(struct control *control)
         continue;
     free_clients(control);
     peers_free(control);
+    questions_close(control);
     jobs_close(control);
     (void)uv_loop_close(&control->loop);
     pending_destroy(&control->pending);
     workers_close(control);
+    if (control->lifeline >= 0)
+        close(control->lifeline);
+    journal_close(&control->journal);
+    free(control->frame);
+    store_close(&control->store);
     place_close(&control->place);
     admission_close(&control->admission);
     node_list_free(&control->nodes);
@@ -323,28 +392,27 @@ static void control_close(struct control *control)
 
 static int control_open(struct control *control)
 {
-    int rc = open_nodes(control);
+    static int (*const steps[])(struct control * control) = {
+        open_nodes,    open_identity, open_engine_config, workers_open,   handover_await,
+        open_lifeline, open_place,    open_journal,       workers_settle, settle_identity,
+        open_tables,   workers_start, open_peers,         open_listener};
+    int rc = control_explain(control, store_open(&control->store), "");
 
-    if (rc == 0)
-        rc = open_identity(control);
-    if (rc == 0)
-        rc = open_engine_config(control);
-    if (rc == 0)
-        rc = open_place(control);
-    if (rc == 0)
-        rc = open_tables(control);
-    if (rc == 0)
-        rc = workers_open(control);
-    if (rc == 0)
-        rc = open_peers(control);
-    if (rc == 0)
-        rc = open_listener(control);
-    return rc;
+    for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
+        rc = steps[i](control);
+    if (rc < 0)
+        return rc;
+    uv_update_time(&control->loop); /* opening takes its time: timers count from now */
+    control->served_ns = clock_ns();
+    takeover_resume(control);
+    store_drop_rest(&control->store);
+    return 0;
 }
 
 int control_run(const struct control_options *options)
 {
     struct control *control = calloc(1, sizeof(*control));
+    bool was_next = handover_is_next();
     int rc;
 
     if (!control || sodium_init() < 0 || sigbus_install() < 0) {
@@ -355,14 +423,21 @@ int control_run(const struct control_options *options)
     control->config = options->config;
     control->started_ns = clock_ns();
     control->place.lock_fd = control->place.listen_fd = -1;
+    control->journal.descriptor = control->lifeline = -1;
+    control->argv = options->argv;
+    (void)!readlink("/proc/self/exe", control->program, sizeof(control->program) - 1);
     log_open(&control->log, STDERR_FILENO, (enum log_level)options->config->log);
     raise_limits();
     signal(SIGPIPE, SIG_IGN);
     open_loop(control);
     rc = control_open(control);
+    if (rc < 0 && (control->inherited || was_next))
+        _exit(EXIT_FAILURE); /* what is kept stays, for who is started next */
     if (rc == 0) {
         say_ready(control, options->ready_fd);
         uv_run(&control->loop, UV_RUN_DEFAULT);
+        if (control->handover.state == HANDOVER_GOES && !control->stopping)
+            handover_finish(control);
     }
     control_close(control);
     free(control);

@@ -19,11 +19,13 @@
 #include "counters.h"
 #include "directory.h"
 #include "handshake.h"
+#include "journal.h"
 #include "log.h"
 #include "nodes.h"
 #include "pending.h"
 #include "place.h"
 #include "quota.h"
+#include "store.h"
 #include "worker.h"
 
 struct client;
@@ -48,6 +50,19 @@ struct publisher {
     uv_timer_t timer;
 };
 
+/* The change of the process (handover.h). */
+struct handover {
+    uint32_t state; /* enum handover_state */
+    int socket;     /* to the next one */
+    pid_t next;
+    uint64_t deadline_ns;
+    struct client *client; /* that asked for it, or NULL */
+    uint32_t request;
+    uv_signal_t signal;
+    uv_poll_t poll;
+    uv_timer_t timer;
+};
+
 struct control {
     uv_loop_t loop;
     struct log log;
@@ -59,9 +74,19 @@ struct control {
     struct handshake_identity identity;
     struct admission admission;
     struct place place;
-    uint64_t started_ns;
+    uint64_t started_ns, served_ns; /* when all was open */
     uint64_t message_max;
     char provider[HANDSHAKE_PROVIDER_MAX];
+
+    struct store store;     /* what outlives this process */
+    struct journal journal; /* what is under way of clients */
+    bool inherited;         /* another process's state is taken over */
+    bool leaving;           /* the next one is to take over: nothing new is begun */
+    struct handover handover;
+    char *const *argv;  /* our arguments, for the next one */
+    char program[4096]; /* our path when we were started */
+    int lifeline;       /* hangs up when the keeper dies; -1: there is none */
+    uv_poll_t keeper;
 
     struct publisher publisher;
     struct worker *workers; /* NULL: not opened */
@@ -69,7 +94,9 @@ struct control {
 
     /* clients */
     uv_poll_t listener;
-    uv_async_t resume;      /* frames that wait in memory */
+    uv_async_t resume;      /* clients to be ended from the loop */
+    uv_timer_t again;       /* frames that are not whole */
+    uint8_t *frame;         /* room for the one that is looked at */
     struct client *clients; /* list */
     uint32_t client_count;
     struct quota_user *users; /* list */
@@ -88,6 +115,9 @@ struct control {
     uint32_t lookups;    /* of names, under way */
     struct directory_memory directory_memory;
     struct directory *directory;
+    struct question *questions; /* list (questions.h) */
+    uint32_t question_count;
+    uv_timer_t ask_again;
 
     uv_signal_t terminate, interrupt;
     bool stopping;
@@ -96,9 +126,15 @@ struct control {
 /* Opens everything and serves until a signal; the process's exit status. */
 struct control_options {
     const struct config *config;
-    int ready_fd; /* -1: none */
+    int ready_fd;      /* -1: none */
+    char *const *argv; /* of main */
 };
 int control_run(const struct control_options *options);
+/* It stands still in the provider, most likely, and what it works on with it. */
+#define CONTROL_STUCK                                                                              \
+    "the progress thread does not come back from a call: this daemon ends without it"
+/* There is no way to end in order. What is kept stays, for who is started next. */
+_Noreturn void control_end_at_once(struct control *control, const char *why);
 
 /* Says in the log what is wrong with opening something; `rc`. */
 int control_explain(struct control *control, int rc, const char *why);

@@ -24,11 +24,15 @@ void frame_head_write(uint8_t head[FRAME_HEAD_BYTES], uint32_t size)
         head[i] = (uint8_t)(size >> (8 * i));
 }
 
+uint32_t frame_head_read(const uint8_t head[FRAME_HEAD_BYTES])
+{
+    return (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 |
+           (uint32_t)head[3] << 24;
+}
+
 static size_t announced(const struct frame_parser *p)
 {
-    const uint8_t *at = p->buffer + p->taken;
-
-    return (size_t)at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
+    return frame_head_read(p->buffer + p->taken);
 }
 
 static size_t pending(const struct frame_parser *p)

@@ -38,5 +38,6 @@ bool frame_is_ready(const struct frame_parser *p);
 bool frame_is_partial(const struct frame_parser *p);
 
 void frame_head_write(uint8_t head[FRAME_HEAD_BYTES], uint32_t size);
+uint32_t frame_head_read(const uint8_t head[FRAME_HEAD_BYTES]);
 
 #endif

@@ -7,8 +7,9 @@
 #include <string.h>
 #include "client.h"
 #include "peers.h"
+#include "questions.h"
 
-#define PIECE     49152u /* of an exchange's result in one frame */
+#define PIECE     32512u /* of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
 
 static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
@@ -113,18 +114,24 @@ static void gathered(struct control *control, uint32_t from, const Pwc__Gathered
     }
 }
 
+static void tell_gathered(struct control *control, uint32_t node, const Pwc__Gathered *piece)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+
+    frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
+    frame.gathered = (Pwc__Gathered *)(uintptr_t)piece;
+    tell(control, node, &frame);
+}
+
 /* Sends the same piece to each node that the job has ranks on. */
 static void tell_all(struct control *control, const struct directory_job *job,
                      const Pwc__Gathered *piece)
 {
-    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     uint8_t *seen = calloc(control->node_count, 1);
     uint32_t at = 0, node;
 
-    frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
-    frame.gathered = (Pwc__Gathered *)(uintptr_t)piece;
     while (seen && (node = directory_next_node(job, &at, seen)) != DIRECTORY_NOWHERE)
-        tell(control, node, &frame);
+        tell_gathered(control, node, piece);
     free(seen);
 }
 
@@ -138,8 +145,9 @@ static Pwc__Gathered piece_of(const struct directory_job *job, const struct dire
     return piece;
 }
 
+/* `to` DIRECTORY_NOWHERE: to all nodes of the job. */
 static void deliver(struct control *control, const struct directory_job *job,
-                    const struct directory_gather *g)
+                    const struct directory_gather *g, uint32_t to)
 {
     uint64_t total = (uint64_t)g->length * job->size;
     Pwc__Gathered piece = piece_of(job, g);
@@ -150,7 +158,10 @@ static void deliver(struct control *control, const struct directory_job *job,
         piece.data.data = g->data + piece.offset;
         piece.data.len = left < PIECE ? left : PIECE;
         piece.last = piece.data.len == left;
-        tell_all(control, job, &piece);
+        if (to == DIRECTORY_NOWHERE)
+            tell_all(control, job, &piece);
+        else
+            tell_gathered(control, to, &piece);
         piece.offset += piece.data.len;
     } while (!piece.last);
 }
@@ -218,11 +229,17 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
     uint32_t engine;
     int node = directory_where(control->directory, &id, question->rank, &engine);
 
+    if (node < 0 && questions_postpone(control, from, question))
+        return;
     answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
            engine);
 }
 
-/* What one rank gave that does not fit fails the exchange for all: none of them could end. */
+/*
+ * What one rank gave that does not fit fails the exchange for all: none of them could end. What it
+ * gives a second time, because its daemon or ours was started anew, is known already; and where the
+ * result had left by then, it leaves again.
+ */
 static void contribution(struct control *control, uint32_t from, const Pwc__Contribution *c)
 {
     const struct directory_id id = {.uid = c->uid, .job = c->job};
@@ -233,25 +250,28 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
                                         .data = c->data.data,
                                         .length = (uint32_t)c->data.len};
     struct directory_job *job;
+    const struct directory_gather *kept = directory_kept(control->directory, &id, &part, &job);
     struct directory_gather *gather;
-    int rc = directory_contribute(control->directory, &id, &part, &job, &gather);
-    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__Gathered refusal = PWC__GATHERED__INIT;
+    int rc;
 
+    if (kept) {
+        deliver(control, job, kept, from);
+        return;
+    }
+    rc = directory_contribute(control->directory, &id, &part, &job, &gather);
     if (rc == 1) {
-        deliver(control, job, gather);
-        directory_gather_close(control->directory, gather);
+        deliver(control, job, gather, DIRECTORY_NOWHERE);
+        directory_gather_keep(control->directory, job, gather);
     } else if (rc < 0 && gather && rc != -EALREADY) {
         fail_gather(control, job, gather, rc);
-    } else if (rc < 0) {
+    } else if (rc < 0 && rc != -EALREADY) {
         refusal.uid = c->uid;
         refusal.job = c->job;
         refusal.sequence = c->sequence;
         refusal.status = rc;
         refusal.last = true;
-        frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
-        frame.gathered = &refusal;
-        tell(control, from, &frame);
+        tell_gathered(control, from, &refusal);
     }
 }
 
@@ -365,6 +385,11 @@ void jobs_attach(struct client *c, uint64_t cookie)
     tell_home(c, false, cookie);
 }
 
+void jobs_return(struct client *c)
+{
+    tell_home(c, false, 0);
+}
+
 void jobs_detach(struct client *c)
 {
     struct directory_id id = id_of(c);
@@ -435,12 +460,12 @@ void jobs_node_up(struct control *control, uint32_t node)
     }
 }
 
-static void fail_exchange(struct control *control, struct pending *p)
+static void fail_exchange(struct control *control, struct pending *p, int status)
 {
     Pwc__Gathered failure = PWC__GATHERED__INIT;
 
     failure.sequence = p->sequence;
-    failure.status = -EHOSTDOWN;
+    failure.status = status;
     failure.last = true;
     reply_piece(control, p, &failure);
 }
@@ -451,7 +476,7 @@ void jobs_node_down(struct control *control, uint32_t node)
 
     for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
         if (p->kind == PENDING_EXCHANGE && p->node == node)
-            fail_exchange(control, p);
+            fail_exchange(control, p, -ECONNABORTED); /* the library asks again */
 }
 
 static void fail_waiting(struct control *control, uint32_t node)
@@ -466,7 +491,7 @@ static void fail_waiting(struct control *control, uint32_t node)
         else if (p->kind == PENDING_WHERE)
             bind_located(control, cookie_of(control, p), -EHOSTDOWN, 0);
         else if (p->kind == PENDING_EXCHANGE)
-            fail_exchange(control, p);
+            fail_exchange(control, p, -EHOSTDOWN);
     }
 }
 

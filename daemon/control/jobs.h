@@ -25,6 +25,8 @@ void jobs_close(struct control *control);
 /* hello_answered (client.h) brings the answer. */
 void jobs_attach(struct client *c, uint64_t cookie);
 void jobs_detach(struct client *c);
+/* It is here still, after this daemon was started anew: the home may have forgotten it with us. */
+void jobs_return(struct client *c);
 /* bind_located brings the answer. */
 void jobs_where(struct client *c, uint32_t rank, uint64_t cookie);
 /* The replies go to the pending request, as pieces come in. */

@@ -3,12 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "pair.h"
 #include "sigbus.h"
+
+#define PAIR_NAME(p)                                                                               \
+    "pair.%" PRIu64 ".%u.%u.%u.%u", (p)->number, (p)->origin->client->worker->engine,              \
+        (p)->origin->handle, (p)->target->client->worker->engine, (p)->target->handle
 
 static struct pair *find(const struct control *control, const struct client_session *origin,
                          const struct client_session *target)
@@ -30,6 +35,7 @@ static void pair_free(struct pair *p)
         *at = p->next;
         p->origin->pairs--;
         quota_give(p->origin->client, QUOTA_MEMORY, PAIR_BYTES);
+        store_remove(&p->origin->client->control->store, PAIR_NAME(p));
     }
     if (p->range >= 0)
         sigbus_remove(p->range);
@@ -70,6 +76,41 @@ static int send_note(const struct pair *p)
     return sendmsg(p->target->wake, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+static void pair_link(struct pair *p)
+{
+    struct control *control = p->origin->client->control;
+
+    p->next = control->pairs;
+    control->pairs = p;
+    p->origin->pairs++;
+}
+
+int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
+                int descriptor)
+{
+    struct control *control = origin->client->control;
+    struct pair *p = calloc(1, sizeof(*p));
+    int rc;
+
+    if (!p)
+        return -ENOMEM;
+    *p = (struct pair){
+        .number = number, .origin = origin, .target = target, .ring = {.fd = -1}, .range = -1};
+    rc = mapping_inherit(&p->ring, descriptor, PAIR_BYTES);
+    if (rc == 0)
+        rc = p->range = sigbus_add(p->ring.base, p->ring.size);
+    if (rc < 0) {
+        p->ring.fd = -1; /* the caller's still */
+        pair_free(p);
+        return rc;
+    }
+    if (control->pairs_made < number)
+        control->pairs_made = number;
+    quota_charge(origin->client, QUOTA_MEMORY, PAIR_BYTES);
+    pair_link(p);
+    return 0;
+}
+
 static int pair_make(struct client_session *origin, struct client_session *target,
                      struct pair **out)
 {
@@ -97,13 +138,17 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     if (rc < 0)
         goto fail;
     pair_format(p->ring.base);
-    rc = send_note(p);
-    if (rc < 0)
+    if (!store_add(&control->store, p->ring.fd, PAIR_NAME(p))) {
+        rc = -ENOSPC;
         goto fail;
+    }
+    rc = send_note(p);
+    if (rc < 0) {
+        store_remove(&control->store, PAIR_NAME(p));
+        goto fail;
+    }
     tell(target);
-    p->next = control->pairs;
-    control->pairs = p;
-    origin->pairs++;
+    pair_link(p);
     *out = p;
     return 0;
 
@@ -204,7 +249,8 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
     out->number = p->number;
     if (out->fresh) {
         rc = add(out, p->ring.fd);
-        mapping_close_fd(&p->ring);
+        if (!p->origin->client->control->store.kept)
+            mapping_close_fd(&p->ring);
     }
     if (rc == 0 && bound->found.segment != UINT32_MAX)
         rc = add_segment(out, target, bound);

@@ -134,36 +134,76 @@ fail:
 }
 
 /* Socket activation: systemd has made the socket and passes it on. 1: it has, 0: it has not. */
-static int inherit(struct place *place, char *why, size_t why_size)
+static int inherit(struct place *place, struct store *store, char *why, size_t why_size)
 {
-    int count = sd_listen_fds(1);
+    const char *name = store_next_foreign(store);
+    uint32_t count = store_foreign(store);
 
-    if (count <= 0)
+    if (count == 0)
         return 0;
-    if (count > 1 ||
-        sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, place->socket, 0) <= 0) {
+    place->listen_fd = store_take(store, "%s", name);
+    if (count > 1 || sd_is_socket_unix(place->listen_fd, SOCK_STREAM, 1, place->socket, 0) <= 0) {
         snprintf(why, why_size,
-                 "%d descriptors were passed on instead of one socket that listens at \"%s\": give "
+                 "%u descriptors were passed on instead of one socket that listens at \"%s\": give "
                  "ListenStream= and --socket the same path",
                  count, place->socket);
+        place->inherited = true;
         return -EINVAL;
     }
-    place->listen_fd = SD_LISTEN_FDS_START;
     place->inherited = true;
     (void)fcntl(place->listen_fd, F_SETFL, fcntl(place->listen_fd, F_GETFL) | O_NONBLOCK);
     return 1;
 }
 
-int place_open(struct place *place, bool system, char *why, size_t why_size)
+/* Held by an earlier process of this daemon, and by us from now on, as one and the same. */
+static bool lock_taken_over(struct place *place, struct store *store)
+{
+    int lock = store_take(store, "lock");
+    struct stat held, named;
+
+    if (lock < 0)
+        return false;
+    if (fstat(lock, &held) == 0 && stat(place->lock, &named) == 0 && held.st_ino == named.st_ino &&
+        held.st_dev == named.st_dev) {
+        place->lock_fd = lock;
+        return true;
+    }
+    store_remove(store, "lock");
+    close(lock);
+    return false;
+}
+
+static bool socket_taken_over(struct place *place, struct store *store)
+{
+    int listener = store_take(store, "listen");
+
+    if (listener < 0)
+        return false;
+    if (sd_is_socket_unix(listener, SOCK_STREAM, 1, place->socket, 0) > 0) {
+        place->listen_fd = listener;
+        return true;
+    }
+    store_remove(store, "listen");
+    close(listener);
+    return false;
+}
+
+int place_open(struct place *place, struct store *store, bool system, char *why, size_t why_size)
 {
     int rc = make_directory(place, system, why, why_size);
 
-    if (rc == 0)
+    if (rc == 0 && !lock_taken_over(place, store)) {
         rc = take_lock(place, why, why_size);
-    if (rc == 0)
-        rc = inherit(place, why, why_size);
-    if (rc == 0)
-        rc = listen_there(place, system, why, why_size);
+        if (rc == 0)
+            (void)store_add(store, place->lock_fd, "lock");
+    }
+    if (rc == 0 && !socket_taken_over(place, store)) {
+        rc = inherit(place, store, why, why_size);
+        if (rc == 0)
+            rc = listen_there(place, system, why, why_size);
+        if (rc == 0 && !place->inherited)
+            (void)store_add(store, place->listen_fd, "listen");
+    }
     if (rc < 0)
         place_close(place);
     return rc < 0 ? rc : 0;

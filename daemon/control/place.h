@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "store.h"
 
 #define PLACE_PATH_MAX 108u /* of a Unix socket, terminator included */
 
@@ -24,9 +25,10 @@ struct place {
 int place_path(struct place *place, const char *configured, char *why, size_t why_size);
 /*
  * Makes the directory, takes the lock, replaces a stale socket and listens. -EADDRINUSE: a daemon
- * serves there already. `system`: other users may reach the socket.
+ * serves there already. Where an earlier process of this daemon has left lock and socket, takes
+ * them over. `system`: other users may reach the socket.
  */
-int place_open(struct place *place, bool system, char *why, size_t why_size);
+int place_open(struct place *place, struct store *store, bool system, char *why, size_t why_size);
 /* Unlinks socket and lock, closes. */
 void place_close(struct place *place);
 

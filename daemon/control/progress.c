@@ -365,6 +365,8 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
                     clock_ns(CLOCK_MONOTONIC), &p->engine);
     if (r < 0)
         goto fail;
+    if (config->opened)
+        config->opened(config->context, p->engine);
     p->wake.data = p;
     r = uv_async_init(loop, &p->wake, wake_control);
     if (r < 0)

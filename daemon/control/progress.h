@@ -35,6 +35,7 @@ struct progress_config {
     void *arena;                    /* engine_arena_bytes, page aligned */
     enum patience_mode mode;
     void *context;
+    void (*opened)(void *context, struct engine *engine); /* before its first step; may be NULL */
     progress_notice notice;
     progress_observe observe; /* may be NULL */
     progress_observe errand;  /* on the progress thread, each round and after a kick; may be NULL */

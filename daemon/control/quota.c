@@ -57,7 +57,7 @@ void quota_open(struct control *control, bool others)
         others ? (uint32_t)share(0, 2 * (uint64_t)engine->clients_max) : UINT32_MAX;
 }
 
-struct quota_user *quota_enter(struct control *control, uid_t uid)
+static struct quota_user *user_of(struct control *control, uid_t uid)
 {
     struct quota_user *u = control->users;
 
@@ -71,9 +71,25 @@ struct quota_user *quota_enter(struct control *control, uid_t uid)
         u->next = control->users;
         control->users = u;
     }
-    if (u->connections >= control->user_connections)
+    return u;
+}
+
+struct quota_user *quota_enter(struct control *control, uid_t uid)
+{
+    struct quota_user *u = user_of(control, uid);
+
+    if (!u || u->connections >= control->user_connections)
         return NULL;
     u->connections++;
+    return u;
+}
+
+struct quota_user *quota_inherit(struct control *control, uid_t uid)
+{
+    struct quota_user *u = user_of(control, uid);
+
+    if (u)
+        u->connections++;
     return u;
 }
 
@@ -97,6 +113,12 @@ static bool fits(uint64_t held, uint64_t amount, uint64_t limit)
     return amount <= limit && held <= limit - amount;
 }
 
+void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount)
+{
+    c->held[kind] += amount;
+    c->user->held[kind] += amount;
+}
+
 int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size)
 {
     const struct rule *rule = &rules[kind];
@@ -105,8 +127,7 @@ int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *wh
     bool own = !fits(c->held[kind], amount, limit);
 
     if (!own && fits(c->user->held[kind], amount, user_limit)) {
-        c->held[kind] += amount;
-        c->user->held[kind] += amount;
+        quota_charge(c, kind, amount);
         return 0;
     }
     quota_count_refused(c);

@@ -45,10 +45,14 @@ struct quota_user {
 void quota_open(struct control *control, bool others);
 /* A connection of this user more, or one less. NULL: it has too many, or there is no memory. */
 struct quota_user *quota_enter(struct control *control, uid_t uid);
+/* The same of one that is taken over, which is past all limits. NULL: no memory. */
+struct quota_user *quota_inherit(struct control *control, uid_t uid);
 void quota_leave(struct client *c);
 
 /* 0, or -EDQUOT with the limit and its key in `why` (NULL: nobody is told); counted. */
 int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size);
+/* What is taken over is held, whatever the limits are now. */
+void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount);
 void quota_give(struct client *c, enum quota_kind kind, uint64_t amount);
 /* Somebody else has refused it. */
 void quota_count_refused(struct client *c);

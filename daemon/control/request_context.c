@@ -76,16 +76,43 @@ static uint32_t free_number(const struct client *c)
     return number;
 }
 
+static void keep(struct client_session *s)
+{
+    struct store *store = &s->client->control->store;
+    uint32_t engine = s->client->worker->engine;
+
+    if (!store_add(store, s->mapping.fd, "%u.session.%u.%u", engine, s->handle, s->direct) ||
+        !store_add(store, s->doorbell, "%u.doorbell.%u", engine, s->handle) ||
+        !store_add(store, s->wake, "%u.wake.%u", engine, s->handle))
+        client_journal(s->client)->lost |= JOURNAL_UNKEPT;
+}
+
+/* The engine has let go of it: its number may be another's soon. */
+static void keep_no_longer(const struct client_session *s)
+{
+    struct store *store = &s->client->control->store;
+    uint32_t engine = s->client->worker->engine;
+
+    store_remove(store, "%u.session.%u.%u", engine, s->handle, s->direct);
+    store_remove(store, "%u.doorbell.%u", engine, s->handle);
+    store_remove(store, "%u.wake.%u", engine, s->handle);
+}
+
 static void reply_opened(struct client_session *s)
 {
     const struct session_shared *shared = s->mapping.base;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
     Pwc__Rings rings = PWC__RINGS__INIT;
-    int descriptors[] = {s->mapping.fd, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
+    struct store *store = &s->client->control->store;
+    int memory = store->kept ? fcntl(s->mapping.fd, F_DUPFD_CLOEXEC, 0) : s->mapping.fd;
+    int descriptors[] = {memory, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
 
-    /* They belong to the reply now; the mapping stays. */
-    s->mapping.fd = s->client_wake = -1;
+    keep(s);
+    /* They belong to the reply now; the mapping stays, and its descriptor where it is kept. */
+    if (!store->kept)
+        s->mapping.fd = -1;
+    s->client_wake = -1;
     opened.session = s->handle;
     opened.context = s->context;
     rings.submit = shared->sizes.submit;
@@ -284,6 +311,8 @@ void session_closed(struct worker *w, uint32_t handle)
     if (!s)
         return;
     w->sessions[handle] = NULL;
+    pairs_end(s);
+    keep_no_longer(s);
     call = client_call(s->client, CALL_DETACH, detached);
     if (!call) {
         log_line(&w->control->log, LOG_LEVEL_ERROR, "out of memory: session %u stays mapped",

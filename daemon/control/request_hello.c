@@ -14,6 +14,7 @@ static void welcome(struct client *c)
     Pwc__Welcome w = PWC__WELCOME__INIT;
 
     c->state = CLIENT_SERVED;
+    client_keep(c);
     w.version = VERSION;
     w.client = c->number;
     w.node = control->node;

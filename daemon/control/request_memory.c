@@ -89,6 +89,18 @@ static int close_segment(struct client_segment *s, uint32_t request)
     return 0;
 }
 
+static void keep(struct client_segment *s)
+{
+    struct store *store = &s->client->control->store;
+    uint32_t engine = s->client->worker->engine;
+
+    if (!store->kept)
+        return;
+    if (!store_add(store, s->mapping.fd, "%u.segment.%u", engine, s->handle) ||
+        (s->reader >= 0 && !store_add(store, s->reader, "%u.reader.%u", engine, s->handle)))
+        client_journal(s->client)->lost |= JOURNAL_UNKEPT;
+}
+
 void segment_ready(struct worker *w, uint32_t handle, int status)
 {
     struct client_segment *s = worker_segment(w, handle);
@@ -110,8 +122,9 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     }
     descriptor = s->mapping.fd;
     s->mapping.fd = -1; /* the reply's now; the mapping stays */
-    if (s->reader >= 0)
+    if (s->reader >= 0 || w->control->store.kept)
         s->mapping.fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    keep(s);
     opened_reply.segment = handle;
     opened_reply.length = s->mapping.size;
     reply.id = s->request;
@@ -232,6 +245,9 @@ void segment_closed(struct worker *w, uint32_t handle)
     if (!s)
         return;
     w->segments[handle] = NULL;
+    /* Its number may be another's soon. */
+    store_remove(&w->control->store, "%u.segment.%u", w->engine, handle);
+    store_remove(&w->control->store, "%u.reader.%u", w->engine, handle);
     call = client_call(s->client, CALL_DETACH, detached);
     if (!call) {
         log_line(&w->control->log, LOG_LEVEL_ERROR, "out of memory: segment %u stays mapped",

@@ -1,9 +1,11 @@
-/* Owns the way from a client's frame to the request that it makes, and the plain replies. */
+/* Owns the way from a client's message to the request that it makes, and the plain replies. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "client.h"
+#include "handover.h"
 
 void reply_done(struct client *c, uint32_t request)
 {
@@ -33,6 +35,21 @@ void reply_error(struct client *c, uint32_t request, int status, const char *for
     reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
     reply.error = &error;
     client_reply(c, &reply, NULL, 0);
+}
+
+static void request_upgrade(struct client *c, uint32_t request, const Pwc__Upgrade *upgrade)
+{
+    char why[512] = "";
+    int rc;
+
+    if (c->uid != 0 && c->uid != geteuid()) {
+        reply_error(c, request, -EPERM, "user %u may not do that: root and the daemon's user may",
+                    (unsigned)c->uid);
+        return;
+    }
+    rc = handover_begin(c->control, upgrade->program, c, request, why, sizeof(why));
+    if (rc < 0)
+        reply_error(c, request, rc, "%s", *why ? why : strerror(-rc));
 }
 
 /* What only a rank of a job may ask for. */
@@ -77,21 +94,14 @@ static void handle_served(struct client *c, const Pwc__ClientRequest *r)
     }
 }
 
-void request_handle(struct client *c, const uint8_t *body, size_t size)
+void request_handle(struct client *c, const Pwc__ClientRequest *r)
 {
-    Pwc__ClientRequest *r = pwc__client_request__unpack(NULL, size, body);
-
-    if (!r || r->id == 0) {
-        if (r)
-            pwc__client_request__free_unpacked(r, NULL);
-        client_end(c, r ? "a request with id 0" : "a frame that is no request");
-        return;
-    }
     if (r->body_case == PWC__CLIENT_REQUEST__BODY_INSPECT)
         request_inspect(c, r->id, r->inspect);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_UPGRADE)
+        request_upgrade(c, r->id, r->upgrade);
     else if (r->body_case == PWC__CLIENT_REQUEST__BODY_HELLO)
         request_hello(c, r->id, r->hello);
     else
         handle_served(c, r);
-    pwc__client_request__free_unpacked(r, NULL);
 }

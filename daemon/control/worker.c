@@ -20,6 +20,7 @@
 #include "peers.h"
 #include "publisher.h"
 #include "router.h"
+#include "takeover.h"
 
 enum { WHY_MAX = 512 };
 
@@ -129,13 +130,17 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
     const struct control *control = from->control;
     struct worker *to = &control->workers[number / control->node_count];
     uint64_t bit = 2 * (uint64_t)flow + end;
+    struct progress *thread;
 
     if (bit / 64 >= to->wakes.words)
         return;
     atomic_fetch_or_explicit(&to->wakes.flows[bit / 64], UINT64_C(1) << bit % 64,
                              memory_order_relaxed);
-    if (!atomic_exchange_explicit(&to->wakes.due, true, memory_order_acq_rel))
-        progress_kick(to->thread);
+    if (atomic_exchange_explicit(&to->wakes.due, true, memory_order_acq_rel))
+        return;
+    thread = atomic_load_explicit(&to->thread, memory_order_acquire);
+    if (thread) /* else it is kicked when all have started */
+        progress_kick(thread);
 }
 
 /* Of struct progress_config. */
@@ -212,13 +217,36 @@ static int open_fabric(struct worker *w)
     return control_explain(control, rc, why);
 }
 
+/* An earlier process's state, where it is of our layout. */
+static bool inherit_arena(struct worker *w)
+{
+    int descriptor = store_take(&w->control->store, "%u.arena", w->engine);
+    struct stat st;
+    void *arena = MAP_FAILED;
+
+    w->arena_fd = descriptor;
+    if (descriptor >= 0 && fstat(descriptor, &st) == 0 && (uint64_t)st.st_size == w->arena_bytes)
+        arena = mmap(NULL, w->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    w->arena = arena == MAP_FAILED ? NULL : arena;
+    return w->arena && engine_arena_fits(&w->config, w->arena);
+}
+
+static void drop_arena(struct worker *w)
+{
+    if (w->arena)
+        munmap(w->arena, w->arena_bytes);
+    if (w->arena_fd >= 0)
+        close(w->arena_fd);
+    w->arena = NULL;
+    w->arena_fd = -1;
+    store_remove(&w->control->store, "%u.arena", w->engine);
+}
+
 /* The engine's state is in memory that has a descriptor, so that it can outlive the process. */
 static int open_arena(struct worker *w)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int rc = 0;
 
-    w->arena_bytes = (engine_arena_bytes(&w->config) + page - 1) & ~(page - 1);
     w->arena_fd = memfd_create("pwcd-arena", MFD_CLOEXEC);
     if (w->arena_fd < 0 || fchmod(w->arena_fd, 0) != 0 ||
         ftruncate(w->arena_fd, (off_t)w->arena_bytes) != 0)
@@ -229,6 +257,8 @@ static int open_arena(struct worker *w)
     }
     if (rc < 0)
         w->arena = NULL;
+    else
+        (void)store_add(&w->control->store, w->arena_fd, "%u.arena", w->engine);
     return control_explain(w->control, rc, rc < 0 ? "no memory for the engine's state" : "");
 }
 
@@ -250,8 +280,6 @@ static int worker_prepare(struct worker *w)
 {
     int rc = open_tables(w);
 
-    if (rc == 0)
-        rc = open_arena(w);
     if (rc == 0)
         rc = open_fabric(w);
     if (rc < 0)
@@ -280,6 +308,7 @@ static int worker_start(struct worker *w)
         .arena = w->arena,
         .mode = (enum patience_mode)control->config->progress,
         .context = w,
+        .opened = takeover_attach,
         .notice = worker_notice,
         .observe = publisher_observe,
         .errand = w->wakes.flows ? wake_asked : NULL,
@@ -302,6 +331,7 @@ static int worker_start(struct worker *w)
 
 int workers_open(struct control *control)
 {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int rc = 0;
 
     control->workers = calloc(control->worker_count, sizeof(*control->workers));
@@ -316,6 +346,7 @@ int workers_open(struct control *control)
         w->config = control->engine;
         w->config.node = w->number;
         w->arena_fd = -1;
+        w->arena_bytes = (engine_arena_bytes(&w->config) + page - 1) & ~(page - 1);
     }
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         rc = worker_prepare(&control->workers[i]);
@@ -325,9 +356,48 @@ int workers_open(struct control *control)
              control->provider);
     control->identity.rails = control->workers[0].fabric->traits.rails;
     control->message_max = control->workers[0].fabric->traits.message_max;
-    rc = control_explain(control, publisher_open(control), "");
+    return 0;
+}
+
+/* All of them fit, and there is no more than we have engines for. */
+static bool inherit_arenas(struct control *control)
+{
+    uint32_t fit = 0;
+
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        fit += inherit_arena(&control->workers[i]);
+    return fit == control->worker_count &&
+           !store_has(&control->store, "%u.arena", control->worker_count);
+}
+
+int workers_settle(struct control *control)
+{
+    bool left = store_has(&control->store, "0.arena");
+    int rc = 0;
+
+    control->inherited = control->inherited && left && inherit_arenas(control);
+    if (control->inherited)
+        return 0;
+    if (left)
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "what an earlier process has left is of another version or configuration: "
+                 "beginning anew, its clients end");
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        drop_arena(&control->workers[i]);
+    for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
+        rc = open_arena(&control->workers[i]);
+    return rc;
+}
+
+int workers_start(struct control *control)
+{
+    int rc = control_explain(control, publisher_open(control), "");
+
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         rc = worker_start(&control->workers[i]);
+    /* An engine that was taken over may have asked for wakes before its siblings ran. */
+    for (uint32_t i = 0; rc == 0 && control->inherited && i < control->worker_count; i++)
+        progress_kick(control->workers[i].thread);
     return rc;
 }
 

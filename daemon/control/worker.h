@@ -56,9 +56,9 @@ struct worker {
     struct wakes wakes;
     struct worker_counters counters;
     struct call_target target;
-    struct fabric *fabric;     /* until its thread takes it over */
-    struct progress *progress; /* NULL: ended, calls are dropped */
-    struct progress *thread;   /* the same, for the siblings while they run */
+    struct fabric *fabric;             /* until its thread takes it over */
+    struct progress *progress;         /* NULL: ended, calls are dropped */
+    _Atomic(struct progress *) thread; /* the same, for the siblings while they run */
     void *arena;
     size_t arena_bytes;
     int arena_fd;
@@ -68,8 +68,13 @@ struct worker {
     struct client_segment **segments;
 };
 
-/* Starts control->worker_count of them; control->engine says what each has. */
+/* Makes control->worker_count of them, with their fabrics; control->engine says what each has. */
 int workers_open(struct control *control);
+/* Gives each its arena: what an earlier process has left (control->inherited, if all of them fit),
+ * or a new one. */
+int workers_settle(struct control *control);
+/* Starts their threads. */
+int workers_start(struct control *control);
 /* Ends their threads and what was asked of them. -ETIMEDOUT: one does not come back. */
 int workers_stop(struct control *control);
 /* After the loop. */

@@ -20,6 +20,15 @@ void arena_rollback(struct arena *a)
     }
 }
 
+bool arena_fits(const void *base, uint64_t bytes, uint64_t fingerprint)
+{
+    const struct arena_header *h = base;
+
+    return h->magic == ARENA_MAGIC && h->version == ARENA_VERSION &&
+           h->header_bytes == sizeof(*h) && h->bytes == bytes && h->fingerprint == fingerprint &&
+           h->undo_count <= ARENA_UNDO;
+}
+
 int arena_open(struct arena *a, void *base, uint64_t bytes, uint64_t fingerprint)
 {
     struct arena_header *h = base;
@@ -33,8 +42,7 @@ int arena_open(struct arena *a, void *base, uint64_t bytes, uint64_t fingerprint
         h->fingerprint = fingerprint;
         return 1;
     }
-    if (h->magic != ARENA_MAGIC || h->version != ARENA_VERSION || h->header_bytes != sizeof(*h) ||
-        h->bytes != bytes || h->fingerprint != fingerprint || h->undo_count > ARENA_UNDO)
+    if (!arena_fits(base, bytes, fingerprint))
         return -EUCLEAN;
     arena_rollback(a);
     return 0;

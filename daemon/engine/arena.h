@@ -50,6 +50,8 @@ struct arena {
     struct arena_header *header;
 };
 
+/* Whether it is one that arena_open takes over. */
+bool arena_fits(const void *base, uint64_t bytes, uint64_t fingerprint);
 /* 1: new and initialised, 0: inherited and rolled back to its last commit, -EUCLEAN: not ours. */
 int arena_open(struct arena *a, void *base, uint64_t bytes, uint64_t fingerprint);
 

@@ -412,6 +412,17 @@ void bind_forget_node(struct engine *e, uint32_t node)
     }
 }
 
+void bind_show_ended(struct engine *e, uint32_t session)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        const struct remote *r = &e->remotes[i];
+
+        if (r->state != REMOTE_FREE && r->session == session)
+            direct_show_ended(e, i,
+                              r->state == REMOTE_REVOKED || e->flows[r->flow].state == FLOW_DEAD);
+    }
+}
+
 void bind_forget_session(struct engine *e, uint32_t session)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {

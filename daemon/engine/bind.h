@@ -20,6 +20,8 @@ int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow);
 void bind_refresh_node(struct engine *e, uint32_t node);
 /* The node is lost: binds under way fail, remotes and inflows go. */
 void bind_forget_node(struct engine *e, uint32_t node);
+/* Shows an inherited session which of its remotes have ended. */
+void bind_show_ended(struct engine *e, uint32_t session);
 /* Binds of a session on its way out end without a notice. */
 void bind_forget_session(struct engine *e, uint32_t session);
 

@@ -179,6 +179,8 @@ int engine_session_attach(struct engine *e, uint32_t session, void *base)
     if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
         return -EINVAL;
     session_views(e, session, base);
+    e->session_live[session].shared->fences = e->host->fence != NULL;
+    bind_show_ended(e, session);
     if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)
         session_show_quarantine(e, session);
     /* What only waited for a fabric operation of the old process waits no more. */
@@ -186,6 +188,19 @@ int engine_session_attach(struct engine *e, uint32_t session, void *base)
         flow_finish(e, i);
     if (e->sessions[session].spill_bytes == 0)
         session_release_spill(e, session);
+    return 0;
+}
+
+int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out)
+{
+    const struct session *s = &e->sessions[session];
+
+    if (session >= e->config.sessions_max || s->state == SESSION_FREE)
+        return -ENOENT;
+    *out = (struct engine_session_found){.client = s->client,
+                                         .context = s->context,
+                                         .sizes = s->sizes,
+                                         .closing = s->state == SESSION_CLOSING};
     return 0;
 }
 
@@ -239,6 +254,17 @@ int engine_segment_attach(struct engine *e, uint32_t segment, void *base)
     if (segment >= e->config.segments_max || e->segments[segment].state == SEGMENT_FREE)
         return -EINVAL;
     return segment_register(e, segment, base);
+}
+
+int engine_segment_find(const struct engine *e, uint32_t segment, struct engine_segment_found *out)
+{
+    const struct segment *s = &e->segments[segment];
+
+    if (segment >= e->config.segments_max || s->state == SEGMENT_FREE)
+        return -ENOENT;
+    *out = (struct engine_segment_found){
+        .client = s->client, .length = s->length, .closing = s->state == SEGMENT_CLOSING};
+    return 0;
 }
 
 int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment)

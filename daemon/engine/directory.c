@@ -72,6 +72,7 @@ static void job_close(struct directory *d, struct directory_job *job)
 {
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
         directory_gather_close(d, &job->gathers[i]);
+    directory_gather_close(d, &job->last);
     d->memory->give(d->memory->context, job->places);
     *job = (struct directory_job){0};
 }
@@ -182,6 +183,34 @@ void directory_gather_close(struct directory *d, struct directory_gather *gather
     if (gather->given)
         d->memory->give(d->memory->context, gather->given);
     *gather = (struct directory_gather){0};
+}
+
+void directory_gather_keep(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather)
+{
+    if ((uint64_t)gather->length * job->size > DIRECTORY_LAST_MAX) {
+        directory_gather_close(d, gather);
+        return;
+    }
+    directory_gather_close(d, &job->last);
+    job->last = *gather;
+    *gather = (struct directory_gather){0};
+}
+
+const struct directory_gather *directory_kept(const struct directory *d,
+                                              const struct directory_id *id,
+                                              const struct directory_part *part,
+                                              struct directory_job **job)
+{
+    const struct directory_gather *last;
+
+    *job = job_find(d, id);
+    if (!*job || part->rank >= (*job)->size || node_of(*job, part->rank) != part->node ||
+        part->size != (*job)->size)
+        return NULL;
+    last = &(*job)->last;
+    return last->open && last->sequence == part->sequence && last->length == part->length ? last
+                                                                                          : NULL;
 }
 
 static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)

@@ -23,6 +23,7 @@
 #define DIRECTORY_DATA_MAX  4096u
 #define DIRECTORY_JOBS_MAX  1024u
 #define DIRECTORY_TOTAL_MAX (64u << 20)      /* bytes of one exchange, all ranks */
+#define DIRECTORY_LAST_MAX  (1u << 20)       /* bytes of a result that is kept */
 #define DIRECTORY_OPEN_MAX  8u               /* exchanges of one job that are under way */
 #define DIRECTORY_NOWHERE   UINT32_MAX       /* has not come yet */
 #define DIRECTORY_LEFT      (UINT32_MAX - 1) /* has come and gone */
@@ -53,6 +54,7 @@ struct directory_job {
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
     uint32_t *places; /* by rank: engine << 16 | node, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
+    struct directory_gather last; /* whole, for a node that lost it on the way; open: there is one */
 };
 
 struct directory {
@@ -110,6 +112,14 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
                          const struct directory_part *part, struct directory_job **job,
                          struct directory_gather **out);
 void directory_gather_close(struct directory *d, struct directory_gather *gather);
+/* A result that has been delivered; kept in place of the one before, where it is not too large. */
+void directory_gather_keep(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather);
+/* The kept result, if this is a part of it that comes again; else NULL. */
+const struct directory_gather *directory_kept(const struct directory *d,
+                                              const struct directory_id *id,
+                                              const struct directory_part *part,
+                                              struct directory_job **job);
 
 /* The job's nodes one after another, each once: start with *at = 0; DIRECTORY_NOWHERE at the end.
  * Linear in the ranks. `seen` holds node_count bytes, zeroed by the caller at the start. */

@@ -263,8 +263,8 @@ static void arena_inherit(struct engine *e)
             continue;
         if (e->peers[i].discarding)
             peer_activate(e, i);
-        else if (peer_pending(e, i))
-            peer_want(e, i);
+        else if (peer_pending(e, i) || (e->peers[i].their_id != 0 && i != c->node))
+            peer_want(e, i); /* who knows us, too: what it has for us waits for us to come back */
     }
     for (uint32_t i = 0; i < c->flows_max; i++) {
         if (e->flows[i].state != FLOW_FREE && e->flows[i].session != NONE)
@@ -276,6 +276,14 @@ static void arena_inherit(struct engine *e)
     }
     client_inherit(e);
     e->sweep = true;
+}
+
+bool engine_arena_fits(const struct engine_config *config, const void *arena)
+{
+    struct engine_config checked = *config;
+
+    return engine_config_check(&checked) == 0 &&
+           arena_fits(arena, engine_arena_bytes(&checked), layout_fingerprint(&checked));
 }
 
 int engine_open(const struct engine_config *config, void *arena, void *memory,

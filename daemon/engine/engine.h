@@ -109,6 +109,10 @@ size_t engine_private_bytes(const struct engine_config *config);
  * and so did not attach, is closed by the first step (until then opening the context again is
  * -EADDRINUSE); clients and regions that it did not hear of it finds by the views, and closes.
  */
+/* Whether such an arena (engine_arena_bytes, mapped) is one that engine_open takes over: of this
+ * layout, and not new. */
+bool engine_arena_fits(const struct engine_config *config, const void *arena);
+
 int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
                 struct engine **out);
@@ -138,6 +142,20 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
 int engine_session_attach(struct engine *e, uint32_t session, void *base);
 /* ENGINE_SESSION_CLOSED comes when its mapping may go. */
 void engine_session_close(struct engine *e, uint32_t session);
+
+/* Of an inherited arena: what a session or segment was made with. -ENOENT: there is none. */
+struct engine_session_found {
+    uint32_t client, context;
+    struct session_sizes sizes;
+    bool closing;
+};
+int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out);
+struct engine_segment_found {
+    uint32_t client;
+    uint64_t length;
+    bool closing;
+};
+int engine_segment_find(const struct engine *e, uint32_t segment, struct engine_segment_found *out);
 
 /* A segment: registered with the fabric; ENGINE_SEGMENT_READY brings the result. Handle or an
  * error. */
@@ -307,6 +325,8 @@ struct engine_peer_view {
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
     uint64_t sent_pending; /* operations whose consumption is awaited */
 };
+
+enum { ENGINE_REGION_OPEN = 1 }; /* of a view's state: not being withdrawn */
 
 struct engine_region_view {
     uint32_t slot, generation, client, segment, rights, state, grants;

@@ -45,6 +45,7 @@ struct client {
     Pwc__Unbind unbind;
     Pwc__Exchange exchange;
     Pwc__Inspect inspect;
+    Pwc__Upgrade upgrade;
 };
 
 static void fill(struct client *c)
@@ -83,6 +84,7 @@ static void fill(struct client *c)
     pwc__exchange__init(&c->exchange);
     pwc__inspect__init(&c->inspect);
     c->inspect.what = "status";
+    pwc__upgrade__init(&c->upgrade);
 }
 
 static int connected(void)
@@ -125,6 +127,7 @@ static Pwc__ClientRequest request_of(struct client *c, const char *path)
         {"unbind", &c->unbind},
         {"exchange", &c->exchange},
         {"inspect", &c->inspect},
+        {"upgrade", &c->upgrade},
     };
     Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
     size_t length = strcspn(path, ".");
@@ -244,6 +247,10 @@ static const struct row rows[] = {
     {"inspect.what", 0, "Status", -EINVAL, "nothing is called \"Status\""},
     {"inspect.what", 0, "a\033[2J", -EINVAL, "nothing is called \"a?[2J\""},
     {"inspect.what", 0, LONG_NAME, -EINVAL, "ask for status"},
+
+    {"upgrade.program", 0, "pwcd", -ENOENT, "\"pwcd\": give the absolute path of a program"},
+    {"upgrade.program", 0, "/no/pwcd", -ENOENT, "give the absolute path of a program"},
+    {"upgrade.program", 0, "/proc/self/exe", -ENOTSUP, "nobody watches over this daemon"},
 };
 
 /* Fields of which every value means something. */
@@ -344,7 +351,7 @@ static void before_welcome(void)
 static void twice_and_unknown(void)
 {
     static const uint8_t none[] = {0x08, 0x05};              /* id 5, no body */
-    static const uint8_t later[] = {0x08, 0x05, 0x6a, 0x00}; /* id 5, an empty field 13 */
+    static const uint8_t later[] = {0x08, 0x05, 0x72, 0x00}; /* id 5, an empty field 14 */
     struct client c;
     struct answer a;
     Pwc__ClientRequest r;

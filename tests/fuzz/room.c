@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "client.h"
+#include "frame.h"
 #include "jobs.h"
 #include "loop.h"
 
@@ -145,12 +146,15 @@ static bool open_control(struct room *room)
     log_open(&control->log, open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG);
     uv_loop_init(&control->loop);
     uv_async_init(&control->loop, &control->resume, clients_resume);
-    control->resume.data = control;
+    uv_timer_init(&control->loop, &control->again);
+    control->resume.data = control->again.data = control;
+    control->frame = malloc(FRAME_HEAD_BYTES + CLIENT_FRAME_MAX);
     pending_init(&control->pending);
     w->by_handle = calloc(w->config.clients_max, sizeof(*w->by_handle));
     w->sessions = calloc(w->config.sessions_max, sizeof(*w->sessions));
     w->segments = calloc(w->config.segments_max, sizeof(*w->segments));
-    return w->by_handle && w->sessions && w->segments &&
+    return control->frame && w->by_handle && w->sessions && w->segments &&
+           journal_open(&control->journal, &control->store, 2 * w->config.clients_max) == 1 &&
            jobs_open(control) == 0 &&
            admission_open(&control->admission, NULL, NULL, why, sizeof(why)) == 0;
 }
@@ -204,6 +208,9 @@ void room_free(struct room *room)
         abort();
     jobs_close(control);
     pending_destroy(&control->pending);
+    journal_close(&control->journal);
+    store_close(&control->store);
+    free(control->frame);
     free(w->by_handle);
     free(w->sessions);
     free(w->segments);

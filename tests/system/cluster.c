@@ -276,6 +276,22 @@ int cluster_restart(struct cluster *cluster, unsigned node)
     return rc < 0 ? rc : await_ready(cluster, node, ready);
 }
 
+pid_t cluster_kept(const struct cluster *cluster, unsigned node)
+{
+    char path[64], text[32] = "";
+    pid_t keeper = cluster->nodes[node].pid;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (!fgets(text, sizeof(text), file))
+        text[0] = '\0';
+    fclose(file);
+    return (pid_t)strtol(text, NULL, 10);
+}
+
 bool cluster_runs(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->options.nodes; i++) {

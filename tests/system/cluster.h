@@ -53,6 +53,9 @@ void cluster_kill(struct cluster *cluster, unsigned node);
 /* A killed one again, at its old place. */
 int cluster_restart(struct cluster *cluster, unsigned node);
 
+/* With --keep among its arguments: the daemon that the keeper has started, or 0. */
+pid_t cluster_kept(const struct cluster *cluster, unsigned node);
+
 /* Whether every daemon that was started and not killed still runs; else the words in
  * cluster->failure. */
 bool cluster_runs(struct cluster *cluster);

@@ -55,6 +55,8 @@ int main(int argc, char **argv)
     int rc = options_parse(&options, argc, argv);
     if (rc != 0)
         return rc > 0 ? 0 : 2;
+    if (options.upgrade)
+        return request_upgrade(options.socket, options.program) < 0;
     rc = options.watch > 0 ? watch(&options) : look(&options);
     return rc < 0 || ferror(stdout) ? 1 : 0;
 }

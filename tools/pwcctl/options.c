@@ -10,7 +10,8 @@
 
 static const char usage[] =
     "usage: pwcctl [--socket PATH] [--json] [--watch[=SECONDS]]\n"
-    "              status|nodes|clients|queues|ledgers|regions|ops|counters\n";
+    "              status|nodes|clients|queues|ledgers|regions|ops|counters\n"
+    "       pwcctl [--socket PATH] upgrade [PROGRAM]\n";
 
 static const char help[] =
     "Looks into a running daemon.\n"
@@ -23,6 +24,9 @@ static const char help[] =
     "  regions    memory that peers may reach\n"
     "  ops        operations in flight, with age\n"
     "  counters   read from shared memory: works while the daemon is stuck\n"
+    "\n"
+    "  upgrade    has another process take the daemon's place, while its clients wait: of\n"
+    "             PROGRAM (an absolute path), or of the daemon's own\n"
     "\n"
     "  --socket PATH       the daemon's socket; default: $PWC_SOCKET, then the usual place\n"
     "  --json              print the document as the daemon gives it\n"
@@ -119,6 +123,12 @@ int options_parse(struct options *out, int argc, char **argv)
         rc = apply(out, option, argc, argv);
     if (rc != 0)
         return rc;
+    if (optind < argc && strcmp(argv[optind], "upgrade") == 0 && argc - optind <= 2) {
+        out->upgrade = true;
+        out->what = argv[optind];
+        out->program = argv[optind + 1]; /* or NULL */
+        return out->socket[0] == '\0' ? default_socket(out) : 0;
+    }
     if (optind != argc - 1 || view_find(argv[optind]) == NULL) {
         fprintf(stderr, "pwcctl: %s%s%s\n%s", optind < argc ? "no view \"" : "give one view",
                 optind < argc ? argv[optind] : "", optind < argc ? "\"" : "", usage);

@@ -9,6 +9,8 @@ struct options {
     const char *what; /* status, nodes, clients, ... */
     bool json;
     double watch; /* seconds between two looks; 0: one look */
+    bool upgrade;
+    const char *program; /* of upgrade; NULL: the daemon's own */
 };
 
 /* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */

@@ -13,7 +13,9 @@
 #include <unistd.h>
 #include "control.pb-c.h"
 
-#define ANSWER_SECONDS 5
+#define ANSWER_SECONDS  5
+#define UPGRADE_SECONDS 60 /* the next daemon opens its fabric */
+#define REQUEST_MAX     4352
 #define ANSWER_MAX     (1u << 20) /* of control.proto */
 
 static int explain(const char *path, int rc)
@@ -43,10 +45,10 @@ static int explain(const char *path, int rc)
     return rc;
 }
 
-static int connect_to(const char *path, int *out)
+static int connect_to(const char *path, int seconds, int *out)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    struct timeval limit = {.tv_sec = ANSWER_SECONDS};
+    struct timeval limit = {.tv_sec = seconds};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
@@ -90,21 +92,16 @@ static int receive_all(int fd, void *bytes, size_t size)
     return 0;
 }
 
-static int send_question(int fd, const char *what)
+static int send_request(int fd, Pwc__ClientRequest *request)
 {
-    Pwc__Inspect inspect = PWC__INSPECT__INIT;
-    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-    uint8_t frame[128];
-    inspect.what = (char *)what;
-    request.id = 1;
-    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
-    request.inspect = &inspect;
-    size_t size = pwc__client_request__get_packed_size(&request);
+    uint8_t frame[REQUEST_MAX];
+    request->id = 1;
+    size_t size = pwc__client_request__get_packed_size(request);
     if (size + 4 > sizeof(frame))
         return -EMSGSIZE;
     uint32_t length = htole32((uint32_t)size);
     memcpy(frame, &length, sizeof(length));
-    pwc__client_request__pack(&request, frame + sizeof(length));
+    pwc__client_request__pack(request, frame + sizeof(length));
     return send_all(fd, frame, sizeof(length) + size);
 }
 
@@ -126,31 +123,59 @@ static int receive_answer(int fd, Pwc__ClientReply **out)
     return rc < 0 ? rc : *out == NULL ? -EBADMSG : 0;
 }
 
-static int take_json(const char *path, const Pwc__ClientReply *reply, char **out)
+/* The answer if it is of this kind, to be freed; or why not, said on stderr. */
+static int ask(const char *path, int seconds, Pwc__ClientRequest *request,
+               Pwc__ClientReply__BodyCase expected, Pwc__ClientReply **out)
 {
-    if (reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
-        fprintf(stderr, "pwcctl: %s: the daemon says: %s\n", path, reply->error->text);
-        return reply->error->status < 0 ? reply->error->status : -EIO;
+    int fd = -1;
+    int rc = connect_to(path, seconds, &fd);
+    if (rc < 0)
+        return explain(path, rc);
+    rc = send_request(fd, request);
+    if (rc == 0)
+        rc = receive_answer(fd, out);
+    close(fd);
+    if (rc < 0)
+        return explain(path, rc);
+    if ((*out)->body_case == expected)
+        return 0;
+    if ((*out)->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
+        fprintf(stderr, "pwcctl: %s: the daemon says: %s\n", path, (*out)->error->text);
+        rc = (*out)->error->status < 0 ? (*out)->error->status : -EIO;
+    } else {
+        rc = explain(path, -EBADMSG);
     }
-    if (reply->body_case != PWC__CLIENT_REPLY__BODY_INSPECTED)
-        return explain(path, -EBADMSG);
-    *out = strdup(reply->inspected->json);
-    return *out != NULL ? 0 : explain(path, -ENOMEM);
+    pwc__client_reply__free_unpacked(*out, NULL);
+    return rc;
 }
 
 int request_inspect(const char *socket_path, const char *what, char **out)
 {
-    Pwc__ClientReply *reply = NULL;
-    int fd = -1;
-    int rc = connect_to(socket_path, &fd);
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    Pwc__ClientReply *reply;
+    inspect.what = (char *)what;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    int rc =
+        ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_INSPECTED, &reply);
     if (rc < 0)
-        return explain(socket_path, rc);
-    rc = send_question(fd, what);
+        return rc;
+    *out = strdup(reply->inspected->json);
+    pwc__client_reply__free_unpacked(reply, NULL);
+    return *out != NULL ? 0 : explain(socket_path, -ENOMEM);
+}
+
+int request_upgrade(const char *socket_path, const char *program)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Upgrade upgrade = PWC__UPGRADE__INIT;
+    Pwc__ClientReply *reply;
+    upgrade.program = program ? (char *)program : upgrade.program;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_UPGRADE;
+    request.upgrade = &upgrade;
+    int rc = ask(socket_path, UPGRADE_SECONDS, &request, PWC__CLIENT_REPLY__BODY_DONE, &reply);
     if (rc == 0)
-        rc = receive_answer(fd, &reply);
-    rc = rc < 0 ? explain(socket_path, rc) : take_json(socket_path, reply, out);
-    if (reply != NULL)
         pwc__client_reply__free_unpacked(reply, NULL);
-    close(fd);
     return rc;
 }

@@ -170,6 +170,8 @@ int node_start(struct node *node, const char *daemon, const char *list,
         argv[count++] = "--delay-ns";
         argv[count++] = options->delay_ns;
     }
+    if (options->keep)
+        argv[count++] = "--keep";
     for (unsigned i = 0; i < options->daemon_arg_count; i++)
         argv[count++] = options->daemon_args[i];
 

@@ -11,8 +11,8 @@
 
 static const char usage[] =
     "usage: pwcrun [--nodes N] [-n RANKS] [--provider NAME] [--protocol NAME]\n"
-    "              [--rails N] [--progress MODE] [--delay-ns N] [--netns]\n"
-    "              [--daemon PATH] [--daemon-arg ARG]... [--grace SECONDS] [--pin]\n"
+    "              [--rails N] [--progress MODE] [--delay-ns N] [--keep]\n"
+    "              [--netns] [--daemon PATH] [--daemon-arg ARG]... [--grace SECONDS] [--pin]\n"
     "              [--label] [--verbose] [--] PROGRAM [ARGUMENT]...\n";
 
 static const char help[] =
@@ -25,6 +25,7 @@ static const char help[] =
     "  --rails N         connections from node to node: 1, 2 or 4\n"
     "  --progress MODE   adaptive, dedicated or sleep: what daemons do with nothing to do\n"
     "  --delay-ns N      for measuring: a wire longer by N nanoseconds\n"
+    "  --keep            a daemon that dies is started again, and its ranks go on\n"
     "  --netns           each node in its own network namespace (root only)\n"
     "  --daemon PATH     the pwcd to start\n"
     "  --daemon-arg ARG  a further argument for every daemon; may be repeated\n"
@@ -45,6 +46,7 @@ enum long_option {
     OPT_RAILS,
     OPT_PROGRESS,
     OPT_DELAY_NS,
+    OPT_KEEP,
     OPT_NETNS,
     OPT_DAEMON,
     OPT_DAEMON_ARG,
@@ -64,6 +66,7 @@ static const struct option long_options[] = {
     {"rails", required_argument, NULL, OPT_RAILS},
     {"progress", required_argument, NULL, OPT_PROGRESS},
     {"delay-ns", required_argument, NULL, OPT_DELAY_NS},
+    {"keep", no_argument, NULL, OPT_KEEP},
     {"netns", no_argument, NULL, OPT_NETNS},
     {"daemon", required_argument, NULL, OPT_DAEMON},
     {"daemon-arg", required_argument, NULL, OPT_DAEMON_ARG},
@@ -123,6 +126,9 @@ static int apply(struct options *o, int option)
         return 0;
     case OPT_DELAY_NS:
         o->delay_ns = optarg;
+        return 0;
+    case OPT_KEEP:
+        o->keep = true;
         return 0;
     case OPT_NETNS:
         o->netns = true;

@@ -26,6 +26,7 @@ struct options {
     char **daemon_args;   /* further arguments of every daemon; points into argv */
     unsigned daemon_arg_count;
     unsigned grace_ms;
+    bool keep;
     bool netns;
     bool pin;
     bool label;

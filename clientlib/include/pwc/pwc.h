@@ -15,8 +15,9 @@
  * it has its own rings.
  *
  * Calls that say "blocks" ask the daemon and wait for its answer: up to the client's timeout, then
- * -ETIMEDOUT. When the daemon is gone they give -ESHUTDOWN, and -EPROTO when it or the library
- * found the protocol broken. All others return at once.
+ * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, they give
+ * -ECONNABORTED (docs/reliability.md); when it is gone -ESHUTDOWN; and -EPROTO when it or the
+ * library found the protocol broken. All others return at once.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime

@@ -1,0 +1,272 @@
+/* Owns the change of the process (handover.h). */
+#include "handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+#include "client.h"
+#include "clock.h"
+#include "peers.h"
+
+enum {
+    LOOK_MS = 1,        /* between looks whether requests are under way */
+    PATIENCE_MS = 2000, /* with them; then they end with "outcome unknown" */
+    NEXT_SOCKET = 3,
+};
+
+static const char variable[] = "PWCD_PREDECESSOR";
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* Our environment, and which descriptor leads to us. */
+static char **make_environment(void)
+{
+    static char place[sizeof(variable) + 16];
+    size_t count = 0;
+    char **out;
+
+    while (environ[count])
+        count++;
+    out = calloc(count + 2, sizeof(*out));
+    if (!out)
+        return NULL;
+    memcpy(out, environ, count * sizeof(*out));
+    snprintf(place, sizeof(place), "%s=%d", variable, NEXT_SOCKET);
+    out[count] = place;
+    return out;
+}
+
+static int spawn(struct control *control, const char *program, int socket)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char **environment = make_environment();
+    sigset_t none, all;
+    int rc;
+
+    if (!environment)
+        return -ENOMEM;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, socket, NEXT_SOCKET);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    rc = -posix_spawn(&control->handover.next, program, &actions, &attributes, control->argv,
+                      environment);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    free(environment);
+    return rc;
+}
+
+static void answer(struct control *control, int status, const char *text)
+{
+    struct handover *h = &control->handover;
+
+    if (h->client && status == 0)
+        reply_done(h->client, h->request);
+    else if (h->client)
+        reply_error(h->client, h->request, status, "%s", text);
+    h->client = NULL;
+}
+
+/* Nobody takes over: this daemon stays. */
+static void give_up(struct control *control, const char *text)
+{
+    struct handover *h = &control->handover;
+
+    log_line(&control->log, LOG_LEVEL_ERROR, "%s: this daemon stays", text);
+    uv_poll_stop(&h->poll);
+    uv_close((uv_handle_t *)&h->poll, NULL);
+    close(h->socket);
+    h->state = HANDOVER_NONE;
+    answer(control, -EPIPE, text);
+}
+
+/* Exchanges are asked for anew by the library: they may wait for long. */
+static uint32_t exchanges(struct control *control, const struct client *c)
+{
+    uint32_t count = 0;
+    struct pending *p;
+
+    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
+        count += p->kind == PENDING_EXCHANGE && p->client == c;
+    return count;
+}
+
+static bool quiet(struct control *control)
+{
+    for (const struct client *c = control->clients; c; c = c->next)
+        if (c->state != CLIENT_ENDING && client_journal(c)->count > exchanges(control, c))
+            return false;
+    return true;
+}
+
+static void look(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct handover *h = &control->handover;
+
+    if (!quiet(control) && clock_ns() < h->deadline_ns)
+        return;
+    uv_timer_stop(timer);
+    h->state = HANDOVER_GOES;
+    uv_stop(&control->loop);
+}
+
+static void next_speaks(uv_poll_t *poll, int status, int events)
+{
+    struct control *control = poll->data;
+    struct handover *h = &control->handover;
+    char ready;
+
+    if (h->state != HANDOVER_STARTED)
+        return;
+    if (status < 0 || recv(h->socket, &ready, 1, MSG_DONTWAIT) != 1) {
+        give_up(control, "the new daemon has not come up");
+        return;
+    }
+    uv_poll_stop(poll);
+    answer(control, 0, "");
+    h->state = HANDOVER_WAITS;
+    h->deadline_ns = clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+    control->leaving = true;
+    uv_timer_start(&h->timer, look, 0, LOOK_MS);
+}
+
+int handover_begin(struct control *control, const char *program, struct client *client,
+                   uint32_t request, char *why, size_t why_size)
+{
+    struct handover *h = &control->handover;
+    int ends[2], rc;
+
+    program = program && *program ? program : control->program;
+    if (*program != '/' || access(program, X_OK) != 0) {
+        snprintf(why, why_size, "\"%s\": give the absolute path of a program", program);
+        return -ENOENT;
+    }
+    if (!control->store.kept) {
+        snprintf(why, why_size,
+                 "nobody watches over this daemon: start it by systemd, or with "
+                 "--keep");
+        return -ENOTSUP;
+    }
+    if (h->state != HANDOVER_NONE || control->stopping) {
+        snprintf(why, why_size, "this daemon is about to end or to be handed over already");
+        return -EALREADY;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return -errno;
+    rc = spawn(control, program, ends[1]);
+    close(ends[1]);
+    if (rc == 0)
+        rc = uv_poll_init(&control->loop, &h->poll, ends[0]);
+    if (rc < 0) {
+        close(ends[0]);
+        snprintf(why, why_size, "\"%s\" cannot be started: %s", program, strerror(-rc));
+        return rc;
+    }
+    h->socket = ends[0];
+    h->poll.data = control;
+    h->client = client;
+    h->request = request;
+    h->state = HANDOVER_STARTED;
+    uv_poll_start(&h->poll, UV_READABLE | UV_DISCONNECT, next_speaks);
+    log_line(&control->log, LOG_LEVEL_INFO, "\"%s\" is to take over", program);
+    return 0;
+}
+
+void handover_forget(struct control *control, const struct client *client)
+{
+    if (control->handover.client == client)
+        control->handover.client = NULL;
+}
+
+static void asked_by_signal(uv_signal_t *handle, int number)
+{
+    struct control *control = handle->data;
+    char why[512] = "";
+    int rc = handover_begin(control, NULL, NULL, 0, why, sizeof(why));
+
+    if (rc < 0)
+        log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
+}
+
+void handover_open(struct control *control)
+{
+    struct handover *h = &control->handover;
+
+    uv_signal_init(&control->loop, &h->signal);
+    uv_timer_init(&control->loop, &h->timer);
+    h->signal.data = h->timer.data = control;
+    uv_signal_start(&h->signal, asked_by_signal, SIGUSR2);
+}
+
+/* ---- handing over ---------------------------------------------------------------------------- */
+
+static void send_guests(struct control *control)
+{
+    for (const struct client *c = control->clients; c; c = c->next) {
+        char name[STORE_NAME_MAX];
+
+        if (c->state != CLIENT_STRANGER)
+            continue;
+        snprintf(name, sizeof(name), "guest.%u", c->slot);
+        (void)store_send_one(control->handover.socket, name, c->descriptor);
+    }
+}
+
+_Noreturn void handover_finish(struct control *control)
+{
+    int socket = control->handover.socket;
+
+    (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+    if (workers_stop(control) < 0)
+        control_end_at_once(control, CONTROL_STUCK);
+    control->stopping = true;
+    peers_close(control);
+    for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
+        continue;
+    sd_notifyf(0, "MAINPID=%d", (int)control->handover.next);
+    if (store_send(&control->store, socket) < 0)
+        control_end_at_once(control, "the new daemon has died: the next one is started");
+    send_guests(control);
+    (void)store_send_end(socket);
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- the next one ---------------------------------------------------------------------------- */
+
+bool handover_is_next(void)
+{
+    return getenv(variable) != NULL;
+}
+
+int handover_await(struct control *control)
+{
+    const char *place = getenv(variable);
+    int socket, rc;
+
+    if (!place)
+        return 0;
+    socket = (int)strtol(place, NULL, 10);
+    unsetenv(variable);
+    (void)fcntl(socket, F_SETFD, FD_CLOEXEC);
+    if (send(socket, "", 1, MSG_NOSIGNAL) != 1)
+        return -EPIPE;
+    rc = store_receive(&control->store, socket);
+    close(socket);
+    uv_update_time(&control->loop);
+    return rc;
+}

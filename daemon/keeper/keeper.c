@@ -1,0 +1,372 @@
+/* Owns the daemon's process and the descriptors that outlive it (keeper.h). Thread: one. */
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "holdings.h"
+
+enum {
+    MESSAGE_MAX = 4096,
+    BACK_OFF_MAX_MS = 1000,
+    STEADY_MS = 1000, /* who has lived so long begins without back-off again */
+    ATTEMPTS_MAX = 5, /* with one and the same state */
+    FIRST_FD = 3,     /* of those passed on */
+};
+
+struct keeper {
+    char *const *argv;
+    char program[4096]; /* its path: a new binary there is what is started next */
+    struct holdings holdings;
+    int socket;      /* that the daemon notifies */
+    int signals;     /* a signalfd */
+    int lifeline[2]; /* a pipe; the daemon has its end, and sees ours go */
+    char address[32];
+    pid_t pid; /* the daemon's; 0: none */
+    int ready_fd;
+    bool ready; /* this daemon has said so */
+    bool ending;
+    int attempts;
+    int back_off_ms;
+    int64_t started_ms;
+};
+
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static void set_number(const char *name, long value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%ld", value);
+    setenv(name, text, 1);
+}
+
+/* In the child: what is held becomes 3, 4, ... All else closes by itself. */
+static int place_descriptors(const struct holdings *h)
+{
+    int base = FIRST_FD + (int)h->count;
+    char *names = holdings_names(h);
+
+    if (!names)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < h->count; i++)
+        h->list[i].descriptor = fcntl(h->list[i].descriptor, F_DUPFD_CLOEXEC, base);
+    for (uint32_t i = 0; i < h->count; i++)
+        if (dup2(h->list[i].descriptor, FIRST_FD + (int)i) < 0)
+            return -errno;
+    setenv("LISTEN_FDNAMES", names, 1);
+    set_number("LISTEN_FDS", h->count);
+    set_number("LISTEN_PID", getpid());
+    return 0;
+}
+
+static void become_daemon(struct keeper *k, pid_t parent)
+{
+    sigset_t none;
+    char lifeline[24];
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    snprintf(lifeline, sizeof(lifeline), "%d", (int)parent);
+    setenv("PWCD_KEEPER", lifeline, 1);
+    setenv("NOTIFY_SOCKET", k->address, 1);
+    set_number("FDSTORE", HOLDINGS_MAX);
+    unsetenv("WATCHDOG_USEC");
+    if (place_descriptors(&k->holdings) < 0)
+        _exit(EXIT_FAILURE);
+    execv(k->program, k->argv);
+    execv("/proc/self/exe", k->argv); /* the path is gone: what we are ourselves */
+    perror("pwcd: error: the keeper cannot start the daemon");
+    _exit(127);
+}
+
+static int start(struct keeper *k)
+{
+    pid_t parent = getpid();
+
+    fflush(NULL);
+    k->pid = fork();
+    if (k->pid == 0)
+        become_daemon(k, parent);
+    if (k->pid < 0) {
+        k->pid = 0;
+        return -errno;
+    }
+    k->ready = false;
+    k->started_ms = clock_ms();
+    return 0;
+}
+
+/* ---- what the daemon says -------------------------------------------------------------------- */
+
+static void say_ready(struct keeper *k)
+{
+    k->ready = true;
+    if (k->ready_fd < 0)
+        return;
+    (void)!write(k->ready_fd, "ready\n", 6);
+    close(k->ready_fd);
+    k->ready_fd = -1;
+}
+
+/* The value behind "KEY=" at the beginning of a line, or NULL. */
+static const char *value_of(const char *line, const char *key)
+{
+    size_t length = strlen(key);
+
+    return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
+}
+
+static void take_message(struct keeper *k, char *text, const int *descriptors, int count)
+{
+    const char *name = NULL, *value;
+    bool store = false, remove = false;
+    char *next;
+
+    for (char *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+        store |= strcmp(line, "FDSTORE=1") == 0;
+        remove |= strcmp(line, "FDSTOREREMOVE=1") == 0;
+        if ((value = value_of(line, "FDNAME")))
+            name = value;
+        else if ((value = value_of(line, "MAINPID")))
+            k->pid = (pid_t)strtol(value, NULL, 10);
+        else if (strcmp(line, "READY=1") == 0)
+            say_ready(k);
+    }
+    for (int i = 0; i < count; i++)
+        if (!store || !name || holdings_add(&k->holdings, name, descriptors[i]) < 0)
+            close(descriptors[i]);
+    if (remove && name)
+        holdings_remove(&k->holdings, name);
+}
+
+/* One message of our daemon, or of nobody that counts: 1, or 0: there is none. */
+static int read_message(struct keeper *k)
+{
+    _Alignas(struct cmsghdr) uint8_t
+        room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(HOLDINGS_A_MESSAGE * sizeof(int))];
+    char text[MESSAGE_MAX + 1];
+    struct iovec part = {.iov_base = text, .iov_len = MESSAGE_MAX};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    struct ucred from = {0};
+    int descriptors[HOLDINGS_A_MESSAGE], count = 0;
+    ssize_t got = recvmsg(k->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (got < 0)
+        return errno == EINTR;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
+        if (head->cmsg_level != SOL_SOCKET)
+            continue;
+        if (head->cmsg_type == SCM_CREDENTIALS)
+            memcpy(&from, CMSG_DATA(head), sizeof(from));
+        if (head->cmsg_type == SCM_RIGHTS) {
+            count = (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+            memcpy(descriptors, CMSG_DATA(head), (size_t)count * sizeof(int));
+        }
+    }
+    text[got] = '\0';
+    if (from.pid == k->pid && k->pid != 0) {
+        take_message(k, text, descriptors, count);
+    } else {
+        for (int i = 0; i < count; i++)
+            close(descriptors[i]);
+    }
+    return 1;
+}
+
+static void read_messages(struct keeper *k)
+{
+    while (read_message(k))
+        continue;
+}
+
+/* ---- its end --------------------------------------------------------------------------------- */
+
+static int hold_lifeline(struct keeper *k)
+{
+    int copy = fcntl(k->lifeline[0], F_DUPFD_CLOEXEC, 0);
+
+    return copy < 0 ? -errno : holdings_add(&k->holdings, "keeper", copy);
+}
+
+/* The daemon has ended. -EAGAIN: it is to be started again; else the exit status. */
+static int judge(struct keeper *k, int status)
+{
+    bool killed = WIFSIGNALED(status);
+    int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+
+    if (k->ending || code == 0 || (!k->ready && k->holdings.count <= 1))
+        return killed ? EXIT_FAILURE : code;
+    k->attempts = k->ready ? 0 : k->attempts + 1;
+    if (k->attempts == ATTEMPTS_MAX) {
+        fprintf(stderr, "pwcd: error: the daemon does not come up with what it has left: it begins "
+                        "anew, its clients end\n");
+        holdings_clear(&k->holdings);
+        (void)hold_lifeline(k);
+        k->attempts = 0;
+    }
+    if (clock_ms() - k->started_ms >= STEADY_MS)
+        k->back_off_ms = 0;
+    fprintf(stderr, "pwcd: warning: the daemon has ended (%s %d): it is started again\n",
+            killed ? "signal" : "status", killed ? WTERMSIG(status) : code);
+    return -EAGAIN;
+}
+
+static void pass_on(struct keeper *k, int number)
+{
+    if (number == SIGTERM || number == SIGINT)
+        k->ending = true;
+    if (k->pid > 0)
+        kill(k->pid, number == SIGINT ? SIGTERM : number);
+}
+
+/* Signals that have come: those for the daemon go there. Whether a child has ended. */
+static bool read_signals(struct keeper *k)
+{
+    struct signalfd_siginfo info;
+    bool child = false;
+
+    while (read(k->signals, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            child = true;
+        else
+            pass_on(k, (int)info.ssi_signo);
+    }
+    return child;
+}
+
+/* -EAGAIN where our daemon has to be started again, -EINPROGRESS: it lives; else its status. */
+static int reap(struct keeper *k)
+{
+    int status, verdict = -EINPROGRESS;
+    pid_t pid;
+
+    /* What it has said before it died. */
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        read_messages(k);
+        if (pid == k->pid) {
+            k->pid = 0;
+            verdict = judge(k, status);
+        }
+    }
+    return verdict;
+}
+
+static int restart(struct keeper *k)
+{
+    struct pollfd signals = {.fd = k->signals, .events = POLLIN};
+
+    if (k->back_off_ms > 0 && poll(&signals, 1, k->back_off_ms) > 0)
+        (void)read_signals(k);
+    k->back_off_ms = k->back_off_ms == 0                    ? 1
+                     : 2 * k->back_off_ms < BACK_OFF_MAX_MS ? 2 * k->back_off_ms
+                                                            : BACK_OFF_MAX_MS;
+    return k->ending ? EXIT_SUCCESS : start(k) < 0 ? EXIT_FAILURE : -EINPROGRESS;
+}
+
+static int watch(struct keeper *k)
+{
+    int verdict = -EINPROGRESS;
+
+    while (verdict == -EINPROGRESS) {
+        struct pollfd polled[] = {{.fd = k->socket, .events = POLLIN},
+                                  {.fd = k->signals, .events = POLLIN}};
+
+        if (poll(polled, 2, -1) < 0 && errno != EINTR)
+            return EXIT_FAILURE;
+        read_messages(k);
+        if (read_signals(k))
+            verdict = reap(k);
+        if (verdict == -EAGAIN)
+            verdict = restart(k);
+    }
+    return verdict;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* A socket without a place in the file system; who sends is told by the kernel. */
+static int open_socket(struct keeper *k)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof(name);
+    int yes = 1;
+
+    k->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (k->socket < 0 || setsockopt(k->socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
+        bind(k->socket, (struct sockaddr *)&name, sizeof(sa_family_t)) != 0 ||
+        getsockname(k->socket, (struct sockaddr *)&name, &size) != 0)
+        return -errno;
+    snprintf(k->address, sizeof(k->address), "@%.*s", (int)(size - sizeof(sa_family_t) - 1),
+             name.sun_path + 1);
+    return 0;
+}
+
+static int open_signals(struct keeper *k)
+{
+    sigset_t watched;
+
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGINT);
+    sigaddset(&watched, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
+    k->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    return k->signals < 0 ? -errno : 0;
+}
+
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int keeper_run(char *const *argv, int ready_fd)
+{
+    struct keeper k = {
+        .argv = argv, .ready_fd = ready_fd, .socket = -1, .signals = -1, .lifeline = {-1, -1}};
+    ssize_t length = readlink("/proc/self/exe", k.program, sizeof(k.program) - 1);
+    int status = EXIT_FAILURE;
+
+    raise_limit();
+    if (length > 0 && open_socket(&k) == 0 && open_signals(&k) == 0 &&
+        (ready_fd < 0 || fcntl(ready_fd, F_SETFD, FD_CLOEXEC) == 0) &&
+        pipe2(k.lifeline, O_CLOEXEC) == 0 && hold_lifeline(&k) == 0 &&
+        prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && start(&k) == 0)
+        status = watch(&k);
+    else
+        perror("pwcd: error: the keeper cannot start");
+    holdings_clear(&k.holdings);
+    if (k.socket >= 0)
+        close(k.socket);
+    if (k.signals >= 0)
+        close(k.signals);
+    return status;
+}

@@ -1,0 +1,169 @@
+/*
+ * What outlives a process, without one that ends: names and descriptors passed on, the journal of
+ * requests, and what the keeper holds.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "../suite.h"
+#include "holdings.h"
+#include "journal.h"
+#include "store.h"
+
+static bool same_file(int a, int b)
+{
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool is_open(int descriptor)
+{
+    return fcntl(descriptor, F_GETFD) >= 0;
+}
+
+/* From one store to another, as between two processes. */
+static void pass_on(const struct store *from, struct store *to)
+{
+    int ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    CU_ASSERT_EQUAL(store_send(from, ends[0]), 0);
+    CU_ASSERT_EQUAL(store_send_end(ends[0]), 0);
+    CU_ASSERT_EQUAL(store_receive(to, ends[1]), 0);
+    close(ends[0]);
+    CU_ASSERT_EQUAL(store_receive(to, ends[1]), -EPIPE);
+    close(ends[1]);
+}
+
+static void test_passed_on(void)
+{
+    struct store from = {.kept = true}, to = {0};
+    int files[2], got;
+    uint32_t at = 0;
+
+    CU_ASSERT_EQUAL_FATAL(pipe2(files, O_CLOEXEC), 0);
+    (void)store_add(&from, files[0], "%u.session.%u.%u", 0u, 7u, 1u);
+    (void)store_add(&from, files[1], "client.%u", 3u);
+    (void)store_add(&from, files[1], "pwcd.socket");
+    pass_on(&from, &to);
+    CU_ASSERT_EQUAL(store_foreign(&to), 1);
+    CU_ASSERT_STRING_EQUAL(store_next_foreign(&to), "pwcd.socket");
+    CU_ASSERT_STRING_EQUAL(store_next(&to, &at, "0.session."), "0.session.7.1");
+    CU_ASSERT_PTR_NULL(store_next(&to, &at, "0.session."));
+    CU_ASSERT_EQUAL(store_take(&to, "0.session.7.0"), -1);
+    got = store_take(&to, "0.session.7.1");
+    CU_ASSERT(same_file(got, files[0]));
+    CU_ASSERT(fcntl(got, F_GETFD) & FD_CLOEXEC);
+    CU_ASSERT_EQUAL(store_take(&to, "0.session.7.1"), -1); /* once */
+    CU_ASSERT(store_has(&to, "client.3"));
+    store_drop_rest(&to);
+    CU_ASSERT_FALSE(store_has(&to, "client.3"));
+    CU_ASSERT(is_open(got));
+    close(got);
+    store_close(&to);
+    store_close(&from);
+    CU_ASSERT(is_open(files[0])); /* the owner's */
+    close(files[0]);
+    close(files[1]);
+}
+
+static void test_room(void)
+{
+    struct store s = {.kept = true}, none = {0};
+    uint32_t n = 0;
+
+    CU_ASSERT(store_add(&none, 0, "nobody keeps"));
+    CU_ASSERT_FALSE(store_has(&none, "nobody keeps"));
+    while (n < STORE_MAX && s.bytes + STORE_NAME_MAX <= STORE_BYTES) {
+        (void)store_add(&s, 0, "%u.a-name-that-is-rather-long", n++);
+        CU_ASSERT_FATAL(s.count == n);
+    }
+    CU_ASSERT_FALSE(store_add(&s, 0, "one too many"));
+    CU_ASSERT(s.bytes <= STORE_BYTES && s.count <= STORE_MAX);
+    store_remove(&s, "0.a-name-that-is-rather-long");
+    CU_ASSERT_EQUAL(s.count, n - 1);
+    store_close(&s);
+}
+
+static void test_journal(void)
+{
+    struct store s = {.kept = true}, next = {0};
+    struct journal_entry *e;
+    struct journal j, again;
+    uint32_t slot;
+
+    CU_ASSERT_EQUAL_FATAL(journal_open(&j, &s, 4), 1);
+    slot = journal_take(&j);
+    e = &j.entries[slot];
+    CU_ASSERT_EQUAL(e->state, JOURNAL_GUEST);
+    for (uint32_t i = 1; i <= JOURNAL_REQUESTS_MAX; i++) {
+        CU_ASSERT_FALSE(journal_full(e));
+        journal_begin(e, i);
+        CU_ASSERT_EQUAL(e->taking, i);
+        journal_taken(e);
+    }
+    CU_ASSERT(journal_full(e));
+    journal_done(e, 5);
+    journal_done(e, 5); /* there is none any more */
+    CU_ASSERT_EQUAL(e->count, JOURNAL_REQUESTS_MAX - 1);
+    pass_on(&s, &next);
+    CU_ASSERT_EQUAL_FATAL(journal_open(&again, &next, 4), 0);
+    CU_ASSERT_EQUAL(again.entries[slot].count, JOURNAL_REQUESTS_MAX - 1);
+    CU_ASSERT_EQUAL(journal_take(&again), 1 - slot);
+    journal_close(&again);
+    store_close(&next);
+    pass_on(&s, &next);
+    CU_ASSERT_EQUAL(journal_open(&again, &next, 5), 1); /* of another size: not ours */
+    CU_ASSERT_EQUAL(again.entries[slot].state, JOURNAL_FREE);
+    journal_close(&again);
+    store_close(&next);
+    j.header->version++;
+    pass_on(&s, &next);
+    CU_ASSERT_EQUAL(journal_open(&again, &next, 4), 1);
+    journal_close(&again);
+    store_close(&next);
+    journal_close(&j);
+    store_close(&s);
+}
+
+static void test_holdings(void)
+{
+    static const char *const bad[] = {"", "a:b",
+                                      "a-name-of-forty-eight-characters-is-one-too-long"};
+    struct holdings h = {0};
+    int first = dup(0), second = dup(0);
+    char *names;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        CU_ASSERT_EQUAL(holdings_add(&h, bad[i], first), -EINVAL);
+    CU_ASSERT_EQUAL(holdings_add(&h, "lock", first), 0);
+    CU_ASSERT_EQUAL(holdings_add(&h, "0.arena", dup(0)), 0);
+    CU_ASSERT_EQUAL(holdings_add(&h, "lock", second), 0); /* takes its place */
+    CU_ASSERT_FALSE(is_open(first));
+    names = holdings_names(&h);
+    CU_ASSERT_STRING_EQUAL(names, "lock:0.arena");
+    free(names);
+    holdings_remove(&h, "lock");
+    holdings_remove(&h, "lock");
+    CU_ASSERT_FALSE(is_open(second));
+    CU_ASSERT_EQUAL(h.count, 1);
+    holdings_clear(&h);
+    CU_ASSERT_EQUAL(h.count, 0);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"passed on", test_passed_on},
+                           {"room", test_room},
+                           {"journal", test_journal},
+                           {"holdings", test_holdings},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("store", tests);
+}

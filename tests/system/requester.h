@@ -1,0 +1,31 @@
+/*
+ * A rank that opens and closes what there is, over and over: contexts, memory, binds. Its requests
+ * succeed, or, where its daemon may be killed, nobody knows how they ended.
+ *
+ * Thread: one of its own, from start to stop.
+ */
+#ifndef PWC_TESTS_SYSTEM_REQUESTER_H
+#define PWC_TESTS_SYSTEM_REQUESTER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "rank.h"
+
+struct requester {
+    struct rank rank;
+    struct pwc_key key;
+    pthread_t thread;
+    bool runs;
+    bool may_abort;
+    _Atomic uint64_t rounds, aborted;
+    _Atomic bool stop;
+    _Atomic bool failed; /* and has been told on standard error */
+};
+
+int requester_start(struct requester *r, const char *socket, const char *job, bool may_abort);
+/* Whether all went well. */
+bool requester_stop(struct requester *r);
+
+#endif

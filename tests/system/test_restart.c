@@ -1,0 +1,396 @@
+/*
+ * Daemons that are started anew under load, by SIGKILL and by a planned hand-over: every operation
+ * ends once, and is seen once, with the right bytes; who sleeps wakes; who died meanwhile is
+ * noticed.
+ *
+ *     test_restart PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]
+ *
+ * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to so much memory.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../suite.h"
+#include "census.h"
+#include "cluster.h"
+#include "ledger.h"
+#include "rank.h"
+#include "requester.h"
+
+#define STEP_OPS 200u /* that end between two kills */
+#define LIMIT_S  30
+#define MEASURED 10u
+#define MORE_MAX 12u /* arguments of the daemons */
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+static const char *pwcctl;
+static char configuration[] = "/tmp/pwc-restart.XXXXXX";
+static unsigned kills = 10, hand_overs = 4, registered;
+
+static void nap_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+/* Until so many operations more have ended. */
+static bool goes_on(struct ledger *l, uint64_t more)
+{
+    uint64_t until = ledger_ended(l) + more;
+    time_t end = time(NULL) + LIMIT_S;
+
+    while (ledger_ended(l) < until && !l->failed && time(NULL) < end)
+        nap_ms(1);
+    return ledger_ended(l) >= until && !l->failed;
+}
+
+/* The daemon of a node, another than this one. */
+static pid_t next_daemon(unsigned node, pid_t than)
+{
+    time_t end = time(NULL) + LIMIT_S;
+    pid_t pid;
+
+    while (((pid = cluster_kept(&cluster, node)) == 0 || pid == than) && time(NULL) < end)
+        nap_ms(1);
+    return pid;
+}
+
+static void start_both(struct ledger *between, struct ledger *within, const char *job)
+{
+    const char *const apart[] = {cluster.nodes[0].socket, cluster.nodes[1].socket};
+    const char *const together[] = {cluster.nodes[0].socket, cluster.nodes[0].socket};
+    char name[40];
+
+    snprintf(name, sizeof(name), "%s-between", job);
+    CU_ASSERT_EQUAL_FATAL(ledger_start(between, name, apart), 0);
+    snprintf(name, sizeof(name), "%s-within", job);
+    CU_ASSERT_EQUAL_FATAL(ledger_start(within, name, together), 0);
+}
+
+static void test_killed(void)
+{
+    static struct ledger between, within;
+    static struct requester requester;
+    struct census before[2];
+
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
+    CU_ASSERT_EQUAL_FATAL(requester_start(&requester, cluster.nodes[0].socket, "asks", true), 0);
+    start_both(&between, &within, "killed");
+    for (unsigned i = 0; i < kills && goes_on(&between, STEP_OPS) && goes_on(&within, 1); i++) {
+        unsigned node = i % 3 == 2; /* the one with three ranks more often */
+        pid_t pid = cluster_kept(&cluster, node);
+
+        nap_ms(rand() % 20);
+        if (pid > 0)
+            kill(pid, SIGKILL);
+        pid = next_daemon(node, pid);
+        CU_ASSERT_NOT_EQUAL(pid, 0);
+        if (i % 4 != 3)
+            continue;
+        nap_ms(rand() % 300); /* and once more, while it takes over */
+        kill(pid, SIGKILL);
+        CU_ASSERT_NOT_EQUAL(next_daemon(node, pid), 0);
+    }
+    CU_ASSERT(goes_on(&between, STEP_OPS));
+    CU_ASSERT(goes_on(&within, STEP_OPS));
+    CU_ASSERT(ledger_stop(&between));
+    CU_ASSERT(ledger_stop(&within));
+    CU_ASSERT(requester_stop(&requester));
+    printf("\n    %llu operations, of %llu nobody knows; %llu rounds of requests, of %llu ",
+           (unsigned long long)(ledger_ended(&between) + ledger_ended(&within)),
+           (unsigned long long)(ledger_aborted(&between) + ledger_aborted(&within)),
+           (unsigned long long)requester.rounds, (unsigned long long)requester.aborted);
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[n], &before[n]));
+    CU_ASSERT(cluster_runs(&cluster));
+}
+
+/* Registered memory that nobody uses, for the time that a hand-over takes with it. */
+static void register_much(struct rank *r, size_t bytes)
+{
+    CU_ASSERT_EQUAL_FATAL(
+        rank_attach(r, cluster.nodes[0].socket, "much", 0, 1, bytes > 0 ? bytes : 4096), 0);
+    for (size_t at = 0; at < bytes; at += 4096)
+        r->memory[at] = 1;
+}
+
+static void hand_over(unsigned node, struct ledger *between)
+{
+    pid_t pid = cluster_kept(&cluster, node);
+    struct census after;
+
+    CU_ASSERT(goes_on(between, STEP_OPS));
+    (void)ledger_gap_ns(between);
+    CU_ASSERT_EQUAL(kill(cluster.nodes[node].pid, SIGUSR2), 0);
+    /* Both are children for a moment: the one that answers is the next. */
+    for (time_t end = time(NULL) + LIMIT_S; kill(pid, 0) == 0 && time(NULL) < end;)
+        nap_ms(1);
+    CU_ASSERT_EQUAL(census_take(pwcctl, &cluster.nodes[node], &after), 0);
+    CU_ASSERT(goes_on(between, STEP_OPS));
+    printf("%lld ms ", (long long)(ledger_gap_ns(between) / 1000000));
+    fflush(stdout);
+}
+
+static void test_handed_over(void)
+{
+    static struct ledger between, within;
+    static struct requester requester;
+    struct census before[2];
+
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
+    CU_ASSERT_EQUAL_FATAL(requester_start(&requester, cluster.nodes[0].socket, "asks", false), 0);
+    start_both(&between, &within, "handed");
+    printf("\n    longest pause: ");
+    for (unsigned i = 0; i < hand_overs && !between.failed; i++)
+        hand_over(i % 2, &between);
+    CU_ASSERT(goes_on(&within, STEP_OPS));
+    CU_ASSERT(ledger_stop(&between));
+    CU_ASSERT(ledger_stop(&within));
+    CU_ASSERT(requester_stop(&requester));
+    CU_ASSERT_EQUAL(ledger_aborted(&between) + ledger_aborted(&within), 0);
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[n], &before[n]));
+    CU_ASSERT(cluster_runs(&cluster));
+}
+
+/* How long two ranks wait that have the machine for themselves, with so much memory registered; the
+ * first figure is without a hand-over. */
+static void measure_with(size_t gib)
+{
+    static struct ledger between;
+    const char *const apart[] = {cluster.nodes[0].socket, cluster.nodes[1].socket};
+    struct rank much;
+
+    register_much(&much, gib << 30);
+    CU_ASSERT_EQUAL_FATAL(ledger_start(&between, "measured", apart), 0);
+    CU_ASSERT(goes_on(&between, STEP_OPS));
+    (void)ledger_gap_ns(&between);
+    nap_ms(500);
+    printf("\n    %zu GiB: %lld ms; ", gib, (long long)(ledger_gap_ns(&between) / 1000000));
+    for (unsigned i = 0; i < MEASURED; i++)
+        hand_over(0, &between);
+    CU_ASSERT(ledger_stop(&between));
+    rank_detach(&much);
+}
+
+static void test_measured(void)
+{
+    for (size_t gib = 0; gib <= registered; gib = gib ? 4 * gib : 1)
+        measure_with(gib);
+}
+
+/* ---- those who wait, and those who die ------------------------------------------------------- */
+
+static void kill_daemon(unsigned node)
+{
+    pid_t pid = cluster_kept(&cluster, node);
+
+    CU_ASSERT_FATAL(pid > 0);
+    kill(pid, SIGKILL);
+    CU_ASSERT_NOT_EQUAL(next_daemon(node, pid), 0);
+}
+
+struct waiting {
+    struct rank rank;
+    int result;
+};
+
+static void *wait_for_event(void *argument)
+{
+    struct waiting *w = argument;
+    struct pwc_event event;
+
+    w->result = pwc_wait(w->rank.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS);
+    return NULL;
+}
+
+static void *wait_for_all(void *argument)
+{
+    struct waiting *w = argument;
+
+    w->result = pwc_barrier(w->rank.ctx);
+    return NULL;
+}
+
+static void open_two(struct waiting *a, struct waiting *b, const char *job)
+{
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&a->rank, cluster.nodes[0].socket, job, 0, 2, 4096), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&b->rank, cluster.nodes[1].socket, job, 1, 2, 4096), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_bind(&b->rank, &a->rank), 0);
+}
+
+static void test_sleeper_wakes(void)
+{
+    struct waiting a, b;
+    pthread_t thread;
+
+    open_two(&a, &b, "sleeps");
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, wait_for_event, &a), 0);
+    nap_ms(20);
+    kill_daemon(0);
+    CU_ASSERT_EQUAL(
+        pwc_put(b.rank.ctx, b.rank.remote, 0, b.rank.memory, 8, pwc_cid_u64(1), pwc_cid_u64(2), 0),
+        0);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(a.result, 1);
+    rank_detach(&a.rank);
+    rank_detach(&b.rank);
+}
+
+/* Wherever the job's home is: both nodes are started anew while one rank waits. */
+static void barrier_over(void (*restart)(unsigned node))
+{
+    struct waiting a, b;
+    pthread_t thread;
+
+    open_two(&a, &b, "meets");
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, wait_for_all, &a), 0);
+    nap_ms(20);
+    restart(0);
+    restart(1);
+    wait_for_all(&b);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(a.result, 0);
+    CU_ASSERT_EQUAL(b.result, 0);
+    rank_detach(&a.rank);
+    rank_detach(&b.rank);
+}
+
+static void ask_to_hand_over(unsigned node)
+{
+    pid_t pid = cluster_kept(&cluster, node);
+    char command[400];
+
+    snprintf(command, sizeof(command), "%s --socket %s upgrade", pwcctl,
+             cluster.nodes[node].socket);
+    CU_ASSERT_EQUAL(system(command), 0);
+    for (time_t end = time(NULL) + LIMIT_S; kill(pid, 0) == 0 && time(NULL) < end;)
+        nap_ms(1);
+}
+
+static void test_barrier(void)
+{
+    barrier_over(ask_to_hand_over);
+    barrier_over(kill_daemon);
+}
+
+/* A client that dies while its daemon is not there is noticed by the next one. */
+static void test_client_dies_meanwhile(void)
+{
+    struct census before;
+    int ready[2], status;
+    pid_t pid;
+    char byte;
+
+    CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[0], &before), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct rank r;
+
+        alarm(RANK_WAIT_MS / 1000);
+        if (rank_attach(&r, cluster.nodes[0].socket, "dies", 0, 1, 4096) == 0 &&
+            write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    CU_ASSERT_EQUAL(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    kill(cluster_kept(&cluster, 0), SIGKILL);
+    kill(pid, SIGKILL);
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[0], &before));
+}
+
+/* What is left by a daemon of another configuration is refused: its clients end, and others are
+ * served. */
+static void test_refused(void)
+{
+    struct pwc_event event;
+    struct rank r;
+    FILE *file;
+
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, cluster.nodes[0].socket, "old", 0, 1, 4096), 0);
+    file = fopen(configuration, "we");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs("packed-max = 2048\n", file);
+    fclose(file);
+    kill_daemon(0);
+    CU_ASSERT_EQUAL(pwc_wait(r.ctx, PWC_ANY, 0, &event, RANK_WAIT_MS), -ESHUTDOWN);
+    rank_detach(&r);
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, cluster.nodes[0].socket, "old", 0, 1, 4096), 0);
+    rank_detach(&r);
+}
+
+/* A keeper that is killed takes its daemon along, in order. */
+static void test_keeper_dies(void)
+{
+    pid_t pid = cluster_kept(&cluster, 1);
+    struct pwc_event event;
+    struct rank r;
+
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, cluster.nodes[1].socket, "alone", 0, 1, 4096), 0);
+    cluster_kill(&cluster, 1);
+    CU_ASSERT_EQUAL(pwc_wait(r.ctx, PWC_ANY, 0, &event, RANK_WAIT_MS), -ESHUTDOWN);
+    rank_detach(&r);
+    for (time_t end = time(NULL) + LIMIT_S; kill(pid, 0) == 0 && time(NULL) < end;)
+        nap_ms(1);
+    CU_ASSERT_EQUAL(cluster_restart(&cluster, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, cluster.nodes[1].socket, "alone", 0, 1, 4096), 0);
+    rank_detach(&r);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"handed over", test_handed_over},
+                           {"killed", test_killed},
+                           {"a sleeper wakes", test_sleeper_wakes},
+                           {"a barrier", test_barrier},
+                           {"a client dies meanwhile", test_client_dies_meanwhile},
+                           {"the keeper dies", test_keeper_dies},
+                           {"another configuration", test_refused},
+                           CU_TEST_INFO_NULL};
+    CU_TestInfo measured[] = {{"pauses", test_measured}, CU_TEST_INFO_NULL};
+    static const char *more[MORE_MAX] = {"--keep", "--client-memory", "8G", "--config",
+                                         configuration};
+    struct cluster_options options = {.nodes = 2, .more = more};
+    int status = 1, file;
+
+    if (argc < 4 || argc > 7 + (int)MORE_MAX - 6) {
+        fprintf(stderr, "usage: %s PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]\n",
+                argv[0]);
+        return 2;
+    }
+    options.pwcd = argv[1];
+    pwcctl = argv[2];
+    options.provider = argv[3];
+    if (argc > 4)
+        kills = (unsigned)strtoul(argv[4], NULL, 10);
+    if (argc > 5)
+        hand_overs = (unsigned)strtoul(argv[5], NULL, 10);
+    if (argc > 6)
+        registered = (unsigned)strtoul(argv[6], NULL, 10);
+    for (int i = 7; i < argc; i++)
+        more[i - 2] = argv[i]; /* behind those above */
+    file = mkstemp(configuration);
+    if (file < 0)
+        return 1;
+    close(file);
+    if (cluster_open(&cluster, &options) == 0)
+        status = suite_run("restart", registered > 0 ? measured : tests);
+    if (cluster_close(&cluster) != 0)
+        status = 1;
+    unlink(configuration);
+    if (cluster.failure[0])
+        fprintf(stderr, "%s\n", cluster.failure);
+    return status;
+}
