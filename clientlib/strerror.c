@@ -23,7 +23,7 @@ static const struct meaning meanings[] = {
     {ECONNABORTED, "the link was lost for good: whether the operation took place is unknown"},
     {ECONNREFUSED, "no daemon answers at the socket: is pwcd running?"},
     {EDEADLK, "a handler must not block, nor run handlers"},
-    {EDQUOT, "over the client's quota"},
+    {EDQUOT, "over the quota of the client or its user"},
     {EEXIST, "the memory overlaps a region that is registered otherwise"},
     {EFAULT, "the memory is not in a region of this client: use pwc_alloc or pwc_register"},
     {EHOSTDOWN, "the peer, or its node, is gone"},

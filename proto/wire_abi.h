@@ -15,8 +15,10 @@
  *
  *     31  30 29                16 15                 0
  *     +-----+--------------------+--------------------+
- *     | kind| node of the sender | run or nonce       |
+ *     | kind| sender             | run or nonce       |
  *     +-----+--------------------+--------------------+
+ *
+ * The sender is told by its number, which is that of its node and engine (control/nodes.h).
  *
  * Little-endian; both ends of a link run the same byte order (the handshake's version says which).
  */

@@ -209,7 +209,7 @@ static void tell_end(struct association *a, enum call_kind kind)
 
     if (!call)
         return;
-    if (a->unanswered++ == 0 && !a->peer->control->stopping)
+    if (a->unanswered++ == 0 && a->worker->progress && !a->peer->control->stopping)
         have_patience(a);
     call_post(a->worker->progress, call);
 }

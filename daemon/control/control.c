@@ -331,6 +331,7 @@ static void free_clients(struct control *control)
         }
         while (c->segments)
             segment_free(c->segments);
+        quota_leave(c);
         control->clients = c->next;
         client_stream_free(c);
         store_remove(&control->store, "client.%u", c->slot);

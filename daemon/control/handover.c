@@ -232,9 +232,9 @@ _Noreturn void handover_finish(struct control *control)
     int socket = control->handover.socket;
 
     (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+    control->stopping = true;
     if (workers_stop(control) < 0)
         control_end_at_once(control, CONTROL_STUCK);
-    control->stopping = true;
     peers_close(control);
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;

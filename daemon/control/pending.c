@@ -2,12 +2,17 @@
 #include "pending.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define NONE UINT32_MAX
 
 void pending_init(struct pending_table *t)
 {
     *t = (struct pending_table){.free = NONE};
+    /* Cookies of an earlier process, which the arena and other nodes may still have, are none of
+     * ours. */
+    if (getrandom(&t->first, sizeof(t->first), 0) != sizeof(t->first))
+        t->first = 1;
 }
 
 void pending_destroy(struct pending_table *t)
@@ -27,7 +32,7 @@ static bool grow(struct pending_table *t)
     if (!entries)
         return false;
     for (uint32_t i = size; i-- > t->size;) {
-        entries[i] = (struct pending){.generation = 1, .next_free = t->free};
+        entries[i] = (struct pending){.generation = t->first, .next_free = t->free};
         t->free = i;
     }
     t->entries = entries;

@@ -40,7 +40,8 @@ struct pending {
 struct pending_table {
     struct pending *entries;
     uint32_t size;
-    uint32_t free; /* list */
+    uint32_t free;  /* list */
+    uint32_t first; /* generation */
 };
 
 void pending_init(struct pending_table *t);

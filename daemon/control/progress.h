@@ -10,7 +10,8 @@
  *
  * It sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each session's
  * doorbell eventfd (edge-triggered, never read: a client shares it). Where the fabric has no honest
- * descriptor it wakes every millisecond, and every twelve after a tenth of a second without work.
+ * descriptor it looks every millisecond, and after 128 looks at nothing so seldom that they cost a
+ * 400th of a core.
  */
 #ifndef PWC_CONTROL_PROGRESS_H
 #define PWC_CONTROL_PROGRESS_H

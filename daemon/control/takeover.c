@@ -150,6 +150,7 @@ static void attach_session(struct worker *w, struct engine *e, uint32_t handle, 
                                  .client_wake = -1,
                                  .closing = found.closing};
     if (map_shared(&s->mapping, memory, session_bytes(&found.sizes), &s->range) < 0) {
+        s->mapping.fd = -1; /* dropped below */
         mapping_destroy(&s->mapping);
         free(s);
         goto drop;
@@ -196,6 +197,7 @@ static void attach_segment(struct worker *w, struct engine *e, uint32_t handle)
                                  .range = -1,
                                  .closing = found.closing};
     if (map_shared(&s->mapping, memory, found.length, &s->range) < 0) {
+        s->mapping.fd = -1; /* dropped below */
         mapping_destroy(&s->mapping);
         free(s);
         goto drop;
@@ -225,7 +227,8 @@ static struct client_session *session_of(struct control *control, uint32_t engin
                                           : NULL;
 }
 
-static void attach_pair(struct control *control, const char *name)
+/* 0; negative: it was dropped. */
+static int attach_pair(struct control *control, const char *name)
 {
     uint32_t engines[2], handles[2];
     struct client_session *from, *to;
@@ -234,16 +237,18 @@ static void attach_pair(struct control *control, const char *name)
 
     if (sscanf(name, "pair.%" SCNu64 ".%u.%u.%u.%u", &number, &engines[0], &handles[0], &engines[1],
                &handles[1]) != 5)
-        return;
+        return 0;
     from = session_of(control, engines[0], handles[0]);
     to = session_of(control, engines[1], handles[1]);
     if (!from || !to)
-        return;
+        return 0;
     descriptor = store_take(&control->store, "%s", name);
     if (pairs_adopt(from, to, number, descriptor) < 0) {
         store_remove(&control->store, "%s", name);
         close(descriptor);
+        return -EBADF;
     }
+    return 0;
 }
 
 static void attach_pairs(struct control *control)
@@ -253,7 +258,8 @@ static void attach_pairs(struct control *control)
 
     for (uint32_t at = 0; (next = store_next(&control->store, &at, "pair."));) {
         snprintf(name, sizeof(name), "%s", next);
-        attach_pair(control, name);
+        if (attach_pair(control, name) < 0)
+            at = 0; /* the table has changed */
     }
 }
 

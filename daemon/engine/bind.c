@@ -146,9 +146,6 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
     return 0;
 }
 
-/* Records that are taken at an unbind, lest a client that goes on submitting keeps us there. */
-#define UNBIND_TAKES 1024
-
 int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
 {
     struct remote *r;
@@ -158,8 +155,8 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
     r = &e->remotes[remote];
     if (r->state == REMOTE_FREE || r->session != session || r->unbound)
         return -EINVAL;
-    /* A wake-up of its peer that was submitted before is not lost. */
-    (void)session_take(e, session, UNBIND_TAKES);
+    /* A wake-up of its peer may still stand in the ring, where it comes too late. */
+    direct_wake(e, &e->flows[r->flow]);
     set64(e, &r->free_after, e->flows[r->flow].ops.tail);
     set32(e, &r->unbound, 1);
     commit(e);

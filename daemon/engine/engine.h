@@ -58,8 +58,8 @@ enum engine_protocol {
     ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
 };
 
-/* Zero means the default. Fixed for the life of an arena, but for protocol, stripe_min
- * and the times. */
+/* Zero means the default. Fixed for the life of an arena: numbers, the sizes of tables, packed_max;
+ * all else may be another at the next start. */
 struct engine_config {
     uint32_t node;         /* which we are */
     uint32_t nodes;        /* how many there are, or can be */
@@ -101,6 +101,10 @@ int engine_config_check(struct engine_config *config);
 size_t engine_arena_bytes(const struct engine_config *config);
 size_t engine_private_bytes(const struct engine_config *config);
 
+/* Whether such an arena (engine_arena_bytes, mapped) is one that engine_open takes over: of this
+ * layout, and not new. */
+bool engine_arena_fits(const struct engine_config *config, const void *arena);
+
 /*
  * Opens a new or an inherited arena. `memory` (engine_private_bytes, zeroed) holds what dies with
  * the process. The fabric is new in both cases. After an inherited arena the caller gives each live
@@ -109,10 +113,6 @@ size_t engine_private_bytes(const struct engine_config *config);
  * and so did not attach, is closed by the first step (until then opening the context again is
  * -EADDRINUSE); clients and regions that it did not hear of it finds by the views, and closes.
  */
-/* Whether such an arena (engine_arena_bytes, mapped) is one that engine_open takes over: of this
- * layout, and not new. */
-bool engine_arena_fits(const struct engine_config *config, const void *arena);
-
 int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
                 struct engine **out);

@@ -169,10 +169,11 @@ int ofi_connection_open(struct ofi *ofi, struct ofi_peer *peer,
     int rc = 0;
 
     memcpy(peer->token, address->bytes + address->size - OFI_TOKEN, OFI_TOKEN);
+    ofi_connections_poll(ofi, true); /* the last of its requests counts */
     if (memcmp(c->token, peer->token, OFI_TOKEN) < 0)
         rc = start(ofi, peer, address);
     else if ((info = take_waiting(ofi, peer->token)))
-        rc = accept_request(ofi, peer, info);
+        (void)accept_request(ofi, peer, info); /* if it fails, another will come */
     if (rc == 0)
         c->unmade++;
     return rc;
@@ -180,12 +181,17 @@ int ofi_connection_open(struct ofi *ofi, struct ofi_peer *peer,
 
 void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer)
 {
+    struct fi_info *info;
+
     if (peer->endpoints[0])
         (void)fi_close(&peer->endpoints[0]->fid);
     if (!peer->inserted)
         ofi->connections.unmade--;
     peer->endpoints[0] = NULL;
     peer->inserted = false;
+    /* A request that waited is of the link that ends. */
+    if ((info = take_waiting(ofi, peer->token)))
+        reject(ofi, info);
 }
 
 /* ---- events ------------------------------------------------------------------------------------- */

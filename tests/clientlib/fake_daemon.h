@@ -24,7 +24,7 @@ enum {
     FAKE_SESSIONS = 4,
     FAKE_SEGMENTS = 16,
     FAKE_REGIONS = 64,
-    FAKE_REMOTES = 64,
+    FAKE_REMOTES = 1024, /* handles are never used again */
 };
 
 struct fake_daemon;

@@ -39,19 +39,20 @@ static void test_attach_refused(void)
 {
     static const struct {
         fake_hook *hook;
-        int result;
+        int result, timeout_ms;
         const char *text;
     } rows[] = {
-        {refuse_hello, -EADDRINUSE, "rank 0 of test is live: pid 123"},
-        {newer_version, -EPROTONOSUPPORT, NULL},
-        {stay_silent, -ETIMEDOUT, NULL},
+        {refuse_hello, -EADDRINUSE, 10000, "rank 0 of test is live: pid 123"},
+        {newer_version, -EPROTONOSUPPORT, 10000, NULL},
+        {stay_silent, -ETIMEDOUT, 50, NULL},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fake_daemon *daemon = calloc(1, sizeof(*daemon));
         char error[128] = "";
         struct pwc_attr attr = {
-            .job = "test", .size = 1, .timeout_ms = 50, .error = error, .error_size = 128};
+            .job = "test", .size = 1, .timeout_ms = rows[i].timeout_ms, .error = error,
+            .error_size = 128};
         pwc_client *client = NULL;
 
         CU_ASSERT_EQUAL_FATAL(fake_daemon_start(daemon, rows[i].hook), 0);
@@ -227,18 +228,9 @@ static void *use_from_thread(void *argument)
     return NULL;
 }
 
-/* Handles of the fake are never used again, so it can bind only so often. */
-static bool reuse_remotes(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
-{
-    if (request->body_case == PWC__CLIENT_REQUEST__BODY_BIND &&
-        daemon->remote_count == FAKE_REMOTES)
-        daemon->remote_count = 1;
-    return false;
-}
-
 static void test_threads(void)
 {
-    struct world *w = world_new_sized(0, reuse_remotes);
+    struct world *w = world_new_sized(0, NULL);
     struct user users[FAKE_SESSIONS - 1];
     size_t count = sizeof(users) / sizeof(users[0]);
 

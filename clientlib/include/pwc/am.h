@@ -133,9 +133,9 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
  * Flags are those of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the
  * running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is a reply
  * itself; else as above, and what was wrong may be tried again. As the status of the local event also
- * -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped here. Without a reply the library tells
- * the requester's library so, unseen. pwc_flush of PWC_ANY waits for replies as for all else, that
- * of one peer does not.
+ * -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped here.
+ * Without a reply the library tells the requester's library so, unseen. pwc_flush of PWC_ANY waits
+ * for replies as for all else, that of one peer does not.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index,
                                const uint64_t *arguments, unsigned count, pwc_cid lid,

@@ -134,7 +134,7 @@ struct pwc_event {
 
 /* A region's key: plain data, a capability to be handed to peers. */
 struct pwc_key {
-    uint32_t node;
+    uint32_t node; /* and its engine: the daemons' number of both */
     uint32_t slot;
     uint32_t generation;
     uint32_t reserved;
@@ -173,7 +173,8 @@ struct pwc_ctx_attr {
 /*
  * Attach to the node's daemon; a NULL attr is a zeroed one. Blocks. -ECONNREFUSED or -ENOENT: no
  * daemon at the socket; -EACCES: the daemon does not serve this user; -EADDRINUSE: the rank is live
- * already; -EINVAL: rank, size or job is missing or wrong; -EPROTONOSUPPORT: no common version.
+ * already; -EINVAL: rank, size or job is missing or wrong; -EPROTONOSUPPORT: no common version;
+ * -EDQUOT: too many clients of this user; -ENOSPC: too many of this daemon.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 
@@ -229,8 +230,7 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region
  * Existing memory, counted: a second call with the same range and flags gives the same region.
  * -EEXIST: it overlaps memory of another region, or is registered with other flags. Blocks.
  *
- * Without PWC_MOVE it goes through a copy (-EINVAL above the daemon's bounce_max, 1 MiB unless
- * configured): such a region is for the caller's own puts and gets and has no key. A put copies its
+ * Without PWC_MOVE it goes through a copy (-EINVAL above the daemon's bounce_max, 4 MiB): such a region is for the caller's own puts and gets and has no key. A put copies its
  * source when it is submitted; a get's destination is filled when pwc_probe, pwc_wait or pwc_flush
  * of its context sees its end, also when it asked for no local event.
  *
@@ -277,7 +277,7 @@ PWC_API int pwc_barrier(pwc_ctx *ctx);
  * Resolve a peer and a key of its region once, off the hot path. A NULL key binds the peer alone,
  * for notifications (length 0). The remote is this context's. Blocks. -EHOSTUNREACH: no such peer;
  * -EKEYREJECTED: a key that is unknown, stale or not for us; -EHOSTDOWN: its node is gone; -ENOSPC:
- * too many remotes.
+ * too many remotes; -EDQUOT: too many binds or pairs of this client or its user, here or there.
  */
 PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out);
 
