@@ -411,7 +411,9 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     if (rc)
         goto fail;
     ofi->named_addresses = ofi->info->addr_format == FI_ADDR_STR;
-    ofi->inject_max = ofi->info->tx_attr->inject_size;
+    /* Not where there is a layer in between: when a connection ends, rxm (1.17) looks behind the
+     * context of what was injected, which has none. */
+    ofi->inject_max = ofi->messages ? ofi->info->tx_attr->inject_size : 0;
     ofi->fabric.traits.rails = ofi->rail_count;
     ofi->fabric.traits.message_max = ofi->info->ep_attr->max_msg_size;
     if (ofi->rail_count == 1 && ofi->info->tx_attr->msg_order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW))
