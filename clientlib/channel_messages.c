@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include "channel.h"
+#include "fault.h"
 #include "wire_abi.h"
 
 /* The block makes sense in itself, and fills its event. */
@@ -91,7 +92,9 @@ int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_rec
         .bytes = block->kind == SUBMIT_LONG ? event->bytes : block->payload_len,
         .id = block->index,
     };
+    FAULT(MESSAGE_MET);
     rc = ch->deliver(ch->deliver_context, event, &told->status);
+    FAULT(MESSAGE_RUN);
     if (rc < 0)
         return rc;
     inbox_consume(inbox, size, inbox == &ch->reply ? event_bytes(ch->message_max) : 0);

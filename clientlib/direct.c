@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "context.h"
 #include "doorbell.h"
+#include "fault.h"
 #include "operation.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -264,6 +265,7 @@ static void wake(struct pwc_ctx *ctx, struct direct_pair *pair, const struct pwc
 {
     /* Once: it looks at everything before it arms again. */
     atomic_store_explicit(&pair->writer.shared->bell.armed, DOORBELL_AWAKE, memory_order_relaxed);
+    FAULT(PAIR_BELL);
     ask_for_wake(ctx, pair, remote);
 }
 
@@ -294,6 +296,7 @@ static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, e
 
     pair->after = false;
     pair_write(&pair->writer, &record, rid->data);
+    FAULT(PAIR_SHOWN);
     if (target_sleeps(pair))
         wake(ctx, pair, remote);
 }
@@ -313,6 +316,7 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
         return rc;
     if (len > 0)
         memcpy(dst->memory + off, src, len);
+    FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         tell_target(ctx, dst, PAIR_PUT, len, rid);
     if (!(flags & PWC_NO_LCE))
@@ -338,6 +342,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
         return rc;
     if (len > 0)
         memcpy(dst, src->memory + off, len);
+    FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         tell_target(ctx, src, PAIR_GET, len, rid);
     if (!(flags & PWC_NO_LCE))

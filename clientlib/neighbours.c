@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "doorbell.h"
+#include "fault.h"
 
 void neighbours_init(struct neighbours *n, struct inbox *remote, const _Atomic uint32_t *spilled)
 {
@@ -46,6 +47,7 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
     }
     mapping_close_fd(&mapping);
     *entry = (struct neighbour){.peer = peer, .mapping = mapping};
+    FAULT(PAIR_NOTED);
     if (pair_reader_init(&entry->ring, mapping.base, mapping.size) < 0)
         mapping_destroy(&mapping);
     else
@@ -124,6 +126,7 @@ static inline int take(struct neighbours *n, uint64_t peer, struct pwc_event *ou
     rc = look(n, from, &record, id);
     if (rc == 1) {
         show(&record, from->peer, out, id);
+        FAULT(PAIR_READ);
         pair_pass(&from->ring, &record);
         from->waits = false;
     }

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "fault.h"
 #include "pair_abi.h"
 
 /* Lines: measured. Fewer hide less of the way to the other processor; more take lines from under
@@ -126,6 +127,7 @@ static inline void pair_write(struct pair_writer *w, const struct pair_record *r
         memcpy(line->more, id, first);
         pair_write_more(w, (const uint8_t *)id + first, id_len - first);
     }
+    FAULT(PAIR_HALF);
     atomic_store_explicit(&line->head, pair_head(w->tail, record->kind, record->flags, id_len),
                           memory_order_release); /* E */
     w->tail += pair_lines(id_len);

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "clock.h"
+#include "fault.h"
 #include "jobs.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -72,6 +73,7 @@ void client_settle(struct client *c)
         return;
     if (uv_is_closing((uv_handle_t *)&c->deadline))
         return;
+    FAULT(CLIENT_SETTLED);
     client_stream_free(c);
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
     uv_close((uv_handle_t *)&c->socket, handle_closed);
@@ -128,6 +130,7 @@ void client_end(struct client *c, const char *reason)
         log_line(log, LOG_LEVEL_INFO, "rank %u of job %s, pid %d, has left", c->rank, c->job,
                  (int)c->pid);
     }
+    FAULT(CLIENT_ENDS);
     c->state = CLIENT_ENDING;
     uv_timer_stop(&c->deadline);
     if (c->uv_handles == 3)
@@ -266,6 +269,7 @@ void client_accept(struct control *control, int descriptor)
     control->clients = c;
     control->client_count++;
     uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
+    FAULT(CLIENT_ACCEPTED);
     if (watch_process(c) < 0)
         client_end(c, NULL);
 }

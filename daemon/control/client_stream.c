@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "client.h"
+#include "fault.h"
 
 enum { READS_A_WAKE = 4, FRAMES_A_WAKE = 64 };
 
@@ -136,6 +137,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
     *c->output_tail = o;
     c->output_tail = &o->next;
     c->output_bytes += o->size;
+    FAULT(REPLY_QUEUED);
     if (c->output_bytes > CLIENT_OUTPUT_MAX) {
         c->overfull = true; /* ended from the loop: the caller may be in the middle of its tables */
         uv_async_send(&c->control->resume);

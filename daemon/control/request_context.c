@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "doorbell.h"
+#include "fault.h"
 #include "pairs.h"
 #include "sigbus.h"
 
@@ -118,6 +119,7 @@ static void opened(struct call *call)
     }
     s->handle = (uint32_t)call->result;
     c->control->sessions[s->handle] = s;
+    FAULT(SESSION_OPENED);
     if (c->state != CLIENT_ENDING)
         reply_opened(s);
     client_stream_resume(c);
@@ -210,6 +212,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                  .request = request};
     s->direct = open->direct && c->control->config->direct == CONFIG_DIRECT_AUTO;
     rc = make_session(s, size);
+    FAULT(SESSION_MADE);
     if (rc == 0) {
         call = client_call(c, CALL_SESSION_OPEN, opened);
         rc = call ? 0 : -ENOMEM;
@@ -269,6 +272,7 @@ static void detached(struct call *call)
     struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
+    FAULT(SESSION_DETACHED);
     session_say_closed(s);
     session_free(s);
     if (request && c->state == CLIENT_SERVED)

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "client.h"
+#include "fault.h"
 #include "sigbus.h"
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -104,6 +105,7 @@ void segment_ready(struct control *control, uint32_t handle, int status)
     if (!s || !s->opening)
         return;
     s->opening = false;
+    FAULT(SEGMENT_READY);
     if (s->client->state == CLIENT_ENDING)
         return;
     if (status < 0) {
@@ -181,6 +183,7 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
     s->mapping.fd = -1;
     rc = mapping_create_with_reader(&s->mapping, "pwc-segment", length, direct ? &s->reader : NULL);
     c->control->segments_shared += s->reader >= 0;
+    FAULT(SEGMENT_MADE);
     if (rc == 0) {
         s->range = sigbus_add(s->mapping.base, s->mapping.size);
         rc = s->range < 0 ? s->range : 0;
@@ -221,6 +224,7 @@ static void detached(struct call *call)
     struct client_segment *s = (struct client_segment *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
+    FAULT(SEGMENT_DETACHED);
     segment_free(s);
     if (request && c->state == CLIENT_SERVED)
         reply_done(c, request);
@@ -257,6 +261,7 @@ static void region_opened(struct call *call)
     Pwc__RegionOpened opened_reply = PWC__REGION_OPENED__INIT;
     Pwc__Key packed = PWC__KEY__INIT;
 
+    FAULT(REGION_MADE);
     if (call->result < 0) {
         c->region_count--;
         if (c->state == CLIENT_SERVED)

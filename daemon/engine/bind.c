@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "direct.h"
+#include "fault.h"
 #include "flow.h"
 #include "notes.h"
 #include "notice.h"
@@ -216,6 +217,7 @@ int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t 
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
     answer.status = bind_resolve(e, node, &w, &answer);
+    FAULT(BIND_RESOLVED);
     return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "bind.h"
 #include "client.h"
 #include "doorbell.h"
+#include "fault.h"
 #include "flow.h"
 #include "ledger.h"
 #include "notes.h"
@@ -378,6 +379,8 @@ static void publish(struct engine *e)
      * in another context. */
     for (uint32_t i = 0; i < e->dirty_count; i++)
         session_show(e, e->dirty[i]);
+    if (e->dirty_count > 0)
+        FAULT(EVENTS_SHOWN);
     while (e->dirty_count > 0)
         session_publish(e, e->dirty[--e->dirty_count]);
 }
