@@ -23,6 +23,13 @@ struct call *client_call(struct client *c, enum call_kind kind, void (*done)(str
     return call;
 }
 
+void client_call_in(struct client *c, struct call *call, enum call_kind kind,
+                    void (*done)(struct call *call))
+{
+    call_init(call, &c->control->target, kind, c, done);
+    c->calls++;
+}
+
 struct client *client_of_call(struct call *call)
 {
     struct client *c = call->owner;
@@ -88,15 +95,9 @@ static void close_done(struct call *call)
 
 void client_leave_engine(struct client *c)
 {
-    struct call *call = client_call(c, CALL_CLIENT_CLOSE, close_done);
-
-    if (!call) {
-        log_line(&c->control->log, LOG_LEVEL_ERROR, "out of memory: client %u stays attached",
-                 c->number);
-        return;
-    }
-    call->handle = c->number;
-    call_post(c->control->progress, call);
+    client_call_in(c, &c->leave, CALL_CLIENT_CLOSE, close_done);
+    c->leave.handle = c->number;
+    call_post(c->control->progress, &c->leave);
 }
 
 /* Who broke the protocol stays to be seen. */

@@ -26,7 +26,8 @@ static void give(void *context, void *memory)
 int jobs_open(struct control *control)
 {
     control->directory = malloc(sizeof(*control->directory));
-    if (!control->directory)
+    control->told = malloc(control->engine.nodes);
+    if (!control->directory || !control->told)
         return -ENOMEM;
     control->directory_memory = (struct directory_memory){.take = take, .give = give};
     directory_init(control->directory, &control->directory_memory, control->engine.nodes);
@@ -35,11 +36,12 @@ int jobs_open(struct control *control)
 
 void jobs_close(struct control *control)
 {
-    if (!control->directory)
-        return;
-    directory_clear(control->directory);
+    if (control->directory && control->told) /* else nothing has been put in */
+        directory_clear(control->directory);
     free(control->directory);
+    free(control->told);
     control->directory = NULL;
+    control->told = NULL;
 }
 
 static uint32_t home_of(const struct control *control, const struct directory_id *id)
@@ -47,13 +49,14 @@ static uint32_t home_of(const struct control *control, const struct directory_id
     return directory_home(id, control->engine.nodes);
 }
 
-/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost. */
-static void tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost; -ENOBUFS:
+ * there is no room to keep it until there is a link. */
+static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
-    if (node == control->engine.node)
-        (void)jobs_frame(control, node, frame);
-    else
-        peers_send(control, node, frame);
+    if (node != control->engine.node)
+        return peers_send(control, node, frame);
+    (void)jobs_frame(control, node, frame);
+    return 0;
 }
 
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
@@ -116,14 +119,13 @@ static void tell_all(struct control *control, const struct directory_job *job,
                      const Pwc__Gathered *piece)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
-    uint8_t *seen = calloc(control->engine.nodes, 1);
     uint32_t at = 0, node;
 
+    memset(control->told, 0, control->engine.nodes);
     frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
     frame.gathered = (Pwc__Gathered *)(uintptr_t)piece;
-    while (seen && (node = directory_next_node(job, &at, seen)) != DIRECTORY_NOWHERE)
+    while ((node = directory_next_node(job, &at, control->told)) != DIRECTORY_NOWHERE)
         tell(control, node, &frame);
-    free(seen);
 }
 
 static Pwc__Gathered piece_of(const struct directory_job *job, const struct directory_gather *g)
@@ -153,7 +155,7 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-static void fail_gather(struct control *control, const struct directory_job *job,
+static void fail_gather(struct control *control, struct directory_job *job,
                         struct directory_gather *g, int status)
 {
     Pwc__Gathered piece = piece_of(job, g);
@@ -161,7 +163,7 @@ static void fail_gather(struct control *control, const struct directory_job *job
     piece.status = status;
     piece.last = true;
     tell_all(control, job, &piece);
-    directory_gather_close(control->directory, g);
+    directory_gather_fail(control->directory, job, g, status);
 }
 
 /* ---- at home --------------------------------------------------------------------------------- */
@@ -373,6 +375,16 @@ void jobs_where(struct client *c, uint32_t rank, uint64_t cookie)
     tell(control, wait_for_home(c, cookie), &frame);
 }
 
+static void fail_exchange(struct control *control, struct pending *p, int status)
+{
+    Pwc__Gathered failure = PWC__GATHERED__INIT;
+
+    failure.sequence = p->sequence;
+    failure.status = status;
+    failure.last = true;
+    reply_piece(control, p, &failure);
+}
+
 void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uint32_t length)
 {
     struct pending *p = pending_find(&c->control->pending, cookie, PENDING_EXCHANGE);
@@ -388,7 +400,9 @@ void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uin
     part.data.len = length;
     frame.body_case = PWC__PEER_FRAME__BODY_CONTRIBUTION;
     frame.contribution = &part;
-    tell(c->control, wait_for_home(c, cookie), &frame);
+    /* It is not asked for again when the link is up. */
+    if (tell(c->control, wait_for_home(c, cookie), &frame) < 0)
+        fail_exchange(c->control, p, -ENOBUFS);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -419,23 +433,37 @@ void jobs_node_up(struct control *control, uint32_t node)
     }
 }
 
-static void fail_exchange(struct control *control, struct pending *p)
+static bool has_rank_on(const struct directory_job *job, uint32_t node)
 {
-    Pwc__Gathered failure = PWC__GATHERED__INIT;
+    for (uint32_t rank = 0; rank < job->size; rank++)
+        if (job->nodes[rank] == node)
+            return true;
+    return false;
+}
 
-    failure.sequence = p->sequence;
-    failure.status = -EHOSTDOWN;
-    failure.last = true;
-    reply_piece(control, p, &failure);
+/* What its ranks gave, or were to be told, is lost with the link: they have been told that it has
+ * failed, and so are all others. */
+static void fail_gathers_with(struct control *control, uint32_t node)
+{
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
+        struct directory_job *job = &control->directory->jobs[i];
+
+        if (!job->used || !has_rank_on(job, node))
+            continue;
+        for (uint32_t g = 0; g < DIRECTORY_OPEN_MAX; g++)
+            if (job->gathers[g].open)
+                fail_gather(control, job, &job->gathers[g], -EHOSTDOWN);
+    }
 }
 
 void jobs_node_down(struct control *control, uint32_t node)
 {
     struct pending *p;
 
+    fail_gathers_with(control, node);
     for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
         if (p->kind == PENDING_EXCHANGE && p->node == node)
-            fail_exchange(control, p);
+            fail_exchange(control, p, -EHOSTDOWN);
 }
 
 static void fail_waiting(struct control *control, uint32_t node)
@@ -450,7 +478,7 @@ static void fail_waiting(struct control *control, uint32_t node)
         else if (p->kind == PENDING_WHERE)
             bind_located(control, cookie_of(control, p), -EHOSTDOWN, node);
         else if (p->kind == PENDING_EXCHANGE)
-            fail_exchange(control, p);
+            fail_exchange(control, p, -EHOSTDOWN);
     }
 }
 

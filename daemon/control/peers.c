@@ -137,6 +137,8 @@ static void send_waiting(struct peer *p)
 
         if (frame && p->link)
             link_send(p->link, frame);
+        else if (p->link) /* so that who waits for an answer is told */
+            link_close(p->link, -ENOMEM, "there is no memory for what is to be said");
         if (frame)
             pwc__peer_frame__free_unpacked(frame, NULL);
         free(w);
@@ -144,17 +146,17 @@ static void send_waiting(struct peer *p)
     }
 }
 
-void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     struct peer *p = peer_of(control, node);
     struct waiting_frame *w;
     size_t size;
 
     if (!p || control->stopping)
-        return;
+        return 0;
     if (p->state == PEER_LINKED) {
         link_send(p->link, frame);
-        return;
+        return 0;
     }
     size = pwc__peer_frame__get_packed_size(frame);
     w = p->waiting_count < WAITING_MAX ? malloc(sizeof(*w) + size) : NULL;
@@ -166,6 +168,7 @@ void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fr
         p->waiting_count++;
     }
     dial(p);
+    return w ? 0 : -ENOBUFS;
 }
 
 /* ---- a fabric that dies with its peer ----------------------------------------------------------

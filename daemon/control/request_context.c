@@ -58,6 +58,7 @@ void session_free(struct client_session *s)
     close_if_open(s->doorbell);
     close_if_open(s->wake);
     close_if_open(s->client_wake);
+    close_if_open(s->client_doorbell);
     free(s);
 }
 
@@ -85,10 +86,10 @@ static void reply_opened(struct client_session *s)
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
     Pwc__Rings rings = PWC__RINGS__INIT;
-    int descriptors[] = {s->mapping.fd, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
+    int descriptors[] = {s->mapping.fd, s->client_doorbell, s->client_wake};
 
     /* They belong to the reply now; the mapping stays. */
-    s->mapping.fd = s->client_wake = -1;
+    s->mapping.fd = s->client_doorbell = s->client_wake = -1;
     opened.session = s->handle;
     opened.context = s->context;
     rings.submit = shared->sizes.submit;
@@ -152,6 +153,9 @@ static int make_session(struct client_session *s, size_t size)
         return -errno;
     s->wake = wake[0];
     s->client_wake = wake[1];
+    s->client_doorbell = fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0);
+    if (s->client_doorbell < 0)
+        return -errno;
     rc = progress_watch(s->client->control->progress, s->doorbell);
     s->watched = rc == 0;
     return rc;
@@ -208,6 +212,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                  .doorbell = -1,
                                  .wake = -1,
                                  .client_wake = -1,
+                                 .client_doorbell = -1,
                                  .range = -1,
                                  .request = request};
     s->direct = open->direct && c->control->config->direct == CONFIG_DIRECT_AUTO;
@@ -285,17 +290,12 @@ void session_closed(struct control *control, uint32_t handle)
 {
     struct client_session *s =
         handle < control->engine.sessions_max ? control->sessions[handle] : NULL;
-    struct call *call;
 
     if (!s)
         return;
     control->sessions[handle] = NULL;
-    call = client_call(s->client, CALL_DETACH, detached);
-    if (!call) {
-        log_line(&control->log, LOG_LEVEL_ERROR, "out of memory: session %u stays mapped", handle);
-        return;
-    }
-    call->cookie = (uintptr_t)s;
-    call->detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
-    call_post(control->progress, call);
+    client_call_in(s->client, &s->detach, CALL_DETACH, detached);
+    s->detach.cookie = (uintptr_t)s;
+    s->detach.detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
+    call_post(control->progress, &s->detach);
 }

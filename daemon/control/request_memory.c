@@ -236,19 +236,15 @@ void segment_closed(struct control *control, uint32_t handle)
 {
     struct client_segment *s =
         handle < control->engine.segments_max ? control->segments[handle] : NULL;
-    struct call *call;
 
     if (!s)
         return;
     control->segments[handle] = NULL;
-    call = client_call(s->client, CALL_DETACH, detached);
-    if (!call) {
-        log_line(&control->log, LOG_LEVEL_ERROR, "out of memory: segment %u stays mapped", handle);
-        return;
-    }
-    call->cookie = (uintptr_t)s;
-    call->detach = (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base};
-    call_post(control->progress, call);
+    client_call_in(s->client, &s->detach, CALL_DETACH, detached);
+    s->detach.cookie = (uintptr_t)s;
+    s->detach.detach =
+        (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base};
+    call_post(control->progress, &s->detach);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
