@@ -21,8 +21,8 @@ enum {
 
 const char *player_role(enum role role)
 {
-    static const char *const names[ROLES] = {"origin",    "target", "target of large puts",
-                                             "neighbour", "owner",  "gatherer"};
+    static const char *const names[] = {
+        "origin", "target", "target of large puts", "neighbour", "owner", "gatherer", "all in one"};
 
     return names[role];
 }
@@ -44,9 +44,10 @@ static time_t limit(void)
     return time(NULL) + LIMIT_S;
 }
 
+/* Nobody need be waited for any more. */
 static bool is_over(const struct player *p)
 {
-    return atomic_load(&p->stage->over) != 0;
+    return atomic_load(&p->stage->over) != 0 || atomic_load(&p->stage->given_up) != 0;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -279,7 +280,7 @@ static int enter(struct player *p, const char *socket, const char *job)
         .job = job,
         .rank = p->number,
         .size = STAGE_RANKS,
-        .timeout_ms = CALL_MS,
+        .timeout_ms = p->stage->call_ms > 0 ? (int)p->stage->call_ms : CALL_MS,
         .error = p->why,
         .error_size = sizeof(p->why),
     };
@@ -341,6 +342,11 @@ static int play_victim(struct player *p)
 
     atomic_store(&p->stage->begun, 1);
     switch (p->role) {
+    case ROLE_ALL:
+        rc = gather(p);
+        if (rc < 0)
+            return rc;
+        /* fall through */
     case ROLE_ORIGIN:
         rc = give(p, FAR);
         return rc < 0 ? rc : give(p, NEAR);
@@ -382,13 +388,13 @@ static int play_survivor(struct player *p)
 
     while (!atomic_load(&p->stage->begun) && !is_over(p))
         rc = look(p, 1);
-    if (rc >= 0 && p->role == ROLE_GATHER)
+    if (rc >= 0 && (p->role == ROLE_GATHER || p->role == ROLE_ALL))
         rc = gather(p);
     else if (rc >= 0 && gives)
         rc = give(p, VICTIM);
     else if (rc >= 0 && p->role == ROLE_NEIGHBOUR && p->number == NEAR)
         rc = alternate(p, VICTIM);
-    for (time_t end = limit(); rc >= 0 && !is_over(p);)
+    for (time_t end = limit(); rc >= 0 && !atomic_load(&p->stage->over);)
         rc = time(NULL) < end ? look(p, NAP_MS) : wrong(p, -ETIMEDOUT, "the victim does not end");
     if (rc >= 0 && p->role != ROLE_GATHER)
         rc = meet_the_dead(p);
@@ -432,5 +438,7 @@ int player_run(struct player *p, struct stage *stage, enum role role, uint32_t n
         rc = number == VICTIM ? play_victim(p) : play_survivor(p);
     if (rc == -ECANCELED)
         rc = 0;
+    if (rc < 0)
+        atomic_store(&stage->given_up, 1);
     return leave(p, rc);
 }

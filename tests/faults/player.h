@@ -27,7 +27,8 @@ enum role {
     ROLE_NEIGHBOUR, /* it and the near one put to each other through memory, and sleep in between */
     ROLE_OWNER,     /* both get from its memory */
     ROLE_GATHER,    /* all exchange */
-    ROLES
+    ROLES,
+    ROLE_ALL = ROLES, /* all exchange, then it is an origin: a little of everything */
 };
 
 struct player {

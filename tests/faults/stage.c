@@ -19,6 +19,12 @@ void *stage_share(size_t size, int *fd)
     return *fd >= 0 && ftruncate(*fd, (off_t)size) == 0 ? map(*fd, size) : NULL;
 }
 
+void stage_unshare(void *base, size_t size, int fd)
+{
+    munmap(base, size);
+    close(fd);
+}
+
 void *stage_find(const char *variable, size_t size)
 {
     const char *number = getenv(variable);

@@ -20,10 +20,13 @@ struct stage {
     _Atomic uint32_t present[STAGE_RANKS]; /* its rank's: it can be bound */
     _Atomic uint32_t begun;                /* the victim's: it has bound the others */
     _Atomic uint32_t over;                 /* the test's: the victim has ended */
+    _Atomic uint32_t given_up;             /* a rank has got an error, and leaves */
+    uint32_t call_ms;                      /* the test's: timeout of calls; 0: the usual */
 };
 
 /* Zeroed memory that children inherit by its descriptor; NULL and what is wrong in errno. */
 void *stage_share(size_t size, int *fd);
+void stage_unshare(void *base, size_t size, int fd);
 /* In a child: what the parent shared by the number in this variable, or NULL. */
 void *stage_find(const char *variable, size_t size);
 /* Of this descriptor, for a child's environment. */

@@ -12,26 +12,20 @@
  * Needs a build with -Dfaults=true.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../control/look.h"
 #include "../suite.h"
-#include "../system/bystanders.h"
-#include "../system/cluster.h"
 #include "fault.h"
-#include "player.h"
+#include "trial.h"
 
 enum {
     TIMES = 2,
     TIMES_WHOLE = 6,
-    LIMIT_MS = 20000,
-    BYSTANDER_ROUNDS = 12,
+    OTHERS_ROUNDS = 12,
 };
 
 #define FIRST_OF_DAEMON FAULT_CLIENT_ACCEPTED
@@ -42,19 +36,14 @@ struct counts {
     uint64_t all[FAULT_POINTS];
 };
 
-/* Set by main before the tests run; processes see boards and stage. */
+/* Set by main before the tests run; processes see the boards. */
 static struct {
-    struct cluster cluster;
-    struct daemon daemons[2];
-    struct holdings quiet[2];
-    const char *victim;
+    struct trial trial;
     unsigned times;
-    struct stage *stage;
     struct fault_board *own, *served; /* the victim's, both daemons' */
-    int stage_fd, own_fd, served_fd;
-    unsigned rows;
+    int own_fd, served_fd;
     struct counts own_counts[ROLES], served_counts[ROLES];
-    unsigned reached[FAULT_POINTS]; /* rows in which the victim died there */
+    unsigned reached[FAULT_POINTS]; /* runs in which the victim died there */
 } t;
 
 /* What is to happen in one run. */
@@ -66,141 +55,51 @@ struct plan {
     int error;
 };
 
-struct survivor {
-    struct player player;
-    pthread_t thread;
-    const struct plan *plan;
-    const char *job;
-    uint32_t number;
-    int rc;
-};
-
 /* ---- one run --------------------------------------------------------------------------------- */
-
-static struct fault_board *board_of(const struct plan *plan)
-{
-    return plan->point < FIRST_OF_DAEMON ? t.own : t.served;
-}
 
 static void arm(const struct plan *plan)
 {
-    struct fault_board *board = board_of(plan);
+    struct fault_board *board = plan->point < FIRST_OF_DAEMON ? t.own : t.served;
 
     memset(t.own, 0, sizeof(*t.own));
     memset(t.served, 0, sizeof(*t.served));
-    memset(t.stage, 0, sizeof(*t.stage));
     board->at = plan->at;
     board->point = plan->point;
     board->error = plan->error;
     board->action = plan->action;
 }
 
-static void disarm(void)
+static void in_victim(void *context)
 {
-    t.served->action = 0;
+    stage_name("PWC_FAULT_FD", t.own_fd);
+    t.served->victim = getpid();
 }
 
-static pid_t start_victim(const struct plan *plan, const char *job)
+static void note_counts(void *context)
 {
-    char role[8];
-    pid_t pid;
+    const enum role *role = context;
 
-    snprintf(role, sizeof(role), "%d", (int)plan->role);
-    pid = fork();
-    if (pid == 0) {
-        stage_name("PWC_FAULT_FD", t.own_fd);
-        t.served->victim = getpid();
-        execl(t.victim, t.victim, t.cluster.nodes[0].socket, job, role, NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-static void *survive(void *argument)
-{
-    struct survivor *s = argument;
-
-    s->rc = player_run(&s->player, t.stage, s->plan->role, s->number,
-                       t.cluster.nodes[s->number == FAR ? 1 : 0].socket, s->job);
-    return NULL;
-}
-
-/* Its status, or -1 when it had to be killed. Notes where the counts stand when its part begins. */
-static int await_victim(pid_t pid, uint64_t *own_before, uint64_t *served_before)
-{
-    struct pollfd exited = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-    bool noted = false;
-    int status = -1, left = LIMIT_MS;
-
-    while (poll(&exited, 1, 1) == 0 && left-- > 0) {
-        if (noted || !t.stage->begun)
-            continue;
-        noted = true;
-        if (own_before) {
-            memcpy(own_before, (const void *)t.own->passed, sizeof(t.own->passed));
-            memcpy(served_before, (const void *)t.served->passed, sizeof(t.served->passed));
-        }
-    }
-    if (left <= 0)
-        kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    close(exited.fd);
-    return left <= 0 ? -1 : status;
-}
-
-static bool check_survivors(struct survivor *survivors, bool may_fail)
-{
-    bool good = true;
-
-    for (int i = 0; i < 2; i++) {
-        pthread_join(survivors[i].thread, NULL);
-        if (survivors[i].rc == 0 || (may_fail && survivors[i].rc != -ETIMEDOUT))
-            continue;
-        fprintf(stderr, "rank %u: %s\n", survivors[i].number, survivors[i].player.why);
-        good = false;
-    }
-    return good;
-}
-
-static bool daemons_return(void)
-{
-    bool good = cluster_runs(&t.cluster);
-
-    if (!good)
-        fprintf(stderr, "%s\n", t.cluster.failure);
-    for (int i = 0; good && i < 2; i++)
-        good = look_returns_to(&t.daemons[i], &t.quiet[i]);
-    return good;
+    memcpy(t.own_counts[*role].before, (const void *)t.own->passed, sizeof(t.own->passed));
+    memcpy(t.served_counts[*role].before, (const void *)t.served->passed, sizeof(t.served->passed));
 }
 
 /* The victim's status in *status. False: something is wrong, and has been said. */
-static bool run(const struct plan *plan, struct counts *own, struct counts *served, int *status)
+static bool run(const struct plan *plan, int *status)
 {
-    struct survivor survivors[2] = {{.number = FAR}, {.number = NEAR}};
-    bool may_fail = plan->point >= FIRST_OF_CALLS && plan->action != 0;
-    char job[32];
+    enum role role = plan->role;
+    const struct trial_plan trial = {
+        .role = role,
+        .may_fail = plan->point >= FIRST_OF_CALLS && plan->action != 0 ? TRIAL_IN_TIME : TRIAL_NONE,
+        .context = &role,
+        .in_victim = in_victim,
+        .begun = plan->action == 0 ? note_counts : NULL,
+    };
     bool good;
-    pid_t pid;
 
-    snprintf(job, sizeof(job), "points-%u", t.rows++);
     arm(plan);
-    pid = start_victim(plan, job);
-    for (int i = 0; i < 2; i++) {
-        survivors[i].plan = plan;
-        survivors[i].job = job;
-        pthread_create(&survivors[i].thread, NULL, survive, &survivors[i]);
-    }
-    *status = await_victim(pid, own ? own->before : NULL, own ? served->before : NULL);
-    t.stage->over = 1;
-    good = check_survivors(survivors, may_fail);
-    disarm();
-    if (*status == -1)
-        fprintf(stderr, "the victim does not end\n");
-    if (own) {
-        memcpy(own->all, (const void *)t.own->passed, sizeof(own->all));
-        memcpy(served->all, (const void *)t.served->passed, sizeof(served->all));
-    }
-    return daemons_return() && good && *status != -1;
+    good = trial_run(&t.trial, &trial, status);
+    t.served->action = 0;
+    return trial_settles(&t.trial) && good;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -211,8 +110,10 @@ static void count(void)
         const struct plan plan = {.role = role, .point = FAULT_POINTS};
         int status;
 
-        CU_ASSERT(run(&plan, &t.own_counts[role], &t.served_counts[role], &status));
+        CU_ASSERT(run(&plan, &status));
         CU_ASSERT_EQUAL(status, 0);
+        memcpy(t.own_counts[role].all, (const void *)t.own->passed, sizeof(t.own->passed));
+        memcpy(t.served_counts[role].all, (const void *)t.served->passed, sizeof(t.served->passed));
     }
 }
 
@@ -220,7 +121,7 @@ static void die_at(const struct plan *plan)
 {
     bool own = plan->point < FIRST_OF_DAEMON;
     int status = 0;
-    bool good = run(plan, NULL, NULL, &status);
+    bool good = run(plan, &status);
     bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 
     /* How often somebody sleeps, and is woken, differs from run to run; and of a daemon's steps as
@@ -265,31 +166,19 @@ static void by_own_hand(void)
 {
     struct bystanders others;
 
-    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &t.cluster), 0);
-    for (int i = 0; i < 2; i++)
-        CU_ASSERT_FATAL(look_holdings(&t.daemons[i], &t.quiet[i]));
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &t.trial.cluster), 0);
+    CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
     die_everywhere((enum fault_point)0, FIRST_OF_DAEMON);
-    CU_ASSERT(bystanders_go_on(&others, BYSTANDER_ROUNDS));
+    CU_ASSERT(bystanders_go_on(&others, OTHERS_ROUNDS));
     CU_ASSERT(bystanders_stop(&others));
-    for (int i = 0; i < 2; i++)
-        CU_ASSERT_FATAL(look_holdings(&t.daemons[i], &t.quiet[i]));
-}
-
-static bool others_are_served(void)
-{
-    struct bystanders others;
-
-    if (bystanders_start(&others, &t.cluster) < 0)
-        return false;
-    bystanders_go_on(&others, BYSTANDER_ROUNDS);
-    return bystanders_stop(&others);
+    CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
 }
 
 /* Alone, so that the counts tell when. */
 static void within_a_daemons_step(void)
 {
     die_everywhere(FIRST_OF_DAEMON, FIRST_OF_CALLS);
-    CU_ASSERT(others_are_served());
+    CU_ASSERT(trial_serves(&t.trial));
 }
 
 /* ---- calls that fail ------------------------------------------------------------------------- */
@@ -328,8 +217,8 @@ static void failing_calls(void)
                                       .error = rows[i].error,
                                       .at = 1 + n * number / times};
             int status;
-            bool good = run(&plan, NULL, NULL, &status) && WIFEXITED(status) &&
-                        (status == 0 || !rows[i].passes);
+            bool good =
+                run(&plan, &status) && WIFEXITED(status) && (status == 0 || !rows[i].passes);
 
             CU_ASSERT(good);
             if (!good)
@@ -338,39 +227,26 @@ static void failing_calls(void)
                         player_role(plan.role), (unsigned)status);
         }
     }
-    CU_ASSERT(others_are_served());
+    CU_ASSERT(trial_serves(&t.trial));
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static bool start(const char *pwcd)
+static bool start(const char *pwcd, const char *victim)
 {
     const struct cluster_options options = {.pwcd = pwcd, .provider = "tcp;ofi_rxm", .nodes = 2};
-    const char *level = getenv("PWC_TEST_LOG");
 
-    t.stage = stage_share(sizeof(*t.stage), &t.stage_fd);
     t.own = stage_share(sizeof(*t.own), &t.own_fd);
     t.served = stage_share(sizeof(*t.served), &t.served_fd);
-    if (!t.stage || !t.own || !t.served)
+    if (!t.own || !t.served)
         return false;
-    if (!level)
-        setenv("PWC_TEST_LOG", "error", 1);
-    stage_name(STAGE_FD, t.stage_fd);
+    setenv("PWC_TEST_LOG", "error", 0);
     stage_name("PWC_FAULT_FD", t.served_fd);
-    if (cluster_open(&t.cluster, &options) < 0) {
-        fprintf(stderr, "%s\n", t.cluster.failure);
+    if (!trial_open(&t.trial, &options, victim))
         return false;
-    }
     unsetenv("PWC_FAULT_FD");
-    if (!others_are_served()) /* and so what is made once is made */
-        return false;
-    for (int i = 0; i < 2; i++) {
-        t.daemons[i].pid = t.cluster.nodes[i].pid;
-        memcpy(t.daemons[i].socket, t.cluster.nodes[i].socket, sizeof(t.daemons[i].socket));
-        if (!look_holdings(&t.daemons[i], &t.quiet[i]))
-            return false;
-    }
-    return true;
+    /* What is made once is made, then. */
+    return trial_serves(&t.trial) && trial_note_quiet(&t.trial);
 }
 
 int main(int argc, char **argv)
@@ -385,12 +261,11 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc < 3)
         return 2;
-    t.victim = argv[2];
     t.times = argc > 3 && strcmp(argv[3], "whole") == 0 ? TIMES_WHOLE : TIMES;
-    if (start(argv[1]))
+    if (start(argv[1], argv[2]))
         failed = suite_run("points", tests);
-    if (cluster_close(&t.cluster) != 0)
+    if (!trial_close(&t.trial))
         failed = 1;
-    printf("%u runs\n", t.rows);
+    printf("%u runs\n", t.trial.runs);
     return failed;
 }

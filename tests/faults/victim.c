@@ -7,16 +7,34 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include "../system/process.h"
 #include "player.h"
 
-enum { LIMIT_S = 30 };
+enum { LIMIT_S = 30, EXIT_LEAK = 3 };
+
+/* Of the daemon's memory. */
+static int mappings(void)
+{
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    int count = 0;
+
+    while (maps && fgets(line, sizeof(line), maps))
+        count += strstr(line, "memfd:pwc-s") || strstr(line, "memfd:pwc-pair");
+    if (maps)
+        fclose(maps);
+    return count;
+}
 
 int main(int argc, char **argv)
 {
     struct stage *stage = stage_find(STAGE_FD, sizeof(*stage));
+    int descriptors = process_descriptors(getpid()), left;
     struct player p;
+    int rc;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(LIMIT_S);
@@ -24,8 +42,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s=N %s SOCKET JOB ROLE\n", STAGE_FD, argv[0]);
         return 2;
     }
-    if (player_run(&p, stage, (enum role)atoi(argv[3]), VICTIM, argv[1], argv[2]) == 0)
-        return 0;
-    fprintf(stderr, "the victim: %s\n", p.why);
-    return 1;
+    rc = player_run(&p, stage, (enum role)atoi(argv[3]), VICTIM, argv[1], argv[2]);
+    if (rc < 0)
+        fprintf(stderr, "the victim: %s\n", p.why);
+    left = process_descriptors(getpid());
+    if (left != descriptors || mappings() > 0) {
+        fprintf(stderr, "the victim leaves %d descriptors, which were %d, and %d mappings\n", left,
+                descriptors, mappings());
+        return EXIT_LEAK;
+    }
+    return rc == 0 ? 0 : 1;
 }
