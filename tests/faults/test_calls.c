@@ -3,7 +3,7 @@
  * give, at its first passing and its last, and for ever: whoever asked gets an error in time,
  * nobody crashes, nothing is left behind, and afterwards all is served as before.
  *
- *     test_calls PWCD VICTIM SHIM [whole]
+ *     test_calls PWCD VICTIM SHIM [whole [library|serving|starting]]
  *
  * Without `whole` a sample of the table, as much as BUDGET_S seconds allow. Which one follows from
  * the day, or from PWC_SEED, and is printed.
@@ -91,6 +91,7 @@ struct row {
 static struct {
     const char *pwcd, *victim, *shim;
     bool whole;
+    const char *only; /* this table; NULL: all */
     uint64_t seed;
     struct trial trial;
     struct shim_board *board;
@@ -205,6 +206,11 @@ static void disarm(void)
     t.board->fail_key = 0;
 }
 
+static bool chosen(const char *table)
+{
+    return !t.only || strcmp(t.only, table) == 0;
+}
+
 /* Each row within its budget of time; `one` is false when something is wrong. */
 static void run_rows(const char *where, bool (*one)(const struct row *row))
 {
@@ -275,6 +281,8 @@ static void library(void)
     const struct cluster_options options = {.pwcd = t.pwcd, .provider = "tcp;ofi_rxm", .nodes = 2};
     const struct row nothing = {.at = 1};
 
+    if (!chosen("library"))
+        return;
     memset(t.board, 0, sizeof(*t.board));
     CU_ASSERT_FATAL(trial_open(&t.trial, &options, t.victim));
     CU_ASSERT_FATAL(trial_serves(&t.trial) && trial_note_quiet(&t.trial));
@@ -380,6 +388,8 @@ static bool serving_row(const struct row *row)
 
 static void serving(void)
 {
+    if (!chosen("serving"))
+        return;
     memset(t.board, 0, sizeof(*t.board));
     listen_to_all();
     CU_ASSERT_FATAL(open_serving());
@@ -410,6 +420,8 @@ static bool starting_row(const struct row *row)
 
 static void starting(void)
 {
+    if (!chosen("starting"))
+        return;
     memset(t.board, 0, sizeof(*t.board));
     CU_ASSERT_FATAL(open_shimmed());
     make_rows();
@@ -434,6 +446,7 @@ int main(int argc, char **argv)
     t.victim = argv[2];
     t.shim = argv[3];
     t.whole = argc > 4 && strcmp(argv[4], "whole") == 0;
+    t.only = argc > 5 ? argv[5] : NULL;
     t.seed = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL) / 86400;
     t.said_fd = memfd_create("pwc-said", MFD_CLOEXEC);
     t.screen = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
