@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "client.h"
+#include "fault.h"
 
 enum { READS_A_WAKE = 4, FRAMES_A_WAKE = 64 };
 
@@ -123,6 +124,10 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
     if (c->state != CLIENT_ENDING && !c->overfull && size <= CLIENT_REPLY_MAX)
         o = malloc(sizeof(*o) + FRAME_HEAD_BYTES + size);
     if (!o) {
+        if (c->state != CLIENT_ENDING && !c->overfull) {
+            c->unanswered = true; /* ended from the loop, as below: it would wait for nothing */
+            uv_async_send(&c->control->resume);
+        }
         for (uint32_t i = 0; i < descriptor_count; i++)
             close(descriptors[i]);
         return;
@@ -136,6 +141,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
     *c->output_tail = o;
     c->output_tail = &o->next;
     c->output_bytes += o->size;
+    FAULT(REPLY_QUEUED);
     if (c->output_bytes > CLIENT_OUTPUT_MAX) {
         c->overfull = true; /* ended from the loop: the caller may be in the middle of its tables */
         uv_async_send(&c->control->resume);
@@ -265,6 +271,11 @@ void clients_resume(uv_async_t *async)
     for (struct client *c = control->clients; c; c = c->next) {
         if (c->overfull)
             client_end(c, "it does not read its replies");
+        if (c->unanswered && c->state != CLIENT_ENDING) {
+            log_line(&control->log, LOG_LEVEL_ERROR,
+                     "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
+            client_end(c, NULL);
+        }
         if (c->state == CLIENT_ENDING || held_back(c) || !frame_is_ready(&c->frames))
             continue;
         take_frames(c);

@@ -68,6 +68,7 @@ struct control {
 
     /* clients */
     uv_poll_t listener;
+    uv_timer_t pause;       /* of accepting, when there is no descriptor left */
     uv_async_t resume;      /* frames that wait in memory */
     struct client *clients; /* list */
     uint32_t client_count;
@@ -84,6 +85,7 @@ struct control {
     uint32_t lookups;    /* of names, under way */
     struct directory_memory directory_memory;
     struct directory *directory;
+    uint8_t *told; /* by node: has been told, in one telling of all */
 
     uv_signal_t terminate, interrupt;
     bool stopping;

@@ -28,7 +28,8 @@ static void give(void *context, void *memory)
 int jobs_open(struct control *control)
 {
     control->directory = malloc(sizeof(*control->directory));
-    if (!control->directory)
+    control->told = malloc(control->node_count);
+    if (!control->directory || !control->told)
         return -ENOMEM;
     control->directory_memory = (struct directory_memory){.take = take, .give = give};
     directory_init(control->directory, &control->directory_memory, control->node_count);
@@ -37,11 +38,12 @@ int jobs_open(struct control *control)
 
 void jobs_close(struct control *control)
 {
-    if (!control->directory)
-        return;
-    directory_clear(control->directory);
+    if (control->directory && control->told) /* else nothing has been put in */
+        directory_clear(control->directory);
     free(control->directory);
+    free(control->told);
     control->directory = NULL;
+    control->told = NULL;
 }
 
 static uint32_t home_of(const struct control *control, const struct directory_id *id)
@@ -49,13 +51,14 @@ static uint32_t home_of(const struct control *control, const struct directory_id
     return directory_home(id, control->node_count);
 }
 
-/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost. */
-static void tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost; -ENOBUFS:
+ * there is no room to keep it until there is a link. */
+static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
-    if (node == control->node)
-        (void)jobs_frame(control, node, frame);
-    else
-        peers_send(control, node, frame);
+    if (node != control->node)
+        return peers_send(control, node, frame);
+    (void)jobs_frame(control, node, frame);
+    return 0;
 }
 
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
@@ -118,14 +121,13 @@ static void tell_all(struct control *control, const struct directory_job *job,
                      const Pwc__Gathered *piece)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
-    uint8_t *seen = calloc(control->node_count, 1);
     uint32_t at = 0, node;
 
+    memset(control->told, 0, control->node_count);
     frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
     frame.gathered = (Pwc__Gathered *)(uintptr_t)piece;
-    while (seen && (node = directory_next_node(job, &at, seen)) != DIRECTORY_NOWHERE)
+    while ((node = directory_next_node(job, &at, control->told)) != DIRECTORY_NOWHERE)
         tell(control, node, &frame);
-    free(seen);
 }
 
 static Pwc__Gathered piece_of(const struct directory_job *job, const struct directory_gather *g)
@@ -155,7 +157,7 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-static void fail_gather(struct control *control, const struct directory_job *job,
+static void fail_gather(struct control *control, struct directory_job *job,
                         struct directory_gather *g, int status)
 {
     Pwc__Gathered piece = piece_of(job, g);
@@ -163,7 +165,7 @@ static void fail_gather(struct control *control, const struct directory_job *job
     piece.status = status;
     piece.last = true;
     tell_all(control, job, &piece);
-    directory_gather_close(control->directory, g);
+    directory_gather_fail(control->directory, job, g, status);
 }
 
 /* ---- at home --------------------------------------------------------------------------------- */
@@ -389,6 +391,16 @@ void jobs_where(struct client *c, uint32_t rank, uint64_t cookie)
     tell(control, wait_for_home(c, cookie), &frame);
 }
 
+static void fail_exchange(struct control *control, struct pending *p, int status)
+{
+    Pwc__Gathered failure = PWC__GATHERED__INIT;
+
+    failure.sequence = p->sequence;
+    failure.status = status;
+    failure.last = true;
+    reply_piece(control, p, &failure);
+}
+
 void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uint32_t length)
 {
     struct pending *p = pending_find(&c->control->pending, cookie, PENDING_EXCHANGE);
@@ -404,7 +416,9 @@ void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uin
     part.data.len = length;
     frame.body_case = PWC__PEER_FRAME__BODY_CONTRIBUTION;
     frame.contribution = &part;
-    tell(c->control, wait_for_home(c, cookie), &frame);
+    /* It is not asked for again when the link is up. */
+    if (tell(c->control, wait_for_home(c, cookie), &frame) < 0)
+        fail_exchange(c->control, p, -ENOBUFS);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -435,23 +449,29 @@ void jobs_node_up(struct control *control, uint32_t node)
     }
 }
 
-static void fail_exchange(struct control *control, struct pending *p)
+/* What its ranks gave, or were to be told, is lost with the link: they have been told that it has
+ * failed, and so are all others. */
+static void fail_gathers_with(struct control *control, uint32_t node)
 {
-    Pwc__Gathered failure = PWC__GATHERED__INIT;
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
+        struct directory_job *job = &control->directory->jobs[i];
 
-    failure.sequence = p->sequence;
-    failure.status = -EHOSTDOWN;
-    failure.last = true;
-    reply_piece(control, p, &failure);
+        if (!job->used || !directory_has_node(job, node))
+            continue;
+        for (uint32_t g = 0; g < DIRECTORY_OPEN_MAX; g++)
+            if (job->gathers[g].open)
+                fail_gather(control, job, &job->gathers[g], -EHOSTDOWN);
+    }
 }
 
 void jobs_node_down(struct control *control, uint32_t node)
 {
     struct pending *p;
 
+    fail_gathers_with(control, node);
     for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
         if (p->kind == PENDING_EXCHANGE && p->node == node)
-            fail_exchange(control, p);
+            fail_exchange(control, p, -EHOSTDOWN);
 }
 
 static void fail_waiting(struct control *control, uint32_t node)
@@ -466,7 +486,7 @@ static void fail_waiting(struct control *control, uint32_t node)
         else if (p->kind == PENDING_WHERE)
             bind_located(control, cookie_of(control, p), -EHOSTDOWN, 0);
         else if (p->kind == PENDING_EXCHANGE)
-            fail_exchange(control, p);
+            fail_exchange(control, p, -EHOSTDOWN);
     }
 }
 

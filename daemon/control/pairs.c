@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "fault.h"
 #include "pair.h"
 #include "sigbus.h"
 
@@ -96,7 +97,9 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     if (rc < 0)
         goto fail;
     pair_format(p->ring.base);
+    FAULT(PAIR_MADE);
     rc = send_note(p);
+    FAULT(PAIR_TOLD);
     if (rc < 0)
         goto fail;
     tell(target);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "client.h"
 
@@ -77,13 +78,37 @@ static void handle_served(struct client *c, const Pwc__ClientRequest *r)
     }
 }
 
+/* Where an unpacked frame stands; tells a frame that is none from want of memory. */
+static void *take(void *refused, size_t size)
+{
+    void *memory = malloc(size);
+
+    if (!memory)
+        *(bool *)refused = true;
+    return memory;
+}
+
+static void give(void *refused, void *memory)
+{
+    free(memory);
+}
+
 void request_handle(struct client *c, const uint8_t *body, size_t size)
 {
-    Pwc__ClientRequest *r = pwc__client_request__unpack(NULL, size, body);
+    bool refused = false;
+    ProtobufCAllocator memory = {.alloc = take, .free = give, .allocator_data = &refused};
+    Pwc__ClientRequest *r = pwc__client_request__unpack(&memory, size, body);
 
+    if (!r && refused) {
+        log_line(&c->control->log, LOG_LEVEL_ERROR,
+                 "out of memory: a request of pid %d cannot be read, it is hung up on",
+                 (int)c->pid);
+        client_end(c, NULL);
+        return;
+    }
     if (!r || r->id == 0) {
         if (r)
-            pwc__client_request__free_unpacked(r, NULL);
+            pwc__client_request__free_unpacked(r, &memory);
         client_end(c, r ? "a request with id 0" : "a frame that is no request");
         return;
     }
@@ -93,5 +118,5 @@ void request_handle(struct client *c, const uint8_t *body, size_t size)
         request_hello(c, r->id, r->hello);
     else
         handle_served(c, r);
-    pwc__client_request__free_unpacked(r, NULL);
+    pwc__client_request__free_unpacked(r, &memory);
 }

@@ -104,6 +104,8 @@ int directory_attach(struct directory *d, const struct directory_id *id, uint32_
     if (node_of(job, rank) == DIRECTORY_NOWHERE) {
         job->left -= job->places[rank] == DIRECTORY_LEFT;
         job->live++;
+        /* One that is new counts from the beginning. */
+        memset(job->failures, 0, sizeof(job->failures));
     } else if (node_of(job, rank) != node) {
         return -EADDRINUSE;
     }
@@ -184,6 +186,28 @@ void directory_gather_close(struct directory *d, struct directory_gather *gather
     *gather = (struct directory_gather){0};
 }
 
+static void note_failure(struct directory_job *job, uint32_t sequence, int status)
+{
+    job->failures[job->failed++ % DIRECTORY_OPEN_MAX] =
+        (struct directory_failure){.sequence = sequence, .status = status};
+}
+
+/* 0, or what it has ended with. */
+static int failure_of(const struct directory_job *job, uint32_t sequence)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->failures[i].status < 0 && job->failures[i].sequence == sequence)
+            return job->failures[i].status;
+    return 0;
+}
+
+void directory_gather_fail(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather, int status)
+{
+    note_failure(job, gather->sequence, status);
+    directory_gather_close(d, gather);
+}
+
 static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
 {
     for (uint32_t i = 0; i < job->size; i++)
@@ -208,13 +232,18 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
         return -EPERM;
     if (part->size != job->size)
         return -EINVAL;
+    rc = failure_of(job, part->sequence);
+    if (rc < 0)
+        return rc;
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX && !g; i++)
         if (job->gathers[i].open && job->gathers[i].sequence == part->sequence)
             g = &job->gathers[i];
     if (!g) {
         rc = gather_open(d, job, part, &g);
-        if (rc < 0)
+        if (rc < 0) {
+            note_failure(job, part->sequence, rc);
             return rc;
+        }
     }
     *out = g;
     if (g->length != part->length)
@@ -228,6 +257,14 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
     if (job->left > 0 && waits_for_the_gone(job, g))
         return -EHOSTDOWN;
     return g->have == job->size ? 1 : 0;
+}
+
+bool directory_has_node(const struct directory_job *job, uint32_t node)
+{
+    for (uint32_t rank = 0; rank < job->size; rank++)
+        if (node_of(job, rank) == node)
+            return true;
+    return false;
 }
 
 uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen)
