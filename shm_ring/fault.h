@@ -46,7 +46,7 @@ enum fault_point {
     FAULT_MESSAGE_MET, /* its handler has not run */
     FAULT_MESSAGE_RUN, /* it has, the record still stands there */
     /* ---- library: past the daemon ---- */
-    FAULT_DIRECT_COPIED, /* the bytes of a put or get, of which the target does not know */
+    FAULT_DIRECT_COPIED, /* bytes of an operation, of which the target does not know */
     FAULT_PAIR_HALF,     /* the lines of a record, but not the head that shows it */
     FAULT_PAIR_SHOWN,
     FAULT_PAIR_BELL,  /* the neighbour's bell is taken, its wake-up not asked for */

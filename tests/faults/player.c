@@ -326,7 +326,7 @@ static int meet(struct player *p)
             continue;
         rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
         /* The other survivor may have seen it before, and left. */
-        if (rc < 0 && rc != -ETIMEDOUT && p->may_lose)
+        if (p->may_lose && (is_loss(rc) || rc == -EHOSTUNREACH))
             return -ECANCELED;
         if (rc < 0) {
             pwc_error_text(p->client, p->why, sizeof(p->why));
