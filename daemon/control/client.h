@@ -72,7 +72,7 @@ struct client_session {
     int range;
     /* The client's, until they are sent. */
     int client_memory, client_wake, client_doorbell;
-    uint32_t request;                 /* that opens it, then that closes it */
+    uint32_t request; /* that opens it, then that closes it */
     bool closing;
     bool watched;
     struct call detach; /* its last: it cannot fail */

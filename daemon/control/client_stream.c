@@ -260,8 +260,8 @@ static void give(void *refused, void *memory)
     free(memory);
 }
 
-/* The frame that has been looked at; NULL: it is none, or there is no memory for it. Then the client
- * has ended. */
+/* The frame that has been looked at; NULL: it is none, or there is no memory for it. Then the
+ * client has ended. */
 static Pwc__ClientRequest *unpack(struct client *c, size_t size)
 {
     bool refused = false;
