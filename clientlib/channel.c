@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include "doorbell.h"
+#include "fault.h"
 
 static bool ring_size_valid(uint32_t size)
 {
@@ -164,6 +165,7 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
         kinds = PWC_LOCAL | PWC_REMOTE;
     doorbell_arm(&ch->shared->event_bell, mode);
     neighbours_arm(&ch->neighbours, mode);
+    FAULT(WAIT_ARMED);
     pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
     if (!pending && (kinds & PWC_REMOTE || ch->deliver))
         pending = remote_pending(ch);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include "channel.h"
+#include "fault.h"
 #include "wire_abi.h"
 
 enum {
@@ -50,6 +51,7 @@ static inline int look(struct channel *ch, struct neighbour *from, struct pair_r
 static inline void pass(struct neighbours *n, struct neighbour *from,
                         const struct pair_record *record)
 {
+    FAULT(PAIR_READ);
     pair_pass(&from->ring, record);
     from->waits = false;
     if (pair_writer_sleeps(&from->ring))

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include "channel.h"
+#include "fault.h"
 #include "wire_abi.h"
 
 bool channel_block_valid(const struct channel *ch, const struct event_record *event)
@@ -81,8 +82,11 @@ int channel_hand_over(struct channel *ch, const struct event_record *event)
         .bytes = block->kind == SUBMIT_LONG ? event->bytes : block->payload_len,
         .id = block->index,
     };
-    int rc = ch->deliver(ch->deliver_context, event, &tell.status);
+    int rc;
 
+    FAULT(MESSAGE_MET);
+    rc = ch->deliver(ch->deliver_context, event, &tell.status);
+    FAULT(MESSAGE_RUN);
     *told = tell;
     return rc;
 }

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include "channel.h"
+#include "fault.h"
 
 enum {
     MESSAGES_MAX = 64, /* handlers that one call runs for a ring before it looks into the others */
@@ -38,7 +39,9 @@ static int copy_event(struct channel *ch, const struct inbox *inbox,
 
 static void consume(struct channel *ch, struct inbox *inbox, uint32_t size)
 {
+    FAULT(EVENT_READ);
     inbox_consume(inbox, size, inbox == &ch->local ? size : 0);
+    FAULT(EVENT_RELEASED);
 }
 
 /* The library's own events end here: 0. The user's: 1. */

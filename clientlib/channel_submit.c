@@ -5,6 +5,7 @@
 #include <errno.h>
 #include "channel.h"
 #include "doorbell.h"
+#include "fault.h"
 
 uint64_t channel_record_bytes(const struct submit_record *record)
 {
@@ -66,8 +67,10 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
 /* Makes the record that was written last visible: 1 when the daemon sleeps. */
 static inline int publish(struct channel *ch, struct channel_outbox *outbox, uint32_t size)
 {
+    FAULT(SUBMIT_WRITTEN);
     ring_advance(&outbox->ring, size);
     ring_publish(&outbox->ring);
+    FAULT(SUBMIT_PUBLISHED);
     return (ch->unfenced ? doorbell_ring_unfenced(&ch->shared->submit_bell)
                          : doorbell_ring(&ch->shared->submit_bell)) != DOORBELL_AWAKE;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "context.h"
 #include "environment.h"
+#include "fault.h"
 #include "region.h"
 
 enum {
@@ -29,8 +30,10 @@ static int connect_socket(const char *path, char *why, size_t why_size)
     if (fd < 0)
         return -errno;
     memcpy(address.sun_path, path, strlen(path) + 1);
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+        FAULT(ATTACH_CONNECTED);
         return fd;
+    }
     /* A full backlog; to the caller it is the same as nobody there. */
     rc = errno == EAGAIN ? -ECONNREFUSED : -errno;
     snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
@@ -96,6 +99,7 @@ static void client_close(struct pwc_client *client)
 {
     /* First, so that the daemon posts nothing more into what is unmapped below. */
     control_close(&client->control);
+    FAULT(DETACHED);
     while (client->contexts) {
         struct pwc_ctx *ctx = client->contexts;
 
@@ -139,6 +143,7 @@ int pwc_init(const struct pwc_attr *attr, pwc_client **out)
     }
     rc = say_hello(client, &environment);
     if (rc == 0) {
+        FAULT(ATTACH_WELCOMED);
         *out = client;
         return 0;
     }

@@ -3,12 +3,13 @@
  * that uses the context.
  */
 #include "context.h"
-#include "doorbell.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "doorbell.h"
+#include "fault.h"
 
 enum {
     RING_DEFAULT = 256 << 10,
@@ -155,9 +156,11 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     ctx->number = opened.context;
     ctx->doorbell_fd = opened.fds[FD_DOORBELL];
     ctx->wake_fd = opened.fds[FD_WAKE];
+    FAULT(CONTEXT_OPENED);
     rc = map_session(ctx, &opened);
     if (rc < 0)
         goto close_session;
+    FAULT(CONTEXT_MAPPED);
 
     pthread_mutex_lock(&client->lock);
     ctx->next = client->contexts;
@@ -213,6 +216,7 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
     *at = ctx->next;
     pthread_mutex_unlock(&client->lock);
     (void)request_close(&client->control, ctx->session); /* if it fails, the session is gone */
+    FAULT(CONTEXT_LEFT);
     context_free(ctx);
     return 0;
 }
@@ -228,4 +232,5 @@ void context_ring(struct pwc_ctx *ctx)
 
     /* A counter that is full already is readable: nothing is lost. */
     (void)!write(ctx->doorbell_fd, &one, sizeof(one));
+    FAULT(DOORBELL_RUNG);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "deadline.h"
+#include "fault.h"
 
 enum {
     CLOSE_WAIT_MS = 1000,
@@ -48,8 +49,10 @@ void control_close(struct control *control)
     struct pollfd hang_up = {.fd = control->frames.fd, .events = POLLRDHUP};
 
     /* So that a rank that attaches again does not meet its own shadow. */
-    if (shutdown(control->frames.fd, SHUT_WR) == 0)
+    if (shutdown(control->frames.fd, SHUT_WR) == 0) {
+        FAULT(DETACH_SHUT);
         (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
+    }
     frames_close(&control->frames);
     pthread_cond_destroy(&control->changed);
     pthread_mutex_destroy(&control->lock);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "context.h"
+#include "fault.h"
 #include "operation.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -312,6 +313,7 @@ static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, e
 
     pair->after = false;
     pair_write(&pair->writer, &record, rid->data);
+    FAULT(PAIR_SHOWN);
     if (pair_reader_sleeps(&pair->writer))
         direct_wake(ctx, pair);
 }
@@ -331,6 +333,7 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
         return rc;
     if (len > 0)
         memcpy(dst->memory + off, src, len);
+    FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         tell_target(ctx, dst, PAIR_PUT, len, rid);
     if (!(flags & PWC_NO_LCE))
@@ -356,6 +359,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
         return rc;
     if (len > 0)
         memcpy(dst, src->memory + off, len);
+    FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         tell_target(ctx, src, PAIR_GET, len, rid);
     if (!(flags & PWC_NO_LCE))

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include "context.h"
+#include "fault.h"
 #include "messages.h"
 #include "operation.h"
 #include "wire_abi.h"
@@ -48,6 +49,7 @@ static void place(const struct outgoing *m)
 {
     if (m->kind == SUBMIT_LONG && m->len > 0)
         memcpy(m->dst->memory + m->off, m->src, m->len);
+    FAULT(DIRECT_COPIED);
 }
 
 static int check_source(struct pwc_ctx *ctx, const struct outgoing *m)
@@ -129,6 +131,7 @@ int direct_request(struct pwc_ctx *ctx, const struct outgoing *m)
     }
     pair->after = false;
     write_message(&pair->writer, &record, &block, m);
+    FAULT(PAIR_SHOWN);
     if (pair_reader_sleeps(&pair->writer))
         direct_wake(ctx, pair);
     tell_end(ctx, m, pair->peer, 0);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "context.h"
+#include "fault.h"
 
 enum { EXCHANGE_MAX = 4096 };
 
@@ -26,6 +27,7 @@ static int accept_piece(void *context, const Pwc__ClientReply *reply, int *fds, 
     if (piece->data.len > 0)
         memcpy(gathering->all + piece->offset, piece->data.data, piece->data.len);
     gathering->received += piece->data.len;
+    FAULT(EXCHANGE_PIECE);
     if (!piece->last)
         return 0;
     return gathering->received == gathering->total ? 1 : -EPROTO;

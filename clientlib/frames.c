@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "deadline.h"
+#include "fault.h"
 
 enum {
     LENGTH_BYTES = 4,
@@ -103,6 +104,7 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
         if (sent < 0)
             return -ESHUTDOWN;
         begun = true;
+        FAULT(REQUEST_SENT);
         left -= (size_t)sent;
         for (int i = 0; i < 2; i++) {
             size_t part = (size_t)sent < parts[i].iov_len ? (size_t)sent : parts[i].iov_len;
@@ -179,6 +181,7 @@ static int read_to(struct frames *frames, size_t want, int64_t deadline)
         if (got > 0) {
             frames->have += (size_t)got;
             rc = take_descriptors(frames, &message);
+            FAULT(REPLY_RECEIVED);
         } else if (got < 0 && errno == EAGAIN) {
             rc = wait_ready(frames->fd, POLLIN, deadline);
         } else if (got == 0 || errno != EINTR) {

@@ -2,6 +2,7 @@
  * Owns the gets in flight of a context. Thread: the one that owns the context.
  */
 #include "gets.h"
+#include "fault.h"
 
 #include <errno.h>
 #include <string.h>
@@ -105,6 +106,7 @@ int gets_settle(void *context, struct event_record *event)
     slot = &gets->slots[number];
     if (event->status == 0 && slot->destination)
         memcpy(slot->destination, slot->shadow, slot->length);
+    FAULT(GET_SETTLED);
     event->id = slot->id;
     event->id_len = slot->id_len;
     event->size = event_bytes(slot->id_len);

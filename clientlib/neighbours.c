@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "doorbell.h"
+#include "fault.h"
 
 void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max)
 {
@@ -79,6 +80,7 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
     }
     mapping_close_fd(&mapping);
     *entry = (struct neighbour){.peer = peer, .mapping = mapping};
+    FAULT(PAIR_NOTED);
     if (entry_open(n, entry) < 0)
         mapping_destroy(&mapping);
     else

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
+#include "fault.h"
 #include "move.h"
 
 enum { RIGHTS_ALL = PWC_REMOTE_WRITE | PWC_REMOTE_READ };
@@ -62,6 +63,7 @@ int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
                       &region->key);
     if (rc < 0)
         return rc;
+    FAULT(REGION_OPENED);
     rc = landing_table_add(&client->landings, region->key.slot, region->key.generation,
                            region->addr, region->len);
     if (rc < 0)
@@ -158,6 +160,7 @@ int pwc_deregister(pwc_region *region)
     }
     if (region->kind != REGION_COPIED)
         rc = region_withdraw(region);
+    FAULT(REGION_CLOSED);
     /* Somebody may still reach it, so it must stay; all other errors say that its key is gone. */
     if (rc == -ETIMEDOUT)
         goto unlock;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "context.h"
+#include "fault.h"
 
 /* What a reply to Bind brings. */
 struct binding {
@@ -61,7 +62,9 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
         free(remote);
         return rc;
     }
+    FAULT(BIND_ANSWERED);
     direct_open(ctx, remote, &binding.way);
+    FAULT(BIND_MAPPED);
     remote->next = ctx->remotes;
     ctx->remotes = remote;
     *out = remote;
@@ -91,6 +94,7 @@ int pwc_unbind(pwc_remote *remote)
     request.unbind = &unbind;
     /* If it fails, the session is over, and the handle with it. */
     (void)control_call(&ctx->client->control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    FAULT(UNBOUND);
     free(remote);
     return 0;
 }

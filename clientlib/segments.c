@@ -3,6 +3,7 @@
  * client's lock.
  */
 #include "segments.h"
+#include "fault.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -121,6 +122,7 @@ static int open_segment(struct segments *segments, uint64_t length)
     rc = segment_request(segments->control, &length, &segment->id, &fd);
     if (rc < 0)
         goto release_memory;
+    FAULT(SEGMENT_OPENED);
     rc = mapping_adopt(&segment->mapping, fd, length);
     if (rc < 0) {
         close(fd);
@@ -142,6 +144,7 @@ static int open_segment(struct segments *segments, uint64_t length)
         goto release_segment;
     segment->next = segments->list;
     segments->list = segment;
+    FAULT(SEGMENT_MAPPED);
     return 0;
 
 release_segment:

@@ -35,6 +35,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "doorbell.h"
+#include "fault.h"
 #include "pair_abi.h"
 
 /* Lines: measured. Fewer hide less of the way to the other processor; more take lines from under
@@ -126,6 +127,7 @@ static inline void pair_show(struct pair_writer *w, const struct pair_record *re
 
     line->bytes = record->bytes;
     line->id = record->id;
+    FAULT(PAIR_HALF);
     atomic_store_explicit(&line->head,
                           pair_head(w->tail, record->kind, record->flags, record->id_len),
                           memory_order_release); /* E */
@@ -181,6 +183,7 @@ static inline bool pair_reader_sleeps(struct pair_writer *w)
         return false;
     /* Once: it looks at everything before it arms again. */
     atomic_store_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed);
+    FAULT(PAIR_BELL);
     return true;
 }
 
@@ -211,6 +214,7 @@ static inline bool pair_writer_sleeps(struct pair_reader *r)
     if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* H */
         return false;
     atomic_store_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed);
+    FAULT(PAIR_BELL);
     return true;
 }
 

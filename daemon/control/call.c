@@ -130,24 +130,36 @@ static void run(struct command *command, struct engine *engine)
 static void done(struct command *command)
 {
     struct call *c = (struct call *)command;
+    bool embedded = c->embedded;
 
     if (c->done)
         c->done(c);
-    free(c);
+    if (!embedded)
+        free(c);
+}
+
+void call_init(struct call *c, const struct call_target *target, enum call_kind kind, void *owner,
+               void (*owner_done)(struct call *call))
+{
+    *c = (struct call){
+        .command = {.run = run, .done = done},
+        .target = target,
+        .kind = kind,
+        .owner = owner,
+        .done = owner_done,
+        .embedded = true,
+    };
 }
 
 struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
                       void (*owner_done)(struct call *call))
 {
-    struct call *c = calloc(1, sizeof(*c));
+    struct call *c = malloc(sizeof(*c));
 
     if (!c)
         return NULL;
-    c->command = (struct command){.run = run, .done = done};
-    c->target = target;
-    c->kind = kind;
-    c->owner = owner;
-    c->done = owner_done;
+    call_init(c, target, kind, owner, owner_done);
+    c->embedded = false;
     return c;
 }
 
@@ -155,6 +167,6 @@ void call_post(struct progress *progress, struct call *call)
 {
     if (progress)
         progress_post(progress, &call->command);
-    else
+    else if (!call->embedded)
         free(call);
 }

@@ -109,8 +109,9 @@ struct call {
     struct command command; /* first */
     const struct call_target *target;
     enum call_kind kind;
-    int result; /* of the engine */
-    /* On the control thread; the call is freed behind it. NULL: nobody waits. */
+    int result;    /* of the engine */
+    bool embedded; /* in what it is for: not freed */
+    /* On the control thread; a call that is not embedded is freed behind it. NULL: nobody waits. */
     void (*done)(struct call *call);
     void *owner;
     uint64_t cookie; /* the owner's */
@@ -128,6 +129,9 @@ struct call {
     };
 };
 
+/* Makes one that its owner embeds, for what must not fail: its `done` may free it. */
+void call_init(struct call *call, const struct call_target *target, enum call_kind kind,
+               void *owner, void (*done)(struct call *call));
 /* Zeroed but for its kind and owner; NULL without memory. */
 struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
                       void (*done)(struct call *call));

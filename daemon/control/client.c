@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "frame.h"
 #include "handover.h"
+#include "fault.h"
 #include "jobs.h"
 
 #ifndef SO_PEERPIDFD
@@ -32,6 +33,13 @@ struct call *client_call_to(struct client *c, const struct worker *worker, enum 
 struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call))
 {
     return client_call_to(c, c->worker, kind, done);
+}
+
+void client_call_in(struct client *c, struct call *call, enum call_kind kind,
+                    void (*done)(struct call *call))
+{
+    call_init(call, &c->worker->target, kind, c, done);
+    c->calls++;
 }
 
 struct client *client_of_call(struct call *call)
@@ -114,6 +122,7 @@ void client_settle(struct client *c)
         return;
     if (uv_is_closing((uv_handle_t *)&c->deadline))
         return;
+    FAULT(CLIENT_SETTLED);
     client_stream_free(c);
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
     uv_close((uv_handle_t *)&c->socket, handle_closed);
@@ -128,15 +137,9 @@ static void close_done(struct call *call)
 
 void client_leave_engine(struct client *c)
 {
-    struct call *call = client_call(c, CALL_CLIENT_CLOSE, close_done);
-
-    if (!call) {
-        log_line(&c->control->log, LOG_LEVEL_ERROR, "out of memory: client %u stays attached",
-                 c->number);
-        return;
-    }
-    call->handle = c->number;
-    call_post(c->worker->progress, call);
+    client_call_in(c, &c->leave, CALL_CLIENT_CLOSE, close_done);
+    c->leave.handle = c->number;
+    call_post(c->worker->progress, &c->leave);
 }
 
 /* Who broke the protocol stays to be seen. */
@@ -173,6 +176,7 @@ void client_end(struct client *c, const char *reason)
         log_line(log, LOG_LEVEL_INFO, "rank %u of job %s, pid %d, has left", c->rank, c->job,
                  (int)c->pid);
     }
+    FAULT(CLIENT_ENDS);
     c->state = CLIENT_ENDING;
     client_journal(c)->lost |= JOURNAL_ENDED;
     handover_forget(c->control, c);
@@ -299,6 +303,7 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     c->next = control->clients;
     control->clients = c;
     control->client_count++;
+    FAULT(CLIENT_ACCEPTED);
     if (client_stream_open(c) < 0) {
         c->state = CLIENT_ENDING;
         uv_close((uv_handle_t *)&c->deadline, handle_closed);

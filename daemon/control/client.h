@@ -70,10 +70,12 @@ struct client_session {
     int doorbell;
     int wake;
     int range;
-    int client_wake;  /* the client's end, until it is sent */
+    /* The client's, until they are sent. */
+    int client_memory, client_wake, client_doorbell;
     uint32_t request; /* that opens it, then that closes it */
     bool closing;
     bool watched;
+    struct call detach; /* its last: it cannot fail */
 };
 
 struct client_segment {
@@ -86,6 +88,7 @@ struct client_segment {
     uint32_t request;
     bool opening; /* not registered yet: its request waits */
     bool closing;
+    struct call detach; /* its last: it cannot fail */
 };
 
 struct client {
@@ -103,8 +106,9 @@ struct client {
     bool partial;        /* a frame was begun and is not whole */
     struct client_output *output, **output_tail;
     size_t output_bytes;
-    bool reading;  /* not held back */
-    bool overfull; /* to be ended for its output */
+    bool reading;    /* not held back */
+    bool overfull;   /* to be ended for its output */
+    bool unanswered; /* to be ended: there was no memory for a reply */
 
     struct worker *worker; /* whose engine serves it; NULL before Hello */
     uint32_t number;       /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
@@ -119,6 +123,7 @@ struct client {
     struct client_segment *segments;
     struct quota_user *user;
     uint64_t held[QUOTA_KINDS];
+    struct call leave; /* its last to the engine: it cannot fail */
 };
 
 /* ---- client.c: life ------------------------------------------------------------------------ */
@@ -147,6 +152,9 @@ void client_settle(struct client *c);
 struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call));
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
                             void (*done)(struct call *call));
+/* The first in memory that is there. */
+void client_call_in(struct client *c, struct call *call, enum call_kind kind,
+                    void (*done)(struct call *call));
 /* At the start of each such call's done: the client it was for. */
 struct client *client_of_call(struct call *call);
 

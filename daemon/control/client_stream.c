@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "frame.h"
+#include "fault.h"
 
 enum {
     FRAMES_A_WAKE = 64,
@@ -143,6 +144,10 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
     if (c->state != CLIENT_ENDING && !c->overfull && size <= CLIENT_REPLY_MAX)
         o = malloc(sizeof(*o) + FRAME_HEAD_BYTES + size);
     if (!o) {
+        if (c->state != CLIENT_ENDING && !c->overfull) {
+            c->unanswered = true; /* ended from the loop, as below: it would wait for nothing */
+            uv_async_send(&c->control->resume);
+        }
         for (uint32_t i = 0; i < descriptor_count; i++)
             close(descriptors[i]);
         return;
@@ -157,6 +162,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
     *c->output_tail = o;
     c->output_tail = &o->next;
     c->output_bytes += o->size;
+    FAULT(REPLY_QUEUED);
     if (c->output_bytes > CLIENT_OUTPUT_MAX) {
         c->overfull = true; /* ended from the loop: the caller may be in the middle of its tables */
         uv_async_send(&c->control->resume);
@@ -239,6 +245,39 @@ static int take_out(struct client *c, size_t size)
     return 0;
 }
 
+/* Where an unpacked frame stands; tells a frame that is none from want of memory. */
+static void *take(void *refused, size_t size)
+{
+    void *memory = malloc(size);
+
+    if (!memory)
+        *(bool *)refused = true;
+    return memory;
+}
+
+static void give(void *refused, void *memory)
+{
+    free(memory);
+}
+
+/* The frame that has been looked at; NULL: it is none, or there is no memory for it. Then the
+ * client has ended. */
+static Pwc__ClientRequest *unpack(struct client *c, size_t size)
+{
+    bool refused = false;
+    ProtobufCAllocator memory = {.alloc = take, .free = give, .allocator_data = &refused};
+    Pwc__ClientRequest *r = pwc__client_request__unpack(&memory, size - FRAME_HEAD_BYTES,
+                                                        c->control->frame + FRAME_HEAD_BYTES);
+
+    if (!r && refused)
+        log_line(&c->control->log, LOG_LEVEL_ERROR,
+                 "out of memory: a request of pid %d cannot be read, it is hung up on",
+                 (int)c->pid);
+    if (!r)
+        client_end(c, refused ? NULL : "a frame that is no request");
+    return r;
+}
+
 static void end_for(struct client *c, ssize_t reason)
 {
     client_end(c, reason == -EMSGSIZE ? "a frame of more than 65536 bytes was announced"
@@ -256,10 +295,11 @@ static int take_request(struct client *c)
         end_for(c, size);
     if (size <= 0)
         return 0;
-    r = pwc__client_request__unpack(NULL, (size_t)size - FRAME_HEAD_BYTES,
-                                    c->control->frame + FRAME_HEAD_BYTES);
-    if (!r || r->id == 0) {
-        client_end(c, r ? "a request with id 0" : "a frame that is no request");
+    r = unpack(c, (size_t)size);
+    if (!r)
+        return 0;
+    if (r->id == 0) {
+        client_end(c, "a request with id 0");
     } else {
         journal_begin(client_journal(c), r->id);
         if (take_out(c, (size_t)size) < 0) {
@@ -269,8 +309,7 @@ static int take_request(struct client *c)
             request_handle(c, r);
         }
     }
-    if (r)
-        pwc__client_request__free_unpacked(r, NULL);
+    pwc__client_request__free_unpacked(r, NULL);
     return c->state != CLIENT_ENDING;
 }
 
@@ -281,8 +320,7 @@ uint32_t client_next_request(struct client *c)
     uint32_t id;
 
     if (size > 0)
-        r = pwc__client_request__unpack(NULL, (size_t)size - FRAME_HEAD_BYTES,
-                                        c->control->frame + FRAME_HEAD_BYTES);
+        r = unpack(c, (size_t)size);
     id = r ? r->id : 0;
     if (r)
         pwc__client_request__free_unpacked(r, NULL);
@@ -362,7 +400,13 @@ void clients_resume(uv_async_t *async)
 {
     struct control *control = async->data;
 
-    for (struct client *c = control->clients; c; c = c->next)
+    for (struct client *c = control->clients; c; c = c->next) {
         if (c->overfull)
             client_end(c, "it does not read its replies");
+        if (c->unanswered && c->state != CLIENT_ENDING) {
+            log_line(&control->log, LOG_LEVEL_ERROR,
+                     "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
+            client_end(c, NULL);
+        }
+    }
 }

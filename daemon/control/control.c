@@ -24,9 +24,29 @@
 #include "sigbus.h"
 #include "takeover.h"
 
-enum { WHY_MAX = 512 };
+enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
 
 /* ---- listening ------------------------------------------------------------------------------- */
+
+static void on_connection(uv_poll_t *poll, int status, int events);
+
+static void accept_again(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+
+    uv_poll_start(&control->listener, UV_READABLE, on_connection);
+}
+
+/* Whoever knocks stays at the door, which would wake us without end. */
+static void stop_accepting(struct control *control, int error)
+{
+    log_hostile(&control->log,
+                "a connection cannot be accepted: %s. More descriptors (LimitNOFILE) or fewer "
+                "clients would help",
+                strerror(error));
+    uv_poll_stop(&control->listener);
+    uv_timer_start(&control->pause, accept_again, ACCEPT_PAUSE_MS, 0);
+}
 
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
@@ -36,8 +56,11 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < 8; i++) {
         int fd = accept4(control->place.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                stop_accepting(control, errno);
             return;
+        }
         client_accept(control, fd);
     }
 }
@@ -280,7 +303,9 @@ static void open_loop(struct control *control)
     uv_async_init(&control->loop, &control->resume, clients_resume);
     uv_timer_init(&control->loop, &control->again);
     control->again.data = control;
+    uv_timer_init(&control->loop, &control->pause);
     control->terminate.data = control->interrupt.data = control->resume.data = control;
+    control->pause.data = control;
     uv_signal_start(&control->terminate, on_signal, SIGTERM);
     uv_signal_start(&control->interrupt, on_signal, SIGINT);
     handover_open(control);
@@ -303,7 +328,14 @@ static void raise_limits(void)
 static void say_ready(struct control *control, int ready_fd)
 {
     if (ready_fd >= 0) {
-        (void)!write(ready_fd, "ready\n", 6);
+        ssize_t said;
+
+        do {
+            said = write(ready_fd, "ready\n", 6);
+        } while (said < 0 && errno == EINTR);
+        if (said < 0)
+            log_line(&control->log, LOG_LEVEL_ERROR, "nobody could be told on descriptor %d: %s",
+                     ready_fd, strerror(errno));
         close(ready_fd);
     }
     sd_notifyf(0, "READY=1\nSTATUS=node %u of %u, provider %s, socket %s", control->node,

@@ -94,6 +94,7 @@ struct control {
 
     /* clients */
     uv_poll_t listener;
+    uv_timer_t pause;       /* of accepting, when there is no descriptor left */
     uv_async_t resume;      /* clients to be ended from the loop */
     uv_timer_t again;       /* frames that are not whole */
     uint8_t *frame;         /* room for the one that is looked at */
@@ -118,6 +119,7 @@ struct control {
     struct question *questions; /* list (questions.h) */
     uint32_t question_count;
     uv_timer_t ask_again;
+    uint8_t *told; /* by node: has been told, in one telling of all */
 
     uv_signal_t terminate, interrupt;
     bool stopping;

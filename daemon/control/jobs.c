@@ -29,7 +29,8 @@ static void give(void *context, void *memory)
 int jobs_open(struct control *control)
 {
     control->directory = malloc(sizeof(*control->directory));
-    if (!control->directory)
+    control->told = malloc(control->node_count);
+    if (!control->directory || !control->told)
         return -ENOMEM;
     control->directory_memory = (struct directory_memory){.take = take, .give = give};
     directory_init(control->directory, &control->directory_memory, control->node_count);
@@ -38,11 +39,12 @@ int jobs_open(struct control *control)
 
 void jobs_close(struct control *control)
 {
-    if (!control->directory)
-        return;
-    directory_clear(control->directory);
+    if (control->directory && control->told) /* else nothing has been put in */
+        directory_clear(control->directory);
     free(control->directory);
+    free(control->told);
     control->directory = NULL;
+    control->told = NULL;
 }
 
 static uint32_t home_of(const struct control *control, const struct directory_id *id)
@@ -50,13 +52,14 @@ static uint32_t home_of(const struct control *control, const struct directory_id
     return directory_home(id, control->node_count);
 }
 
-/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost. */
-static void tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost; -ENOBUFS:
+ * there is no room to keep it until there is a link. */
+static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
-    if (node == control->node)
-        (void)jobs_frame(control, node, frame);
-    else
-        peers_send(control, node, frame);
+    if (node != control->node)
+        return peers_send(control, node, frame);
+    (void)jobs_frame(control, node, frame);
+    return 0;
 }
 
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
@@ -127,12 +130,11 @@ static void tell_gathered(struct control *control, uint32_t node, const Pwc__Gat
 static void tell_all(struct control *control, const struct directory_job *job,
                      const Pwc__Gathered *piece)
 {
-    uint8_t *seen = calloc(control->node_count, 1);
     uint32_t at = 0, node;
 
-    while (seen && (node = directory_next_node(job, &at, seen)) != DIRECTORY_NOWHERE)
+    memset(control->told, 0, control->node_count);
+    while ((node = directory_next_node(job, &at, control->told)) != DIRECTORY_NOWHERE)
         tell_gathered(control, node, piece);
-    free(seen);
 }
 
 static Pwc__Gathered piece_of(const struct directory_job *job, const struct directory_gather *g)
@@ -166,7 +168,7 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-static void fail_gather(struct control *control, const struct directory_job *job,
+static void fail_gather(struct control *control, struct directory_job *job,
                         struct directory_gather *g, int status)
 {
     Pwc__Gathered piece = piece_of(job, g);
@@ -174,7 +176,7 @@ static void fail_gather(struct control *control, const struct directory_job *job
     piece.status = status;
     piece.last = true;
     tell_all(control, job, &piece);
-    directory_gather_close(control->directory, g);
+    directory_gather_fail(control->directory, job, g, status);
 }
 
 /* ---- at home --------------------------------------------------------------------------------- */
@@ -414,6 +416,16 @@ void jobs_where(struct client *c, uint32_t rank, uint64_t cookie)
     tell(control, wait_for_home(c, cookie), &frame);
 }
 
+static void fail_exchange(struct control *control, struct pending *p, int status)
+{
+    Pwc__Gathered failure = PWC__GATHERED__INIT;
+
+    failure.sequence = p->sequence;
+    failure.status = status;
+    failure.last = true;
+    reply_piece(control, p, &failure);
+}
+
 void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uint32_t length)
 {
     struct pending *p = pending_find(&c->control->pending, cookie, PENDING_EXCHANGE);
@@ -429,7 +441,9 @@ void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uin
     part.data.len = length;
     frame.body_case = PWC__PEER_FRAME__BODY_CONTRIBUTION;
     frame.contribution = &part;
-    tell(c->control, wait_for_home(c, cookie), &frame);
+    /* It is not asked for again when the link is up. */
+    if (tell(c->control, wait_for_home(c, cookie), &frame) < 0)
+        fail_exchange(c->control, p, -ENOBUFS);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -458,16 +472,6 @@ void jobs_node_up(struct control *control, uint32_t node)
         else if (p->kind == PENDING_WHERE)
             jobs_where(p->client, (uint32_t)p->peer, cookie_of(control, p));
     }
-}
-
-static void fail_exchange(struct control *control, struct pending *p, int status)
-{
-    Pwc__Gathered failure = PWC__GATHERED__INIT;
-
-    failure.sequence = p->sequence;
-    failure.status = status;
-    failure.last = true;
-    reply_piece(control, p, &failure);
 }
 
 void jobs_node_down(struct control *control, uint32_t node)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "fault.h"
 #include "pair.h"
 #include "sigbus.h"
 
@@ -138,21 +139,18 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     if (rc < 0)
         goto fail;
     pair_format(p->ring.base);
-    if (!store_add(&control->store, p->ring.fd, PAIR_NAME(p))) {
-        rc = -ENOSPC;
+    FAULT(PAIR_MADE);
+    rc = store_add(&control->store, p->ring.fd, PAIR_NAME(p)) ? send_note(p) : -ENOSPC;
+    FAULT(PAIR_TOLD);
+    if (rc < 0)
         goto fail;
-    }
-    rc = send_note(p);
-    if (rc < 0) {
-        store_remove(&control->store, PAIR_NAME(p));
-        goto fail;
-    }
     tell(target);
     pair_link(p);
     *out = p;
     return 0;
 
 fail:
+    store_remove(&control->store, PAIR_NAME(p));
     quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
     pair_free(p);
     return rc;

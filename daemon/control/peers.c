@@ -102,6 +102,8 @@ static void send_waiting(struct peer *p)
 
         if (frame && p->link)
             link_send(p->link, frame);
+        else if (p->link) /* so that who waits for an answer is told */
+            link_close(p->link, -ENOMEM, "there is no memory for what is to be said");
         if (frame)
             pwc__peer_frame__free_unpacked(frame, NULL);
         free(w);
@@ -109,17 +111,17 @@ static void send_waiting(struct peer *p)
     }
 }
 
-void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     struct peer *p = peer_of(control, node);
     struct waiting_frame *w;
     size_t size;
 
     if (!p || control->stopping)
-        return;
+        return 0;
     if (p->state == PEER_LINKED) {
         link_send(p->link, frame);
-        return;
+        return 0;
     }
     size = pwc__peer_frame__get_packed_size(frame);
     w = p->waiting_count < WAITING_MAX ? malloc(sizeof(*w) + size) : NULL;
@@ -131,6 +133,7 @@ void peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fr
         p->waiting_count++;
     }
     peer_dial(p);
+    return w ? 0 : -ENOBUFS;
 }
 
 /* ---- dialling -------------------------------------------------------------------------------- */

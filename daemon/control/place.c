@@ -86,9 +86,14 @@ static int take_lock(struct place *place, char *why, size_t why_size)
         if (flock(place->lock_fd, LOCK_EX | LOCK_NB) != 0)
             break;
         /* The one who held it may have unlinked it just now: then it is nobody's name. */
-        if (fstat(place->lock_fd, &held) == 0 && stat(place->lock, &named) == 0 &&
-            held.st_ino == named.st_ino && held.st_dev == named.st_dev)
+        if (fstat(place->lock_fd, &held) != 0)
+            break;
+        if (stat(place->lock, &named) != 0) {
+            if (errno != ENOENT)
+                break;
+        } else if (held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
             return 0;
+        }
         close(place->lock_fd);
     }
     rc = -errno;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "client.h"
+#include "fault.h"
 #include "jobs.h"
 #include "pairs.h"
 
@@ -22,6 +23,8 @@ static const char *bind_text(int status)
                "and user-pairs there";
     case -ENOSPC:
         return "this daemon has no bind left: unbind some";
+    case -ENOBUFS:
+        return "this daemon has no room now for a question to its node: try again later";
     default:
         return strerror(-status);
     }
@@ -83,6 +86,7 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
         fail(control, p, -ENOMEM);
         return;
     }
+    FAULT(BIND_ASKED);
     p->kind = PENDING_BIND;
     call->bind = (struct call_bind){
         .session = p->session, .node = number, .peer = p->peer, .cookie = cookie};
@@ -237,6 +241,7 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
         fail(control, p, notice->status);
         return;
     }
+    FAULT(BOUND);
     c = p->client;
     request = p->request;
     bound.session = p->session;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "doorbell.h"
+#include "fault.h"
 #include "pairs.h"
 #include "sigbus.h"
 
@@ -54,7 +55,9 @@ void session_free(struct client_session *s)
     mapping_destroy(&s->mapping);
     close_if_open(s->doorbell);
     close_if_open(s->wake);
+    close_if_open(s->client_memory);
     close_if_open(s->client_wake);
+    close_if_open(s->client_doorbell);
     free(s);
 }
 
@@ -104,15 +107,11 @@ static void reply_opened(struct client_session *s)
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
     Pwc__Rings rings = PWC__RINGS__INIT;
-    struct store *store = &s->client->control->store;
-    int memory = store->kept ? fcntl(s->mapping.fd, F_DUPFD_CLOEXEC, 0) : s->mapping.fd;
-    int descriptors[] = {memory, fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0), s->client_wake};
+    int descriptors[] = {s->client_memory, s->client_doorbell, s->client_wake};
 
     keep(s);
-    /* They belong to the reply now; the mapping stays, and its descriptor where it is kept. */
-    if (!store->kept)
-        s->mapping.fd = -1;
-    s->client_wake = -1;
+    /* They belong to the reply now. */
+    s->client_memory = s->client_doorbell = s->client_wake = -1;
     opened.session = s->handle;
     opened.context = s->context;
     rings.submit = shared->sizes.submit;
@@ -143,6 +142,7 @@ static void opened(struct call *call)
     }
     s->handle = (uint32_t)call->result;
     c->worker->sessions[s->handle] = s;
+    FAULT(SESSION_OPENED);
     if (c->state != CLIENT_ENDING)
         reply_opened(s);
     client_stream_resume(c);
@@ -161,6 +161,7 @@ static uint32_t ring_bytes(uint32_t asked)
 
 static int make_session(struct client_session *s, size_t size)
 {
+    bool kept = s->client->control->store.kept;
     int wake[2];
     int rc = mapping_create(&s->mapping, "pwc-session", size);
 
@@ -175,6 +176,13 @@ static int make_session(struct client_session *s, size_t size)
         return -errno;
     s->wake = wake[0];
     s->client_wake = wake[1];
+    /* The mapping stays, and its descriptor where it is kept. */
+    s->client_memory = kept ? fcntl(s->mapping.fd, F_DUPFD_CLOEXEC, 0) : s->mapping.fd;
+    if (!kept)
+        s->mapping.fd = -1;
+    s->client_doorbell = fcntl(s->doorbell, F_DUPFD_CLOEXEC, 0);
+    if (s->client_memory < 0 || s->client_doorbell < 0)
+        return -errno;
     rc = progress_watch(s->client->worker->progress, s->doorbell);
     s->watched = rc == 0;
     return rc;
@@ -231,11 +239,14 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                  .mapping = {.fd = -1},
                                  .doorbell = -1,
                                  .wake = -1,
+                                 .client_memory = -1,
                                  .client_wake = -1,
+                                 .client_doorbell = -1,
                                  .range = -1,
                                  .request = request};
     s->direct = open->direct && c->control->config->direct == CONFIG_DIRECT_AUTO;
     rc = make_session(s, size);
+    FAULT(SESSION_MADE);
     if (rc == 0) {
         call = client_call(c, CALL_SESSION_OPEN, opened);
         rc = call ? 0 : -ENOMEM;
@@ -295,6 +306,7 @@ static void detached(struct call *call)
     struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
+    FAULT(SESSION_DETACHED);
     session_say_closed(s);
     session_free(s);
     if (request && c->state == CLIENT_SERVED)
@@ -306,20 +318,14 @@ static void detached(struct call *call)
 void session_closed(struct worker *w, uint32_t handle)
 {
     struct client_session *s = worker_session(w, handle);
-    struct call *call;
 
     if (!s)
         return;
     w->sessions[handle] = NULL;
     pairs_end(s);
     keep_no_longer(s);
-    call = client_call(s->client, CALL_DETACH, detached);
-    if (!call) {
-        log_line(&w->control->log, LOG_LEVEL_ERROR, "out of memory: session %u stays mapped",
-                 handle);
-        return;
-    }
-    call->cookie = (uintptr_t)s;
-    call->detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
-    call_post(w->progress, call);
+    client_call_in(s->client, &s->detach, CALL_DETACH, detached);
+    s->detach.cookie = (uintptr_t)s;
+    s->detach.detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
+    call_post(w->progress, &s->detach);
 }

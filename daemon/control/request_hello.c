@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "client.h"
+#include "fault.h"
 #include "jobs.h"
 
 enum { VERSION = 1 };
@@ -76,6 +77,7 @@ void hello_answered(struct control *control, uint64_t cookie, int status, uint32
     pending_remove(&control->pending, p);
     c->waiting--;
     if (status == 0) {
+        FAULT(CLIENT_SERVED);
         welcome(c);
         return;
     }
@@ -117,6 +119,7 @@ static void opened(struct call *call)
     } else {
         c->worker->clients--;
     }
+    FAULT(CLIENT_GREETED);
     if (c->state == CLIENT_ENDING) {
         if (c->in_engine)
             client_leave_engine(c);

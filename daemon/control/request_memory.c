@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "client.h"
+#include "fault.h"
 #include "sigbus.h"
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -111,6 +112,7 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     if (!s || !s->opening)
         return;
     s->opening = false;
+    FAULT(SEGMENT_READY);
     if (s->client->state == CLIENT_ENDING)
         return;
     if (status < 0) {
@@ -190,6 +192,7 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
     s->mapping.fd = -1;
     rc = mapping_create_with_reader(&s->mapping, "pwc-segment", length, direct ? &s->reader : NULL);
     c->control->segments_shared += s->reader >= 0;
+    FAULT(SEGMENT_MADE);
     if (rc == 0) {
         s->range = sigbus_add(s->mapping.base, s->mapping.size);
         rc = s->range < 0 ? s->range : 0;
@@ -230,6 +233,7 @@ static void detached(struct call *call)
     struct client_segment *s = (struct client_segment *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
+    FAULT(SEGMENT_DETACHED);
     segment_free(s);
     if (request && c->state == CLIENT_SERVED)
         reply_done(c, request);
@@ -240,7 +244,6 @@ static void detached(struct call *call)
 void segment_closed(struct worker *w, uint32_t handle)
 {
     struct client_segment *s = worker_segment(w, handle);
-    struct call *call;
 
     if (!s)
         return;
@@ -248,15 +251,11 @@ void segment_closed(struct worker *w, uint32_t handle)
     /* Its number may be another's soon. */
     store_remove(&w->control->store, "%u.segment.%u", w->engine, handle);
     store_remove(&w->control->store, "%u.reader.%u", w->engine, handle);
-    call = client_call(s->client, CALL_DETACH, detached);
-    if (!call) {
-        log_line(&w->control->log, LOG_LEVEL_ERROR, "out of memory: segment %u stays mapped",
-                 handle);
-        return;
-    }
-    call->cookie = (uintptr_t)s;
-    call->detach = (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base};
-    call_post(w->progress, call);
+    client_call_in(s->client, &s->detach, CALL_DETACH, detached);
+    s->detach.cookie = (uintptr_t)s;
+    s->detach.detach =
+        (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base};
+    call_post(w->progress, &s->detach);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -269,6 +268,7 @@ static void region_opened(struct call *call)
     Pwc__RegionOpened opened_reply = PWC__REGION_OPENED__INIT;
     Pwc__Key packed = PWC__KEY__INIT;
 
+    FAULT(REGION_MADE);
     if (call->result < 0) {
         quota_give(c, QUOTA_REGIONS, 1);
         if (c->state == CLIENT_SERVED)

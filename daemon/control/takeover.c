@@ -113,6 +113,7 @@ static void end_the_gone(struct worker *w, struct engine *e)
 
 /* ---- sessions and segments ------------------------------------------------------------------- */
 
+/* Takes the descriptor over where it succeeds. */
 static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *range)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -120,6 +121,8 @@ static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *ra
 
     if (rc == 0)
         rc = *range = sigbus_add(m->base, m->size);
+    if (rc < 0)
+        m->fd = -1;
     return rc < 0 ? rc : 0;
 }
 
@@ -147,7 +150,9 @@ static void attach_session(struct worker *w, struct engine *e, uint32_t handle, 
                                  .doorbell = doorbell,
                                  .wake = wake,
                                  .range = -1,
+                                 .client_memory = -1,
                                  .client_wake = -1,
+                                 .client_doorbell = -1,
                                  .closing = found.closing};
     if (map_shared(&s->mapping, memory, session_bytes(&found.sizes), &s->range) < 0) {
         s->mapping.fd = -1; /* dropped below */
@@ -324,10 +329,10 @@ static void resume_client(struct client *c)
 {
     struct journal_entry *entry = client_journal(c);
 
-    if (entry->state == JOURNAL_SERVED && c->state != CLIENT_SERVED) {
+    if (entry->state == JOURNAL_SERVED && c->state != CLIENT_SERVED)
         client_end(c, NULL);
+    if (c->state == CLIENT_ENDING)
         return;
-    }
     if (c->state == CLIENT_SERVED)
         answer_aborted(c);
     for (struct client_session *s = c->sessions; s; s = s->next) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "direct.h"
+#include "fault.h"
 #include "flow.h"
 #include "notes.h"
 #include "notice.h"
@@ -271,6 +272,7 @@ int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t 
     answer.remote = w.remote;
     answer.status = bind_resolve(e, node, &w, &answer);
     set32(e, &p->bound_owed, p->bound_owed + 1);
+    FAULT(BIND_RESOLVED);
     return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "bind.h"
+#include "fault.h"
 #include "flow.h"
 #include "notice.h"
 #include "region.h"
@@ -221,9 +222,11 @@ static int segment_register(struct engine *e, uint32_t segment, void *base)
     int r;
 
     *live = (struct segment_live){.base = base};
-    r = fabric_mem_add(e->fabric, base, e->segments[segment].length,
-                       FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE,
-                       cookie_of(COOKIE_SEGMENT, segment));
+    r = FAULT(SEGMENT_REGISTER);
+    if (r == 0)
+        r = fabric_mem_add(e->fabric, base, e->segments[segment].length,
+                           FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE,
+                           cookie_of(COOKIE_SEGMENT, segment));
     live->adding = r == 0;
     live->status = r;
     return r;
@@ -307,6 +310,7 @@ void segment_dropped(struct engine *e, uint32_t segment)
 {
     struct segment *seg = &e->segments[segment];
 
+    FAULT(SEGMENT_DROPPED);
     e->segment_live[segment] = (struct segment_live){0};
     set32(e, &seg->state, SEGMENT_FREE);
     commit(e);
@@ -344,6 +348,7 @@ static void session_leave(struct engine *e, uint32_t session)
         e->open_sessions[i] = e->open_sessions[--e->open_count];
         break;
     }
+    FAULT(SESSION_LEFT);
     notice_push(e, &(struct engine_notice){.kind = ENGINE_SESSION_CLOSED, .handle = session});
 }
 
@@ -382,6 +387,7 @@ static void client_leave(struct engine *e, uint32_t client)
         return;
     set32(e, &e->clients[client].state, CLIENT_FREE);
     commit(e);
+    FAULT(CLIENT_LEFT);
     notice_push(e, &(struct engine_notice){.kind = ENGINE_CLIENT_CLOSED, .handle = client});
 }
 

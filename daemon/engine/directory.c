@@ -105,6 +105,8 @@ int directory_attach(struct directory *d, const struct directory_id *id, uint32_
     if (node_of(job, rank) == DIRECTORY_NOWHERE) {
         job->left -= job->places[rank] == DIRECTORY_LEFT;
         job->live++;
+        /* One that is new counts from the beginning. */
+        memset(job->failures, 0, sizeof(job->failures));
     } else if (node_of(job, rank) != node) {
         return -EADDRINUSE;
     }
@@ -185,11 +187,17 @@ void directory_gather_close(struct directory *d, struct directory_gather *gather
     *gather = (struct directory_gather){0};
 }
 
+static void note_failure(struct directory_job *job, uint32_t sequence, int status)
+{
+    job->failures[job->failed++ % DIRECTORY_OPEN_MAX] =
+        (struct directory_failure){.sequence = sequence, .status = status};
+}
+
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather)
 {
     if ((uint64_t)gather->length * job->size > DIRECTORY_LAST_MAX) {
-        directory_gather_close(d, gather);
+        directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for who asks again */
         return;
     }
     directory_gather_close(d, &job->last);
@@ -211,6 +219,22 @@ const struct directory_gather *directory_kept(const struct directory *d,
     last = &(*job)->last;
     return last->open && last->sequence == part->sequence && last->length == part->length ? last
                                                                                           : NULL;
+}
+
+/* 0, or what it has ended with. */
+static int failure_of(const struct directory_job *job, uint32_t sequence)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->failures[i].status < 0 && job->failures[i].sequence == sequence)
+            return job->failures[i].status;
+    return 0;
+}
+
+void directory_gather_fail(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather, int status)
+{
+    note_failure(job, gather->sequence, status);
+    directory_gather_close(d, gather);
 }
 
 static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
@@ -237,13 +261,18 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
         return -EPERM;
     if (part->size != job->size)
         return -EINVAL;
+    rc = failure_of(job, part->sequence);
+    if (rc < 0)
+        return rc;
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX && !g; i++)
         if (job->gathers[i].open && job->gathers[i].sequence == part->sequence)
             g = &job->gathers[i];
     if (!g) {
         rc = gather_open(d, job, part, &g);
-        if (rc < 0)
+        if (rc < 0) {
+            note_failure(job, part->sequence, rc);
             return rc;
+        }
     }
     *out = g;
     if (g->length != part->length)

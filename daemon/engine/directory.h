@@ -45,6 +45,12 @@ struct directory_gather {
     uint8_t *given; /* one byte a rank */
 };
 
+/* One that has ended with an error: who takes part later learns it too. */
+struct directory_failure {
+    uint32_t sequence;
+    int status; /* 0: none */
+};
+
 struct directory_job {
     bool used;
     uint32_t uid;
@@ -54,7 +60,10 @@ struct directory_job {
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
     uint32_t *places; /* by rank: engine << 16 | node, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
-    struct directory_gather last; /* whole, for a node that lost it on the way; open: there is one */
+    struct directory_gather
+        last; /* whole, for a node that lost it on the way; open: there is one */
+    struct directory_failure failures[DIRECTORY_OPEN_MAX]; /* the last ones */
+    uint32_t failed;                                       /* so far */
 };
 
 struct directory {
@@ -106,13 +115,15 @@ struct directory_part {
  * 0: waits for more; 1: all are there, *out is the result, to be delivered and closed. Otherwise
  * -EPERM (the rank does not live on that node), -EINVAL, -EMSGSIZE (over the bounds), -EALREADY
  * (contributed before), -EBADMSG (length differs from the others'), -EHOSTDOWN (a rank has left
- * without having contributed), -ENOSPC, -ENOMEM. Where *out is set the exchange is open.
+ * without having contributed), -ENOSPC, -ENOMEM, or what the exchange has failed with. Where *out
+ * is set the exchange is open.
  */
 int directory_contribute(struct directory *d, const struct directory_id *id,
                          const struct directory_part *part, struct directory_job **job,
                          struct directory_gather **out);
 void directory_gather_close(struct directory *d, struct directory_gather *gather);
-/* A result that has been delivered; kept in place of the one before, where it is not too large. */
+/* A result that has been delivered; kept in place of the one before, where it is not too large:
+ * then who asks for it again learns that it is lost (-EHOSTDOWN). */
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather);
 /* The kept result, if this is a part of it that comes again; else NULL. */
@@ -120,6 +131,9 @@ const struct directory_gather *directory_kept(const struct directory *d,
                                               const struct directory_id *id,
                                               const struct directory_part *part,
                                               struct directory_job **job);
+/* Closes it, and remembers it. */
+void directory_gather_fail(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather, int status);
 
 /* The job's nodes one after another, each once: start with *at = 0; DIRECTORY_NOWHERE at the end.
  * Linear in the ranks. `seen` holds node_count bytes, zeroed by the caller at the start. */

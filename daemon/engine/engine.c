@@ -9,6 +9,7 @@
 #include "bind.h"
 #include "client.h"
 #include "doorbell.h"
+#include "fault.h"
 #include "flow.h"
 #include "keepalive.h"
 #include "ledger.h"
@@ -415,6 +416,8 @@ static void publish(struct engine *e)
     /* Events before ends: whoever sees that an operation has ended finds its event shown, also one
      * in another context. */
     sessions_show(e);
+    if (e->dirty_count > 0)
+        FAULT(EVENTS_SHOWN);
     while (e->dirty_count > 0)
         session_publish(e, e->dirty[--e->dirty_count]);
 }

@@ -3,6 +3,7 @@
 #include "ledger.h"
 
 #include <string.h>
+#include "fault.h"
 #include "flow.h"
 #include "notes.h"
 #include "peer.h"
@@ -129,7 +130,9 @@ int ledger_post(struct engine *e, uint32_t node)
             .immediate = wire_immediate(WIRE_RUN, e->config.node, out->run),
             .announce = true,
         };
-        r = fabric_post_write(e->fabric, &write);
+        r = FAULT(RUN_POST);
+        if (r == 0)
+            r = fabric_post_write(e->fabric, &write);
         if (r == -EAGAIN)
             return -EAGAIN;
         if (r < 0) {

@@ -2,6 +2,7 @@
 #include "notes.h"
 
 #include <string.h>
+#include "fault.h"
 #include "flow.h"
 #include "ledger.h"
 #include "peer.h"
@@ -14,7 +15,7 @@ int notes_push(struct engine *e, uint32_t node, const void *record, uint32_t siz
     struct queue *queue = &p->notes[verdict ? NOTES_VERDICTS : NOTES_OTHERS].queue;
     struct note *to;
 
-    if (queue_push(&e->pool, queue, 1, 0) < 0)
+    if (FAULT(NOTE_ROOM) < 0 || queue_push(&e->pool, queue, 1, 0) < 0)
         return -ENOBUFS;
     to = queue_at(&e->pool, queue, queue->tail - 1);
     memcpy(to->record, record, size);

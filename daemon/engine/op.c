@@ -2,6 +2,7 @@
 #include "op.h"
 
 #include <string.h>
+#include "fault.h"
 #include "ledger.h"
 #include "region.h"
 
@@ -90,10 +91,12 @@ void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
     e->peer_live[e->flows[flow].node].bytes += fabric_bytes(e, op);
     e->segment_live[op->segment].busy++;
     e->remote_busy[op->remote]++;
+    FAULT(FABRIC_BEGUN);
 }
 
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
 {
+    FAULT(FABRIC_ENDED);
     op->pending--;
     e->flow_live[flow].outstanding--;
     e->peer_live[e->flows[flow].node].outstanding--;

@@ -4,6 +4,7 @@
  */
 #include "op.h"
 
+#include "fault.h"
 #include "keepalive.h"
 
 static int get_validate(struct engine *e, const struct session *s, const struct submit_record *r,
@@ -40,7 +41,9 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
         .remote_key = remote->fabric_key,
         .cookie = cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1))),
     };
-    r = fabric_post_read(e->fabric, &read);
+    r = FAULT(GET_POST);
+    if (r == 0)
+        r = fabric_post_read(e->fabric, &read);
     if (r < 0)
         return r;
     op_fabric_begin(e, flow, op);

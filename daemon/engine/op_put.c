@@ -7,6 +7,7 @@
 #include "op.h"
 
 #include <string.h>
+#include "fault.h"
 #include "ledger.h"
 #include "peer.h"
 
@@ -53,7 +54,9 @@ static int put_stripes(struct engine *e, uint32_t flow, struct op *op, struct fa
         write.source = source + at;
         write.remote_address = target + at;
         write.length = op->posted + 1u < stripes ? stripe : op->length - at;
-        r = fabric_post_write(e->fabric, &write);
+        r = FAULT(PUT_POST);
+        if (r == 0)
+            r = fabric_post_write(e->fabric, &write);
         if (r < 0)
             return r;
         op_fabric_begin(e, flow, op);

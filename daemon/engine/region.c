@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "direct.h"
+#include "fault.h"
 #include "flow.h"
 #include "notes.h"
 #include "notice.h"
@@ -167,12 +168,14 @@ void region_sweep(struct engine *e)
 
         if (region->state != REGION_REVOKING)
             continue;
+        FAULT(REVOKE_BEGUN);
         region_ask(e, i);
         if (region->first_grant != NONE)
             continue;
         set32(e, &region->state, REGION_FREE);
         set32(e, &seg->regions, seg->regions - 1);
         commit(e);
+        FAULT(REGION_FREED);
         e->sweep = true;
         if (e->clients[region->client].state == CLIENT_LIVE)
             notice_push(e, &(struct engine_notice){.kind = ENGINE_REGION_CLOSED,
@@ -219,6 +222,7 @@ int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, 
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         set32(e, &r->state, REMOTE_REVOKED);
         commit(e);
+        FAULT(REVOKE_TAKEN);
         direct_show_ended(e, i, true);
         flows_ready_towards(e, r);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "client.h"
 #include "direct.h"
+#include "fault.h"
 #include "notes.h"
 #include "op.h"
 #include "op_batch.h"
@@ -48,6 +49,7 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
         op_bytes(e, f, slot, 0, op->lid_len, event + 1);
         memset((uint8_t *)(event + 1) + op->lid_len, 0, abi_pad8(op->lid_len) - op->lid_len);
     }
+    FAULT(LOCAL_EVENT);
     ring_advance(&live->local, size);
     return 0;
 }
@@ -229,6 +231,7 @@ int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_dr
         return 0;
     }
     draft_copy(d, 0, d->head.size, event);
+    FAULT(REMOTE_EVENT);
     ring_advance(&live->remote, d->head.size);
     set64(e, &s->remote_tail, live->remote.tail);
     set64(e, &s->delivered, s->delivered + 1);
@@ -249,6 +252,7 @@ void session_tell_reply(struct engine *e, uint32_t session, const struct event_d
         return;
     }
     draft_copy(d, 0, d->head.size, event);
+    FAULT(REPLY_EVENT);
     ring_advance(&live->reply, d->head.size);
     set64(e, &s->reply_tail, live->reply.tail);
     session_dirty(e, session);

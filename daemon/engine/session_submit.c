@@ -4,6 +4,7 @@
 #include <string.h>
 #include "client.h"
 #include "direct.h"
+#include "fault.h"
 #include "flow.h"
 #include "op.h"
 #include "op_batch.h"
@@ -159,7 +160,7 @@ static int submission_room(struct engine *e, uint32_t session, struct flow *f, u
     const struct session *s = &e->sessions[session];
     bool answer = f->traffic == FLOW_REPLIES;
 
-    if (!answer && s->submitted - s->ended >= e->config.ops_max)
+    if (FAULT(QUEUE_ROOM) < 0 || (!answer && s->submitted - s->ended >= e->config.ops_max))
         return -EAGAIN;
     return answer ? quota_push_reply(e, session, &f->ops, span)
                   : quota_push(e, session, &f->ops, span);
@@ -214,6 +215,7 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
         set64(e, &f->started, f->ops.tail);
     }
     commit(e);
+    FAULT(OPERATION_QUEUED);
     count_submitted(&e->session_live[session], r);
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);
@@ -287,6 +289,7 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
                               r == -EMSGSIZE ? QUARANTINE_RECORD : QUARANTINE_SUBMIT_INDEX);
             break;
         }
+        FAULT(RECORD_READ);
         if (!answer && ring->tail_seen - ring->head > live->submit_high)
             live->submit_high = ring->tail_seen - ring->head;
         if (!answer && batch_may_begin(ring, (const struct submit_record *)e->record)) {

@@ -198,6 +198,38 @@ static void contributions_refused(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
+/* Who takes part when it has failed learns it, and does not wait for those who have given up. */
+static void a_failure_is_remembered(void)
+{
+    struct directory_part part = {.size = 3, .sequence = 1, .length = 1};
+    struct directory_job *at;
+    struct directory_gather *g;
+
+    part.data = (const uint8_t *)"x";
+    directory_init(&d, &memory, NODES);
+    for (uint32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, 0, 0), 0);
+    refuse_after = 0;
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -ENOMEM);
+    refuse_after = -1;
+    part.rank = 1;
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -ENOMEM);
+    CU_ASSERT_PTR_NULL(g);
+    part.sequence = 2;
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    directory_gather_fail(&d, at, g, -EBADMSG);
+    part.rank = 2;
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EBADMSG);
+    for (part.sequence = 3; part.sequence < 3 + DIRECTORY_OPEN_MAX; part.sequence++) {
+        CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+        directory_gather_fail(&d, at, g, -EBADMSG);
+    }
+    part.sequence = 2; /* not for ever */
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
 /* A rank that goes without having given ends the exchanges that wait for it, and no others. */
 static void a_rank_leaves(void)
 {
@@ -272,6 +304,7 @@ int main(void)
                            {"bounded", bounded},
                            {"exchange", exchange},
                            {"contributions refused", contributions_refused},
+                           {"a failure is remembered", a_failure_is_remembered},
                            {"a rank leaves", a_rank_leaves},
                            {"a node is lost", a_node_is_lost},
                            {"homes", homes},

@@ -240,6 +240,7 @@ static bool reap(struct cluster_node *node)
     close(polled.fd);
     remove_shared_memory(node->pid);
     node->pid = 0;
+    node->status = status;
     return status == 0;
 }
 

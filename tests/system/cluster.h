@@ -25,7 +25,8 @@ struct cluster_options {
 };
 
 struct cluster_node {
-    pid_t pid; /* 0: does not run */
+    pid_t pid;  /* 0: does not run */
+    int status; /* as wait(2) told it of the last that ran */
     unsigned port;
     char socket[108];
 };

@@ -1,0 +1,138 @@
+/*
+ * Named points at which a test makes a process die, kills its client, or makes a call fail.
+ *
+ *     FAULT(SUBMIT_WRITTEN);                      a step: whoever is to die here, dies
+ *     rc = FAULT(SEGMENT_REGISTER);               a call: 0, or the error that it is to give
+ *
+ * Only a build with -Dfaults=true has them; in any other FAULT is the constant 0, and nothing of it
+ * is left. A test shares one page with the process, the board, by a descriptor whose number stands
+ * in PWC_FAULT_FD: each passing of a point is counted there, and the board says at which passing of
+ * which point what happens. So a test counts first, and then goes through the enumeration.
+ *
+ * Points of the library come first, in the order of a client's life, then those of the daemon.
+ *
+ * Thread: any.
+ */
+#ifndef PWC_SHM_RING_FAULT_H
+#define PWC_SHM_RING_FAULT_H
+
+enum fault_point {
+    /* ---- library: the connection ---- */
+    FAULT_ATTACH_CONNECTED,
+    FAULT_REQUEST_SENT,   /* any request is in the socket */
+    FAULT_REPLY_RECEIVED, /* a part of a reply, with its descriptors, is out of the socket */
+    FAULT_ATTACH_WELCOMED,
+    FAULT_CONTEXT_OPENED, /* its descriptors are here, not mapped yet */
+    FAULT_CONTEXT_MAPPED,
+    FAULT_SEGMENT_OPENED,
+    FAULT_SEGMENT_MAPPED,
+    FAULT_REGION_OPENED,
+    FAULT_EXCHANGE_PIECE, /* a part of what all gave is copied */
+    FAULT_BIND_ANSWERED,
+    FAULT_BIND_MAPPED, /* the neighbour's pages and ring too, where there are any */
+    FAULT_UNBOUND,
+    FAULT_REGION_CLOSED,
+    FAULT_CONTEXT_LEFT,
+    FAULT_DETACH_SHUT, /* the daemon sees the hang-up, all is still mapped */
+    FAULT_DETACHED,
+    /* ---- library: rings ---- */
+    FAULT_SUBMIT_WRITTEN, /* the record stands in the ring, its tail does not say so */
+    FAULT_SUBMIT_PUBLISHED,
+    FAULT_DOORBELL_RUNG,
+    FAULT_WAIT_ARMED,
+    FAULT_EVENT_READ, /* copied, its place not given back */
+    FAULT_EVENT_RELEASED,
+    FAULT_GET_SETTLED,
+    FAULT_MESSAGE_MET, /* its handler has not run */
+    FAULT_MESSAGE_RUN, /* it has, the record still stands there */
+    /* ---- library: past the daemon ---- */
+    FAULT_DIRECT_COPIED, /* bytes of an operation, of which the target does not know */
+    FAULT_PAIR_HALF,     /* the lines of a record, but not the head that shows it */
+    FAULT_PAIR_SHOWN,
+    FAULT_PAIR_BELL,  /* the neighbour's bell is taken, its wake-up not asked for */
+    FAULT_PAIR_READ,  /* a neighbour's record is read, not given back */
+    FAULT_PAIR_NOTED, /* a new neighbour's ring is mapped here */
+
+    /* ---- daemon: control ---- */
+    FAULT_CLIENT_ACCEPTED,
+    FAULT_CLIENT_GREETED, /* the engine knows it, the job's home does not */
+    FAULT_CLIENT_SERVED,
+    FAULT_SESSION_MADE, /* its memory is there, the engine does not know it */
+    FAULT_SESSION_OPENED,
+    FAULT_SEGMENT_MADE,
+    FAULT_SEGMENT_READY, /* registered, not yet given to the client */
+    FAULT_REGION_MADE,
+    FAULT_BIND_ASKED,
+    FAULT_BOUND,
+    FAULT_PAIR_MADE, /* the target does not know it */
+    FAULT_PAIR_TOLD,
+    FAULT_REPLY_QUEUED,
+    FAULT_CLIENT_ENDS,
+    FAULT_SESSION_DETACHED,
+    FAULT_SEGMENT_DETACHED,
+    FAULT_CLIENT_SETTLED, /* nothing is left of it but its socket */
+    /* ---- daemon: engine ---- */
+    FAULT_RECORD_READ,      /* copied, not looked at */
+    FAULT_OPERATION_QUEUED, /* taken from the ring */
+    FAULT_FABRIC_BEGUN,
+    FAULT_FABRIC_ENDED,
+    FAULT_LOCAL_EVENT, /* written, not shown */
+    FAULT_REMOTE_EVENT,
+    FAULT_REPLY_EVENT,
+    FAULT_EVENTS_SHOWN,
+    FAULT_BIND_RESOLVED, /* at the owner of the key */
+    FAULT_REVOKE_BEGUN,
+    FAULT_REVOKE_TAKEN, /* at who had resolved the key */
+    FAULT_REGION_FREED,
+    FAULT_SEGMENT_DROPPED,
+    FAULT_SESSION_LEFT,
+    FAULT_CLIENT_LEFT,
+    /* ---- daemon: calls that can fail ---- */
+    FAULT_SEGMENT_REGISTER,
+    FAULT_PUT_POST,
+    FAULT_GET_POST,
+    FAULT_RUN_POST, /* records towards a peer */
+    FAULT_NOTE_ROOM,
+    FAULT_QUEUE_ROOM,
+    FAULT_POINTS
+};
+
+#define FAULT(point) fault_pass(FAULT_##point)
+
+#ifdef PWC_FAULTS
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum fault_action {
+    FAULT_DIE = 1, /* this process, by SIGKILL */
+    FAULT_KILL,    /* the process `victim`, and goes on when it is dead */
+    FAULT_FAIL,    /* the call gives `error` */
+    FAULT_FAIL_ON, /* and so all that follow */
+};
+
+/* What a test and one process share. All of it belongs to the test, but the counts. */
+struct fault_board {
+    _Atomic uint64_t passed[FAULT_POINTS];
+    _Atomic uint64_t at;     /* the passing, from 1 */
+    _Atomic uint32_t point;  /* of these */
+    _Atomic uint32_t action; /* 0: only count */
+    _Atomic int32_t victim;
+    _Atomic int32_t error;
+    _Atomic uint32_t done; /* it has happened */
+};
+
+int fault_pass(enum fault_point point);
+/* "SUBMIT_WRITTEN". */
+const char *fault_name(enum fault_point point);
+
+#else
+
+static inline int fault_pass(enum fault_point point)
+{
+    return 0;
+}
+
+#endif
+
+#endif

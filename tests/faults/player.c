@@ -1,0 +1,444 @@
+/* Attaches, does its part, and checks what comes (player.h). */
+#include "player.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "../system/rank.h"
+#include "pwc/am.h"
+
+enum {
+    LIMIT_S = 10,
+    CALL_MS = 8000,
+    NAP_MS = 5,
+    HANDLER = 1,
+    ASLEEP_NS = 400000, /* after so long a neighbour sleeps */
+};
+
+#define REPLY_ID UINT64_MAX
+
+const char *player_role(enum role role)
+{
+    static const char *const names[] = {
+        "origin", "target", "target of large puts", "neighbour", "owner", "gatherer", "all in one"};
+
+    return names[role];
+}
+
+__attribute__((format(printf, 3, 4))) static int wrong(struct player *p, int rc, const char *format,
+                                                       ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    if (!p->why[0])
+        vsnprintf(p->why, sizeof(p->why), format, arguments);
+    va_end(arguments);
+    return rc;
+}
+
+static time_t limit(void)
+{
+    return time(NULL) + LIMIT_S;
+}
+
+/* Nobody need be waited for any more. */
+static bool is_over(const struct player *p)
+{
+    return atomic_load(&p->stage->over) != 0 || atomic_load(&p->stage->given_up) != 0;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t place_bytes(enum role role)
+{
+    return role == ROLE_LARGE ? 1u << 20 : 32768;
+}
+
+static size_t place(const struct player *p, uint32_t of, uint64_t round)
+{
+    return (of * PLAYER_ROUNDS + round % PLAYER_ROUNDS) * place_bytes(p->role);
+}
+
+/* Bytes that round moves: none, packed, one that is not, and all of the place. */
+static size_t length_of(const struct player *p, uint64_t round)
+{
+    static const size_t lengths[PLAYER_ROUNDS] = {8, 64, 1000, 4097, 20000, 32768, 0, 16};
+
+    return p->role == ROLE_LARGE ? place_bytes(p->role) : lengths[round % PLAYER_ROUNDS];
+}
+
+static uint64_t seed_of(uint32_t number, uint64_t round)
+{
+    return number * 100 + round;
+}
+
+static void fill_own(struct player *p)
+{
+    for (uint64_t i = 0; i < PLAYER_ROUNDS; i++)
+        rank_fill(p->memory + place(p, p->number, i), length_of(p, i), seed_of(p->number, i));
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static bool is_loss(int status)
+{
+    return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED;
+}
+
+static int see_end(struct player *p, const struct pwc_event *event)
+{
+    uint32_t to = (uint32_t)(event->id >> 32);
+
+    /* Of a reply only an error is told: who had asked is dead. */
+    if (event->id == REPLY_ID && p->may_lose && is_loss(event->status))
+        return 0;
+    if (to >= STAGE_RANKS || (uint32_t)event->id != p->ended[to])
+        return wrong(p, -EPROTO, "operation %u towards %u has ended instead of %u",
+                     (unsigned)event->id, to, to < STAGE_RANKS ? (unsigned)p->ended[to] : 0);
+    p->ended[to]++;
+    if (event->status == 0)
+        return 0;
+    if (!p->may_lose || to != VICTIM || !is_loss(event->status))
+        return wrong(p, event->status, "operation %u towards %u: %s", (unsigned)event->id, to,
+                     pwc_strerror(event->status));
+    p->lost = true;
+    return 0;
+}
+
+static int see_remote(struct player *p, const struct pwc_event *event)
+{
+    uint32_t from = (uint32_t)event->peer;
+    uint64_t round = from < STAGE_RANKS ? p->heard[from]++ : 0;
+
+    if (from >= STAGE_RANKS || event->status != 0 || event->id != round ||
+        event->bytes != length_of(p, round))
+        return wrong(p, -EPROTO, "event %u of %u, %u bytes, status %d, instead of %u",
+                     (unsigned)event->id, from, (unsigned)event->bytes, event->status,
+                     (unsigned)round);
+    if (p->role != ROLE_OWNER && rank_check(p->memory + place(p, from, round), length_of(p, round),
+                                            seed_of(from, round)) < 0)
+        return wrong(p, -EIO, "round %u of %u has wrong bytes", (unsigned)round, from);
+    return 0;
+}
+
+/* Looks for events for a while: 1 when one came, 0, or what is wrong. */
+static int look(struct player *p, int for_ms)
+{
+    struct pwc_event event = {0};
+    int rc = pwc_wait(p->ctx, PWC_ANY, 0, &event, for_ms);
+
+    if (rc < 0)
+        return wrong(p, rc, "wait: %s", pwc_strerror(rc));
+    if (rc == 1)
+        rc = event.kind == PWC_LOCAL ? see_end(p, &event) : see_remote(p, &event);
+    return rc < 0 ? rc : event.kind != 0;
+}
+
+/* Until so many operations towards a rank are left. */
+static int drain(struct player *p, uint32_t to, uint64_t left)
+{
+    int rc = 0;
+
+    for (time_t end = limit(); rc >= 0 && p->begun[to] - p->ended[to] > left;)
+        rc = time(NULL) < end ? look(p, NAP_MS)
+                              : wrong(p, -ETIMEDOUT, "%u operations towards %u do not end",
+                                      (unsigned)(p->begun[to] - p->ended[to]), to);
+    return rc < 0 ? rc : 0;
+}
+
+/* Until so many remote events of a rank have come; a survivor hears no more when it is over. */
+static int hear(struct player *p, uint32_t from, uint64_t count)
+{
+    int rc = 0;
+
+    for (time_t end = limit(); rc >= 0 && p->heard[from] < count && !is_over(p);)
+        rc = time(NULL) < end ? look(p, NAP_MS)
+                              : wrong(p, -ETIMEDOUT, "%u events of %u, not %u",
+                                      (unsigned)p->heard[from], from, (unsigned)count);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static void answer(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    if (!message->is_reply && message->token != 0)
+        (void)pwc_am_reply_short(ctx, message->token, HANDLER, NULL, 0, pwc_cid_u64(REPLY_ID),
+                                 PWC_NO_LCE);
+}
+
+enum kind { PUT, GET, OWN_GET, SHORT, MEDIUM, LONG };
+
+static int post(struct player *p, uint32_t to, enum kind kind, uint64_t round)
+{
+    pwc_remote *remote = p->remotes[to];
+    pwc_cid lid = pwc_cid_u64((uint64_t)to << 32 | p->begun[to]), rid = pwc_cid_u64(round);
+    uint8_t *own = p->memory + place(p, p->number, round);
+    uint8_t *landing = p->memory + place(p, to, round);
+    size_t length = length_of(p, round);
+
+    switch (kind) {
+    case PUT:
+        return pwc_put(p->ctx, remote, place(p, p->number, round), own, length, lid, rid, 0);
+    case GET:
+        return pwc_get(p->ctx, remote, place(p, to, round), landing, length, lid, rid, PWC_NO_RCE);
+    case OWN_GET: /* of which the owner hears */
+        return pwc_get(p->ctx, remote, place(p, to, round), landing, length, lid, rid, 0);
+    case SHORT:
+        return pwc_am_short(p->ctx, remote, HANDLER, NULL, 0, lid, 0);
+    case MEDIUM:
+        return pwc_am_medium(p->ctx, remote, HANDLER, own, 64, NULL, 0, lid, 0);
+    case LONG: /* to where a put of no bytes leads */
+        return pwc_am_long(p->ctx, remote, place(p, p->number, 6), HANDLER, own, 16, NULL, 0, lid,
+                           0);
+    }
+    return -EINVAL;
+}
+
+static int begin(struct player *p, uint32_t to, enum kind kind, uint64_t round)
+{
+    time_t end = limit();
+    int rc;
+
+    while ((rc = post(p, to, kind, round)) == -EAGAIN && time(NULL) < end)
+        if (look(p, 1) < 0)
+            return -EIO;
+    if (rc < 0)
+        return wrong(p, rc, "operation %u towards %u: %s", (unsigned)p->begun[to], to,
+                     pwc_strerror(rc));
+    p->begun[to]++;
+    return drain(p, to, PLAYER_WINDOW);
+}
+
+static int round_of(struct player *p, uint32_t to, uint64_t round)
+{
+    int rc;
+
+    if (p->role == ROLE_OWNER)
+        return begin(p, to, OWN_GET, round);
+    rc = begin(p, to, PUT, round);
+    if (rc == 0 && p->role != ROLE_LARGE && round % 2 == 1)
+        rc = begin(p, to, GET, round);
+    if (rc == 0 && p->role != ROLE_LARGE && round % 3 == 1)
+        rc = begin(p, to, round == 1 ? SHORT : round == 4 ? MEDIUM : LONG, round);
+    return rc;
+}
+
+static int give(struct player *p, uint32_t to)
+{
+    int rc = 0;
+
+    for (uint64_t i = 0; rc == 0 && i < PLAYER_ROUNDS && !p->lost; i++)
+        rc = round_of(p, to, i);
+    return rc < 0 ? rc : drain(p, to, 0);
+}
+
+/* In turn: each waits for the other, long enough to be asleep. */
+static int alternate(struct player *p, uint32_t with)
+{
+    const struct timespec pause = {.tv_nsec = ASLEEP_NS};
+    int rc = 0;
+
+    for (uint64_t i = 0; rc == 0 && i < PLAYER_ROUNDS && !p->lost; i++) {
+        if (p->number == VICTIM)
+            nanosleep(&pause, NULL);
+        if (p->number != VICTIM)
+            rc = hear(p, with, i + 1);
+        if (rc == 0)
+            rc = round_of(p, with, i);
+        if (rc == 0 && p->number == VICTIM)
+            rc = hear(p, with, i + 1);
+    }
+    return rc < 0 ? rc : drain(p, with, 0);
+}
+
+static int gather(struct player *p)
+{
+    uint8_t mine[64], all[STAGE_RANKS * sizeof(mine)];
+    int rc = 0;
+
+    rank_fill(mine, sizeof(mine), p->number);
+    for (unsigned i = 0; rc == 0 && i < 3; i++)
+        rc = i < 2 ? pwc_exchange(p->ctx, mine, sizeof(mine), all) : pwc_barrier(p->ctx);
+    if (rc < 0 && rc != -ETIMEDOUT && p->may_lose) {
+        p->lost = true;
+        return 0;
+    }
+    return rc < 0 ? wrong(p, rc, "exchange: %s", pwc_strerror(rc)) : 0;
+}
+
+/* ---- a part, from beginning to end ------------------------------------------------------------
+ */
+
+static int enter(struct player *p, const char *socket, const char *job)
+{
+    const struct pwc_attr attr = {
+        .socket = socket,
+        .job = job,
+        .rank = p->number,
+        .size = STAGE_RANKS,
+        .timeout_ms = p->stage->call_ms > 0 ? (int)p->stage->call_ms : CALL_MS,
+        .error = p->why,
+        .error_size = sizeof(p->why),
+    };
+    size_t length = STAGE_RANKS * PLAYER_ROUNDS * place_bytes(p->role);
+    int rc = pwc_init(&attr, &p->client);
+
+    if (rc == 0)
+        rc = pwc_ctx_create(p->client, NULL, &p->ctx);
+    if (rc == 0)
+        rc = pwc_am_register(p->ctx, HANDLER, answer, NULL);
+    if (rc == 0)
+        rc = pwc_alloc(p->client, length, 0, &p->region);
+    if (rc == 0)
+        rc = pwc_region_key(p->region, &p->stage->keys[p->number]);
+    if (rc < 0) {
+        if (p->client && !p->why[0])
+            pwc_error_text(p->client, p->why, sizeof(p->why));
+        return wrong(p, rc, "attach: %s", pwc_strerror(rc));
+    }
+    p->memory = pwc_region_addr(p->region);
+    fill_own(p);
+    atomic_store(&p->stage->present[p->number], 1);
+    return 0;
+}
+
+/* Binds the others as they come. -ECANCELED: the victim has gone before. */
+static int meet(struct player *p)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+    time_t end = limit();
+
+    for (uint32_t i = 0; i < STAGE_RANKS; i++) {
+        int rc;
+
+        while (!atomic_load(&p->stage->present[i])) {
+            if (is_over(p))
+                return -ECANCELED;
+            if (time(NULL) >= end)
+                return wrong(p, -ETIMEDOUT, "rank %u does not come", i);
+            nanosleep(&pause, NULL);
+        }
+        if (i == p->number)
+            continue;
+        rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
+        /* The other survivor may have seen it before, and left. */
+        if (p->may_lose && (is_loss(rc) || rc == -EHOSTUNREACH))
+            return -ECANCELED;
+        if (rc < 0) {
+            pwc_error_text(p->client, p->why, sizeof(p->why));
+            return wrong(p, rc, "bind of %u: %s", i, pwc_strerror(rc));
+        }
+    }
+    return 0;
+}
+
+static int play_victim(struct player *p)
+{
+    int rc = 0;
+
+    atomic_store(&p->stage->begun, 1);
+    switch (p->role) {
+    case ROLE_ALL:
+        rc = gather(p);
+        if (rc < 0)
+            return rc;
+        /* fall through */
+    case ROLE_ORIGIN:
+        rc = give(p, FAR);
+        return rc < 0 ? rc : give(p, NEAR);
+    case ROLE_TARGET:
+    case ROLE_OWNER:
+        rc = hear(p, FAR, PLAYER_ROUNDS);
+        return rc < 0 ? rc : hear(p, NEAR, PLAYER_ROUNDS);
+    case ROLE_LARGE:
+        return hear(p, FAR, PLAYER_ROUNDS);
+    case ROLE_NEIGHBOUR:
+        return alternate(p, NEAR);
+    case ROLE_GATHER:
+        return gather(p);
+    default:
+        return -EINVAL;
+    }
+}
+
+/* Towards the dead, until its daemon knows: then an error, and no silence. */
+static int meet_the_dead(struct player *p)
+{
+    int rc = 0;
+
+    for (time_t end = limit(); rc == 0 && !p->lost;) {
+        rc = begin(p, VICTIM, PUT, p->begun[VICTIM]);
+        if (rc == 0)
+            rc = drain(p, VICTIM, 0);
+        if (time(NULL) >= end)
+            return wrong(p, -ETIMEDOUT, "puts towards the dead go on");
+    }
+    return rc;
+}
+
+static int play_survivor(struct player *p)
+{
+    bool gives = p->role == ROLE_TARGET || p->role == ROLE_OWNER ||
+                 (p->role == ROLE_LARGE && p->number == FAR);
+    int rc = 0;
+
+    while (!atomic_load(&p->stage->begun) && !is_over(p))
+        rc = look(p, 1);
+    if (rc >= 0 && (p->role == ROLE_GATHER || p->role == ROLE_ALL))
+        rc = gather(p);
+    else if (rc >= 0 && gives)
+        rc = give(p, VICTIM);
+    else if (rc >= 0 && p->role == ROLE_NEIGHBOUR && p->number == NEAR)
+        rc = alternate(p, VICTIM);
+    for (time_t end = limit(); rc >= 0 && !atomic_load(&p->stage->over);)
+        rc = time(NULL) < end ? look(p, NAP_MS) : wrong(p, -ETIMEDOUT, "the victim does not end");
+    if (rc >= 0 && p->role != ROLE_GATHER)
+        rc = meet_the_dead(p);
+    while (rc >= 0 && (rc = look(p, NAP_MS)) == 1)
+        continue;
+    return rc;
+}
+
+static int leave(struct player *p, int rc)
+{
+    pwc_client *client = p->client;
+    int ended = 0;
+
+    /* The survivors' way out is to hang up, the victim's is to give back one after another. */
+    if (rc == 0 && p->number == VICTIM) {
+        for (uint32_t i = 0; ended == 0 && i < STAGE_RANKS; i++)
+            ended = p->remotes[i] ? pwc_unbind(p->remotes[i]) : 0;
+        if (ended == 0)
+            ended = pwc_deregister(p->region);
+        if (ended == 0)
+            ended = pwc_ctx_destroy(p->ctx);
+    }
+    if (ended < 0)
+        rc = wrong(p, ended, "leaving: %s", pwc_strerror(ended));
+    if (client)
+        pwc_finalize(client);
+    return rc;
+}
+
+int player_run(struct player *p, struct stage *stage, enum role role, uint32_t number,
+               const char *socket, const char *job)
+{
+    int rc;
+
+    *p = (struct player){
+        .stage = stage, .role = role, .number = number, .may_lose = number != VICTIM};
+    rc = enter(p, socket, job);
+    if (rc == 0)
+        rc = meet(p);
+    if (rc == 0)
+        rc = number == VICTIM ? play_victim(p) : play_survivor(p);
+    if (rc == -ECANCELED)
+        rc = 0;
+    if (rc < 0)
+        atomic_store(&stage->given_up, 1);
+    return leave(p, rc);
+}

@@ -1,0 +1,55 @@
+/*
+ * A rank of a job of three of which one may die at any moment: rank 0, the victim, on node 0; rank
+ * 1 far from it, on node 1; rank 2 near it, on node 0. Who is left checks that every operation ends
+ * once and in order, that an error says that somebody is lost, and that every byte it was told of
+ * is right.
+ *
+ * Memory: each rank's region is cut into STAGE_RANKS areas of ROUNDS places. The area of its own
+ * number is what others get and what it puts from; that of another number is where that one puts.
+ *
+ * Thread: one a player.
+ */
+#ifndef PWC_TESTS_FAULTS_PLAYER_H
+#define PWC_TESTS_FAULTS_PLAYER_H
+
+#include "stage.h"
+
+#define PLAYER_ROUNDS 8u
+#define PLAYER_WINDOW 4u
+
+enum { VICTIM, FAR, NEAR };
+
+/* What the victim does; the others do what goes with it. */
+enum role {
+    ROLE_ORIGIN,    /* puts, gets and sends to both */
+    ROLE_TARGET,    /* both put, get and send to it */
+    ROLE_LARGE,     /* large puts by the fabric come into its memory */
+    ROLE_NEIGHBOUR, /* it and the near one put to each other through memory, and sleep in between */
+    ROLE_OWNER,     /* both get from its memory */
+    ROLE_GATHER,    /* all exchange */
+    ROLES,
+    ROLE_ALL = ROLES, /* all exchange, then it is an origin: a little of everything */
+};
+
+struct player {
+    struct stage *stage;
+    uint32_t number;
+    enum role role;
+    bool may_lose; /* operations towards the victim */
+    pwc_client *client;
+    pwc_ctx *ctx;
+    pwc_region *region;
+    uint8_t *memory;
+    pwc_remote *remotes[STAGE_RANKS];
+    uint64_t begun[STAGE_RANKS], ended[STAGE_RANKS]; /* operations towards each */
+    uint64_t heard[STAGE_RANKS];                     /* remote events of each */
+    bool lost;                                       /* an operation has ended so */
+    char why[200];                                   /* what is wrong, or "" */
+};
+
+const char *player_role(enum role role);
+/* Plays a part from attaching to leaving. 0, or a negative errno with the words in p->why. */
+int player_run(struct player *p, struct stage *stage, enum role role, uint32_t number,
+               const char *socket, const char *job);
+
+#endif

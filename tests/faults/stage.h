@@ -1,0 +1,35 @@
+/*
+ * What a test shares with the processes that it lets die: the board of fault points (fault.h), and
+ * a stage on which ranks meet without a call of the library that would have to wait for the dead.
+ *
+ * Thread: any; each field says who writes it.
+ */
+#ifndef PWC_TESTS_FAULTS_STAGE_H
+#define PWC_TESTS_FAULTS_STAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "pwc/pwc.h"
+
+#define STAGE_RANKS 3u
+#define STAGE_FD    "PWC_STAGE_FD"
+
+struct stage {
+    struct pwc_key keys[STAGE_RANKS];      /* its rank's, before it is there */
+    _Atomic uint32_t present[STAGE_RANKS]; /* its rank's: it can be bound */
+    _Atomic uint32_t begun;                /* the victim's: it has bound the others */
+    _Atomic uint32_t over;                 /* the test's: the victim has ended */
+    _Atomic uint32_t given_up;             /* a rank has got an error, and leaves */
+    uint32_t call_ms;                      /* the test's: timeout of calls; 0: the usual */
+};
+
+/* Zeroed memory that children inherit by its descriptor; NULL and what is wrong in errno. */
+void *stage_share(size_t size, int *fd);
+void stage_unshare(void *base, size_t size, int fd);
+/* In a child: what the parent shared by the number in this variable, or NULL. */
+void *stage_find(const char *variable, size_t size);
+/* Of this descriptor, for a child's environment. */
+void stage_name(const char *variable, int fd);
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * Clients that attach and are killed, one after another: what the daemon holds, down to its
+ * resident memory, is what it held before, and each is freed soon after its death.
+ *
+ *     test_cycles PWCD [CYCLES]
+ *
+ * A client is a process with a session, a segment, a region and a remote. The daemon closes its
+ * connection last, when it has let go of all: that is the moment that counts, seen by a copy of the
+ * connection. No transfer is under way, so there is nothing to drain.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../control/look.h"
+#include "../control/raw_session.h"
+#include "../suite.h"
+#include "../system/process.h"
+
+enum {
+    CYCLES = 1000,
+    WARM = 200, /* until memory that is kept for later has been taken */
+    LIMIT_MS = 10000,
+    RESIDENT_KIB = 1024, /* that it may differ by */
+    SLOWDOWN = 5,        /* of a machine that does other things too */
+    P99_US = 10000,
+};
+
+/* Set by main before the tests run. */
+static struct daemon d;
+static unsigned cycles = CYCLES;
+static double *us; /* from death to freed */
+
+static double now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static int resident_kib(void)
+{
+    return (int)process_resident_kb(d.pid);
+}
+
+/* ---- one client -------------------------------------------------------------------------------
+ */
+
+static void give_descriptor(int to, int descriptor)
+{
+    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {.iov_base = "", .iov_len = 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &descriptor, sizeof(descriptor));
+    (void)!sendmsg(to, &message, 0);
+}
+
+/* -1: the client hangs up instead. */
+static int take_descriptor(int from)
+{
+    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    int descriptor = -1;
+
+    if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
+        memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(descriptor));
+    return descriptor;
+}
+
+static void be_client(int to)
+{
+    struct raw_session s;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(LIMIT_MS / 1000);
+    if (raw_session_open(&s, &d, "cycles", 0, 1) != 0)
+        _exit(1);
+    memset(s.memory, 1, RAW_SEGMENT);
+    give_descriptor(to, s.socket);
+    pause();
+    _exit(1);
+}
+
+/* Microseconds from SIGKILL to freed, or -1. */
+static double cycle(void)
+{
+    struct pollfd freed = {.fd = -1, .events = POLLRDHUP};
+    double killed = 0, took = -1;
+    int ends[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        be_client(ends[1]);
+    }
+    close(ends[1]);
+    freed.fd = take_descriptor(ends[0]);
+    close(ends[0]);
+    killed = now_us();
+    kill(pid, SIGKILL);
+    if (freed.fd >= 0 && poll(&freed, 1, LIMIT_MS) == 1)
+        took = now_us() - killed;
+    waitpid(pid, NULL, 0);
+    if (freed.fd >= 0)
+        close(freed.fd);
+    return took;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+static void attach_and_kill(void)
+{
+    struct holdings before;
+    int resident;
+
+    for (int i = 0; i < WARM; i++)
+        CU_ASSERT_FATAL(cycle() >= 0);
+    CU_ASSERT_FATAL(look_holdings(&d, &before));
+    resident = resident_kib();
+    for (unsigned i = 0; i < cycles; i++) {
+        us[i] = cycle();
+        CU_ASSERT_FATAL(us[i] >= 0);
+    }
+    CU_ASSERT(look_returns_to(&d, &before));
+    printf("\n    %u cycles: resident memory %d KiB, was %d; %d descriptors, %d mappings ", cycles,
+           resident_kib(), resident, daemon_descriptors(&d), before.mappings);
+    CU_ASSERT(abs(resident_kib() - resident) <= RESIDENT_KIB);
+    CU_ASSERT(raw_is_served(&d));
+}
+
+static int by_size(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+static void freed_in_time(void)
+{
+    double p99;
+
+    qsort(us, cycles, sizeof(us[0]), by_size);
+    p99 = us[cycles * 99 / 100];
+    printf("\n    from death to freed: p50 %.0f us, p99 %.0f us, longest %.0f us ", us[cycles / 2],
+           p99, us[cycles - 1]);
+    CU_ASSERT(p99 <= SLOWDOWN * P99_US);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"clients attach and are killed", attach_and_kill},
+                           {"each is freed in time", freed_in_time},
+                           CU_TEST_INFO_NULL};
+    const char *const arguments[] = {"--log", "error", NULL};
+    int failed = 1;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    if (argc > 2 && atoi(argv[2]) > 0)
+        cycles = (unsigned)atoi(argv[2]);
+    us = calloc(cycles, sizeof(*us));
+    if (us && daemon_start(&d, argv[1], arguments) == 0) {
+        failed = suite_run("cycles", tests);
+        if (daemon_stop(&d) != 0)
+            failed = 1;
+    }
+    free(us);
+    return failed;
+}

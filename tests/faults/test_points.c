@@ -1,0 +1,333 @@
+/*
+ * Every named fault point (fault.h) in every role of a client that dies there by SIGKILL, by its
+ * own hand or in the middle of a step of a daemon: the others get one end for each operation, their
+ * bytes are right, and the daemons give all back. Then calls that fail within the daemon.
+ *
+ *     test_points PWCD VICTIM [PASSINGS]
+ *
+ * A first run of each role counts how often each point is passed; then the victim dies at so many
+ * PASSINGS of each, the first and the last among them. Points of the way in are passed in every role
+ * alike: the first role has them.
+ *
+ * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which
+ * one follows from the day, or from PWC_SEED, and is printed.
+ *
+ * Needs a build with -Dfaults=true.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../suite.h"
+#include "fault.h"
+#include "trial.h"
+
+enum {
+    BUDGET_S = 13, /* of each of three tables */
+    PASSINGS = 2,
+    PASSINGS_MAX = 64,
+    FAILURES = 6, /* passings at which a call fails */
+    OTHERS_ROUNDS = 12,
+    ROWS_MAX = FAULT_POINTS * ROLES * PASSINGS_MAX,
+};
+
+#define FIRST_OF_DAEMON FAULT_CLIENT_ACCEPTED
+#define FIRST_OF_CALLS  FAULT_SEGMENT_REGISTER
+
+struct counts {
+    uint64_t before[FAULT_POINTS]; /* the victim has bound the others */
+    uint64_t all[FAULT_POINTS];
+};
+
+/* What is to happen in one run. */
+struct plan {
+    enum role role;
+    enum fault_point point;
+    enum fault_action action; /* 0: only count */
+    uint64_t at;
+    int error;
+    bool passes; /* it is no error to who asked */
+};
+
+/* Set by main before the tests run; processes see the boards. */
+static struct {
+    struct trial trial;
+    bool whole;
+    uint64_t passings, seed;
+    struct fault_board *own, *served; /* the victim's, both daemons' */
+    int own_fd, served_fd;
+    struct counts own_counts[ROLES], served_counts[ROLES];
+    unsigned reached[FAULT_POINTS]; /* runs in which the victim died there */
+    struct plan rows[ROWS_MAX];
+    uint32_t row_count;
+} t;
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+static void arm(const struct plan *plan)
+{
+    struct fault_board *board = plan->point < FIRST_OF_DAEMON ? t.own : t.served;
+
+    memset(t.own, 0, sizeof(*t.own));
+    memset(t.served, 0, sizeof(*t.served));
+    board->at = plan->at;
+    board->point = plan->point;
+    board->error = plan->error;
+    board->action = plan->action;
+}
+
+static void in_victim(void *context)
+{
+    stage_name("PWC_FAULT_FD", t.own_fd);
+    t.served->victim = getpid();
+}
+
+static void note_counts(void *context)
+{
+    const enum role *role = context;
+
+    memcpy(t.own_counts[*role].before, (const void *)t.own->passed, sizeof(t.own->passed));
+    memcpy(t.served_counts[*role].before, (const void *)t.served->passed, sizeof(t.served->passed));
+}
+
+/* The victim's status in *status. False: something is wrong, and has been said. */
+static bool run(const struct plan *plan, int *status)
+{
+    enum role role = plan->role;
+    const struct trial_plan trial = {
+        .role = role,
+        .may_fail = plan->point >= FIRST_OF_CALLS && plan->action != 0 ? TRIAL_IN_TIME : TRIAL_NONE,
+        .context = &role,
+        .in_victim = in_victim,
+        .begun = plan->action == 0 ? note_counts : NULL,
+    };
+    bool good;
+
+    arm(plan);
+    good = trial_run(&t.trial, &trial, status);
+    t.served->action = 0;
+    return trial_settles(&t.trial) && good;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void count(void)
+{
+    for (enum role role = 0; role < ROLES; role++) {
+        const struct plan plan = {.role = role, .point = FAULT_POINTS};
+        int status;
+
+        CU_ASSERT(run(&plan, &status));
+        CU_ASSERT_EQUAL(status, 0);
+        memcpy(t.own_counts[role].all, (const void *)t.own->passed, sizeof(t.own->passed));
+        memcpy(t.served_counts[role].all, (const void *)t.served->passed, sizeof(t.served->passed));
+    }
+}
+
+static void die_at(const struct plan *plan)
+{
+    bool own = plan->point < FIRST_OF_DAEMON;
+    int status = 0;
+    bool good = run(plan, &status);
+    bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+
+    /* How often somebody sleeps, and is woken, differs from run to run; and of a daemon's steps as
+     * many are taken for others, behind the victim's end. */
+    good = good && (died || (status == 0 && (!own || t.own->passed[plan->point] < plan->at)));
+    t.reached[plan->point] += died || (!own && t.served->done);
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "dies at %s, passing %llu, as %s: status %x\n", fault_name(plan->point),
+                (unsigned long long)plan->at, player_role(plan->role), (unsigned)status);
+}
+
+static void add_row(const struct plan *plan)
+{
+    if (t.row_count < ROWS_MAX)
+        t.rows[t.row_count++] = *plan;
+}
+
+static void add_deaths(enum fault_point point, enum role role)
+{
+    const struct counts *counts =
+        point < FIRST_OF_DAEMON ? &t.own_counts[role] : &t.served_counts[role];
+    uint64_t first = role == 0 ? 0 : counts->before[point], number = counts->all[point] - first;
+    uint64_t times = number < t.passings ? number : t.passings;
+    struct plan plan = {
+        .role = role, .point = point, .action = point < FIRST_OF_DAEMON ? FAULT_DIE : FAULT_KILL};
+
+    for (uint64_t i = 0; i < times; i++) {
+        plan.at = first + 1 + (times > 1 ? i * (number - 1) / (times - 1) : 0);
+        add_row(&plan);
+    }
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+/* In an order of the seed, so that what time allows is a sample. */
+static void shuffle_rows(void)
+{
+    uint64_t state = t.seed;
+
+    for (uint32_t i = t.row_count; i > 1; i--) {
+        uint32_t other = (uint32_t)(next_random(&state) % i);
+        struct plan row = t.rows[i - 1];
+
+        t.rows[i - 1] = t.rows[other];
+        t.rows[other] = row;
+    }
+}
+
+static void run_rows(void (*one)(const struct plan *plan))
+{
+    time_t end = time(NULL) + BUDGET_S;
+    uint32_t done = 0;
+
+    if (!t.whole)
+        shuffle_rows();
+    for (; done < t.row_count && (t.whole || time(NULL) < end); done++)
+        one(&t.rows[done]);
+    CU_ASSERT(done > 0);
+    printf("\n    %u of %u rows, seed %llu ", done, t.row_count, (unsigned long long)t.seed);
+}
+
+static void die_everywhere(enum fault_point from, enum fault_point to)
+{
+    t.row_count = 0;
+    for (enum fault_point point = from; point < to; point++) {
+        uint32_t before = t.row_count;
+
+        CU_ASSERT_PTR_NOT_NULL(fault_name(point));
+        for (enum role role = 0; role < ROLES; role++)
+            add_deaths(point, role);
+        if (t.row_count == before)
+            fprintf(stderr, "nobody passes %s\n", fault_name(point));
+        CU_ASSERT(t.row_count > before);
+    }
+    run_rows(die_at);
+    for (enum fault_point point = from; t.whole && point < to; point++) {
+        if (t.reached[point] == 0)
+            fprintf(stderr, "nobody dies at %s\n", fault_name(point));
+        CU_ASSERT(t.reached[point] > 0);
+    }
+}
+
+/* While others put to each other. */
+static void by_own_hand(void)
+{
+    struct bystanders others;
+
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &t.trial.cluster, "bystanders"), 0);
+    CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
+    die_everywhere((enum fault_point)0, FIRST_OF_DAEMON);
+    CU_ASSERT(bystanders_go_on(&others, OTHERS_ROUNDS));
+    CU_ASSERT(bystanders_stop(&others));
+    CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
+}
+
+/* Alone, so that the counts tell when. */
+static void within_a_daemons_step(void)
+{
+    die_everywhere(FIRST_OF_DAEMON, FIRST_OF_CALLS);
+    CU_ASSERT(trial_serves(&t.trial));
+}
+
+/* ---- calls that fail ------------------------------------------------------------------------- */
+
+static void fail_at(const struct plan *plan)
+{
+    int status = 0;
+    bool good = run(plan, &status) && WIFEXITED(status) && (status == 0 || !plan->passes);
+
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "%s gives %d at passing %llu, %s: status %x\n", fault_name(plan->point),
+                plan->error, (unsigned long long)plan->at, player_role(plan->role),
+                (unsigned)status);
+}
+
+/* What is for want of room passes, all else is an error of who asked; nobody waits for ever. */
+static void failing_calls(void)
+{
+    static const struct plan calls[] = {
+        {ROLE_ORIGIN, FAULT_SEGMENT_REGISTER, FAULT_FAIL, 0, -ENOMEM, false},
+        {ROLE_ORIGIN, FAULT_PUT_POST, FAULT_FAIL, 0, -EAGAIN, true},
+        {ROLE_LARGE, FAULT_PUT_POST, FAULT_FAIL, 0, -EAGAIN, true},
+        {ROLE_LARGE, FAULT_PUT_POST, FAULT_FAIL, 0, -EIO, false},
+        {ROLE_OWNER, FAULT_GET_POST, FAULT_FAIL, 0, -EAGAIN, true},
+        {ROLE_ORIGIN, FAULT_GET_POST, FAULT_FAIL, 0, -EIO, false},
+        {ROLE_ORIGIN, FAULT_RUN_POST, FAULT_FAIL, 0, -EAGAIN, true},
+        {ROLE_TARGET, FAULT_RUN_POST, FAULT_FAIL, 0, -EAGAIN, true},
+        {ROLE_ORIGIN, FAULT_QUEUE_ROOM, FAULT_FAIL, 0, -EAGAIN, true},
+        {ROLE_ORIGIN, FAULT_NOTE_ROOM, FAULT_FAIL, 0, -ENOBUFS, false},
+        {ROLE_TARGET, FAULT_NOTE_ROOM, FAULT_FAIL, 0, -ENOBUFS, false},
+    };
+
+    t.row_count = 0;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        uint64_t number = t.served_counts[calls[i].role].all[calls[i].point];
+        uint64_t times = number < FAILURES ? number : FAILURES;
+        struct plan row = calls[i];
+
+        CU_ASSERT(number > 0);
+        for (uint64_t n = 0; n < times; n++) {
+            row.at = 1 + n * number / times;
+            add_row(&row);
+        }
+    }
+    run_rows(fail_at);
+    CU_ASSERT(trial_serves(&t.trial));
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static bool start(const char *pwcd, const char *victim)
+{
+    const struct cluster_options options = {.pwcd = pwcd, .provider = "tcp;ofi_rxm", .nodes = 2};
+
+    t.own = stage_share(sizeof(*t.own), &t.own_fd);
+    t.served = stage_share(sizeof(*t.served), &t.served_fd);
+    if (!t.own || !t.served)
+        return false;
+    setenv("PWC_TEST_LOG", "error", 0);
+    stage_name("PWC_FAULT_FD", t.served_fd);
+    if (!trial_open(&t.trial, &options, victim))
+        return false;
+    unsetenv("PWC_FAULT_FD");
+    /* What is made once is made, then. */
+    return trial_serves(&t.trial) && trial_note_quiet(&t.trial);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"each role is played, and counted", count},
+                           {"a client dies by its own hand", by_own_hand},
+                           {"a client dies within a daemon's step", within_a_daemons_step},
+                           {"calls fail in a daemon", failing_calls},
+                           CU_TEST_INFO_NULL};
+    const char *seed = getenv("PWC_SEED");
+    int failed = 1;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 3)
+        return 2;
+    t.whole = argc > 3;
+    t.passings = t.whole ? strtoull(argv[3], NULL, 10) : PASSINGS;
+    if (t.passings == 0 || t.passings > PASSINGS_MAX)
+        return 2;
+    t.seed = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL) / 86400;
+    if (start(argv[1], argv[2]))
+        failed = suite_run("points", tests);
+    if (!trial_close(&t.trial))
+        failed = 1;
+    printf("%u runs\n", t.trial.runs);
+    return failed;
+}

@@ -1,0 +1,56 @@
+/*
+ * Two daemons and a job of three ranks (player.h), one of which is a process that may die or fail;
+ * the others live here, each in a thread, and check what they see. Behind it the daemons must hold
+ * what they held before.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_FAULTS_TRIAL_H
+#define PWC_TESTS_FAULTS_TRIAL_H
+
+#include "../control/look.h"
+#include "../system/bystanders.h"
+#include "../system/cluster.h"
+#include "player.h"
+
+struct trial {
+    struct cluster cluster;
+    struct daemon daemons[2];
+    struct holdings quiet[2];
+    struct stage *stage;
+    int stage_fd;
+    const char *victim; /* the program */
+    unsigned runs;
+};
+
+/* Of the survivors' operations, others than those towards the dead. */
+enum trial_failure {
+    TRIAL_NONE,
+    TRIAL_IN_TIME,
+    TRIAL_LATE, /* "no answer in time" too: a daemon that lacks something for ever */
+};
+
+struct trial_plan {
+    enum role role;
+    unsigned call_ms; /* of calls that wait for the daemon; 0: the usual */
+    enum trial_failure may_fail;
+    void *context;
+    void (*in_victim)(void *context); /* before it becomes the program */
+    void (*begun)(void *context);     /* here, when it has bound the others; or NULL */
+};
+
+/* Starts the daemons, and sees that they serve. Prints what is wrong. */
+bool trial_open(struct trial *t, const struct cluster_options *options, const char *victim);
+bool trial_close(struct trial *t);
+
+/* Runs the job. The victim's status as wait(2) tells it in *status. False: a survivor has seen what
+ * it should not, or somebody does not end; it has been printed. */
+bool trial_run(struct trial *t, const struct trial_plan *plan, int *status);
+/* Waits until the daemons, which must live, hold what they did; prints the difference. */
+bool trial_settles(struct trial *t);
+/* What they hold now is what they shall hold. */
+bool trial_note_quiet(struct trial *t);
+/* Two other ranks put to each other for some rounds. */
+bool trial_serves(struct trial *t);
+
+#endif
