@@ -155,7 +155,6 @@ static void attach_session(struct worker *w, struct engine *e, uint32_t handle, 
                                  .client_doorbell = -1,
                                  .closing = found.closing};
     if (map_shared(&s->mapping, memory, session_bytes(&found.sizes), &s->range) < 0) {
-        s->mapping.fd = -1; /* dropped below */
         mapping_destroy(&s->mapping);
         free(s);
         goto drop;
@@ -202,7 +201,6 @@ static void attach_segment(struct worker *w, struct engine *e, uint32_t handle)
                                  .range = -1,
                                  .closing = found.closing};
     if (map_shared(&s->mapping, memory, found.length, &s->range) < 0) {
-        s->mapping.fd = -1; /* dropped below */
         mapping_destroy(&s->mapping);
         free(s);
         goto drop;
