@@ -74,14 +74,29 @@ static struct quota_user *user_of(struct control *control, uid_t uid)
     return u;
 }
 
+static void user_free(struct control *control, struct quota_user *u)
+{
+    struct quota_user **at = &control->users;
+
+    while (*at != u)
+        at = &(*at)->next;
+    *at = u->next;
+    free(u);
+}
+
 struct quota_user *quota_enter(struct control *control, uid_t uid)
 {
     struct quota_user *u = user_of(control, uid);
 
-    if (!u || u->connections >= control->user_connections)
+    if (!u)
         return NULL;
-    u->connections++;
-    return u;
+    if (u->connections < control->user_connections) {
+        u->connections++;
+        return u;
+    }
+    if (u->connections == 0)
+        user_free(control, u);
+    return NULL;
 }
 
 struct quota_user *quota_inherit(struct control *control, uid_t uid)
@@ -95,16 +110,13 @@ struct quota_user *quota_inherit(struct control *control, uid_t uid)
 
 void quota_leave(struct client *c)
 {
-    struct quota_user **at = &c->control->users, *u = c->user;
+    struct quota_user *u = c->user;
 
     for (int i = 0; i < QUOTA_KINDS; i++)
         u->held[i] -= c->held[i];
     if (--u->connections > 0)
         return;
-    while (*at != u)
-        at = &(*at)->next;
-    *at = u->next;
-    free(u);
+    user_free(c->control, u);
 }
 
 /* Written so that no sum can pass the largest number. */

@@ -169,7 +169,7 @@ static void node_files(void)
     struct node_list list;
     char why[512];
 
-    memset(large, '\n', sizeof(large));
+    memset(large, 'a', sizeof(large)); /* one line: sanitizers look at all of a string for each part */
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         why[0] = '\0';
         write_file("nodes", rows[i].text, rows[i].size, 0644);

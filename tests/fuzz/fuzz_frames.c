@@ -67,10 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t length;
     int rc = 0;
 
-    if (!control || jobs_open(control) < 0)
+    if (!control)
         abort();
     control->node_count = 2;
-    directory_init(control->directory, &control->directory_memory, 2);
+    if (jobs_open(control) < 0)
+        abort();
     pending_init(&control->pending);
     frame_parser_init(&frames, BOUND);
     for (size_t at = 1; at < size && rc >= 0;) {

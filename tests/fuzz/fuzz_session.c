@@ -111,7 +111,7 @@ static void submit(struct channel *ch, uint8_t number)
 
 static void do_all(struct channel *ch, uint8_t how, uint8_t number)
 {
-    if (how & MESSAGES)
+    if (how & MESSAGES && !ch->deliver)
         channel_set_deliver(ch, deliver, ch);
     if (how & SUBMIT)
         submit(ch, number);

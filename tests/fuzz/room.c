@@ -134,6 +134,7 @@ static bool open_control(struct room *room)
     room->config.client_memory = MEMORY;
     control->config = &room->config;
     control->engine = w->config;
+    quota_open(control, false);
     control->node_count = 1;
     control->workers = w;
     control->worker_count = 1;
