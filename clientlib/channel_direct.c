@@ -107,8 +107,7 @@ static int may_run(const struct channel *ch, struct neighbour *from, const struc
 /* The message at the head: 1 when it has been handed over, 0 when it has to wait, -EPROTO. */
 static int meet(struct channel *ch, struct neighbour *from, const struct pair_record *record)
 {
-    const struct event_record *event =
-        as_event(&ch->neighbours, record, from->peer, EVENT_REQUEST);
+    const struct event_record *event = as_event(&ch->neighbours, record, from->peer, EVENT_REQUEST);
     const struct message *block = (const struct message *)(event + 1);
     int rc;
 
@@ -222,8 +221,8 @@ static int take_answer(struct channel *ch, struct direct_pair *pair, uint64_t pe
     return 1;
 }
 
-static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t peer,
-                                                  unsigned kinds, struct pwc_event *out)
+static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t peer, unsigned kinds,
+                                                  struct pwc_event *out)
 {
     struct neighbours *n = &ch->neighbours;
 

@@ -1,6 +1,7 @@
 /*
  * Direct: puts, gets and active messages of one context to a neighbour, without the daemon. The
- * daemon has given us the pair (pair_abi.h) of which we are the origin, and the pages of the region.
+ * daemon has given us the pair (pair_abi.h) of which we are the origin, and the pages of the
+ * region.
  *
  * A pair, that is a context and a peer, has one path at a time, whatever remotes lead there. It
  * leaves the direct one when its target has read all that stands in the ring and has answered, and

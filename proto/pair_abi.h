@@ -30,10 +30,10 @@
  * first line are written last. An id of length 0 is the eight bytes by value in `id`.
  *
  * The id of a message is its block (struct message, session_abi.h): one with one argument takes one
- * line. slot, generation and offset are filled in by the sender; the token of a request is WIRE_NONE
- * where no reply is asked for, else 0. Each that is asked for has one answer: a message, or
- * PAIR_UNANSWERED, which says that none will come. The origin has no more requests under way than
- * the ring of answers has room for, were each as long as an answer can be.
+ * line. slot, generation and offset are filled in by the sender; the token of a request is
+ * WIRE_NONE where no reply is asked for, else 0. Each that is asked for has one answer: a message,
+ * or PAIR_UNANSWERED, which says that none will come. The origin has no more requests under way
+ * than the ring of answers has room for, were each as long as an answer can be.
  *
  * To each side the other is hostile: a line is copied once, checked, then used.
  */

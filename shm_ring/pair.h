@@ -151,8 +151,8 @@ static inline void pair_write(struct pair_writer *w, const struct pair_record *r
 }
 
 /*
- * The same with an id that is at hand in pieces: pair_id_begin, pair_id_add for each, multiples of 8
- * bytes but for the last, together id_len or a padding less; then pair_show.
+ * The same with an id that is at hand in pieces: pair_id_begin, pair_id_add for each, multiples of
+ * 8 bytes but for the last, together id_len or a padding less; then pair_show.
  */
 struct pair_id {
     struct pair_writer *to;
@@ -178,7 +178,7 @@ static inline bool pair_reader_sleeps(struct pair_writer *w)
 {
     _Atomic uint32_t *armed = &w->ring->bell.armed;
 
-    atomic_signal_fence(memory_order_seq_cst);                                /* G */
+    atomic_signal_fence(memory_order_seq_cst);                               /* G */
     if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* G */
         return false;
     /* Once: it looks at everything before it arms again. */
@@ -210,7 +210,7 @@ static inline bool pair_writer_sleeps(struct pair_reader *r)
 {
     _Atomic uint32_t *armed = &r->ring->room_bell;
 
-    atomic_signal_fence(memory_order_seq_cst);                                /* H */
+    atomic_signal_fence(memory_order_seq_cst);                               /* H */
     if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* H */
         return false;
     atomic_store_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed);
@@ -220,8 +220,8 @@ static inline bool pair_writer_sleeps(struct pair_reader *r)
 
 /*
  * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX, and for
- * block_max. 1; 0 when there is none (then what was read has been given back); -EPROTO when it makes
- * no sense. The record stays until pair_pass.
+ * block_max. 1; 0 when there is none (then what was read has been given back); -EPROTO when it
+ * makes no sense. The record stays until pair_pass.
  */
 static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
 {

@@ -78,7 +78,8 @@ static struct association *twin_of(const struct association *a)
     return association_of(a->peer, &a->peer->control->workers[a->engine], a->worker->engine);
 }
 
-/* ---- signs of life ---------------------------------------------------------------------------- */
+/* ---- signs of life ----------------------------------------------------------------------------
+ */
 
 static void send_beat(void *context, Pwc__Beat *beat)
 {
@@ -383,8 +384,8 @@ int associations_offer(struct peer *p, const Pwc__Offer *o)
         .address.size = (uint32_t)o->address.len,
     };
     struct association *a;
-    int rc = o->address.len > FABRIC_ADDRESS_MAX ? -EPROTO
-                                                 : named(p, o->engine, o->peer_engine, &a);
+    int rc =
+        o->address.len > FABRIC_ADDRESS_MAX ? -EPROTO : named(p, o->engine, o->peer_engine, &a);
 
     if (rc < 0)
         return rc;

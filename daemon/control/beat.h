@@ -19,8 +19,8 @@
 struct worker;
 
 struct beat {
-    struct worker *worker; /* of our engine */
-    uint32_t number;       /* of the other */
+    struct worker *worker;                         /* of our engine */
+    uint32_t number;                               /* of the other */
     void (*send)(void *context, Pwc__Beat *frame); /* to the other side */
     void *context;
     uint64_t generation;  /* of the link; answers of earlier ones are void */

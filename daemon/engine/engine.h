@@ -85,11 +85,11 @@ struct engine_config {
     uint32_t binds_client, binds_user;
     uint32_t pairs_client, pairs_user;
     uint32_t chunks_client, chunks_user;
-    uint32_t protocol;     /* enum engine_protocol */
-    uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
-    uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */
-    uint64_t keepalive_ns; /* 1 s: after so long without a word, who is waited for is asked;
-                              ENGINE_NO_KEEPALIVE: never */
+    uint32_t protocol;         /* enum engine_protocol */
+    uint32_t stripe_min;       /* 64 KiB: payloads from here on travel over all rails at once */
+    uint64_t ack_delay_ns;     /* 12000: how long a consumed sequence waits for a ride */
+    uint64_t keepalive_ns;     /* 1 s: after so long without a word, who is waited for is asked;
+                                  ENGINE_NO_KEEPALIVE: never */
     uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
 };
 #define ENGINE_NO_KEEPALIVE UINT64_MAX
@@ -210,7 +210,8 @@ int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct
  * nowhere any more. The handles are good until the next call or step. */
 int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out);
-/* The context at this end of a flow from or to a sibling is woken by the next step, if it sleeps. */
+/* The context at this end of a flow from or to a sibling is woken by the next step, if it sleeps.
+ */
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
 /* ---- peers, from the handshake ------------------------------------------------------------- */

@@ -48,8 +48,8 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
     bool message = r->kind >= SUBMIT_SHORT;
 
     if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) ||
-        r->flags & ~SUBMIT_FLAGS_ALL ||
-        r->lid_len > SESSION_ID_MAX || (!message && r->rid_len > SESSION_ID_MAX))
+        r->flags & ~SUBMIT_FLAGS_ALL || r->lid_len > SESSION_ID_MAX ||
+        (!message && r->rid_len > SESSION_ID_MAX))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
         if (r->length == 0 || r->length > e->config.packed_max)

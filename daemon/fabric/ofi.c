@@ -218,8 +218,7 @@ static int watch(int set, int descriptor)
 static int ofi_arm(struct fabric *fabric, int *descriptor)
 {
     struct ofi *ofi = ofi_of(fabric);
-    struct fid *waited[] = {&ofi->queue->fid,
-                            ofi->messages ? &ofi->connections.events->fid : NULL};
+    struct fid *waited[] = {&ofi->queue->fid, ofi->messages ? &ofi->connections.events->fid : NULL};
 
     if (ofi->sleep_descriptor < 0)
         return -ENOTSUP;
@@ -336,8 +335,8 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
 static int open_sleep(struct ofi *ofi)
 {
     if (fi_control(&ofi->queue->fid, FI_GETWAIT, &ofi->queue_descriptor) ||
-        (ofi->messages && fi_control(&ofi->connections.events->fid, FI_GETWAIT,
-                                     &ofi->connection_descriptor)))
+        (ofi->messages &&
+         fi_control(&ofi->connections.events->fid, FI_GETWAIT, &ofi->connection_descriptor)))
         return 0;
 
     int set = epoll_create1(EPOLL_CLOEXEC);

@@ -1,6 +1,7 @@
 /*
  * What the parts of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (the endpoints),
- * ofi_connection.c (those of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c, ofi_provider.c, ofi_trial.c.
+ * ofi_connection.c (those of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c,
+ * ofi_provider.c, ofi_trial.c.
  *
  * Thread: the progress thread owns all of it, but for what struct ofi_registrar says.
  */
@@ -102,7 +103,7 @@ static inline void ofi_operation_ready(struct ofi_operations *operations,
 struct ofi_peer {
     struct fid_ep *endpoints[OFI_RAILS_MAX]; /* the rails', or the connection to this peer alone */
     fi_addr_t addresses[OFI_RAILS_MAX];      /* in each rail's table; valid while `inserted` */
-    uint64_t load[OFI_RAILS_MAX];       /* bytes outstanding on each rail */
+    uint64_t load[OFI_RAILS_MAX];            /* bytes outstanding on each rail */
     uint32_t outstanding;
     uint32_t next_broken; /* chain of peers whose FABRIC_BROKEN is to be delivered */
     int32_t broken;       /* its status; 0: not broken since it was connected */
@@ -250,7 +251,7 @@ void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer);
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 struct ofi {
-    struct fabric fabric; /* first */
+    struct fabric fabric;                 /* first */
     struct ofi_rail rails[OFI_RAILS_MAX]; /* unless messages */
     uint32_t rail_count;                  /* 1, 2 or 4 */
     bool messages; /* message endpoints: a connection for each peer, and no rails */
@@ -286,8 +287,8 @@ static inline uint32_t ofi_rail_choose(const struct ofi *ofi, const struct ofi_p
 
 /* Finds the provider; *out is for fi_freeinfo. Says what went wrong in config->message. */
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out);
-/* Whether this fabric, connected to the other or (NULL) to itself, falls silent and is woken. Closes
- * both. */
+/* Whether this fabric, connected to the other or (NULL) to itself, falls silent and is woken.
+ * Closes both. */
 bool ofi_trial_sleeps(struct fabric *fabric, struct fabric *other);
 /* A libfabric result as a negative errno. */
 int ofi_error(ssize_t result);

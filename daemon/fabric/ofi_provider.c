@@ -195,8 +195,8 @@ static int search_orders(struct fi_info *hints, struct fi_info **out)
     return rc;
 }
 
-static int search(const char *provider, enum fi_ep_type type,
-                  const struct sockaddr_storage *source, struct fi_info **out)
+static int search(const char *provider, enum fi_ep_type type, const struct sockaddr_storage *source,
+                  struct fi_info **out)
 {
     struct fi_info *hints = make_hints(provider, type);
     int rc = -ENOMEM;

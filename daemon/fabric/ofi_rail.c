@@ -16,8 +16,9 @@ int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info)
     if (rails == 0 || rails == 1)
         return 0;
     if (info->ep_attr->type == FI_EP_MSG) {
-        ofi_say(config, "provider %s has message endpoints: give 1 rail, not %u, or a provider with "
-                        "reliable datagrams (tcp;ofi_rxm)",
+        ofi_say(config,
+                "provider %s has message endpoints: give 1 rail, not %u, or a provider with "
+                "reliable datagrams (tcp;ofi_rxm)",
                 info->fabric_attr->prov_name, rails);
         return -EOPNOTSUPP;
     }

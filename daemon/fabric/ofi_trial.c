@@ -108,7 +108,8 @@ static bool connected(struct trial *t)
 {
     if (!add_memory(t, t->fabric, 1) || !introduce(t->fabric, t->writer))
         return false;
-    if (t->writer != t->fabric && (!add_memory(t, t->writer, 2) || !introduce(t->writer, t->fabric)))
+    if (t->writer != t->fabric &&
+        (!add_memory(t, t->writer, 2) || !introduce(t->writer, t->fabric)))
         return false;
     return write_there(t) && reach(t, &t->arrived, 1) && reach(t, &t->written, 1);
 }

@@ -50,9 +50,11 @@ static void test_attach_refused(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fake_daemon *daemon = calloc(1, sizeof(*daemon));
         char error[128] = "";
-        struct pwc_attr attr = {
-            .job = "test", .size = 1, .timeout_ms = rows[i].timeout_ms, .error = error,
-            .error_size = 128};
+        struct pwc_attr attr = {.job = "test",
+                                .size = 1,
+                                .timeout_ms = rows[i].timeout_ms,
+                                .error = error,
+                                .error_size = 128};
         pwc_client *client = NULL;
 
         CU_ASSERT_EQUAL_FATAL(fake_daemon_start(daemon, rows[i].hook), 0);

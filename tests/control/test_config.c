@@ -169,7 +169,8 @@ static void node_files(void)
     struct node_list list;
     char why[512];
 
-    memset(large, 'a', sizeof(large)); /* one line: sanitizers look at all of a string for each part */
+    memset(large, 'a',
+           sizeof(large)); /* one line: sanitizers look at all of a string for each part */
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         why[0] = '\0';
         write_file("nodes", rows[i].text, rows[i].size, 0644);
@@ -311,15 +312,10 @@ static void numbers(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"values", values},
-                           {"sources", sources},
-                           {"files", files},
-                           {"secrets", secrets},
-                           {"node lists", node_lists},
-                           {"node files", node_files},
-                           {"many nodes", many_nodes},
-                           {"numbers", numbers},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"values", values},         {"sources", sources},       {"files", files},
+        {"secrets", secrets},       {"node lists", node_lists}, {"node files", node_files},
+        {"many nodes", many_nodes}, {"numbers", numbers},       CU_TEST_INFO_NULL};
     static const char *const names[] = {"conf", "secret", "link", "pipe", "nodes"};
     int failed;
 

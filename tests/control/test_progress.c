@@ -51,8 +51,8 @@ static struct {
     bool bound;
     int remote;
     bool segment_ready, client_closed;
-    _Atomic bool asked;       /* for an errand */
-    _Atomic uint64_t errands; /* done */
+    _Atomic bool asked;                   /* for an errand */
+    _Atomic uint64_t errands;             /* done */
     uint32_t ends_told, ends_told_before; /* when the crowd was there again */
     struct call again;
 } world;
@@ -402,12 +402,9 @@ int main(void)
         CU_TEST_INFO_NULL,
     };
     CU_TestInfo tests[] = {
-        {"small puts in order", test_small_puts_in_order},
-        {"large puts", test_large_puts},
-        {"sleep and wake", test_sleep_and_wake},
-        {"kicks", test_kick},
-        {"handles come again", test_handles_come_again},
-        CU_TEST_INFO_NULL,
+        {"small puts in order", test_small_puts_in_order}, {"large puts", test_large_puts},
+        {"sleep and wake", test_sleep_and_wake},           {"kicks", test_kick},
+        {"handles come again", test_handles_come_again},   CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},
                              {"delayed", delayed_open, world_close, NULL, NULL, held_back},

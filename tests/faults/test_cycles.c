@@ -37,7 +37,7 @@ enum {
 static struct daemon d;
 static unsigned cycles = CYCLES;
 static bool bounded; /* in time */
-static double *us; /* from death to freed */
+static double *us;   /* from death to freed */
 
 static double now_us(void)
 {

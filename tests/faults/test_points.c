@@ -6,8 +6,8 @@
  *     test_points PWCD VICTIM [PASSINGS]
  *
  * A first run of each role counts how often each point is passed; then the victim dies at so many
- * PASSINGS of each, the first and the last among them. Points of the way in are passed in every role
- * alike: the first role has them.
+ * PASSINGS of each, the first and the last among them. Points of the way in are passed in every
+ * role alike: the first role has them.
  *
  * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which
  * one follows from the day, or from PWC_SEED, and is printed.

@@ -103,7 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (how & HEADER && bytes <= PAIR_DATA_OFFSET)
             memcpy(memory + 8 * (number / 32), data, bytes);
         if (how & CONSUMED && bytes >= 8)
-            memcpy(direction == PAIR_ANSWERS ? &shared->answers.consumed : &shared->requests.consumed,
+            memcpy(direction == PAIR_ANSWERS ? &shared->answers.consumed
+                                             : &shared->requests.consumed,
                    data, 8);
         if (how & WRITE)
             write_one(&writer, 5u * number);

@@ -119,8 +119,8 @@ static bool open_engine(struct room *room)
     w->arena = calloc(1, engine_arena_bytes(engine) + 4096);
     room->memory = calloc(1, engine_private_bytes(engine) + 4096);
     return w->arena && room->memory &&
-           engine_open(engine, w->arena, room->memory, room->fabric, &w->host, 1,
-                       &room->engine) == 0;
+           engine_open(engine, w->arena, room->memory, room->fabric, &w->host, 1, &room->engine) ==
+               0;
 }
 
 static bool open_control(struct room *room)
@@ -141,9 +141,8 @@ static bool open_control(struct room *room)
     w->control = control;
     w->arena_fd = -1;
     w->progress = w->thread = (struct progress *)(void *)room;
-    w->target = (struct call_target){.attachments = &w->attachments,
-                                     .fabric = room->fabric,
-                                     .calls = &w->counters.calls};
+    w->target = (struct call_target){
+        .attachments = &w->attachments, .fabric = room->fabric, .calls = &w->counters.calls};
     log_open(&control->log, open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG);
     uv_loop_init(&control->loop);
     uv_async_init(&control->loop, &control->resume, clients_resume);

@@ -34,7 +34,7 @@ static struct bystanders others;
 /* Shared with the children. */
 static struct told {
     _Atomic uint64_t ready, taken, refused;
-} *told;
+} * told;
 
 static void pause_ms(long ms)
 {

@@ -1,6 +1,7 @@
 /*
  * Active messages between ranks of one node, which go without the daemon: all kinds, in order with
- * puts and gets over changes of path, answered, held back, and over deaths; and who sleeps is woken.
+ * puts and gets over changes of path, answered, held back, and over deaths; and who sleeps is
+ * woken.
  *
  *     test_neighbour_messages PWCD
  */
@@ -91,13 +92,13 @@ static uint64_t sent_directly(void)
 /* Two ranks that have bound each other. */
 struct two {
     struct rank a, b;
-    uint64_t seen;          /* numbers of what has come to b, events and requests, from 0 on */
-    uint64_t replied;       /* b's local events, of replies that asked for one: how many, and the */
-    uint64_t replied_sum;   /* sum of their numbers: they have no order over changes of path */
+    uint64_t seen;        /* numbers of what has come to b, events and requests, from 0 on */
+    uint64_t replied;     /* b's local events, of replies that asked for one: how many, and the */
+    uint64_t replied_sum; /* sum of their numbers: they have no order over changes of path */
     uint64_t replies_asked;
-    uint64_t back;          /* the number of the last reply that a has seen, and 1 */
-    uint64_t answered;      /* the same of the last that b has made */
-    uint64_t ended;         /* a's next local event */
+    uint64_t back;     /* the number of the last reply that a has seen, and 1 */
+    uint64_t answered; /* the same of the last that b has made */
+    uint64_t ended;    /* a's next local event */
     bool right;
 };
 
@@ -126,8 +127,8 @@ static void reply_to(struct two *t, pwc_ctx *ctx, const struct pwc_am *m, uint64
         rc = pwc_am_reply_medium(ctx, m->token, REPLY, payload, len, &number, 1, lid, flags);
         break;
     default:
-        rc = pwc_am_reply_long(ctx, m->token, t->b.remote, number % REPLY_SLOTS * REPLY_SLOT_BYTES, REPLY,
-                               payload, len, &number, 1, lid, flags);
+        rc = pwc_am_reply_long(ctx, m->token, t->b.remote, number % REPLY_SLOTS * REPLY_SLOT_BYTES,
+                               REPLY, payload, len, &number, 1, lid, flags);
         break;
     }
     t->replies_asked += flags == 0;
@@ -233,8 +234,8 @@ static int submit(struct two *t, uint64_t number)
     case 3:
     case 4:
     case 5:
-        return pwc_put(r->ctx, r->remote, REGION_BYTES - 64, r->memory + REGION_BYTES - 64, 64,
-                       lid, lid, 0);
+        return pwc_put(r->ctx, r->remote, REGION_BYTES - 64, r->memory + REGION_BYTES - 64, 64, lid,
+                       lid, 0);
     case 6:
     case 7:
     case 8:
@@ -263,9 +264,9 @@ static uint64_t all_kinds(unsigned lazy)
 
     srand(lazy);
     open_two(&t, "kinds");
-    while ((t.seen < total || t.ended < total || t.replied < t.replies_asked ||
-            t.back < t.answered) &&
-           t.right && now_ns() < limit) {
+    while (
+        (t.seen < total || t.ended < total || t.replied < t.replies_asked || t.back < t.answered) &&
+        t.right && now_ns() < limit) {
         int rc = number < total ? submit(&t, number) : -EAGAIN;
 
         if (rc == 0)
@@ -306,8 +307,8 @@ static void test_waits_for_messages(void)
     take(&t, PWC_LOCAL); /* b learns of a */
     for (n = 0; n < 40; n++) {
         uint64_t number = n;
-        int rc = n % 4 == 3 ? pwc_am_short(t.a.ctx, t.a.remote, REQUEST, &number, 1,
-                                           pwc_cid_u64(n), PWC_AM_NO_REPLY)
+        int rc = n % 4 == 3 ? pwc_am_short(t.a.ctx, t.a.remote, REQUEST, &number, 1, pwc_cid_u64(n),
+                                           PWC_AM_NO_REPLY)
                             : pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(n),
                                       pwc_cid_u64(n), 0);
 
@@ -377,11 +378,10 @@ static void test_nobody(void)
 
     open_two(&t, "nobody");
     CU_ASSERT_EQUAL(pwc_am_register(t.b.ctx, REQUEST + 1, reply_to_nobody, &rc), 0);
-    take(&t, PWC_LOCAL); /* b learns of a */
+    take(&t, PWC_LOCAL);            /* b learns of a */
     for (int i = 0; i < 100; i++) { /* more than there is room for answers */
-        CU_ASSERT_EQUAL_FATAL(pwc_am_short(t.a.ctx, t.a.remote, REQUEST + 1, NULL, 0,
-                                           pwc_cid_u64(1), PWC_NO_LCE),
-                              0);
+        CU_ASSERT_EQUAL_FATAL(
+            pwc_am_short(t.a.ctx, t.a.remote, REQUEST + 1, NULL, 0, pwc_cid_u64(1), PWC_NO_LCE), 0);
         CU_ASSERT_EQUAL_FATAL(pwc_wait(t.b.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
         CU_ASSERT_EQUAL(rc, 0);
         CU_ASSERT_EQUAL(event.status, -ENOSYS);
@@ -389,8 +389,8 @@ static void test_nobody(void)
         CU_ASSERT_EQUAL(pwc_probe(t.a.ctx, PWC_ANY, PWC_MESSAGE, &event), 0);
     }
     CU_ASSERT(sent_directly() > 50);
-    CU_ASSERT_EQUAL(
-        pwc_am_short(t.a.ctx, t.a.remote, NOBODY, NULL, 0, pwc_cid_u64(2), PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(pwc_am_short(t.a.ctx, t.a.remote, NOBODY, NULL, 0, pwc_cid_u64(2), PWC_NO_LCE),
+                    0);
     CU_ASSERT_EQUAL_FATAL(pwc_wait(t.a.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.status, -ENOSYS);
     CU_ASSERT_EQUAL(event.id, 2);
@@ -507,7 +507,8 @@ struct sleeper {
     struct two *two;
     unsigned kinds;
     bool by_poll;
-    _Atomic bool done; /* what it waits for has been done: before, it may be woken for other things */
+    _Atomic bool
+        done; /* what it waits for has been done: before, it may be woken for other things */
     _Atomic pid_t thread;
     int rc;
     int64_t woken;
@@ -524,9 +525,8 @@ static void *sleep_at_a(void *argument)
     if (s->by_poll) {
         polled.fd = pwc_fd(ctx);
         do
-            s->rc = pwc_probe(ctx, PWC_ANY, s->kinds, &event) == 0
-                        ? poll(&polled, 1, RANK_WAIT_MS)
-                        : -EIO;
+            s->rc = pwc_probe(ctx, PWC_ANY, s->kinds, &event) == 0 ? poll(&polled, 1, RANK_WAIT_MS)
+                                                                   : -EIO;
         while (s->rc == 1 && !s->done);
     } else {
         s->rc = pwc_wait(ctx, PWC_ANY, s->kinds, &event, RANK_WAIT_MS);
@@ -573,9 +573,9 @@ static void test_reply_wakes(void)
             pthread_t thread;
 
             t.seen = number;
-            CU_ASSERT_EQUAL_FATAL(pwc_am_short(t.a.ctx, t.a.remote, REQUEST, &number, 1,
-                                               pwc_cid_u64(0), PWC_NO_LCE),
-                                  0);
+            CU_ASSERT_EQUAL_FATAL(
+                pwc_am_short(t.a.ctx, t.a.remote, REQUEST, &number, 1, pwc_cid_u64(0), PWC_NO_LCE),
+                0);
             thread = fall_asleep(&s);
             CU_ASSERT_EQUAL(pwc_wait(t.b.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
             woken_soon(&s, thread);
@@ -612,9 +612,9 @@ static void test_room_wakes(void)
     woken_soon(&s, thread);
     CU_ASSERT(t.right);
     CU_ASSERT_EQUAL(t.seen, PAIR_LINES);
-    CU_ASSERT_EQUAL(pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(0),
-                            PWC_NO_LCE),
-                    0);
+    CU_ASSERT_EQUAL(
+        pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(0), PWC_NO_LCE),
+        0);
     close_two(&t);
 }
 

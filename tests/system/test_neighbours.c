@@ -329,8 +329,8 @@ static void scribble(void)
 
         if (rand() % 4)
             value = (uint64_t)(at / 8 - (rand() % 2 ? 63 : 63 + 2048)) |
-                    (uint64_t)(rand() % 6) << 32 |
-                    (uint64_t)(rand() % 3) << 40 | (uint64_t)(rand() % 1100) << 48;
+                    (uint64_t)(rand() % 6) << 32 | (uint64_t)(rand() % 3) << 40 |
+                    (uint64_t)(rand() % 1100) << 48;
         ((volatile uint64_t *)starts[which])[at] = value;
     }
 }
@@ -349,7 +349,8 @@ static void be_hostile(void)
     struct pwc_key keys[3], mine;
 
     if (attach(&r, "hostile", 2, 3) != 0 ||
-        pwc_am_register(r.ctx, HANDLER, on_anything, r.ctx) != 0 || pwc_region_key(r.region, &mine) != 0 ||
+        pwc_am_register(r.ctx, HANDLER, on_anything, r.ctx) != 0 ||
+        pwc_region_key(r.region, &mine) != 0 ||
         pwc_exchange(r.ctx, &mine, sizeof(mine), keys) != 0 ||
         pwc_bind(r.ctx, pwc_peer_of(0, 0), &keys[0], &r.remote) != 0 || pwc_barrier(r.ctx) != 0)
         _exit(1);

@@ -16,7 +16,7 @@
 #define ANSWER_SECONDS  5
 #define UPGRADE_SECONDS 60 /* the next daemon opens its fabric */
 #define REQUEST_MAX     4352
-#define ANSWER_MAX     (1u << 20) /* of control.proto */
+#define ANSWER_MAX      (1u << 20) /* of control.proto */
 
 static int explain(const char *path, int rc)
 {
@@ -157,8 +157,7 @@ int request_inspect(const char *socket_path, const char *what, char **out)
     inspect.what = (char *)what;
     request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
     request.inspect = &inspect;
-    int rc =
-        ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_INSPECTED, &reply);
+    int rc = ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_INSPECTED, &reply);
     if (rc < 0)
         return rc;
     *out = strdup(reply->inspected->json);

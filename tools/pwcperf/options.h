@@ -50,7 +50,7 @@ struct options {
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
     uint64_t seconds; /* share: how long it counts */
-    int timeout_ms; /* without any event: the run has failed */
+    int timeout_ms;   /* without any event: the run has failed */
     bool json;
     bool check;
     bool pin;

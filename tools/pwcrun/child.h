@@ -13,11 +13,11 @@
 struct child_spec {
     char *const *argv;
     char *const *envp;
-    const char *netns; /* network namespace to live in; NULL: ours */
-    int cpu;           /* processor to stay on; -1: any */
-    int out;           /* becomes stdout; -1: ours */
-    int err;           /* becomes stderr; -1: ours */
-    int extra;         /* becomes descriptor CHILD_EXTRA_FD; -1: none */
+    const char *netns;           /* network namespace to live in; NULL: ours */
+    int cpu;                     /* processor to stay on; -1: any */
+    int out;                     /* becomes stdout; -1: ours */
+    int err;                     /* becomes stderr; -1: ours */
+    int extra;                   /* becomes descriptor CHILD_EXTRA_FD; -1: none */
     const struct reaper *reaper; /* learns of the child before its program runs */
 };
 

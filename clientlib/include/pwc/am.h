@@ -27,8 +27,8 @@
  *
  * A request that may be replied to waits, with all that stands behind it, until there is room for
  * its reply. That comes by itself, unless this context leaves its local events untaken: when 1 MiB
- * of them are kept, or those of what went to its own node fill a local ring's worth, no such request
- * is handled before some are taken. Take them, or use PWC_NO_LCE.
+ * of them are kept, or those of what went to its own node fill a local ring's worth, no such
+ * request is handled before some are taken. Take them, or use PWC_NO_LCE.
  *
  * A reply never waits for a request: docs/active-messages.md tells how, and why a flood in all
  * directions always drains as long as everybody probes.
@@ -132,8 +132,8 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
  * when there is room for its reply. `dst` of a Long must be bound to the requester, or -EINVAL.
  * Flags are those of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the
  * running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is a reply
- * itself; else as above, and what was wrong may be tried again. As the status of the local event also
- * -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped here.
+ * itself; else as above, and what was wrong may be tried again. As the status of the local event
+ * also -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped here.
  * Without a reply the library tells the requester's library so, unseen. pwc_flush of PWC_ANY waits
  * for replies as for all else, that of one peer does not.
  */

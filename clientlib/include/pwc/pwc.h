@@ -230,9 +230,10 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region
  * Existing memory, counted: a second call with the same range and flags gives the same region.
  * -EEXIST: it overlaps memory of another region, or is registered with other flags. Blocks.
  *
- * Without PWC_MOVE it goes through a copy (-EINVAL above the daemon's bounce_max, 4 MiB): such a region is for the caller's own puts and gets and has no key. A put copies its
- * source when it is submitted; a get's destination is filled when pwc_probe, pwc_wait or pwc_flush
- * of its context sees its end, also when it asked for no local event.
+ * Without PWC_MOVE it goes through a copy (-EINVAL above the daemon's bounce_max, 4 MiB): such a
+ * region is for the caller's own puts and gets and has no key. A put copies its source when it is
+ * submitted; a get's destination is filled when pwc_probe, pwc_wait or pwc_flush of its context
+ * sees its end, also when it asked for no local event.
  *
  * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
  * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
