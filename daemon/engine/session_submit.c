@@ -300,8 +300,10 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
                 continue;
         }
         if (!answer && ((const struct submit_record *)e->record)->kind == SUBMIT_WAKE) {
-            taken += wake_submit(e, session, ring, size);
-            continue; /* not in quarantine, or the loop ends */
+            if (wake_submit(e, session, ring, size) == 0)
+                break;
+            taken++;
+            continue;
         }
         if (session_submit(e, session, ring, size, answer) == 0) {
             *stalled = true;
