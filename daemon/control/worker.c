@@ -112,6 +112,10 @@ void worker_notice(void *context, const struct engine_notice *notice)
     case ENGINE_QUARANTINED:
         quarantined(w, notice);
         break;
+    case ENGINE_FABRIC_FAILED:
+        log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",
+                 strerror(-notice->status));
+        control_end_at_once(control, "nothing can be completed any more: start it again");
     default:
         log_line(&control->log, LOG_LEVEL_ERROR, "the engine gives a notice of unknown kind %u",
                  notice->kind);

@@ -281,6 +281,7 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
     struct wire_bound w;
     struct remote *r;
     struct flow *f;
+    bool binding;
 
     if (size != sizeof(w))
         return -EPROTO;
@@ -303,9 +304,8 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
         return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
     if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_OPEN);
+    binding = r->state == REMOTE_BINDING;
     if (w.status < 0) {
-        bool binding = r->state == REMOTE_BINDING;
-
         if (binding) {
             bind_notice(e, w.remote, w.status);
             remote_free(e, w.remote);
@@ -314,8 +314,6 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
             direct_show_ended(e, w.remote, true);
         }
     } else {
-        bool binding = r->state == REMOTE_BINDING;
-
         set64(e, &r->length, w.length);
         set64(e, &r->address, w.address);
         set64(e, &r->fabric_key, w.key);

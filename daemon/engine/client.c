@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "flow.h"
 #include "notice.h"
+#include "peer.h"
 #include "region.h"
 #include "reply.h"
 #include "session.h"
@@ -306,11 +307,17 @@ void segment_added(struct engine *e, uint32_t segment, int status,
     e->sweep = true;
 }
 
-void segment_dropped(struct engine *e, uint32_t segment)
+void segment_dropped(struct engine *e, uint32_t segment, int status)
 {
     struct segment *seg = &e->segments[segment];
 
     FAULT(SEGMENT_DROPPED);
+    if (status < 0) { /* the card may still reach it: it stays what it is */
+        e->segment_live[segment].dropping = false;
+        e->segment_live[segment].registered = true;
+        e->drop_at = e->now + DROP_RETRY_NS;
+        return;
+    }
     e->segment_live[segment] = (struct segment_live){0};
     set32(e, &seg->state, SEGMENT_FREE);
     commit(e);
@@ -326,13 +333,13 @@ static void segment_sweep(struct engine *e, uint32_t segment)
     if (live->busy > 0 || live->adding || live->dropping || seg->regions > 0)
         return;
     if (!live->registered) {
-        segment_dropped(e, segment);
+        segment_dropped(e, segment, 0);
         return;
     }
     live->registered = false;
     live->dropping = true;
     if (fabric_mem_drop(e->fabric, live->memory.index, cookie_of(COOKIE_SEGMENT, segment)) < 0)
-        segment_dropped(e, segment);
+        segment_dropped(e, segment, 0); /* it was not registered */
 }
 
 /* ---- the way out ----------------------------------------------------------------------------- */
@@ -401,6 +408,7 @@ void client_sweep(struct engine *e)
             e->remote_busy[i] == 0)
             region_answer_revoke(e, i);
     remotes_reclaim(e);
+    peer_rings_sweep(e);
     for (uint32_t i = 0; i < e->config.sessions_max; i++)
         if (e->sessions[i].state == SESSION_CLOSING)
             session_leave(e, i);

@@ -374,13 +374,14 @@ static void completed(struct engine *e, const struct fabric_event *event)
                         &event->memory);
         break;
     case COOKIE_PARTING:
-        peer_ring_dropped(e, (uint32_t)value);
+        peer_ring_dropped(e, (uint32_t)(value / PARTING_RINGS), value % PARTING_RINGS,
+                          event->status);
         break;
     case COOKIE_SEGMENT:
         if (event->kind == FABRIC_ADDED)
             segment_added(e, (uint32_t)value, event->status, &event->memory);
         else
-            segment_dropped(e, (uint32_t)value);
+            segment_dropped(e, (uint32_t)value, event->status);
         break;
     }
 }
@@ -405,7 +406,12 @@ static int fabric_step(struct engine *e)
             completed(e, event);
         }
     }
-    return n > 0 ? n : 0;
+    if (n >= 0)
+        return n;
+    if (!e->fabric_failed)
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_FABRIC_FAILED, .status = n});
+    e->fabric_failed = true;
+    return 0;
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */
@@ -476,6 +482,12 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     }
     publish(e);
     faults_step(e);
+    if (e->drop_at > 0 && e->now >= e->drop_at) {
+        e->drop_at = 0;
+        e->sweep = true;
+    }
+    if (e->drop_at > 0 && e->drop_at < *deadline)
+        *deadline = e->drop_at;
     if (e->sweep) {
         client_sweep(e);
         publish(e);

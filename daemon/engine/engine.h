@@ -275,8 +275,9 @@ enum engine_notice_kind {
         9, /* handle (client), reason: the caller ends it with engine_client_close */
     ENGINE_PEER_BROKEN =
         10, /* node, status: the fabric or the peer's records failed; drop the link */
-    ENGINE_PEER_SILENT = 11, /* node: ask it for a sign of life (engine_beat there) */
-    ENGINE_PEER_GONE = 12,   /* node: nothing came from it for the deadline; give it up */
+    ENGINE_PEER_SILENT = 11,   /* node: ask it for a sign of life (engine_beat there) */
+    ENGINE_PEER_GONE = 12,     /* node: nothing came from it for the deadline; give it up */
+    ENGINE_FABRIC_FAILED = 13, /* status: it brings nothing any more, from anyone */
 };
 
 struct engine_notice {

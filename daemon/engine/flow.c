@@ -124,7 +124,7 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
             r = -EINPROGRESS;
         else if (op->phase != OP_PLACED && op->status == 0)
             r = op_kind_of(op->kind)->start(e, flow, slot, op);
-        if (r == -EAGAIN || r == -EINPROGRESS)
+        if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
             break;
         if (r < 0)
             flow_fail_op(e, f, slot, op, r);
@@ -151,20 +151,18 @@ static bool flow_owes_record(struct engine *e, struct flow *f)
     return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED;
 }
 
-/* It is held, and its payloads may have taken every nonce of this link: they are given back, or
- * those of a few flows that wait would stop the large puts of all others. -ENOSPC, or 0. */
-static int flow_void(struct engine *e, struct flow *f, int *work)
+/* It is held, or ends, and its payloads may have taken every nonce of this link: they are given
+ * back, or those of a few flows would stop the large puts of all others. */
+static void flow_void(struct engine *e, struct flow *f)
 {
+    if (e->peer_live[f->node].link != LINK_UP)
+        return; /* nonces are a link's */
     for (uint64_t slot = f->staged; slot < f->started;) {
         struct op *op = flow_op(e, f, slot);
-        int r = put_holds_nonce(op) ? put_void(e, f->node, op) : 1;
 
-        if (r < 0)
-            return r;
-        *work += r == 0;
+        put_abandon(e, f->node, op);
         slot += op->span;
     }
-    return 0;
 }
 
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
@@ -173,8 +171,10 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
     const struct peer *p = &e->peers[f->node];
     int reason = 0;
 
-    if (f->held && f->state == FLOW_OPEN)
-        return flow_void(e, f, work);
+    if (f->held && f->state == FLOW_OPEN) {
+        flow_void(e, f);
+        return 0;
+    }
     while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
         uint64_t slot = f->staged, begun = p->tx_tail;
         struct op *op;
@@ -183,7 +183,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
             reason = flow_start(e, flow, left);
         if (f->started <= slot)
-            return reason == -EAGAIN ? -EAGAIN : 0;
+            return reason == -EINPROGRESS ? 0 : reason;
         op = flow_op(e, f, slot);
         if (op->phase != OP_PLACED)
             r = op_kind_of(op->kind)->record(e, flow, slot, op);
@@ -208,7 +208,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         if (*left <= 0 && !flow_owes_record(e, f))
             return f->staged < f->ops.tail ? 1 : 0;
     }
-    return reason == -EAGAIN ? -EAGAIN : 0;
+    return reason == -EINPROGRESS ? 0 : reason;
 }
 
 /* Whether its local event is due; `head` is the first operation that has not left. */
@@ -432,6 +432,7 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
 {
     struct flow *f = &e->flows[flow];
 
+    flow_void(e, f);
     while (slot < f->ops.tail) {
         struct op *op = flow_op(e, f, slot);
 
@@ -525,6 +526,7 @@ void flow_sweep(struct engine *e, uint32_t flow)
         return;
     turn_unready(e, flow);
     if (queue_count(&f->ops) > 0) {
+        flow_void(e, f);
         set32(e, &f->epoch, f->epoch + 1);
         set64(e, &f->staged, f->ops.tail);
         set64(e, &f->started, f->ops.tail);

@@ -86,9 +86,12 @@ static uint64_t grant(const struct engine *e, const struct peer_live *live)
 static bool silent_again(struct engine *e, uint32_t node)
 {
     struct peer_live *live = &e->peer_live[node];
-    uint64_t extra = grant(e, live);
+    uint64_t extra;
 
-    live->silence++;
+    /* What it said before it fell silent is no reason to wait now. */
+    if (live->silence++ == 0)
+        live->bytes_theirs = 0;
+    extra = grant(e, live);
     if (live->link == LINK_UP && live->silence - live->silence_at_up < KEEPALIVE_SILENT + extra) {
         notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_SILENT, .node = node});
         return true;

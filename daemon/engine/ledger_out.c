@@ -183,6 +183,44 @@ void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
         out->nonces[out->nonces_free++] = (uint16_t)nonce;
 }
 
+/* Those to be voided stand at the other end of the stack of free ones, with their stripes. */
+#define VOID_STRIPES_SHIFT 8u
+static_assert(NONCE_WINDOW == 1u << VOID_STRIPES_SHIFT, "a nonce and its stripes in 16 bits");
+
+void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripe_shift)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (out->nonces_free + out->voids == NONCE_WINDOW)
+        return;
+    out->nonces[NONCE_WINDOW - ++out->voids] =
+        (uint16_t)(nonce | stripe_shift << VOID_STRIPES_SHIFT);
+    peer_activate(e, node);
+}
+
+int ledger_stage_voids(struct engine *e, uint32_t node)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    while (out->voids > 0) {
+        uint16_t entry = out->nonces[NONCE_WINDOW - out->voids];
+        const struct ledger_mark mark = {.flow = NONE,
+                                         .epoch = NOTES_QUEUES,
+                                         .slot = UINT64_MAX,
+                                         .nonce = entry & (NONCE_WINDOW - 1)};
+        struct wire_void *w = ledger_stage(e, node, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);
+
+        if (!w)
+            return -ENOSPC;
+        w->head.flags = (uint8_t)(WIRE_NONCE | entry >> VOID_STRIPES_SHIFT << WIRE_STRIPES_SHIFT);
+        w->nonce = (uint16_t)mark.nonce;
+        w->unused[0] = w->unused[1] = w->unused[2] = 0;
+        commit(e);
+        out->voids--;
+    }
+    return 0;
+}
+
 /* Records from the first on that tell of one flow's operations in a row: how many. */
 static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
                               const struct sent *first, uint64_t consumed)

@@ -1,12 +1,15 @@
 /*
  * Operation kinds: one row each, one file each.
  *
- * validate  at submission: 0, an errno that becomes the operation's status, or, for what no honest
- *           library submits (quarantine), -EPROTO (a field) or -EFAULT (memory)
- * start     posts what goes by itself (a payload, a read). 0 when started or when there is nothing
- * to post; -EAGAIN: the fabric is full; -EINPROGRESS: wait; other errors end the operation record
- * stages the record. 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet on_fabric
- * what start posted has ended (success only; failures break the link) Thread: the progress thread.
+ * - validate, at submission: 0, an errno that becomes the operation's status, or, for what no
+ *   honest library submits (quarantine), -EPROTO (a field) or -EFAULT (memory)
+ * - start posts what goes by itself (a payload, a read): 0 when started or when there is nothing to
+ *   post; -EAGAIN: the fabric is full; -EBUSY: its peer has no nonce left for it; -EINPROGRESS:
+ *   wait; other errors end the operation
+ * - record stages the record: 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet
+ * - on_fabric: what start posted has ended (success only; failures break the link)
+ *
+ * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_OP_H
 #define PWC_ENGINE_OP_H
@@ -67,10 +70,9 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Its payload is on its way ahead of its record, and takes a nonce; gives that back by a record of
- * its own: 0, or -ENOSPC. */
-bool put_holds_nonce(const struct op *op);
-int put_void(struct engine *e, uint32_t node, struct op *op);
+/* Its payload is on its way ahead of its record, which does not follow now: the nonce that it may
+ * hold goes back. */
+void put_abandon(struct engine *e, uint32_t node, struct op *op);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
 
 /* Active messages: op_message.c. */

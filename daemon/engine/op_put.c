@@ -89,7 +89,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
          * nothing will give one back, begin a new link. */
         if (e->peer_live[f->node].outstanding == 0 && queue_count(&e->peers[f->node].sent) == 0)
             peer_broken(e, f->node, -ENOBUFS);
-        return -EAGAIN;
+        return -EBUSY;
     }
     if (fresh)
         op->nonce = UINT16_MAX;
@@ -118,26 +118,13 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     return r;
 }
 
-bool put_holds_nonce(const struct op *op)
+void put_abandon(struct engine *e, uint32_t node, struct op *op)
 {
-    return (op->kind == SUBMIT_PUT || op->kind == SUBMIT_LONG) && op->length > 0 &&
-           !(op->flags & SUBMIT_INLINE) && op->phase == OP_QUEUED && op->nonce != UINT16_MAX;
-}
-
-int put_void(struct engine *e, uint32_t node, struct op *op)
-{
-    const struct ledger_mark mark = {
-        .flow = NONE, .epoch = NOTES_QUEUES, .slot = UINT64_MAX, .nonce = op->nonce};
-    struct wire_void *w = ledger_stage(e, node, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);
-
-    if (!w)
-        return -ENOSPC;
-    w->head.flags = (uint8_t)(WIRE_NONCE | op_stripe_shift(e, op) << WIRE_STRIPES_SHIFT);
-    w->nonce = op->nonce;
-    w->unused[0] = w->unused[1] = w->unused[2] = 0;
-    commit(e);
+    if ((op->kind != SUBMIT_PUT && op->kind != SUBMIT_LONG) || op->length == 0 ||
+        op->flags & SUBMIT_INLINE || op->phase != OP_QUEUED || op->nonce == UINT16_MAX)
+        return;
+    ledger_void(e, node, op->nonce, op_stripe_shift(e, op));
     op->nonce = UINT16_MAX;
-    return 0;
 }
 
 static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)

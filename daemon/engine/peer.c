@@ -91,31 +91,67 @@ void peer_broken(struct engine *e, uint32_t node, int status)
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
+static void ring_withdraw(struct engine *e, uint32_t node, uint32_t place)
+{
+    struct parting_ring *parting = &e->peer_live[node].parting[place];
+    uint64_t cookie = cookie_of(COOKIE_PARTING, (uint64_t)node * PARTING_RINGS + place);
+
+    parting->refused = false;
+    e->peer_live[node].drops++;
+    if (fabric_mem_drop(e->fabric, parting->memory, cookie) < 0)
+        peer_ring_dropped(e, node, place, 0); /* it was not registered */
+}
+
 /* Withdraws a registered ring; its memory is free when the fabric says so. */
 static void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
                       const struct fabric_memory *memory)
 {
     for (uint32_t i = 0; i < PARTING_RINGS; i++) {
-        if (e->parting[i].ring)
+        struct parting_ring *parting = &e->peer_live[node].parting[i];
+
+        if (parting->ring)
             continue;
-        e->parting[i] = (struct parting_ring){.ring = ring, .size = size, .node = node};
-        e->peer_live[node].drops++;
-        if (fabric_mem_drop(e->fabric, memory->index, cookie_of(COOKIE_PARTING, i)) < 0)
-            peer_ring_dropped(e, i);
+        *parting = (struct parting_ring){.ring = ring, .size = size, .memory = memory->index};
+        ring_withdraw(e, node, i);
         return;
     }
-    /* No place to remember it: it stays registered and taken, which is safe. */
+    /* Only where the fabric lets go of none of them: this one stays registered and taken, too. */
 }
 
-void peer_ring_dropped(struct engine *e, uint32_t parting)
+/* What the fabric could not let go of may still be written to: it stays taken. */
+void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status)
 {
-    struct parting_ring *ring = &e->parting[parting];
-    uint32_t node = ring->node;
+    struct parting_ring *parting = &e->peer_live[node].parting[place];
 
-    heap_give(&e->heap, ring->ring, ring->size);
-    ring->ring = NULL;
     e->peer_live[node].drops--;
+    if (status < 0) {
+        parting->refused = true;
+        e->rings_refused++;
+        e->drop_at = e->now + DROP_RETRY_NS;
+    } else {
+        heap_give(&e->heap, parting->ring, parting->size);
+        parting->ring = NULL;
+    }
     peer_drained(e, node);
+}
+
+void peer_rings_sweep(struct engine *e)
+{
+    uint32_t nodes = e->rings_refused > 0 ? e->config.nodes : 0;
+
+    e->rings_refused = 0;
+    for (uint32_t node = 0; node < nodes; node++)
+        for (uint32_t i = 0; i < PARTING_RINGS; i++)
+            if (e->peer_live[node].parting[i].refused)
+                ring_withdraw(e, node, i);
+}
+
+static bool rings_part(const struct peer_live *live)
+{
+    for (uint32_t i = 0; i < PARTING_RINGS; i++)
+        if (live->parting[i].ring)
+            return true;
+    return false;
 }
 
 static int ring_prepare(struct engine *e, uint32_t node)
@@ -162,6 +198,7 @@ void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
         if (live->link == LINK_DRAINING) {
             ring_part(e, node, in->next_ring, in->next_size, memory);
             in->next_ring = NULL;
+            peer_drained(e, node);
         }
         peer_activate(e, node);
         return;
@@ -181,6 +218,7 @@ void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
     if (live->link == LINK_DRAINING) {
         ring_part(e, node, in->ring, in->size, memory);
         in->ring = NULL;
+        peer_drained(e, node);
         return;
     }
     live->link = LINK_OFFERED;
@@ -198,7 +236,8 @@ void peer_grow(struct engine *e, uint32_t node)
 
     if (size > e->config.ledger_max)
         size = e->config.ledger_max;
-    if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at)
+    if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at ||
+        rings_part(live))
         return;
     in->next_ring = heap_take(&e->heap, (uint32_t)size);
     if (!in->next_ring)
@@ -600,6 +639,8 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     /* What was refused before goes first, or payloads would take every place that becomes free. */
     r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
     if (r != -EAGAIN && live->link == LINK_UP)
+        flows = ledger_stage_voids(e, node);
+    if (r != -EAGAIN && live->link == LINK_UP && flows == 0)
         flows = turns_step(e, node, budget + work, &work);
     if (flows == -ENOSPC)
         ledger_want(e, node);

@@ -34,7 +34,9 @@ void peer_drained(struct engine *e, uint32_t node);
 /* The fabric's answers about rings. */
 void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
                      const struct fabric_memory *memory);
-void peer_ring_dropped(struct engine *e, uint32_t parting);
+void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status);
+/* Asks again for those that it could not let go of. */
+void peer_rings_sweep(struct engine *e);
 /* Growth of the inbound ring: register a larger one; the sender has switched to it. */
 void peer_grow(struct engine *e, uint32_t node);
 void peer_switched(struct engine *e, uint32_t node);

@@ -35,10 +35,11 @@ static bool of_client(const struct engine *e, uint32_t session, uint32_t client)
 
 /* ---- binds and pairs ------------------------------------------------------------------------- */
 
-int quota_bind(const struct engine *e, uint32_t session, bool flow)
+/* Replies have flows of their own, which take places beside those of requests. */
+static void count_flows(const struct engine *e, uint32_t session, struct held *binds,
+                        struct held *pairs)
 {
     uint32_t client = e->sessions[session].client, uid = user_of(e, session);
-    struct held binds = {0}, pairs = {0};
 
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         const struct flow *f = &e->flows[i];
@@ -46,18 +47,36 @@ int quota_bind(const struct engine *e, uint32_t session, bool flow)
 
         if (f->state == FLOW_FREE || f->uid != uid)
             continue;
-        binds.user += named;
-        pairs.user += f->traffic == FLOW_REQUESTS;
+        binds->user += named;
+        pairs->user++;
         if (!of_client(e, f->session, client))
             continue;
-        binds.client += named;
-        pairs.client += f->traffic == FLOW_REQUESTS;
+        binds->client += named;
+        pairs->client++;
     }
+}
+
+static bool pairs_left(const struct engine *e, const struct held *pairs)
+{
+    return pairs->client < e->config.pairs_client && pairs->user < e->config.pairs_user;
+}
+
+int quota_bind(const struct engine *e, uint32_t session, bool flow)
+{
+    struct held binds = {0}, pairs = {0};
+
+    count_flows(e, session, &binds, &pairs);
     if (binds.client >= e->config.binds_client || binds.user >= e->config.binds_user)
         return -EDQUOT;
-    if (flow && (pairs.client >= e->config.pairs_client || pairs.user >= e->config.pairs_user))
-        return -EDQUOT;
-    return 0;
+    return !flow || pairs_left(e, &pairs) ? 0 : -EDQUOT;
+}
+
+int quota_replies(const struct engine *e, uint32_t session)
+{
+    struct held binds = {0}, pairs = {0};
+
+    count_flows(e, session, &binds, &pairs);
+    return pairs_left(e, &pairs) ? 0 : -EDQUOT;
 }
 
 int quota_inflow(const struct engine *e, uint32_t session)
@@ -73,7 +92,25 @@ int quota_inflow(const struct engine *e, uint32_t session)
         pairs.client += of_client(e, in->session, client);
         pairs.user += user_of(e, in->session) == uid;
     }
-    return pairs.client < e->config.pairs_client && pairs.user < e->config.pairs_user ? 0 : -EDQUOT;
+    return pairs_left(e, &pairs) ? 0 : -EDQUOT;
+}
+
+int quota_grant(const struct engine *e, uint32_t region)
+{
+    uint32_t client = e->regions[region].client, uid = e->clients[client].uid;
+    struct held grants = {0};
+
+    for (uint32_t i = 0; i < e->grants_max; i++) {
+        uint32_t granted = e->grants[i].region, owner;
+
+        if (granted == NONE)
+            continue;
+        owner = e->regions[granted].client;
+        grants.client += owner == client;
+        grants.user += e->clients[owner].uid == uid;
+    }
+    return grants.client < e->config.binds_client && grants.user < e->config.binds_user ? 0
+                                                                                        : -EDQUOT;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */

@@ -1,8 +1,10 @@
 /*
  * Quotas: what a client and its user may have of the tables that all clients share.
  *
- *     binds    remotes that name a flow of theirs
- *     pairs    flows of their contexts towards others, and as many inflows towards theirs
+ *     binds    remotes that name a flow of theirs, and as many places in the list of which node
+ *              has resolved a region of theirs
+ *     pairs    flows of their contexts towards others, for requests and for replies, and as many
+ *              inflows towards theirs
  *     queues   chunks that their operations and spilled events take
  *
  * Binds and pairs beyond are refused. Queues only wait: submissions stay in their ring, events in
@@ -27,6 +29,9 @@ void quota_defaults(struct engine_config *c);
 /* One bind more, and one flow more, from this session; one inflow more to it. 0 or -EDQUOT. */
 int quota_bind(const struct engine *e, uint32_t session, bool flow);
 int quota_inflow(const struct engine *e, uint32_t session);
+/* One flow more for its replies; one node more that resolves this region. 0 or -EDQUOT. */
+int quota_replies(const struct engine *e, uint32_t session);
+int quota_grant(const struct engine *e, uint32_t region);
 
 /* Within a transaction: queue_push where a chunk comes. -ENOBUFS. */
 int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);

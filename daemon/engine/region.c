@@ -7,6 +7,7 @@
 #include "flow.h"
 #include "notes.h"
 #include "notice.h"
+#include "quota.h"
 
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
                        uint64_t length, unsigned rights, struct engine_key *out)
@@ -67,10 +68,14 @@ int region_grant(struct engine *e, uint32_t region, uint32_t node)
 {
     struct region *r = &e->regions[region];
     uint32_t free = 0;
+    int rc;
 
     for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
         if (e->grants[i].node == node)
             return 0;
+    rc = quota_grant(e, region);
+    if (rc < 0)
+        return rc;
     while (free < e->grants_max && e->grants[free].region != NONE)
         free++;
     if (free == e->grants_max)

@@ -3,6 +3,7 @@
 
 #include "bind.h"
 #include "flow.h"
+#include "quota.h"
 #include "session.h"
 
 /* ---- at the replier -------------------------------------------------------------------------- */
@@ -14,6 +15,9 @@ int reply_flow_open(struct engine *e, uint32_t inflow)
 
     if (in->reply_flow != NONE)
         return 0;
+    flow = quota_replies(e, in->session);
+    if (flow < 0)
+        return flow;
     flow = flow_new(e, in->session, in->node, in->origin, FLOW_REPLIES);
     if (flow < 0)
         return flow;

@@ -367,8 +367,8 @@ struct ledger_out {
     bool switching;                /* SWITCH is staged */
     bool wanting;                  /* WANT is staged since credit came last */
     bool urgent;                   /* an ACK is staged: it may use the whole window of runs */
-    uint16_t nonces[NONCE_WINDOW]; /* free ones, a stack */
-    uint32_t nonces_free;
+    uint16_t nonces[NONCE_WINDOW]; /* free ones, a stack; at its other end those to be voided */
+    uint32_t nonces_free, voids;
 };
 
 /* Inbound ledger of a link. */
@@ -406,6 +406,17 @@ enum link_state {
     LINK_DRAINING = 4, /* down: fabric operations and ring are on their way out */
 };
 
+/* A ring on its way out of the fabric's registration. */
+struct parting_ring {
+    uint8_t *ring; /* NULL: free */
+    uint32_t size;
+    uint32_t memory;
+    bool refused; /* the fabric could not let go of it: asked again later */
+};
+#define DROP_RETRY_NS UINT64_C(100000000)
+/* A link has one ring, and a second while it changes. */
+#define PARTING_RINGS 2u
+
 struct peer_live {
     uint32_t link;
     uint32_t outstanding; /* fabric operations towards it */
@@ -417,8 +428,9 @@ struct peer_live {
     bool sibling;               /* another engine of this machine: our clients share memory */
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
-    uint32_t gone;              /* flow that dies with the record being consumed, or NONE */
-    bool watched;               /* keepalive.h, and so are these: */
+    struct parting_ring parting[PARTING_RINGS];
+    uint32_t gone; /* flow that dies with the record being consumed, or NONE */
+    bool watched;  /* keepalive.h, and so are these: */
     bool flow_waits;
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* of those, before this link */
@@ -428,14 +440,6 @@ struct peer_live {
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
 };
-
-/* A ring on its way out of the fabric's registration. */
-struct parting_ring {
-    uint8_t *ring; /* NULL: free */
-    uint32_t size;
-    uint32_t node;
-};
-#define PARTING_RINGS 64u
 
 /* Peers that are waited for (keepalive.h). */
 struct keepalive {
@@ -480,7 +484,6 @@ struct engine {
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
-    struct parting_ring parting[PARTING_RINGS];
     struct keepalive keepalive;
 
     uint32_t *open_sessions;
@@ -489,9 +492,12 @@ struct engine {
     uint32_t active_count;
     uint32_t *dirty; /* sessions with something to publish */
     uint32_t dirty_count;
-    bool told;            /* the last step published something */
-    uint32_t spilling;    /* sessions with spilled events */
-    bool sweep;           /* something on its way out may have got further */
+    bool told;         /* the last step published something */
+    uint32_t spilling; /* sessions with spilled events */
+    bool sweep;        /* something on its way out may have got further */
+    uint64_t drop_at;  /* when memory that the fabric held on to is dropped again, ns; or 0 */
+    uint32_t rings_refused;
+    bool fabric_failed;
     bool orphans;         /* sessions and segments that were not attached are to be closed */
     uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */
 
@@ -513,7 +519,7 @@ enum cookie_kind {
     COOKIE_HEAP = 3,
     COOKIE_RING = 4,    /* node */
     COOKIE_NEXT = 5,    /* node */
-    COOKIE_PARTING = 6, /* index */
+    COOKIE_PARTING = 6, /* node, place */
     COOKIE_SEGMENT = 7, /* index */
 };
 

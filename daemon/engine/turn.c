@@ -137,6 +137,11 @@ static int turn_take(struct engine *e, struct ready_list *list, int *work)
         if (r == -ENOSPC || r == -EAGAIN)
             return r;
         list_pop(&turn->ready, e->flow_next);
+        if (r == -EBUSY) { /* others may need no nonce */
+            list_push(&turn->ready, e->flow_next, flow);
+            turn_push(e, list_pop(list, e->turn_next));
+            return r;
+        }
         if (r == 1)
             list_push(&turn->ready, e->flow_next, flow);
         else
@@ -153,16 +158,24 @@ static int turn_take(struct engine *e, struct ready_list *list, int *work)
 
 int turns_step(struct engine *e, uint32_t node, int budget, int *work)
 {
+    bool starved = false;
+
     /* Replies first: requests that wait for a nonce hold none of them back. */
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
         struct ready_list *list = &e->peer_live[node].ready[traffic];
+        uint32_t first = NONE; /* of the flows that find no nonce: all have been asked */
 
-        while (list->first != NONE && *work < budget) {
+        while (list->first != NONE && e->turns[list->first].ready.first != first &&
+               *work < budget) {
+            uint32_t flow = e->turns[list->first].ready.first;
             int r = turn_take(e, list, work);
 
-            if (r < 0)
+            if (r == -EBUSY)
+                first = first == NONE ? flow : first;
+            else if (r < 0)
                 return r;
         }
+        starved |= first != NONE;
     }
-    return 0;
+    return starved ? -EAGAIN : 0;
 }

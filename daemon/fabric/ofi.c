@@ -47,13 +47,15 @@ static bool is_loss(int status)
     }
 }
 
+/* A peer that is lost is told by FABRIC_BROKEN: what was to go to it waits for the next link. */
 static int post_failed(struct ofi *ofi, uint32_t peer, ssize_t rc)
 {
     int status = ofi_error(rc);
 
-    if (is_loss(status))
-        ofi_peer_broken(&ofi->peers, peer, status);
-    return status;
+    if (!is_loss(status))
+        return status;
+    ofi_peer_broken(&ofi->peers, peer, status);
+    return -EAGAIN;
 }
 
 static struct ofi_memory *live_memory(struct ofi *ofi, uint32_t index)

@@ -122,13 +122,22 @@ static void reject(struct ofi *ofi, struct fi_info *info)
 static void keep(struct ofi *ofi, const uint8_t *who, struct fi_info *info)
 {
     struct ofi_connections *c = &ofi->connections;
-    struct ofi_waiting *place = &c->waiting[c->next_waiting];
+    struct ofi_waiting *place = NULL, *free = NULL;
 
-    for (int i = 0; i < OFI_WAITING; i++)
-        if (c->waiting[i].info && same_token(c->waiting[i].who, who))
-            place = &c->waiting[i];
-    if (place == &c->waiting[c->next_waiting])
+    for (int i = 0; i < OFI_WAITING; i++) {
+        struct ofi_waiting *waiting = &c->waiting[i];
+
+        if (!waiting->info)
+            free = waiting;
+        else if (same_token(waiting->who, who))
+            place = waiting;
+    }
+    if (!place)
+        place = free;
+    if (!place) {
+        place = &c->waiting[c->next_waiting];
         c->next_waiting = (c->next_waiting + 1) % OFI_WAITING;
+    }
     if (place->info)
         reject(ofi, place->info);
     place->info = info;

@@ -60,12 +60,12 @@ static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, uns
 
 static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie)
 {
-    struct fabric *self = ((struct still_fabric *)fabric)->self;
+    struct still_fabric *f = (struct still_fabric *)fabric;
 
-    if (self)
-        return fabric_mem_drop(self, memory, cookie);
-    still_push((struct still_fabric *)fabric,
-               &(struct fabric_event){.kind = FABRIC_DROPPED, .cookie = cookie});
+    if (f->self)
+        return fabric_mem_drop(f->self, memory, cookie);
+    still_push(f, &(struct fabric_event){
+                      .kind = FABRIC_DROPPED, .cookie = cookie, .status = f->drop_status});
     return 0;
 }
 
@@ -109,6 +109,8 @@ static int still_poll(struct fabric *fabric, struct fabric_event *events, int ro
     struct still_fabric *f = (struct still_fabric *)fabric;
     int n = 0;
 
+    if (f->poll_status < 0)
+        return f->poll_status;
     while (n < room && f->head != f->tail)
         events[n++] = f->events[f->head++ % STILL_EVENTS];
     if (f->self && n < room) {

@@ -16,8 +16,10 @@ struct still_fabric {
     struct fabric_event events[STILL_EVENTS];
     uint32_t head, tail;
     uint32_t memories;
-    uint32_t kinds; /* of records that were written: 1 << enum wire_kind */
-    uint32_t runs;  /* written */
+    int32_t drop_status; /* of memory that is dropped */
+    int poll_status;     /* of poll, when less than 0 */
+    uint32_t kinds;      /* of records that were written: 1 << enum wire_kind */
+    uint32_t runs;       /* written */
 };
 
 void still_open(struct still_fabric *f);

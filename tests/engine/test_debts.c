@@ -59,6 +59,72 @@ static void declined_ring_is_freed(void)
     bench_free(b);
 }
 
+/* The fabric cannot let go of memory: a peer, or the card, may still write to it, so it is nobody
+ * else's until the fabric could. */
+static void memory_not_dropped_stays(void)
+{
+    struct bench *b = linked_bench();
+    const struct parting_ring *parting = b->engine->peer_live[1].parting;
+    static _Alignas(4096) uint8_t more[4096];
+    int segment = engine_segment_open(b->engine, 0, more, sizeof(more));
+
+    bench_steps(b, 4);
+    b->fabric.drop_status = -EBUSY;
+    send_plain(b, WIRE_WANT);
+    bench_steps(b, 4);
+    send_plain(b, WIRE_DECLINE);
+    bench_steps(b, 4);
+    CU_ASSERT_EQUAL(engine_segment_close(b->engine, 0, (uint32_t)segment), 0);
+    bench_steps(b, 8);
+    CU_ASSERT_PTR_NOT_NULL(parting[0].ring);
+    CU_ASSERT_EQUAL(b->engine->segments[segment].state, SEGMENT_CLOSING);
+    /* The link ends all the same. */
+    engine_peer_down(b->engine, 1);
+    bench_steps(b, 4);
+    CU_ASSERT_EQUAL(b->engine->peer_live[1].link, LINK_NONE);
+    CU_ASSERT_PTR_NOT_NULL(parting[1].ring);
+    b->fabric.drop_status = 0;
+    b->now += 2 * DROP_RETRY_NS;
+    bench_steps(b, 8);
+    CU_ASSERT_PTR_NULL(parting[0].ring);
+    CU_ASSERT_PTR_NULL(parting[1].ring);
+    CU_ASSERT_EQUAL(b->engine->segments[segment].state, SEGMENT_FREE);
+    bench_free(b);
+}
+
+static void dead_fabric_is_told(void)
+{
+    struct bench *b = linked_bench();
+    struct engine_notice notice = {0};
+    uint64_t deadline;
+    uint32_t told = 0;
+
+    b->fabric.poll_status = -EIO;
+    for (int i = 0; i < 3; i++)
+        engine_step(b->engine, b->now, 16, &deadline);
+    while (engine_notice(b->engine, &notice) == 1)
+        told += notice.kind == ENGINE_FABRIC_FAILED && notice.status == -EIO;
+    CU_ASSERT_EQUAL(told, 1);
+    bench_free(b);
+}
+
+/* A wake-up that makes no sense, from a client that has hung up meanwhile: the step ends. */
+static void last_words_end(void)
+{
+    struct bench *b = linked_bench();
+    const struct submit_record record = {.size = sizeof(record),
+                                         .kind = SUBMIT_WAKE,
+                                         .remote = SUBMIT_NO_REMOTE,
+                                         .flags = SUBMIT_FENCE};
+
+    memcpy(b->submit, &record, sizeof(record));
+    atomic_store(&b->session->submit.tail, sizeof(record));
+    engine_client_close(b->engine, 0);
+    bench_steps(b, 8);
+    CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_FREE);
+    bench_free(b);
+}
+
 static void what_was_not_offered_is_not_declined(void)
 {
     struct bench *b = linked_bench();
@@ -147,6 +213,9 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"a declined ring is freed", declined_ring_is_freed},
+        {"memory that was not dropped stays", memory_not_dropped_stays},
+        {"a dead fabric is told", dead_fabric_is_told},
+        {"last words end", last_words_end},
         {"what was not offered is not declined", what_was_not_offered_is_not_declined},
         {"too large is declined", too_large_is_declined},
         {"nonces are given back", nonces_are_given_back},

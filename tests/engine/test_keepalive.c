@@ -307,14 +307,32 @@ static void long_payloads_are_granted(void)
         memset(&a, 0, sizeof(a));
         begin_alone(&a);
         wait_for(&a, 1);
-        engine_peer_answered(a.engine, 1, rows[i].bytes);
         while (a.broken == 0 && a.gone == 0 && intervals < 200) {
             step(&a, 1000000000);
-            intervals++;
+            if (intervals++ == 0)
+                engine_peer_answered(a.engine, 1, rows[i].bytes);
         }
         CU_ASSERT_EQUAL(intervals, rows[i].intervals);
         finish_alone(&a);
     }
+}
+
+/* What it said in an earlier silence is not granted in a later one. */
+static void old_answers_are_forgotten(void)
+{
+    static struct alone a;
+    uint32_t intervals = 0;
+
+    memset(&a, 0, sizeof(a));
+    begin_alone(&a);
+    wait_for(&a, 1);
+    engine_peer_answered(a.engine, 1, UINT64_C(1) << 40);
+    while (a.broken == 0 && a.gone == 0 && intervals < 200) {
+        step(&a, 1000000000);
+        intervals++;
+    }
+    CU_ASSERT_EQUAL(intervals, 3);
+    finish_alone(&a);
 }
 
 int main(void)
@@ -327,6 +345,7 @@ int main(void)
                            {"many idle", many_idle},
                            {"many silent", many_silent},
                            {"long payloads are granted", long_payloads_are_granted},
+                           {"old answers are forgotten", old_answers_are_forgotten},
                            CU_TEST_INFO_NULL};
 
     return suite_run("keepalive", tests);

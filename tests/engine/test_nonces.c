@@ -69,6 +69,57 @@ static void held_flows(uint32_t rails)
     world_path_close(&path);
 }
 
+/* Clients that end while their payloads are ahead of their records give the nonces back. */
+static void ended_clients(void)
+{
+    const struct world_options options = {
+        .seed = 5,
+        .protocol = ENGINE_PROTOCOL_REASSEMBLE,
+        .submit_bytes = 65536,
+        .local_bytes = 65536,
+        .segment_bytes = 1u << 22,
+        .limits = {.chunks_max = 256, .packed_max = 256, .ledger_start = 4096, .ledger_max = 4096},
+        .sim = {.outstanding_max = 2048},
+    };
+    const struct ledger_out *out;
+    uint32_t generation, ahead = 0;
+    char failure[400];
+
+    CU_ASSERT_EQUAL_FATAL(world_path_open(&path, &options, 8, failure), 0);
+    CU_ASSERT_EQUAL_FATAL(driver_open(&driver, &path.path, 1), 0);
+    path.world->nodes[0].budget_max = 1000;
+    driver_finish_one(
+        &driver, driver_submit(&driver, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT}));
+    out = &path.world->nodes[0].engine->peer_live[1].out;
+    generation = world_link_of(path.world, 0, 1)->generation;
+    for (uint32_t from = 2; from < 8; from += 2) {
+        for (int i = 0; i < 60; i++)
+            driver_submit(
+                &driver,
+                (struct model_op){
+                    .from = from, .to = 1, .kind = PATH_PUT, .length = 512, .rid_len = 48});
+        /* Until so many payloads are under way that not all can have their records. */
+        for (int i = 0; i < 2000 && out->nonces_free > NONCE_WINDOW - 50; i++)
+            driver_turn(&driver);
+        ahead += NONCE_WINDOW - out->nonces_free;
+        CU_ASSERT_EQUAL(path.path.calls->kill(path.path.context, from), 0);
+        model_dead(&driver.model, from);
+        driver_finish_one(
+            &driver,
+            driver_submit(&driver,
+                          (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT, .length = 512}));
+    }
+    world_settle(path.world, 10000);
+    CU_ASSERT(ahead >= 150);
+    CU_ASSERT_EQUAL(out->nonces_free, NONCE_WINDOW);
+    CU_ASSERT_EQUAL(world_link_of(path.world, 0, 1)->generation, generation);
+    CU_ASSERT_FALSE(driver.failed);
+    if (driver.failed)
+        printf("\n  %s\n", driver.failure);
+    driver_close(&driver);
+    world_path_close(&path);
+}
+
 static void one_rail(void)
 {
     held_flows(1);
@@ -81,8 +132,10 @@ static void four_rails(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"held flows", one_rail}, {"held flows, four rails", four_rails}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"held flows", one_rail},
+                           {"held flows, four rails", four_rails},
+                           {"clients that end", ended_clients},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("nonces", tests);
 }

@@ -112,6 +112,31 @@ static void test_limits(void)
     }
 }
 
+/* Regions of one client, and of one user, that another node has resolved. */
+static void test_grants(void)
+{
+    for (int of_client = 0; of_client < 2; of_client++) {
+        uint32_t remote, granted = 0;
+
+        open_world(&(struct engine_config){0});
+        if (of_client)
+            world->nodes[1].engine->config.binds_client = 1;
+        else
+            world->nodes[1].engine->config.binds_user = LIMIT;
+        for (uint32_t n = 0; n < 2 * TARGETS; n++) {
+            int rc = bind(0, 2 + n / 2, n % 2, &remote);
+
+            CU_ASSERT(rc == ((of_client ? n % 2 == 0 : n < LIMIT) ? 0 : -EDQUOT));
+            granted += rc == 0;
+        }
+        CU_ASSERT_EQUAL(granted, of_client ? TARGETS : LIMIT);
+        world_client_close(world, 2);
+        (void)census(0);
+        CU_ASSERT_EQUAL(bind(0, 6, 0, &remote), 0);
+        close_world();
+    }
+}
+
 /* Contexts that are bound to one client, and to one user. */
 static void test_inbound(void)
 {
@@ -345,6 +370,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"binds and pairs, at the limit and over", test_limits},
                            {"pairs towards one client and one user", test_inbound},
+                           {"regions that another node has resolved", test_grants},
                            {"binds that fail leave nothing", test_failed_binds},
                            {"what is unbound is given back", test_unbound},
                            {"queues, at the limit", test_queue_limits},

@@ -519,6 +519,23 @@ static void test_bell_for_room(void)
     bench_free(b);
 }
 
+/* Replies have a flow of their own, which is a pair of the replier's user. */
+static void test_replies_in_quota(void)
+{
+    for (uint32_t pairs = 0; pairs < 2; pairs++) {
+        struct bench *b = linked_bench();
+        struct message_record request = good_message(b);
+
+        handlers_everywhere(b);
+        b->engine->config.pairs_user = pairs;
+        bench_send(b, &request, sizeof(request));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].reply_flow == NONE, pairs == 0);
+        CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_FAIL) != 0, pairs == 0);
+        bench_free(b);
+    }
+}
+
 /* A context that ends while there is no memory to say so: what stays of it until then names no flow
  * that may be another's by then. */
 static void test_parting_without_memory(void)
@@ -729,6 +746,7 @@ int main(void)
         {"late notes of requests", test_late_notes_of_requests},
         {"late notes of replies", test_late_notes_of_replies},
         {"bell for room", test_bell_for_room},
+        {"replies are within the quota", test_replies_in_quota},
         {"parting without memory", test_parting_without_memory},
         {"offers", test_offers},
         {"bounds of credit", test_bounds_of_credit},
