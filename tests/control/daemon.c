@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, READY_FD = 3 };
+enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, READY_FD = 3, STUCK_MAX = 20 };
 
 static int64_t now_ms(void)
 {
@@ -329,14 +329,16 @@ int raw_hello(int s, const char *job, uint32_t rank, uint32_t size)
     return status;
 }
 
-bool raw_is_served(const struct daemon *d)
+/* By one question. */
+static bool says_running(const struct daemon *d, bool *stuck)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
     Pwc__ClientReply *reply = NULL;
     int fds[3], count, s = raw_connect(d);
-    bool served = false;
+    bool running = false;
 
+    *stuck = false;
     if (s < 0)
         return false;
     inspect.what = "status";
@@ -344,11 +346,22 @@ bool raw_is_served(const struct daemon *d)
     request.inspect = &inspect;
     if (raw_request(s, 7, &request))
         reply = raw_reply(s, fds, &count);
-    if (reply)
-        served = reply->body_case == PWC__CLIENT_REPLY__BODY_INSPECTED && reply->id == 7 &&
-                 strstr(reply->inspected->json, "\"progress\":\"running\"");
+    if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_INSPECTED && reply->id == 7) {
+        running = strstr(reply->inspected->json, "\"progress\":\"running\"");
+        *stuck = strstr(reply->inspected->json, "\"progress\":\"stuck\"");
+    }
     if (reply)
         pwc__client_reply__free_unpacked(reply, NULL);
     close(s);
-    return served;
+    return running;
+}
+
+bool raw_is_served(const struct daemon *d)
+{
+    bool running = false, stuck = true;
+
+    /* Where the machine is busy, its progress thread may take more than a second to answer. */
+    for (int i = 0; i < STUCK_MAX && !running && stuck; i++)
+        running = says_running(d, &stuck);
+    return running;
 }

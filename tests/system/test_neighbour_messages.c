@@ -539,30 +539,35 @@ static pthread_t fall_asleep(struct sleeper *s)
 {
     long call = s->by_poll ? SYS_poll : SYS_futex;
     pthread_t thread;
+    int asleep = 0;
 
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_at_a, s), 0);
     /* For some time on end. */
-    for (int i = 0, asleep = 0; i < RANK_WAIT_MS && asleep < 50; i++) {
+    for (int i = 0; i < RANK_WAIT_MS && asleep < 50; i++) {
         pause_ms(1);
         asleep = s->thread && thread_sleeps_in(s->thread, call) ? asleep + 1 : 0;
     }
+    CU_ASSERT_EQUAL(asleep, 50);
     s->done = true;
     return thread;
 }
 
-static void woken_soon(struct sleeper *s, pthread_t thread)
+/* Lowers `best`, how long it took: a nap costs a second each time, a busy machine does not. */
+static void woken_after(struct sleeper *s, pthread_t thread, int64_t *best)
 {
     int64_t from = now_ns();
 
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(s->rc, 1);
-    CU_ASSERT(s->woken - from < SOON_MS * INT64_C(1000000));
+    if (s->woken - from < *best)
+        *best = s->woken - from;
 }
 
 static void test_reply_wakes(void)
 {
     for (int by_poll = 0; by_poll < 2; by_poll++) {
         uint64_t number = 1;
+        int64_t best = INT64_MAX;
         struct two t;
 
         open_two(&t, "wake");
@@ -578,10 +583,11 @@ static void test_reply_wakes(void)
                 0);
             thread = fall_asleep(&s);
             CU_ASSERT_EQUAL(pwc_wait(t.b.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
-            woken_soon(&s, thread);
+            woken_after(&s, thread, &best);
             (void)pwc_probe(t.a.ctx, PWC_ANY, PWC_LOCAL, &event);
             t.back = 0;
         }
+        CU_ASSERT(best < SOON_MS * INT64_C(1000000));
         CU_ASSERT(t.right);
         CU_ASSERT(sent_directly() > 0);
         close_two(&t);
@@ -589,7 +595,7 @@ static void test_reply_wakes(void)
 }
 
 /* A ring that was full has room again: whoever waits for that by pwc_fd learns of it. */
-static void test_room_wakes(void)
+static void room_wakes(int64_t *best)
 {
     struct sleeper s = {.kinds = PWC_LOCAL, .by_poll = true};
     struct pwc_event event;
@@ -609,13 +615,22 @@ static void test_room_wakes(void)
     thread = fall_asleep(&s);
     while (pwc_probe(t.b.ctx, PWC_ANY, PWC_REMOTE, &event) == 1)
         check(&t, event.id == t.seen++);
-    woken_soon(&s, thread);
+    woken_after(&s, thread, best);
     CU_ASSERT(t.right);
     CU_ASSERT_EQUAL(t.seen, PAIR_LINES);
     CU_ASSERT_EQUAL(
         pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(0), PWC_NO_LCE),
         0);
     close_two(&t);
+}
+
+static void test_room_wakes(void)
+{
+    int64_t best = INT64_MAX;
+
+    for (int round = 0; round < 3; round++)
+        room_wakes(&best);
+    CU_ASSERT(best < SOON_MS * INT64_C(1000000));
 }
 
 /* ---- one path for all remotes of a peer ------------------------------------------------------ */
