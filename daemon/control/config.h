@@ -18,6 +18,7 @@
 
 #define CONFIG_TEXT_MAX 4096u
 #define CONFIG_KEYS_MAX 64u
+#define CONFIG_UNITS    "KMGT" /* powers of 1024 */
 
 /* Where a value came from; higher goes before lower. */
 enum config_source {
@@ -102,6 +103,8 @@ const char *config_default_file(void);
 int config_load(struct config *config, const char *path, char *why, size_t why_size);
 int config_environment(struct config *config, char *why, size_t why_size);
 
+/* A number as the key is given one: sizes with the largest unit of which they are a multiple. */
+void config_amount(const struct config_key *key, uint64_t number, char *to, size_t size);
 /* The value of a key as text; "" where nothing was given. */
 void config_text(const struct config *config, const struct config_key *key, char *to, size_t size);
 /* NULL where nothing was given. */

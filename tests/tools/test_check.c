@@ -12,9 +12,9 @@
 #define TWO "127.0.0.1:23101,127.0.0.1:23102"
 
 /* Set once by main, then only read. */
-static const char *pwcd_path;
+static const char *pwcd_path, *odd_path;
 static char folder[] = "/tmp/test_check.XXXXXX";
-static char secret[64], open_secret[64], file[64];
+static char secret[64], open_secret[64], file[64], other_file[64], odd_copy[64];
 
 static void write_file(const char *path, const char *text, mode_t mode)
 {
@@ -25,14 +25,20 @@ static void write_file(const char *path, const char *text, mode_t mode)
     }
 }
 
-static struct command *run(const char *const *arguments, const char *setting)
+static struct command *run_program(const char *program, const char *const *arguments,
+                                   const char *setting)
 {
-    const char *argv[16] = {pwcd_path};
+    const char *argv[16] = {program};
     for (int i = 0; i < 14 && arguments[i] != NULL; i++)
         argv[1 + i] = arguments[i];
     struct command *command = command_start(argv, setting);
     command_finish(command);
     return command;
+}
+
+static struct command *run(const char *const *arguments, const char *setting)
+{
+    return run_program(pwcd_path, arguments, setting);
 }
 
 static void test_what_a_start_would_find(void)
@@ -115,6 +121,50 @@ static void test_what_holds(void)
     command_free(command);
 }
 
+static struct command *run_as_other(const char *const *arguments, const char *setting)
+{
+    const char *words[16] = {"--reuid=65534", "--clear-groups", odd_copy};
+    memcpy(words + 3, arguments, 5 * sizeof(*arguments));
+    return run_program("setpriv", words, setting);
+}
+
+/* Root's daemon reads the system's file, unless it is told otherwise; others' do not. */
+static void test_which_file(void)
+{
+    enum { AS_ROOT, AS_OTHER };
+    const struct {
+        const char *arguments[5];
+        int who;
+        bool there; /* the system's file */
+        bool read;
+    } rows[] = {
+        {{"--check-config"}, AS_ROOT, true, true},
+        {{"--check-config"}, AS_ROOT, false, false},
+        {{"--check-config"}, AS_OTHER, true, false},
+        {{"--check-config", "--config", "none"}, AS_ROOT, true, false},
+        {{"--check-config", "--config", other_file}, AS_ROOT, true, false},
+        {{"--check-config", "--config", file}, AS_OTHER, true, true},
+    };
+    char setting[96];
+    snprintf(setting, sizeof(setting), "PWCD_ODD_FILE=%s", file);
+    write_file(other_file, "[pwcd]\nrails = 4\nsocket = /tmp/x\n", 0644);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (geteuid() != 0 && rows[i].who == AS_ROOT)
+            continue;
+        unlink(file);
+        if (rows[i].there)
+            write_file(file, "[pwcd]\nrails = 2\nsocket = /tmp/x\n", 0644);
+        struct command *command = geteuid() == 0 && rows[i].who == AS_OTHER
+                                      ? run_as_other(rows[i].arguments, setting)
+                                      : run_program(odd_path, rows[i].arguments, setting);
+        CU_ASSERT_EQUAL(strstr(command->out_text, "rails = 2") != NULL, rows[i].read);
+        CU_ASSERT_EQUAL(strstr(command->out_text, "conf:2\n") != NULL, rows[i].read);
+        if ((strstr(command->out_text, "rails = 2") != NULL) != rows[i].read)
+            fprintf(stderr, "row %zu: %s%s", i, command->out_text, command->err_text);
+        command_free(command);
+    }
+}
+
 /* The one that is named, or the first, is taken; it comes first. */
 static void test_providers(void)
 {
@@ -142,22 +192,30 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"what a start would find", test_what_a_start_would_find},
                            {"what holds", test_what_holds},
+                           {"which file", test_which_file},
                            {"providers", test_providers},
                            CU_TEST_INFO_NULL};
     int failed;
 
-    if (argc != 2 || mkdtemp(folder) == NULL)
+    if (argc != 3 || mkdtemp(folder) == NULL || chmod(folder, 0755) < 0)
         return 2;
     pwcd_path = argv[1];
+    odd_path = argv[2];
     snprintf(secret, sizeof(secret), "%s/secret", folder);
     snprintf(open_secret, sizeof(open_secret), "%s/open", folder);
     snprintf(file, sizeof(file), "%s/conf", folder);
     write_file(secret, "0123456789abcdef0123456789abcdef", 0600);
     write_file(open_secret, "0123456789abcdef0123456789abcdef", 0644);
+    snprintf(other_file, sizeof(other_file), "%s/other", folder);
+    snprintf(odd_copy, sizeof(odd_copy), "%s/pwcd", folder); /* another user may not go to ours */
+    const char *const copy[] = {"-p", odd_path, odd_copy, NULL};
+    command_free(run_program("cp", copy, NULL));
     failed = suite_run("check", tests);
     unlink(secret);
     unlink(open_secret);
     unlink(file);
+    unlink(other_file);
+    unlink(odd_copy);
     rmdir(folder);
     return failed;
 }

@@ -33,6 +33,7 @@ static struct doctor_facts well(void)
                                              .memory_locked = DOCTOR_UNLIMITED,
                                              .descriptors = 20000,
                                              .processors = 2,
+                                             .of_daemon = true,
                                              .membarrier = FENCE,
                                              .clock = "tsc",
                                              .shm_free = GIB,
@@ -195,15 +196,15 @@ static void limits(void)
         bool exempt;
         enum doctor_level level;
         const char *says;
-    } rows[] = {
-        {"tcp;ofi_rxm", 8 * MIB, false, DOCTOR_OK, "8 MiB may be pinned; tcp;ofi_rxm pins none"},
-        {"net", 0, false, DOCTOR_OK, "0 KiB"},
-        {"shm", 0, false, DOCTOR_OK, "pins none"},
-        {"verbs;ofi_rxm", 8 * MIB, false, DOCTOR_WRONG, "only 8 MiB"},
-        {"verbs;ofi_rxm", GIB - 1, false, DOCTOR_WRONG, "only 1023 MiB"},
-        {"verbs;ofi_rxm", GIB, false, DOCTOR_WARN, "only 1024 MiB"},
-        {"verbs;ofi_rxm", DOCTOR_UNLIMITED, false, DOCTOR_OK, "without a limit"},
-        {"efa", 65536, true, DOCTOR_OK, "without a limit"}};
+    } rows[] = {{"tcp;ofi_rxm", 8 * MIB, false, DOCTOR_OK,
+                 "the daemon may pin 8 MiB; tcp;ofi_rxm pins none"},
+                {"net", 0, false, DOCTOR_OK, "0 KiB"},
+                {"shm", 0, false, DOCTOR_OK, "pins none"},
+                {"verbs;ofi_rxm", 8 * MIB, false, DOCTOR_WRONG, "only 8 MiB"},
+                {"verbs;ofi_rxm", GIB - 1, false, DOCTOR_WRONG, "only 1023 MiB"},
+                {"verbs;ofi_rxm", GIB, false, DOCTOR_WARN, "only 1024 MiB"},
+                {"verbs;ofi_rxm", DOCTOR_UNLIMITED, false, DOCTOR_OK, "without a limit"},
+                {"efa", 65536, true, DOCTOR_OK, "without a limit"}};
     static const struct {
         uint64_t most;
         unsigned clients;

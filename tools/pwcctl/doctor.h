@@ -50,6 +50,7 @@ struct doctor_programs {
 struct doctor_machine {
     uid_t uid;                           /* that the daemon runs as, or, where none does, ours */
     uint64_t memory_locked, descriptors; /* hard limits of that process */
+    bool of_daemon;                      /* it could be looked at; else they are this shell's */
     bool memory_exempt;                  /* of the first */
     unsigned processors;                 /* that it may use */
     int membarrier;                      /* commands, or a negative errno */

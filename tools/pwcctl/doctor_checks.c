@@ -208,19 +208,24 @@ static struct doctor_finding judge_provider(const struct doctor_facts *f)
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
+static const char *who(const struct doctor_facts *f)
+{
+    return f->machine.of_daemon ? "the daemon" : "this shell";
+}
+
 static struct doctor_finding judge_memory_locked(const struct doctor_facts *f)
 {
     const struct doctor_machine *m = &f->machine;
     const char *provider = provider_of(f);
     if (m->memory_exempt || m->memory_locked == DOCTOR_UNLIMITED)
-        return finding(DOCTOR_OK, "", "memory may be pinned without a limit");
+        return finding(DOCTOR_OK, "", "%s may pin memory without a limit", who(f));
     if (in_software(provider))
-        return finding(DOCTOR_OK, "", "%s may be pinned; %s pins none",
+        return finding(DOCTOR_OK, "", "%s may pin %s; %s pins none", who(f),
                        size_of(m->memory_locked).text, *provider ? provider : "a node alone");
     return finding(m->memory_locked < PINNED_LEAST ? DOCTOR_WRONG : DOCTOR_WARN,
                    "LimitMEMLOCK=infinity in the unit, or \"* - memlock unlimited\" in "
                    "/etc/security/limits.conf, and log in anew",
-                   "only %s may be pinned, and %s pins all memory that clients share",
+                   "%s may pin only %s, and %s pins all memory that clients share", who(f),
                    size_of(m->memory_locked).text, provider);
 }
 
@@ -232,15 +237,16 @@ static struct doctor_finding judge_descriptors(const struct doctor_facts *f)
     static const char mend[] = "LimitNOFILE=infinity in the unit, or \"* - nofile 20000\" in "
                                "/etc/security/limits.conf, and log in anew";
     if (most < DESCRIPTORS_LEAST)
-        return finding(DOCTOR_WRONG, mend, "only %" PRIu64 " descriptors may be open", most);
+        return finding(DOCTOR_WRONG, mend, "%s may open only %" PRIu64 " descriptors", who(f),
+                       most);
     if (most < needed)
         return finding(DOCTOR_WARN, mend,
-                       "%" PRIu64 " descriptors may be open; %" PRIu64
+                       "%s may open %" PRIu64 " descriptors; %" PRIu64
                        " clients need about %" PRIu64,
-                       most, clients, needed);
+                       who(f), most, clients, needed);
     if (most == DOCTOR_UNLIMITED)
-        return finding(DOCTOR_OK, "", "descriptors without a limit");
-    return finding(DOCTOR_OK, "", "%" PRIu64 " descriptors may be open", most);
+        return finding(DOCTOR_OK, "", "%s may open descriptors without a limit", who(f));
+    return finding(DOCTOR_OK, "", "%s may open %" PRIu64 " descriptors", who(f), most);
 }
 
 static struct doctor_finding judge_processors(const struct doctor_facts *f)

@@ -82,6 +82,7 @@ static void look_at_limits(struct doctor_machine *m, pid_t pid)
         return;
     snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
     file = fopen(path, "re");
+    m->of_daemon = file != NULL;
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         take_limit(line, "Max locked memory", &m->memory_locked);
         take_limit(line, "Max open files", &m->descriptors);
