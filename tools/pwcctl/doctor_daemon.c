@@ -46,7 +46,8 @@ static void take_status(struct doctor_daemon *d, const json_t *document)
     copy(d->provider, sizeof(d->provider), document, "provider");
 }
 
-/* Links are made when they are first needed: one that is idle is no fault. */
+/* Links are made when they are first needed: one that is idle is no fault, nor one that is just
+ * being made. */
 static void take_nodes(struct doctor_daemon *d, const json_t *document)
 {
     size_t i;
@@ -54,7 +55,9 @@ static void take_nodes(struct doctor_daemon *d, const json_t *document)
     json_array_foreach(json_object_get(document, "nodes"), i, row)
     {
         const char *state = json_string_value(json_object_get(row, "state"));
-        if (state == NULL || (strcmp(state, "lost") != 0 && strcmp(state, "dialling") != 0))
+        bool failed = json_is_string(json_object_get(row, "reason"));
+        if (state == NULL ||
+            (strcmp(state, "lost") != 0 && (strcmp(state, "dialling") != 0 || !failed)))
             continue;
         if (d->lost++ == 0) {
             d->lost_node = number(row, "node");
