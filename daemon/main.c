@@ -161,7 +161,7 @@ static const char *file_to_read(const char *named)
 static int load(struct config *config, const char *named)
 {
     const char *file = file_to_read(named);
-    char why[512];
+    char why[512] = "out of memory";
     int rc = config_environment(config, why, sizeof(why));
 
     if (rc == 0 && file)
