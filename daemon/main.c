@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "check.h"
 #include "config.h"
 #include "control.h"
 #include "handover.h"
 #include "keeper.h"
+#include "nearest.h"
 
 enum {
-    KEYS_MAX = 64,
+    FLAGS_MAX = 96,
     EXIT_USAGE = 2,
 };
 
@@ -21,6 +23,7 @@ enum own_flag {
     FLAG_READY_FD,
     FLAG_KEEP,
     FLAG_CHECK,
+    FLAG_PROVIDERS,
     FLAG_VERSION,
     FLAG_HELP,
 };
@@ -28,31 +31,38 @@ enum own_flag {
 struct arguments {
     const char *config_file;
     int ready_fd;
-    bool check;
+    bool check, providers;
     bool keep;
 };
 
 static void help(void)
 {
-    printf("usage: pwcd [--config FILE] [--KEY VALUE]...\n\n"
-           "Serves put and get with completion to the processes of this node.\n\n"
-           "  --config FILE   read keys from FILE, one \"key = value\" a line\n"
-           "  --ready-fd N    write \"ready\" to descriptor N when serving\n"
-           "  --keep          watch over the daemon: when it dies, its clients live through that\n"
-           "  --check-config  check the configuration, print it, and end\n"
-           "  --version, --help\n\n"
-           "Keys, each a flag or a line of the file:\n");
+    printf(
+        "usage: pwcd [--config FILE|none] [--KEY VALUE]...\n\n"
+        "Serves put and get with completion to the processes of this node.\n\n"
+        "  --config FILE|none  read keys from FILE, one \"key = value\" a line under [pwcd], or\n"
+        "                      from no file; default: for root, where it is there,\n"
+        "                      %s\n"
+        "  --ready-fd N        write \"ready\" to descriptor N when serving\n"
+        "  --keep              watch over the daemon: when it dies, its clients live through it\n"
+        "  --check-config      check the configuration and what it names, print it, and end\n"
+        "  --providers         print the libfabric providers that would do, and end: the first\n"
+        "                      is the one that is taken\n"
+        "  --version, --help\n\n"
+        "Keys, each a flag or a line of the file:\n",
+        config_default_file());
     config_help(stdout);
 }
 
 /* The keys' flags number from 0, as in the table. */
-static void make_flags(struct option flags[KEYS_MAX])
+static void make_flags(struct option flags[FLAGS_MAX])
 {
     static const struct option own[] = {
         {"config", required_argument, NULL, FLAG_CONFIG},
         {"ready-fd", required_argument, NULL, FLAG_READY_FD},
         {"keep", no_argument, NULL, FLAG_KEEP},
         {"check-config", no_argument, NULL, FLAG_CHECK},
+        {"providers", no_argument, NULL, FLAG_PROVIDERS},
         {"version", no_argument, NULL, FLAG_VERSION},
         {"help", no_argument, NULL, FLAG_HELP},
     };
@@ -78,10 +88,24 @@ static int parse_ready_fd(const char *text, int *out)
     return 0;
 }
 
+/* getopt has said what is wrong; this is what may be right. */
+static void suggest(const char *word)
+{
+    struct option flags[FLAGS_MAX];
+    const char *nearest = NULL;
+    unsigned distance = 0;
+
+    make_flags(flags);
+    for (const struct option *flag = flags; flag->name; flag++)
+        nearest_try(word + strspn(word, "-"), flag->name, &nearest, &distance);
+    if (nearest && strcmp(nearest, word + strspn(word, "-")) != 0)
+        fprintf(stderr, "pwcd: did you mean --%s?\n", nearest);
+}
+
 /* 0: go on; 1: all is done; -EINVAL: said on stderr. */
 static int parse(int argc, char **argv, struct config *config, struct arguments *arguments)
 {
-    struct option flags[KEYS_MAX];
+    struct option flags[FLAGS_MAX];
     char why[512];
     int flag, rc = 0;
 
@@ -100,13 +124,17 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
         case FLAG_CHECK:
             arguments->check = true;
             break;
+        case FLAG_PROVIDERS:
+            arguments->providers = true;
+            break;
         case FLAG_VERSION:
             printf("pwcd %s\n", PWC_VERSION);
             return 1;
         case FLAG_HELP:
             help();
             return 1;
-        case '?': /* getopt has said what is wrong */
+        case '?':
+            suggest(argv[optind - 1]);
             return -EINVAL;
         default:
             rc = config_set(config, flags[flag].name, optarg, CONFIG_FLAG, why, sizeof(why));
@@ -121,9 +149,19 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
     return rc;
 }
 
-static int load(struct config *config, const char *file)
+/* The file to read, or NULL. The system's is for its own daemon: a user's is another one. */
+static const char *file_to_read(const char *named)
 {
-    char why[512];
+    if (named)
+        return strcmp(named, "none") == 0 ? NULL : named;
+    return geteuid() == 0 && access(config_default_file(), F_OK) == 0 ? config_default_file()
+                                                                      : NULL;
+}
+
+static int load(struct config *config, const char *named)
+{
+    const char *file = file_to_read(named);
+    char why[512] = "out of memory";
     int rc = config_environment(config, why, sizeof(why));
 
     if (rc == 0 && file)
@@ -133,15 +171,27 @@ static int load(struct config *config, const char *file)
     return rc;
 }
 
+/* As a file that would give the same, with the place of each value behind it. */
 static void print(const struct config *config)
 {
+    printf("[pwcd]\n");
     for (const struct config_key *key = config_keys(); key->name; key++) {
-        char value[CONFIG_TEXT_MAX];
+        char value[CONFIG_TEXT_MAX], place[CONFIG_TEXT_MAX], line[2 * CONFIG_TEXT_MAX];
 
         config_text(config, key, value, sizeof(value));
+        config_place(config, key, place, sizeof(place));
+        snprintf(line, sizeof(line), "%s = %s", key->name, value);
         if (*value)
-            printf("%s = %s\n", key->name, value);
+            printf("%-32s ; %s%s%s\n", line, config_source(config, key), *place ? " " : "", place);
+        else if (key->unset)
+            printf("; %s: %s\n", key->name, key->unset);
     }
+}
+
+static int check(const struct config *config)
+{
+    print(config);
+    return control_check(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* Started by the keeper, or by the daemon whose place we take; both have the same arguments. */
@@ -168,8 +218,9 @@ int main(int argc, char **argv)
     if (rc == 1) {
         status = EXIT_SUCCESS;
     } else if (rc == 0 && arguments.check) {
-        print(&config);
-        status = EXIT_SUCCESS;
+        status = check(&config);
+    } else if (rc == 0 && arguments.providers) {
+        status = check_providers(&config, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     } else if (rc == 0 && arguments.keep && !is_kept()) {
         status = keeper_run(argv, arguments.ready_fd);
     } else if (rc == 0) {

@@ -179,6 +179,8 @@ void clients_look_again(uv_timer_t *timer);
 
 void request_handle(struct client *c, const Pwc__ClientRequest *request);
 void reply_done(struct client *c, uint32_t request);
+/* With the process that has done, or does, what was asked for. */
+void reply_done_by(struct client *c, uint32_t request, pid_t pid);
 __attribute__((format(printf, 4, 5))) void reply_error(struct client *c, uint32_t request,
                                                        int status, const char *format, ...);
 

@@ -1,5 +1,6 @@
 /*
- * The configuration: one table of keys, read from flags, the environment and a file.
+ * The configuration: one table of keys (config_keys.c), read from flags, the environment and a
+ * file.
  *
  * Each key is a flag (--peer-deadline-ms N), a line of the file (peer-deadline-ms = N), and where
  * said an environment variable. A flag goes before the environment, that before the file, that
@@ -16,6 +17,8 @@
 #include <stdio.h>
 
 #define CONFIG_TEXT_MAX 4096u
+#define CONFIG_KEYS_MAX 64u
+#define CONFIG_UNITS    "KMGT" /* powers of 1024 */
 
 /* Where a value came from; higher goes before lower. */
 enum config_source {
@@ -23,6 +26,11 @@ enum config_source {
     CONFIG_FILE = 1,
     CONFIG_ENVIRONMENT = 2,
     CONFIG_FLAG = 3,
+};
+
+struct config_origin {
+    enum config_source source;
+    uint32_t line; /* of the file, where the key stands there; 0: it does not */
 };
 
 /* Whether clients of this node reach each other without the daemon. */
@@ -56,7 +64,8 @@ struct config {
     uint64_t client_binds, client_pairs, client_queue;
     uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions;
     uint64_t user_binds, user_pairs, user_queue;
-    uint8_t sources[64]; /* enum config_source of each key */
+    char *file;                                    /* that was read, or NULL */
+    struct config_origin origins[CONFIG_KEYS_MAX]; /* by the key's place in the table */
 };
 
 enum config_kind {
@@ -70,11 +79,13 @@ struct config_key {
     const char *name;
     enum config_kind kind;
     size_t offset; /* in struct config */
-    uint64_t initial;
-    uint64_t min, max;
-    const char *choices; /* "a|b|c" */
-    const char *environment;
-    const char *help;
+    uint64_t initial, min, max;
+    const char *choices;     /* "a|b|c" */
+    const char *what;        /* of a string: PATH, LIST, ... */
+    const char *unset;       /* what holds where nothing is given; NULL: nothing does */
+    const char *zero;        /* what 0 stands for, or NULL */
+    const char *environment; /* variable, or NULL */
+    const char *help;        /* goes on from `what` */
 };
 
 /* The table; the last key has no name. */
@@ -86,11 +97,26 @@ void config_free(struct config *config);
  * than what stands there is checked and passed over. */
 int config_set(struct config *config, const char *name, const char *value,
                enum config_source source, char *why, size_t why_size);
-/* All of a file; `why` names the line. */
+/* The system's file. */
+const char *config_default_file(void);
+/* All of a file, once; `why` names the line. */
 int config_load(struct config *config, const char *path, char *why, size_t why_size);
 int config_environment(struct config *config, char *why, size_t why_size);
-/* The value of a key as text. */
+
+/* A number as the key is given one: sizes with the largest unit of which they are a multiple. */
+void config_amount(const struct config_key *key, uint64_t number, char *to, size_t size);
+/* The value of a key as text; "" where nothing was given. */
 void config_text(const struct config *config, const struct config_key *key, char *to, size_t size);
+/* NULL where nothing was given. */
+const char *config_string(const struct config *config, const struct config_key *key);
+/* Of a number or size. */
+uint64_t config_number(const struct config *config, const struct config_key *key);
+enum config_source config_source_of(const struct config *config, const char *name);
+/* Where it came from: "default", "file", "environment" or "flag", and the place there. */
+const char *config_source(const struct config *config, const struct config_key *key);
+void config_place(const struct config *config, const struct config_key *key, char *to, size_t size);
+/* What the key takes and what holds without it: "20 to 3600000; default 1000". */
+void config_facts(const struct config_key *key, char *to, size_t size);
 /* One paragraph of help a key. */
 void config_help(FILE *to);
 

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "check.h"
 #include "client.h"
 #include "clock.h"
 #include "frame.h"
@@ -97,11 +98,14 @@ static int open_nodes(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     int rc = 0;
+    /* What stands in a file gives way to a flag. */
+    enum config_source list = config_source_of(config, "nodes"),
+                       file = config_source_of(config, "nodes-file");
 
-    if (config->nodes && config->nodes_file) {
+    if (config->nodes && config->nodes_file && list == file) {
         snprintf(why, sizeof(why), "both nodes and nodes-file are given: give one of them");
         rc = -EINVAL;
-    } else if (config->nodes) {
+    } else if (config->nodes && list >= file) {
         rc = node_list_parse(&control->nodes, config->nodes, ',', why, sizeof(why));
     } else if (config->nodes_file) {
         rc = node_list_load(&control->nodes, config->nodes_file, why, sizeof(why));
@@ -440,6 +444,63 @@ static int control_open(struct control *control)
     takeover_resume(control);
     store_drop_rest(&control->store);
     return 0;
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static int check_place(struct control *control)
+{
+    const struct config *config = control->config;
+    char why[WHY_MAX] = "";
+    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups, why,
+                            sizeof(why));
+
+    if (rc == 0)
+        rc = place_path(&control->place, config->socket, why, sizeof(why));
+    return control_explain(control, rc, why);
+}
+
+static int check_machine(struct control *control)
+{
+    char why[WHY_MAX] = "";
+    int rc = 0;
+
+    if (control->nodes.count > 1 && control->node < control->nodes.count)
+        rc = control_explain(control, check_entry(&control->nodes, control->node, why, sizeof(why)),
+                             why);
+    *why = '\0';
+    if (control->node_count > 1 || control->worker_count > 1 || control->config->provider) {
+        int fabric = check_fabric(control->config, why, sizeof(why));
+
+        rc = control_explain(control, fabric, why) < 0 ? fabric : rc;
+    }
+    return rc;
+}
+
+int control_check(const struct config *config)
+{
+    static int (*const steps[])(struct control * control) = {
+        open_nodes, open_identity, open_engine_config, check_place, check_machine};
+    struct control *control = calloc(1, sizeof(*control));
+    int rc = 0;
+
+    if (!control || sodium_init() < 0) {
+        free(control);
+        return -ENOMEM;
+    }
+    control->config = config;
+    log_open(&control->log, STDERR_FILENO, (enum log_level)config->log);
+    /* All that is wrong, not only the first. */
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        int wrong = steps[i](control);
+
+        rc = rc < 0 ? rc : wrong;
+    }
+    admission_close(&control->admission);
+    node_list_free(&control->nodes);
+    sodium_memzero(&control->identity, sizeof(control->identity));
+    free(control);
+    return rc;
 }
 
 int control_run(const struct control_options *options)

@@ -132,6 +132,9 @@ struct control_options {
     char *const *argv; /* of main */
 };
 int control_run(const struct control_options *options);
+/* Whether a start would come as far as serving, as far as can be known before: what would stop it
+ * is said on stderr, all of it. */
+int control_check(const struct config *config);
 /* It stands still in the provider, most likely, and what it works on with it. */
 #define CONTROL_STUCK                                                                              \
     "the progress thread does not come back from a call: this daemon ends without it"

@@ -75,7 +75,7 @@ static void answer(struct control *control, int status, const char *text)
     struct handover *h = &control->handover;
 
     if (h->client && status == 0)
-        reply_done(h->client, h->request);
+        reply_done_by(h->client, h->request, h->next);
     else if (h->client)
         reply_error(h->client, h->request, status, "%s", text);
     h->client = NULL;

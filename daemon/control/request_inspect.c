@@ -15,6 +15,7 @@
 #include "pairs.h"
 #include "peers.h"
 #include "publisher.h"
+#include "request_config.h"
 #include "snapshot.h"
 
 enum { ANSWER_MS = 1000 };
@@ -117,6 +118,7 @@ static void put_status(json_t *document, struct control *control)
 
     publisher_totals(control, &totals);
     text(document, "version", PWC_VERSION);
+    put(document, "session_version", SESSION_VERSION);
     put(document, "pid", (uint64_t)getpid());
     put(document, "node", control->node);
     put(document, "nodes", control->node_count);
@@ -396,19 +398,6 @@ static void fill_counters(json_t *document, const struct worker *w, const struct
     fill_ledgers(document, w, s);
 }
 
-static void put_config(json_t *document, struct control *control)
-{
-    json_t *config = json_object();
-
-    json_object_set_new(document, "config", config);
-    for (const struct config_key *key = config_keys(); key->name; key++) {
-        char value[CONFIG_TEXT_MAX];
-
-        config_text(control->config, key, value, sizeof(value));
-        text(config, key->name, value);
-    }
-}
-
 static const struct topic topics[] = {
     {"status", SNAPSHOT_NONE, {NULL}, NULL, put_status, NULL},
     {"nodes", SNAPSHOT_PEERS, {"nodes"}, fill_nodes, put_nodes, NULL},
@@ -423,7 +412,7 @@ static const struct topic topics[] = {
      fill_counters,
      put_status,
      NULL},
-    {"config", SNAPSHOT_NONE, {NULL}, NULL, put_config, NULL},
+    {"config", SNAPSHOT_NONE, {"config"}, NULL, request_config_put, NULL},
 };
 
 static const struct topic *topic_find(const char *name)

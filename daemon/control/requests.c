@@ -9,9 +9,15 @@
 
 void reply_done(struct client *c, uint32_t request)
 {
+    reply_done_by(c, request, 0);
+}
+
+void reply_done_by(struct client *c, uint32_t request, pid_t pid)
+{
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Done done = PWC__DONE__INIT;
 
+    done.pid = (uint32_t)pid;
     reply.id = request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_DONE;
     reply.done = &done;

@@ -43,4 +43,14 @@ int ofi_open(const struct ofi_config *config, struct fabric **out);
 /* The provider that was chosen, for status and the handshake. */
 const char *ofi_provider_name(const struct fabric *fabric);
 
+/* ---- without opening one ----------------------------------------------------------------------
+ */
+
+#define OFI_NAME_MAX 64u
+
+/* The one that would be taken; -ENODEV and others as ofi_open. */
+int ofi_choose(const struct ofi_config *config, char name[OFI_NAME_MAX]);
+/* All with reliable datagrams that would do there, in libfabric's order of preference; how many. */
+int ofi_providers(const char *bind, char names[][OFI_NAME_MAX], int room);
+
 #endif

@@ -19,6 +19,7 @@
 
 #define API_VERSION   FI_VERSION(1, 14)
 #define IMMEDIATE_MIN 4 /* bytes of remote data that we need */
+#define DEFAULT_BIND  "127.0.0.1"
 
 void ofi_say(const struct ofi_config *config, const char *format, ...)
 {
@@ -232,7 +233,7 @@ static int search_named(const char *provider, const struct sockaddr_storage *sou
 
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
 {
-    const char *bind_to = config->bind ? config->bind : "127.0.0.1";
+    const char *bind_to = config->bind ? config->bind : DEFAULT_BIND;
     struct sockaddr_storage source;
     struct fi_info *found = NULL, *chosen;
     int rc = bind_address(bind_to, &source);
@@ -276,4 +277,53 @@ int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
 done:
     fi_freeinfo(found);
     return rc;
+}
+
+int ofi_choose(const struct ofi_config *config, char name[OFI_NAME_MAX])
+{
+    struct fi_info *info;
+    int rc = ofi_provider_find(config, &info);
+
+    if (rc)
+        return rc;
+    snprintf(name, OFI_NAME_MAX, "%s", info->fabric_attr->prov_name);
+    fi_freeinfo(info);
+    return 0;
+}
+
+static int add_name(const char *name, char names[][OFI_NAME_MAX], int count, int room)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return count;
+    if (count < room)
+        snprintf(names[count++], OFI_NAME_MAX, "%s", name);
+    return count;
+}
+
+static bool speaks_ip(const struct fi_info *info)
+{
+    return info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN ||
+           info->addr_format == FI_SOCKADDR_IN6;
+}
+
+int ofi_providers(const char *bind, char names[][OFI_NAME_MAX], int room)
+{
+    struct sockaddr_storage address;
+    int count = 0, rc = bind_address(bind ? bind : DEFAULT_BIND, &address);
+
+    if (rc)
+        return rc;
+    /* Those at the address first, then those whose addresses are none of IP. */
+    for (int anywhere = 0; anywhere < 2; anywhere++) {
+        struct fi_info *found;
+
+        if (search(NULL, FI_EP_RDM, anywhere ? NULL : &address, &found) != 0)
+            continue;
+        for (const struct fi_info *i = found; i; i = i->next)
+            if (i->domain_attr->cq_data_size >= IMMEDIATE_MIN && !(anywhere && speaks_ip(i)))
+                count = add_name(i->fabric_attr->prov_name, names, count, room);
+        fi_freeinfo(found);
+    }
+    return count;
 }

@@ -32,9 +32,9 @@ static int64_t now_ms(void)
 static void become(const struct daemon *d, const char *program, const char *const *arguments,
                    int ready, int log)
 {
-    const char *argv[ARGUMENTS_MAX] = {program, "--socket", d->socket, "--ready-fd",
-                                       "3",     "--log",    "info"};
-    int n = 7, exe;
+    const char *argv[ARGUMENTS_MAX] = {program,      "--config", "none",  "--socket", d->socket,
+                                       "--ready-fd", "3",        "--log", "info"};
+    int n = 9, exe;
 
     for (; arguments && *arguments && n < ARGUMENTS_MAX - 1; arguments++)
         argv[n++] = *arguments;

@@ -9,6 +9,8 @@
  *     late      its control thread stands still for a second when it has told the progress thread
  *               that a node is lost, and the progress thread seems to be busy all the while
  *
+ * PWCD_ODD_FILE names the file that is the system's configuration to it.
+ *
  * Thread: whichever makes the call.
  */
 #include <dlfcn.h>
@@ -46,6 +48,9 @@ int __real_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddr
                           const char *name, const char *service, const struct addrinfo *hints);
 int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb done,
                           const char *name, const char *service, const struct addrinfo *hints);
+
+const char *__real_config_default_file(void);
+const char *__wrap_config_default_file(void);
 
 static bool is_odd(const char *how)
 {
@@ -131,4 +136,11 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
         nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
     }
     return real(name, service, hints, found);
+}
+
+const char *__wrap_config_default_file(void)
+{
+    const char *file = getenv("PWCD_ODD_FILE");
+
+    return file ? file : __real_config_default_file();
 }

@@ -56,7 +56,7 @@ static void become(const int *passed, int count, int log, bool for_us)
     setenv("LISTEN_PID", number, 1);
     snprintf(number, sizeof(number), "%d", count);
     setenv("LISTEN_FDS", number, 1);
-    execl(program, program, "--socket", d.socket, "--log", "info", NULL);
+    execl(program, program, "--config", "none", "--socket", d.socket, "--log", "info", NULL);
     _exit(127);
 }
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "config.h"
+#include "engine.h"
+#include "nearest.h"
 #include "nodes.h"
 #include "secret.h"
 #include "../suite.h"
@@ -45,8 +47,9 @@ static void values(void)
         {"node", "1x", -EINVAL},
         {"node", "99999999999999999999", -EINVAL},
         {"packed-max", "4K", 0},
-        {"packed-max", "1m", 0},
-        {"packed-max", "2M", -EINVAL},
+        {"packed-max", "64k", 0},
+        {"packed-max", "65K", -EINVAL},
+        {"packed-max", "0", -EINVAL},
         {"packed-max", "4KB", -EINVAL},
         {"packed-max", "4x", -EINVAL},
         {"client-memory", "64T", 0},
@@ -120,6 +123,134 @@ static void sources(void)
     config_free(&config);
 }
 
+static const struct config_key *key_of(const char *name)
+{
+    const struct config_key *key = config_keys();
+
+    while (key->name && strcmp(key->name, name) != 0)
+        key++;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(key->name);
+    return key;
+}
+
+/* Each value is shown with the place that it has from. */
+static void places(void)
+{
+    static const char text[] = "[pwcd]\nrails = 2\nnode = 7\nlog = info\nledger-start=8k\n";
+    const struct {
+        const char *key, *value, *source, *place;
+    } rows[] = {
+        {"socket", "", "default", ""},          {"rails", "2", "file", ":2"},
+        {"ledger-start", "8K", "file", ":5"},   {"node", "3", "environment", "PWCD_NODE"},
+        {"log", "debug", "flag", "--log"},      {"user-memory", "0", "default", ""},
+        {"client-memory", "4G", "default", ""},
+    };
+    struct config config;
+    char why[256], shown[256];
+
+    write_file("conf", text, sizeof(text) - 1, 0644);
+    config_init(&config);
+    CU_ASSERT_EQUAL(config_set(&config, "log", "debug", CONFIG_FLAG, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(setenv("PWCD_NODE", "3", 1), 0);
+    CU_ASSERT_EQUAL(config_environment(&config, why, sizeof(why)), 0);
+    unsetenv("PWCD_NODE");
+    CU_ASSERT_EQUAL_FATAL(config_load(&config, path_of("conf"), why, sizeof(why)), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct config_key *key = key_of(rows[i].key);
+        const char *place = shown;
+
+        config_text(&config, key, shown, sizeof(shown));
+        CU_ASSERT_STRING_EQUAL(shown, rows[i].value);
+        CU_ASSERT_STRING_EQUAL(config_source(&config, key), rows[i].source);
+        config_place(&config, key, shown, sizeof(shown));
+        if (rows[i].place[0] == ':') {
+            CU_ASSERT_EQUAL(strncmp(shown, config.file, strlen(config.file)), 0);
+            place += strlen(config.file);
+        }
+        CU_ASSERT_STRING_EQUAL(place, rows[i].place);
+    }
+    config_free(&config);
+}
+
+/* What the table says is what the engine does with nothing said. */
+static void defaults(void)
+{
+    struct engine_config engine = {0};
+    struct config config;
+
+    config_init(&config);
+    CU_ASSERT_EQUAL(engine_config_check(&engine), 0);
+    CU_ASSERT_EQUAL(config.ledger_start, engine.ledger_start);
+    CU_ASSERT_EQUAL(config.ledger_max, engine.ledger_max);
+    CU_ASSERT_EQUAL(config.ledger_bytes, engine.ledger_bytes);
+    CU_ASSERT_EQUAL(config.packed_max, engine.packed_max);
+    CU_ASSERT_EQUAL(config.spill_max, engine.spill_max);
+    CU_ASSERT_EQUAL(config.stripe_min, engine.stripe_min);
+    CU_ASSERT_EQUAL(config.clients_max, engine.clients_max);
+    CU_ASSERT_EQUAL(config.keepalive_ms * UINT64_C(1000000), engine.keepalive_ns);
+    CU_ASSERT_EQUAL(config.peer_deadline_ms * UINT64_C(1000000), engine.peer_deadline_ns);
+}
+
+/* The table is sound: defaults are values that may be given, choices are counted. */
+static void table(void)
+{
+    for (const struct config_key *key = config_keys(); key->name; key++) {
+        char value[CONFIG_TEXT_MAX], why[256] = "";
+        struct config config;
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(key->help);
+        config_init(&config);
+        config_text(&config, key, value, sizeof(value));
+        if (key->kind == CONFIG_STRING)
+            CU_ASSERT_PTR_NOT_NULL(key->what);
+        if (*value)
+            CU_ASSERT_EQUAL(config_set(&config, key->name, value, CONFIG_FLAG, why, sizeof(why)),
+                            0);
+        if (*why)
+            printf("\n%s\n", why);
+        config_free(&config);
+    }
+}
+
+static void nearest(void)
+{
+    static const struct {
+        const char *word, *says;
+    } rows[] = {
+        {"ndoes", "did you mean nodes?"},
+        {"packed_max", "did you mean packed-max?"},
+        {"prvider", "did you mean provider?"},
+        {"lgo", "did you mean log?"},
+        {"raills", "did you mean rails?"},
+        {"keepalive", "did you mean keepalive-ms?"},
+        {"Log", "did you mean log?"},
+        {"colour", "pwcd --help lists them"},
+        {"x", "pwcd --help lists them"},
+        {"a-name-that-is-much-longer-than-any-key-of-ours", "pwcd --help lists them"},
+    };
+    static const struct {
+        const char *a, *b;
+        unsigned distance;
+    } pairs[] = {{"", "", 0},         {"a", "", 1},      {"", "ab", 2},
+                 {"ab", "ba", 1},     {"abc", "b", 2},   {"abc", "abc", 0},
+                 {"abcd", "acbd", 1}, {"abc", "xyz", 3}, {"ca", "abc", 3}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config config;
+        char why[256] = "";
+
+        config_init(&config);
+        CU_ASSERT_EQUAL(config_set(&config, rows[i].word, "1", CONFIG_FLAG, why, sizeof(why)),
+                        -ENOENT);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, rows[i].says));
+    }
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        CU_ASSERT_EQUAL(nearest_distance(pairs[i].a, pairs[i].b), pairs[i].distance);
+}
+
+#define TEXT_27  "/xxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define TEXT_189 TEXT_27 TEXT_27 TEXT_27 TEXT_27 TEXT_27 TEXT_27 TEXT_27
+
 static void files(void)
 {
     static const struct {
@@ -127,9 +258,23 @@ static void files(void)
         int expected;
         const char *says;
     } rows[] = {
-        {"node = 1\n[pwcd]\nlog = info\n", 0, ""},         {"# nothing\n\n", 0, ""},
-        {"node = 1\nnodse = 2\n", -ENOENT, "line 2"},      {"\n\nlog = loud\n", -EINVAL, "line 3"},
-        {"[elsewhere]\nnode = 1\n", -EINVAL, "elsewhere"}, {"node\n", -EINVAL, "line 1"},
+        {"node = 1\n[pwcd]\nlog = info\n", 0, ""},
+        {"# nothing\n\n", 0, ""},
+        {"", 0, ""},
+        {"[pwcd]\nrails = 2 ; of the card\n", 0, ""},
+        {"node = 1\nndoes = 2\n", -ENOENT, "line 2: no key \"ndoes\": did you mean nodes?"},
+        {"\n\nlog = loud\n", -EINVAL, "line 3: log \"loud\": give one of error|warning"},
+        {"[elsewhere]\nnode = 1\n", -EINVAL, "line 2: no section [elsewhere]"},
+        {"node\n", -EINVAL, "line 1: give key = value"},
+        {"node = 1\nlog = info\nnode = 1\n", -EINVAL, "line 3: node stands in line 1 already"},
+        {"nodes = a:1,\n  b:2\n", -EINVAL, "line 2: nodes stands in line 1 already"},
+        {"rails = 2 # of the card\n", -EINVAL, "line 1: rails \"2 # of the card\": # begins"},
+        {"secret = /a #b\n", -EINVAL, "line 1: secret \"/a #b\": # begins"},
+        {"secret =\n", -EINVAL, "line 1: secret is empty"},
+        {"socket = " TEXT_189, 0, ""},
+        {"socket = " TEXT_189 "\n", 0, ""},
+        {"node = 1\nsocket = " TEXT_189 "x\n", -E2BIG, "line 2: a line may have 198 letters"},
+        {"socket = " TEXT_189 TEXT_189 "\n", -E2BIG, "line 1: a line may have 198 letters"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -140,6 +285,8 @@ static void files(void)
         config_init(&config);
         CU_ASSERT_EQUAL(config_load(&config, path_of("conf"), why, sizeof(why)), rows[i].expected);
         CU_ASSERT_PTR_NOT_NULL(strstr(why, rows[i].says));
+        if (!strstr(why, rows[i].says))
+            printf("\n%s\nis not: %s\n", why, rows[i].says);
         config_free(&config);
     }
     struct config config;
@@ -148,6 +295,10 @@ static void files(void)
     config_init(&config);
     CU_ASSERT_EQUAL(config_load(&config, path_of("none"), why, sizeof(why)), -ENOENT);
     CU_ASSERT_PTR_NOT_NULL(strstr(why, "none"));
+    config_free(&config);
+    config_init(&config);
+    CU_ASSERT_EQUAL(config_load(&config, directory, why, sizeof(why)), -EIO);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "name a regular file"));
     config_free(&config);
 }
 
@@ -314,8 +465,10 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"values", values},         {"sources", sources},       {"files", files},
-        {"secrets", secrets},       {"node lists", node_lists}, {"node files", node_files},
-        {"many nodes", many_nodes}, {"numbers", numbers},       CU_TEST_INFO_NULL};
+        {"places", places},         {"defaults", defaults},     {"table", table},
+        {"nearest", nearest},       {"secrets", secrets},       {"node lists", node_lists},
+        {"node files", node_files}, {"many nodes", many_nodes}, {"numbers", numbers},
+        CU_TEST_INFO_NULL};
     static const char *const names[] = {"conf", "secret", "link", "pipe", "nodes"};
     int failed;
 

@@ -117,10 +117,10 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
     struct cluster_node *node = &cluster->nodes[number];
     char own[16];
     const char *argv[ARGUMENTS_MAX] = {
-        options->pwcd, "--socket",    node->socket, "--node",        own,
-        "--nodes",     cluster->list, "--secret",   cluster->secret, "--address",
-        "127.0.0.1",   "--ready-fd",  "3"};
-    size_t count = 13;
+        options->pwcd,   "--config",  "none",      "--socket",    node->socket,
+        "--node",        own,         "--nodes",   cluster->list, "--secret",
+        cluster->secret, "--address", "127.0.0.1", "--ready-fd",  "3"};
+    size_t count = 15;
     pid_t parent = getpid();
     int pipe_fds[2];
 

@@ -267,12 +267,18 @@ static void ask_to_hand_over(unsigned node)
 {
     pid_t pid = cluster_kept(&cluster, node);
     char command[400];
+    int next = 0;
+    FILE *said;
 
     snprintf(command, sizeof(command), "%s --socket %s upgrade", pwcctl,
              cluster.nodes[node].socket);
-    CU_ASSERT_EQUAL(system(command), 0);
+    said = popen(command, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(said);
+    CU_ASSERT_EQUAL(fscanf(said, "process %d takes over", &next), 1);
+    CU_ASSERT_EQUAL(pclose(said), 0);
     for (time_t end = time(NULL) + LIMIT_S; kill(pid, 0) == 0 && time(NULL) < end;)
         nap_ms(1);
+    CU_ASSERT_EQUAL(cluster_kept(&cluster, node), next);
 }
 
 static void test_barrier(void)

@@ -1,6 +1,7 @@
 /* Formats the values of JSON documents. */
 #include "format.h"
 #include <stdio.h>
+#include <string.h>
 #include "table.h"
 
 static void scaled(double value, double step, const char *const *units, char *out)
@@ -55,10 +56,17 @@ static void format_number(double value, enum format format, char *out)
     }
 }
 
+/* What is cut says so. */
+static void format_text(const char *text, char *out)
+{
+    if (snprintf(out, TABLE_CELL_MAX, "%s", text) >= (int)TABLE_CELL_MAX)
+        strcpy(out + TABLE_CELL_MAX - 4, "...");
+}
+
 void format_cell(const json_t *value, enum format format, char *out)
 {
     if (json_is_string(value))
-        snprintf(out, TABLE_CELL_MAX, "%s", json_string_value(value));
+        format_text(json_string_value(value), out);
     else if (json_is_boolean(value))
         snprintf(out, TABLE_CELL_MAX, "%s", json_is_true(value) ? "yes" : "no");
     else if (json_is_integer(value) && format == FORMAT_PLAIN)

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "counters.h"
+#include "doctor.h"
 #include "options.h"
 #include "request.h"
 #include "view.h"
@@ -49,6 +50,15 @@ static int watch(const struct options *options)
     return rc;
 }
 
+static int upgrade(const struct options *options)
+{
+    unsigned pid = 0;
+    int rc = request_upgrade(options->socket, options->program, &pid);
+    if (rc == 0 && pid != 0)
+        printf("process %u takes over\n", pid);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -56,7 +66,9 @@ int main(int argc, char **argv)
     if (rc != 0)
         return rc > 0 ? 0 : 2;
     if (options.upgrade)
-        return request_upgrade(options.socket, options.program) < 0;
+        return upgrade(&options) < 0;
+    if (options.doctor)
+        return doctor_run(options.socket, options.json) != 0;
     rc = options.watch > 0 ? watch(&options) : look(&options);
     return rc < 0 || ferror(stdout) ? 1 : 0;
 }

@@ -10,7 +10,8 @@
 
 static const char usage[] =
     "usage: pwcctl [--socket PATH] [--json] [--watch[=SECONDS]]\n"
-    "              status|nodes|clients|queues|ledgers|regions|ops|counters\n"
+    "              status|nodes|clients|queues|ledgers|regions|ops|config|counters\n"
+    "       pwcctl [--socket PATH] [--json] doctor\n"
     "       pwcctl [--socket PATH] upgrade [PROGRAM]\n";
 
 static const char help[] =
@@ -23,8 +24,10 @@ static const char help[] =
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  ops        operations in flight, with age\n"
+    "  config     the values of all keys, and where each came from\n"
     "  counters   read from shared memory: works while the daemon is stuck\n"
     "\n"
+    "  doctor     checks this machine and the daemon: what is wrong, and how to mend it\n"
     "  upgrade    has another process take the daemon's place, while its clients wait: of\n"
     "             PROGRAM (an absolute path), or of the daemon's own\n"
     "\n"
@@ -127,6 +130,11 @@ int options_parse(struct options *out, int argc, char **argv)
         out->upgrade = true;
         out->what = argv[optind];
         out->program = argv[optind + 1]; /* or NULL */
+        return out->socket[0] == '\0' ? default_socket(out) : 0;
+    }
+    if (optind == argc - 1 && strcmp(argv[optind], "doctor") == 0) {
+        out->doctor = true;
+        out->what = argv[optind];
         return out->socket[0] == '\0' ? default_socket(out) : 0;
     }
     if (optind != argc - 1 || view_find(argv[optind]) == NULL) {

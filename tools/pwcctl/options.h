@@ -10,6 +10,7 @@ struct options {
     bool json;
     double watch; /* seconds between two looks; 0: one look */
     bool upgrade;
+    bool doctor;
     const char *program; /* of upgrade; NULL: the daemon's own */
 };
 

@@ -15,10 +15,17 @@
 
 #define ANSWER_SECONDS  5
 #define UPGRADE_SECONDS 60 /* the next daemon opens its fabric */
+#define WHY_MAX         768
 #define REQUEST_MAX     4352
 #define ANSWER_MAX      (1u << 20) /* of control.proto */
 
-static int explain(const char *path, int rc)
+/* Why somebody could not be asked, in `why`. */
+struct reason {
+    char *why;
+    size_t size;
+};
+
+static int explain(const struct reason *reason, const char *path, int rc)
 {
     const char *advice = "";
     switch (rc) {
@@ -41,7 +48,7 @@ static int explain(const char *path, int rc)
     default:
         break;
     }
-    fprintf(stderr, "pwcctl: %s: %s%s\n", path, strerror(-rc), advice);
+    snprintf(reason->why, reason->size, "%s: %s%s", path, strerror(-rc), advice);
     return rc;
 }
 
@@ -123,58 +130,77 @@ static int receive_answer(int fd, Pwc__ClientReply **out)
     return rc < 0 ? rc : *out == NULL ? -EBADMSG : 0;
 }
 
-/* The answer if it is of this kind, to be freed; or why not, said on stderr. */
+/* The answer if it is of this kind, to be freed; or why not. */
 static int ask(const char *path, int seconds, Pwc__ClientRequest *request,
-               Pwc__ClientReply__BodyCase expected, Pwc__ClientReply **out)
+               Pwc__ClientReply__BodyCase expected, Pwc__ClientReply **out,
+               const struct reason *reason)
 {
     int fd = -1;
     int rc = connect_to(path, seconds, &fd);
     if (rc < 0)
-        return explain(path, rc);
+        return explain(reason, path, rc);
     rc = send_request(fd, request);
     if (rc == 0)
         rc = receive_answer(fd, out);
     close(fd);
     if (rc < 0)
-        return explain(path, rc);
+        return explain(reason, path, rc);
     if ((*out)->body_case == expected)
         return 0;
     if ((*out)->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
-        fprintf(stderr, "pwcctl: %s: the daemon says: %s\n", path, (*out)->error->text);
+        snprintf(reason->why, reason->size, "%s: the daemon says: %s", path, (*out)->error->text);
         rc = (*out)->error->status < 0 ? (*out)->error->status : -EIO;
     } else {
-        rc = explain(path, -EBADMSG);
+        rc = explain(reason, path, -EBADMSG);
     }
     pwc__client_reply__free_unpacked(*out, NULL);
     return rc;
 }
 
-int request_inspect(const char *socket_path, const char *what, char **out)
+int request_try(const char *socket_path, const char *what, char **out, char *why, size_t why_size)
 {
+    const struct reason reason = {why, why_size};
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
     Pwc__ClientReply *reply;
     inspect.what = (char *)what;
     request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
     request.inspect = &inspect;
-    int rc = ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_INSPECTED, &reply);
+    int rc = ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_INSPECTED, &reply,
+                 &reason);
     if (rc < 0)
         return rc;
     *out = strdup(reply->inspected->json);
     pwc__client_reply__free_unpacked(reply, NULL);
-    return *out != NULL ? 0 : explain(socket_path, -ENOMEM);
+    return *out != NULL ? 0 : explain(&reason, socket_path, -ENOMEM);
 }
 
-int request_upgrade(const char *socket_path, const char *program)
+int request_inspect(const char *socket_path, const char *what, char **out)
 {
+    char why[WHY_MAX];
+    int rc = request_try(socket_path, what, out, why, sizeof(why));
+    if (rc < 0)
+        fprintf(stderr, "pwcctl: %s\n", why);
+    return rc;
+}
+
+int request_upgrade(const char *socket_path, const char *program, unsigned *pid)
+{
+    char why[WHY_MAX];
+    const struct reason reason = {why, sizeof(why)};
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Upgrade upgrade = PWC__UPGRADE__INIT;
     Pwc__ClientReply *reply;
     upgrade.program = program ? (char *)program : upgrade.program;
     request.body_case = PWC__CLIENT_REQUEST__BODY_UPGRADE;
     request.upgrade = &upgrade;
-    int rc = ask(socket_path, UPGRADE_SECONDS, &request, PWC__CLIENT_REPLY__BODY_DONE, &reply);
-    if (rc == 0)
-        pwc__client_reply__free_unpacked(reply, NULL);
-    return rc;
+    int rc =
+        ask(socket_path, UPGRADE_SECONDS, &request, PWC__CLIENT_REPLY__BODY_DONE, &reply, &reason);
+    if (rc < 0) {
+        fprintf(stderr, "pwcctl: %s\n", why);
+        return rc;
+    }
+    *pid = reply->done->pid;
+    pwc__client_reply__free_unpacked(reply, NULL);
+    return 0;
 }

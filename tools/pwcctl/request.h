@@ -2,11 +2,15 @@
 #ifndef PWCCTL_REQUEST_H
 #define PWCCTL_REQUEST_H
 
+#include <stddef.h>
+
 /* The daemon's JSON document in *out, to be freed; or a negative errno, said on stderr. */
 int request_inspect(const char *socket_path, const char *what, char **out);
+/* The same, with the reason in `why` instead. */
+int request_try(const char *socket_path, const char *what, char **out, char *why, size_t why_size);
 
 /* Has another process take the daemon's place: of `program` (an absolute path), or, NULL, of its
- * own. Returns when that one is about to. */
-int request_upgrade(const char *socket_path, const char *program);
+ * own. Returns when that one is about to, with its number (0: an older daemon did not say). */
+int request_upgrade(const char *socket_path, const char *program, unsigned *pid);
 
 #endif

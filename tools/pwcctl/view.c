@@ -116,6 +116,12 @@ static const struct column op_columns[] = {
     {"rank", "rank", FORMAT_PLAIN, false},         {"length", "length", FORMAT_BYTES, false},
     {"age_ns", "age", FORMAT_NS, false},           {0}};
 
+static const struct column config_columns[] = {{"key", "key", FORMAT_PLAIN, true},
+                                               {"value", "value", FORMAT_PLAIN, true},
+                                               {"source", "from", FORMAT_PLAIN, true},
+                                               {"place", "where", FORMAT_PLAIN, true},
+                                               {0}};
+
 /* Of a daemon with several progress threads. */
 static const struct column thread_columns[] = {{"clients", "clients", FORMAT_PLAIN, false},
                                                {"heartbeat", "rounds", FORMAT_COUNT, false},
@@ -138,6 +144,7 @@ static const struct view views[] = {
     {"ledgers", false, {{"ledgers", ledger_columns}}},
     {"regions", false, {{"regions", region_columns}}},
     {"ops", false, {{"ops", op_columns}}},
+    {"config", false, {{"config", config_columns}}},
     {"counters", true, {{"sessions", queue_columns}, {"peers", ledger_columns}}},
 };
 

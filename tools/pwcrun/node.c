@@ -1,5 +1,6 @@
 /* Plans and starts daemons. */
 #include "node.h"
+#include "find_pwcd.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "child.h"
 
 #define NETNS_PORT 7711u
-#define OWN_ARGS   28u /* arguments that node_start gives, the terminator included */
+#define OWN_ARGS   30u /* arguments that node_start gives, the terminator included */
 #define QUOTE(x)   QUOTE_(x)
 #define QUOTE_(x)  #x
 
@@ -100,20 +101,7 @@ int node_daemon_path(const struct options *options, char *out, size_t size)
         fprintf(stderr, "pwcrun: daemon \"%s\": %s\n", named, strerror(-rc));
         return rc;
     }
-    /* Installed, and in the build folder. */
-    static const char *const beside[] = {"pwcd", "../sbin/pwcd", "../../daemon/control/pwcd"};
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (length > 0) {
-        self[length] = '\0';
-        *strrchr(self, '/') = '\0';
-        for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++) {
-            int wanted = snprintf(out, size, "%s/%s", self, beside[i]);
-            if (wanted > 0 && (size_t)wanted < size && access(out, X_OK) == 0)
-                return 0;
-        }
-    }
-    snprintf(out, size, "pwcd");
+    find_pwcd(out, size);
     return 0;
 }
 
@@ -133,6 +121,8 @@ int node_start(struct node *node, const char *daemon, const char *list,
         return -ENOMEM;
     const char *const own[] = {
         daemon,
+        "--config",
+        "none",
         "--socket",
         node->socket,
         "--node",

@@ -1,0 +1,86 @@
+/* Owns the checks of a configuration against the machine (check.h). */
+#include "check.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "ofi.h"
+
+enum { PROVIDERS_MAX = 32 };
+
+static struct ofi_config ofi_config_of(const struct config *config, char *why, size_t why_size)
+{
+    return (struct ofi_config){.provider = config->provider,
+                               .bind = config->address,
+                               .rails = 1u << config->rails,
+                               .message = why,
+                               .message_size = why_size};
+}
+
+int check_fabric(const struct config *config, char *why, size_t why_size)
+{
+    const struct ofi_config wanted = ofi_config_of(config, why, why_size);
+    struct fabric *fabric;
+    int rc = ofi_open(&wanted, &fabric);
+
+    if (rc == 0)
+        fabric_close(fabric);
+    return rc;
+}
+
+/* A port that is taken is no mistake: this daemon may run already. */
+static int can_bind(const struct addrinfo *at)
+{
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc = fd < 0 || bind(fd, at->ai_addr, at->ai_addrlen) != 0 ? -errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return rc == -EADDRINUSE ? 0 : rc;
+}
+
+int check_entry(const struct node_list *list, uint32_t node, char *why, size_t why_size)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
+    const struct node_address *at = &list->nodes[node];
+    struct addrinfo *found = NULL;
+    int rc = getaddrinfo(at->host, at->port, &hints, &found);
+
+    if (rc != 0) {
+        snprintf(why, why_size, "node %u is %s:%s in the list of nodes: %s", node, at->host,
+                 at->port, gai_strerror(rc));
+        return -EADDRNOTAVAIL;
+    }
+    rc = can_bind(found);
+    freeaddrinfo(found);
+    if (rc == -EADDRNOTAVAIL)
+        snprintf(why, why_size,
+                 "node %u is %s:%s in the list of nodes, which is no address of this machine: is "
+                 "this another node?",
+                 node, at->host, at->port);
+    else if (rc < 0)
+        snprintf(why, why_size, "cannot listen at %s:%s, which is node %u in the list of nodes: %s",
+                 at->host, at->port, node, strerror(-rc));
+    return rc;
+}
+
+int check_providers(const struct config *config, FILE *to)
+{
+    char why[512] = "", taken[OFI_NAME_MAX], names[PROVIDERS_MAX][OFI_NAME_MAX];
+    const struct ofi_config wanted = ofi_config_of(config, why, sizeof(why));
+    int count, rc = ofi_choose(&wanted, taken);
+
+    if (rc < 0) {
+        fprintf(stderr, "pwcd: error: %s\n", *why ? why : strerror(-rc));
+        return rc;
+    }
+    fprintf(to, "%s\n", taken);
+    count = ofi_providers(config->address, names, PROVIDERS_MAX);
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], taken) != 0)
+            fprintf(to, "%s\n", names[i]);
+    return 0;
+}

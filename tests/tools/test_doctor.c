@@ -1,0 +1,386 @@
+/* What the doctor says of machines that we make up: each check at its bounds. */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <string.h>
+#include "doctor.h"
+#include "../suite.h"
+
+#define MIB   (UINT64_C(1) << 20)
+#define GIB   (UINT64_C(1) << 30)
+#define FENCE (MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
+
+/* A daemon of two nodes over tcp, on a machine where all is well. */
+static struct doctor_facts well(void)
+{
+    return (struct doctor_facts){.daemon = {.socket = "/run/pwcd/pwcd.sock",
+                                            .pid = 7,
+                                            .version = "0.1.0",
+                                            .session_version = 4,
+                                            .nodes = 2,
+                                            .provider = "tcp;ofi_rxm",
+                                            .progress = "adaptive",
+                                            .threads = 1,
+                                            .clients_max = 256,
+                                            .rails = 1},
+                                 .programs = {.version = "0.1.0",
+                                              .session_version = 4,
+                                              .pwcd = "/usr/sbin/pwcd",
+                                              .pwcd_version = "0.1.0",
+                                              .providers = {"tcp;ofi_rxm", "net"},
+                                              .provider_count = 2},
+                                 .machine = {.uid = 1000,
+                                             .memory_locked = DOCTOR_UNLIMITED,
+                                             .descriptors = 20000,
+                                             .processors = 2,
+                                             .of_daemon = true,
+                                             .membarrier = FENCE,
+                                             .clock = "tsc",
+                                             .shm_free = GIB,
+                                             .shm_pages = "advise",
+                                             .tcp_receive_max = 6 * MIB,
+                                             .tcp_send_max = 4 * MIB,
+                                             .core_receive_max = MIB,
+                                             .ptrace_scope = 1}};
+}
+
+static struct doctor_finding judge(const char *name, const struct doctor_facts *facts)
+{
+    for (const struct doctor_check *check = doctor_checks(); check->name; check++)
+        if (strcmp(check->name, name) == 0)
+            return check->judge(facts);
+    CU_FAIL_FATAL("no such check");
+    return (struct doctor_finding){0};
+}
+
+/* One machine that differs from the one that is well. */
+static void expect(const char *name, const struct doctor_facts *facts, enum doctor_level level,
+                   const char *says)
+{
+    struct doctor_finding f = judge(name, facts);
+
+    CU_ASSERT_EQUAL(f.level, level);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.found, says));
+    CU_ASSERT_EQUAL(f.mend[0] != '\0', level != DOCTOR_OK); /* a remedy where one is needed */
+    if (f.level != level || !strstr(f.found, says))
+        printf("\n%s: %d, not %d: %s\n", name, f.level, level, f.found);
+}
+
+static void all_well(void)
+{
+    struct doctor_facts facts = well();
+    unsigned count = 0;
+
+    for (const struct doctor_check *check = doctor_checks(); check->name; check++, count++)
+        expect(check->name, &facts, DOCTOR_OK, "");
+    CU_ASSERT_EQUAL(count, 15);
+}
+
+/* Without a daemon, only that is wrong. */
+static void no_daemon(void)
+{
+    struct doctor_facts facts = well();
+
+    facts.daemon = (struct doctor_daemon){.socket = "/run/x", .status = -ENOENT};
+    for (const struct doctor_check *check = doctor_checks(); check->name; check++)
+        expect(check->name, &facts, strcmp(check->name, "daemon") ? DOCTOR_OK : DOCTOR_WRONG, "");
+}
+
+static void daemons(void)
+{
+    static const struct {
+        int status;
+        enum doctor_level level;
+        const char *says;
+    } rows[] = {{0, DOCTOR_OK, "node 0 of 2 serves at /run/pwcd/pwcd.sock"},
+                {-ENOENT, DOCTOR_WRONG, "no daemon serves at /run/pwcd/pwcd.sock"},
+                {-ECONNREFUSED, DOCTOR_WRONG, "no daemon serves"},
+                {-EACCES, DOCTOR_WRONG, "the reason"},
+                {-EPERM, DOCTOR_WRONG, "the reason"},
+                {-ETIMEDOUT, DOCTOR_WRONG, "the reason"},
+                {-EBADMSG, DOCTOR_WRONG, "the reason"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.daemon.status = rows[i].status;
+        strcpy(facts.daemon.why, "the reason");
+        expect("daemon", &facts, rows[i].level, rows[i].says);
+    }
+    struct doctor_facts facts = well();
+
+    facts.daemon.stuck = true;
+    expect("progress", &facts, DOCTOR_WRONG, "has not answered within a second");
+    facts = well();
+    facts.daemon.quarantined = 1;
+    expect("clients", &facts, DOCTOR_WARN, "1 client broke");
+}
+
+static void versions(void)
+{
+    static const struct {
+        const char *daemon, *pwcd, *ours;
+        unsigned rings; /* of the daemon */
+        int status;
+        enum doctor_level level;
+        const char *says;
+    } rows[] = {
+        {"0.1.0", "0.1.0", "0.1.0", 4, 0, DOCTOR_OK, "0.1.0 everywhere"},
+        {"0.1.0", "0.1.0", "0.1.0", 3, 0, DOCTOR_WRONG, "rings of version 3"},
+        {"0.1.0", "0.1.0", "0.1.0", 0, 0, DOCTOR_WRONG, "rings of version 0"},
+        {"0.1.0", "0.1.0", "0.1.0", 0, -ENOENT, DOCTOR_OK, "everywhere"},
+        {"0.1.0", "0.2.0", "0.2.0", 4, 0, DOCTOR_WARN,
+         "that runs is 0.1.0, /usr/sbin/pwcd is 0.2.0"},
+        {"0.1.0", "0.1.0", "0.2.0", 4, 0, DOCTOR_WARN, "pwcctl is 0.2.0, the daemon 0.1.0"},
+        {"0.1.0", "", "0.1.0", 4, 0, DOCTOR_WARN, "the daemon's program is not found"},
+        {"", "0.1.0", "0.2.0", 0, -ENOENT, DOCTOR_WARN, "pwcctl is 0.2.0, /usr/sbin/pwcd 0.1.0"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.daemon.status = rows[i].status;
+        facts.daemon.session_version = rows[i].rings;
+        strcpy(facts.daemon.version, rows[i].daemon);
+        strcpy(facts.programs.pwcd_version, rows[i].pwcd);
+        strcpy(facts.programs.version, rows[i].ours);
+        expect("versions", &facts, rows[i].level, rows[i].says);
+    }
+}
+
+static void peers(void)
+{
+    static const struct {
+        unsigned nodes, lost;
+        const char *why;
+        enum doctor_level level;
+        const char *says;
+    } rows[] = {{1, 0, "", DOCTOR_OK, "alone"},
+                {2, 0, "", DOCTOR_OK, "no link to 1 other node is down"},
+                {4, 0, "", DOCTOR_OK, "no link to 3 other nodes is down"},
+                {4, 1, "refused", DOCTOR_WRONG, "1 of 3 other nodes not linked; node 2: refused"},
+                {4, 3, "", DOCTOR_WRONG, "3 of 3 other nodes not linked; node 2: not reached"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.daemon.nodes = rows[i].nodes;
+        facts.daemon.lost = rows[i].lost;
+        facts.daemon.lost_node = 2;
+        strcpy(facts.daemon.lost_why, rows[i].why);
+        expect("peers", &facts, rows[i].level, rows[i].says);
+    }
+}
+
+static void providers(void)
+{
+    struct doctor_facts facts = well();
+
+    expect("provider", &facts, DOCTOR_OK, "tcp;ofi_rxm; also: net");
+    strcpy(facts.daemon.provider, "loop"); /* a node alone */
+    expect("provider", &facts, DOCTOR_OK, "tcp;ofi_rxm; also: net");
+    facts.programs.provider_count = 0;
+    strcpy(facts.programs.providers_why, "none at 10.0.0.9");
+    expect("provider", &facts, DOCTOR_WRONG, "no provider will do: none at 10.0.0.9");
+    facts.programs.pwcd_version[0] = '\0';
+    expect("provider", &facts, DOCTOR_WARN, "cannot be asked");
+    strcpy(facts.daemon.provider, "verbs;ofi_rxm");
+    expect("provider", &facts, DOCTOR_OK, "verbs;ofi_rxm");
+}
+
+static void limits(void)
+{
+    static const struct {
+        const char *provider;
+        uint64_t locked;
+        bool exempt;
+        enum doctor_level level;
+        const char *says;
+    } rows[] = {{"tcp;ofi_rxm", 8 * MIB, false, DOCTOR_OK,
+                 "the daemon may pin 8 MiB; tcp;ofi_rxm pins none"},
+                {"net", 0, false, DOCTOR_OK, "0 KiB"},
+                {"shm", 0, false, DOCTOR_OK, "pins none"},
+                {"verbs;ofi_rxm", 8 * MIB, false, DOCTOR_WRONG, "only 8 MiB"},
+                {"verbs;ofi_rxm", GIB - 1, false, DOCTOR_WRONG, "only 1023 MiB"},
+                {"verbs;ofi_rxm", GIB, false, DOCTOR_WARN, "only 1024 MiB"},
+                {"verbs;ofi_rxm", DOCTOR_UNLIMITED, false, DOCTOR_OK, "without a limit"},
+                {"efa", 65536, true, DOCTOR_OK, "without a limit"}};
+    static const struct {
+        uint64_t most;
+        unsigned clients;
+        enum doctor_level level;
+    } files[] = {{255, 1, DOCTOR_WRONG},
+                 {256, 24, DOCTOR_OK},
+                 {256, 25, DOCTOR_WARN},
+                 {2111, 256, DOCTOR_WARN},
+                 {2112, 256, DOCTOR_OK},
+                 {20000, 4096, DOCTOR_WARN},
+                 {DOCTOR_UNLIMITED, 4096, DOCTOR_OK}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        strcpy(facts.daemon.provider, rows[i].provider);
+        facts.machine.memory_locked = rows[i].locked;
+        facts.machine.memory_exempt = rows[i].exempt;
+        expect("memory-locked", &facts, rows[i].level, rows[i].says);
+    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.machine.descriptors = files[i].most;
+        facts.daemon.clients_max = files[i].clients;
+        expect("descriptors", &facts, files[i].level, "");
+    }
+}
+
+static void processors(void)
+{
+    static const struct {
+        const char *progress;
+        unsigned threads, have;
+        int status;
+        enum doctor_level level;
+    } rows[] = {{"adaptive", 1, 1, 0, DOCTOR_WARN},     {"adaptive", 1, 2, 0, DOCTOR_OK},
+                {"adaptive", 2, 2, 0, DOCTOR_OK},       {"adaptive", 3, 2, 0, DOCTOR_WARN},
+                {"dedicated", 1, 1, 0, DOCTOR_WRONG},   {"dedicated", 1, 2, 0, DOCTOR_OK},
+                {"dedicated", 2, 2, 0, DOCTOR_WRONG},   {"dedicated", 2, 3, 0, DOCTOR_OK},
+                {"dedicated", 9, 2, -ENOENT, DOCTOR_OK}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.daemon.status = rows[i].status;
+        strcpy(facts.daemon.progress, rows[i].progress);
+        facts.daemon.threads = rows[i].threads;
+        facts.machine.processors = rows[i].have;
+        expect("processors", &facts, rows[i].level, "processor");
+    }
+}
+
+static void kernels(void)
+{
+    static const struct {
+        int commands;
+        enum doctor_level level;
+    } barriers[] = {{FENCE, DOCTOR_OK},
+                    {FENCE | 1, DOCTOR_OK},
+                    {MEMBARRIER_CMD_GLOBAL_EXPEDITED, DOCTOR_WARN},
+                    {MEMBARRIER_CMD_GLOBAL, DOCTOR_WARN},
+                    {0, DOCTOR_WARN},
+                    {-ENOSYS, DOCTOR_WARN},
+                    {-EPERM, DOCTOR_WARN}};
+    static const struct {
+        const char *clock;
+        enum doctor_level level;
+    } clocks[] = {{"tsc", DOCTOR_OK},    {"kvm-clock", DOCTOR_OK}, {"", DOCTOR_OK},
+                  {"hpet", DOCTOR_WARN}, {"acpi_pm", DOCTOR_WARN}, {"tscx", DOCTOR_WARN}};
+    static const struct {
+        const char *provider, *pages;
+        enum doctor_level level;
+    } pages[] = {{"tcp", "never", DOCTOR_OK},    {"verbs", "never", DOCTOR_WARN},
+                 {"verbs", "deny", DOCTOR_WARN}, {"verbs", "advise", DOCTOR_OK},
+                 {"verbs", "", DOCTOR_OK},       {"verbs", "within_size", DOCTOR_OK}};
+
+    for (size_t i = 0; i < sizeof(barriers) / sizeof(barriers[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.machine.membarrier = barriers[i].commands;
+        expect("membarrier", &facts, barriers[i].level, "membarrier");
+    }
+    for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+        struct doctor_facts facts = well();
+
+        strcpy(facts.machine.clock, clocks[i].clock);
+        expect("clock", &facts, clocks[i].level, clocks[i].clock);
+    }
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+        struct doctor_facts facts = well();
+
+        strcpy(facts.daemon.provider, pages[i].provider);
+        strcpy(facts.machine.shm_pages, pages[i].pages);
+        expect("huge-pages", &facts, pages[i].level, pages[i].pages);
+    }
+}
+
+static void memories(void)
+{
+    static const struct {
+        const char *provider;
+        unsigned nodes, rails;
+        int status;
+        uint64_t free;
+        enum doctor_level level;
+    } rows[] = {{"tcp", 2, 1, 0, 0, DOCTOR_OK},
+                {"shm", 2, 1, 0, 32 * MIB, DOCTOR_OK},
+                {"shm", 2, 1, 0, 32 * MIB - 1, DOCTOR_WRONG},
+                {"shm", 4, 2, 0, 128 * MIB, DOCTOR_OK},
+                {"shm", 4, 2, 0, 128 * MIB - 1, DOCTOR_WRONG}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        strcpy(facts.daemon.provider, rows[i].provider);
+        facts.daemon.nodes = rows[i].nodes;
+        facts.daemon.rails = rows[i].rails;
+        facts.machine.shm_free = rows[i].free;
+        expect("shared-memory", &facts, rows[i].level, "free in /dev/shm");
+    }
+}
+
+static void networks(void)
+{
+    static const struct {
+        const char *provider;
+        uint64_t in, out;
+        enum doctor_level level;
+    } rows[] = {{"tcp;ofi_rxm", MIB, MIB, DOCTOR_OK},
+                {"tcp;ofi_rxm", MIB - 1, MIB, DOCTOR_WARN},
+                {"net", MIB, MIB - 1, DOCTOR_WARN},
+                {"net", 0, MIB, DOCTOR_OK}, /* not known */
+                {"shm", 1, 1, DOCTOR_OK},
+                {"verbs", 1, 1, DOCTOR_OK}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        strcpy(facts.daemon.provider, rows[i].provider);
+        facts.machine.tcp_receive_max = rows[i].in;
+        facts.machine.tcp_send_max = rows[i].out;
+        expect("tcp", &facts, rows[i].level, "");
+    }
+}
+
+static void tracing(void)
+{
+    static const struct {
+        uid_t uid;
+        bool serves_others;
+        int status, scope;
+        enum doctor_level level;
+    } rows[] = {{1000, false, 0, 0, DOCTOR_WARN}, {1000, false, 0, -1, DOCTOR_WARN},
+                {1000, false, 0, 1, DOCTOR_OK},   {1000, true, 0, 0, DOCTOR_OK},
+                {0, false, 0, 0, DOCTOR_OK},      {1000, true, -ENOENT, 0, DOCTOR_WARN}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+
+        facts.machine.uid = rows[i].uid;
+        facts.machine.ptrace_scope = rows[i].scope;
+        facts.daemon.serves_others = rows[i].serves_others;
+        facts.daemon.status = rows[i].status;
+        expect("tracing", &facts, rows[i].level, "");
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"all well", all_well}, {"no daemon", no_daemon},   {"daemons", daemons},
+        {"versions", versions}, {"peers", peers},           {"providers", providers},
+        {"limits", limits},     {"processors", processors}, {"kernels", kernels},
+        {"memories", memories}, {"networks", networks},     {"tracing", tracing},
+        CU_TEST_INFO_NULL};
+
+    return suite_run("doctor", tests);
+}
