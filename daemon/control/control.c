@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -312,17 +311,6 @@ static void open_loop(struct control *control)
     questions_open(control);
 }
 
-/* Segments and sessions are descriptors for a moment each; connections are for long. */
-static void raise_limits(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* ---- serving --------------------------------------------------------------------------------- */
 
 static void say_ready(struct control *control, int ready_fd)
@@ -460,7 +448,6 @@ int control_run(const struct control_options *options)
     control->argv = options->argv;
     (void)!readlink("/proc/self/exe", control->program, sizeof(control->program) - 1);
     log_open(&control->log, STDERR_FILENO, (enum log_level)options->config->log);
-    raise_limits();
     signal(SIGPIPE, SIG_IGN);
     open_loop(control);
     rc = control_open(control);

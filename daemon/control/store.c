@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "message.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -216,22 +217,13 @@ void store_drop_rest(struct store *s)
 
 static int send_message(int socket, const char *name, int descriptor)
 {
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
     struct iovec part = {.iov_base = (void *)(uintptr_t)name, .iov_len = strlen(name) + 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     ssize_t sent;
 
-    if (descriptor >= 0) {
-        struct cmsghdr *head;
-
-        message.msg_control = room;
-        message.msg_controllen = sizeof(room);
-        head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(head), &descriptor, sizeof(descriptor));
-    }
+    if (descriptor >= 0)
+        message_attach(&message, room, &descriptor, 1);
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
@@ -260,7 +252,7 @@ int store_send_end(int socket)
 /* 1: an entry, 0: the end. */
 static int receive_one(struct store *s, int socket)
 {
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)];
     char name[STORE_NAME_MAX];
     struct iovec part = {.iov_base = name, .iov_len = sizeof(name)};
     struct msghdr message = {

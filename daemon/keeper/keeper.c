@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -338,16 +337,6 @@ static int open_signals(struct keeper *k)
     return k->signals < 0 ? -errno : 0;
 }
 
-static void raise_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int keeper_run(char *const *argv, int ready_fd)
 {
     struct keeper k = {
@@ -355,7 +344,6 @@ int keeper_run(char *const *argv, int ready_fd)
     ssize_t length = readlink("/proc/self/exe", k.program, sizeof(k.program) - 1);
     int status = EXIT_FAILURE;
 
-    raise_limit();
     if (length > 0 && open_socket(&k) == 0 && open_signals(&k) == 0 &&
         (ready_fd < 0 || fcntl(ready_fd, F_SETFD, FD_CLOEXEC) == 0) &&
         pipe2(k.lifeline, O_CLOEXEC) == 0 && hold_lifeline(&k) == 0 &&
