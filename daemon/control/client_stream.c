@@ -66,7 +66,8 @@ static void poll_again(struct client *c)
 
     if (c->reading && !c->partial)
         events |= UV_READABLE;
-    if (c->state != CLIENT_ENDING)
+    /* While we leave, who hung up is noticed by the next one: here it would wake us without end. */
+    if (c->state != CLIENT_ENDING && !c->control->leaving)
         events |= UV_DISCONNECT;
     if (events == 0)
         uv_poll_stop(&c->socket);

@@ -243,9 +243,6 @@ static int open_place(struct control *control)
                             sizeof(why));
 
     system = admission_is_open(&control->admission);
-    /* Where several users are served, none may look into us. */
-    if (rc == 0 && system)
-        (void)prctl(PR_SET_DUMPABLE, 0);
     if (rc == 0)
         rc = place_path(&control->place, config->socket, why, sizeof(why));
     if (rc == 0)
@@ -419,6 +416,11 @@ static int control_open(struct control *control)
         open_tables,   workers_start, open_peers,         open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
+    /* Where several users are served, none may look into us: before there is a secret to see. */
+    if (serves_others(control->config))
+        (void)prctl(PR_SET_DUMPABLE, 0);
+    /* Until it is looked at: what fails before that leaves it to who is started next. */
+    control->inherited = store_has(&control->store, "journal");
     for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
         rc = steps[i](control);
     if (rc < 0)

@@ -273,6 +273,7 @@ static int reap(struct keeper *k)
     return verdict;
 }
 
+/* As reap. */
 static int restart(struct keeper *k)
 {
     struct pollfd signals = {.fd = k->signals, .events = POLLIN};
@@ -282,7 +283,12 @@ static int restart(struct keeper *k)
     k->back_off_ms = k->back_off_ms == 0                    ? 1
                      : 2 * k->back_off_ms < BACK_OFF_MAX_MS ? 2 * k->back_off_ms
                                                             : BACK_OFF_MAX_MS;
-    return k->ending ? EXIT_SUCCESS : start(k) < 0 ? EXIT_FAILURE : -EINPROGRESS;
+    if (k->ending)
+        return EXIT_SUCCESS;
+    if (start(k) == 0)
+        return -EINPROGRESS;
+    perror("pwcd: warning: the daemon cannot be started again yet");
+    return -EAGAIN;
 }
 
 static int watch(struct keeper *k)
@@ -298,7 +304,7 @@ static int watch(struct keeper *k)
         read_messages(k);
         if (read_signals(k))
             verdict = reap(k);
-        if (verdict == -EAGAIN)
+        while (verdict == -EAGAIN)
             verdict = restart(k);
     }
     return verdict;
