@@ -132,7 +132,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
         goto fail;
     pair_format(p->ring.base);
     FAULT(PAIR_MADE);
-    rc = store_add(&control->store, p->ring.fd, PAIR_NAME(p)) ? send_note(p) : -ENOSPC;
+    rc = store_add_spare(&control->store, p->ring.fd, PAIR_NAME(p)) ? send_note(p) : -ENOSPC;
     FAULT(PAIR_TOLD);
     if (rc < 0)
         goto fail;

@@ -95,18 +95,17 @@ void store_clear(struct store *s)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-bool store_add(struct store *s, int descriptor, const char *format, ...)
+/* With names of so many bytes at most. */
+static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char *format,
+                va_list arguments)
 {
     char name[STORE_NAME_MAX], message[STORE_NAME_MAX + 64];
     struct stored *entry;
-    va_list arguments;
 
     if (!s->kept || descriptor < 0 || s->count >= STORE_MAX ||
-        s->bytes + STORE_NAME_MAX > STORE_BYTES)
+        s->bytes + STORE_NAME_MAX > bytes_max)
         return !s->kept;
-    va_start(arguments, format);
     vsnprintf(name, sizeof(name), format, arguments);
-    va_end(arguments);
     entry = append(s, name, descriptor);
     if (!entry)
         return false;
@@ -114,6 +113,28 @@ bool store_add(struct store *s, int descriptor, const char *format, ...)
     /* That its other end hangs up is for us to notice. */
     snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
     return sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0;
+}
+
+bool store_add(struct store *s, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, STORE_BYTES, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
+}
+
+bool store_add_spare(struct store *s, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, STORE_BYTES / 2, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
 }
 
 void store_remove(struct store *s, const char *format, ...)

@@ -76,18 +76,22 @@ static void test_passed_on(void)
 static void test_room(void)
 {
     struct store s = {.kept = true}, none = {0};
-    uint32_t n = 0;
+    uint32_t spare = 0, n = 0;
 
     CU_ASSERT(store_add(&none, 0, "nobody keeps"));
+    CU_ASSERT(store_add_spare(&none, 0, "nobody keeps"));
     CU_ASSERT_FALSE(store_has(&none, "nobody keeps"));
+    while (store_add_spare(&s, 0, "pair.%u.0.1.0.2", spare))
+        CU_ASSERT_FATAL(s.count == ++spare);
+    CU_ASSERT(s.bytes <= STORE_BYTES / 2 && s.bytes + STORE_NAME_MAX > STORE_BYTES / 2);
     while (n < STORE_MAX && s.bytes + STORE_NAME_MAX <= STORE_BYTES) {
         (void)store_add(&s, 0, "%u.a-name-that-is-rather-long", n++);
-        CU_ASSERT_FATAL(s.count == n);
+        CU_ASSERT_FATAL(s.count == spare + n);
     }
     CU_ASSERT_FALSE(store_add(&s, 0, "one too many"));
     CU_ASSERT(s.bytes <= STORE_BYTES && s.count <= STORE_MAX);
     store_remove(&s, "0.a-name-that-is-rather-long");
-    CU_ASSERT_EQUAL(s.count, n - 1);
+    CU_ASSERT_EQUAL(s.count, spare + n - 1);
     store_close(&s);
 }
 
