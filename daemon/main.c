@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "check.h"
 #include "config.h"
@@ -202,6 +203,18 @@ static bool is_kept(void)
     return handover_is_next() || (keeper && strtol(keeper, NULL, 10) == (long)getppid());
 }
 
+/* Segments and sessions are descriptors for a moment each; connections are for long, and so is what
+ * a keeper holds. */
+static void raise_limits(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.ready_fd = -1};
@@ -211,6 +224,7 @@ int main(int argc, char **argv)
     /* A dial is given up after 3 s: so should the look for the name be, and the end wait no longer.
      */
     setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
+    raise_limits();
     config_init(&config);
     rc = parse(argc, argv, &config, &arguments);
     if (rc == 0)

@@ -9,9 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { LIST_MAX = 256, NAME_MAX_BYTES = 64, GROUPS_MAX = 256 };
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59 /* since Linux 4.13 */
+#endif
+
+enum { LIST_MAX = 256, NAME_MAX_BYTES = 64 };
 
 static bool number_of(const char *name, unsigned *out)
 {
@@ -111,26 +116,30 @@ static bool has_group(const struct admission *a, gid_t gid)
     return false;
 }
 
-bool admission_allows(const struct admission *a, uid_t uid, gid_t gid)
+/* Of the groups beside its main one that the process had when it connected: the kernel knows them,
+ * and a look into the group file, or over the network, could take long. */
+static bool has_more_groups(const struct admission *a, int socket)
 {
-    const struct passwd *entry;
-    gid_t groups[GROUPS_MAX];
-    int count = GROUPS_MAX;
+    socklen_t size = 0;
+    gid_t *groups;
+    bool found = false;
 
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE)
+        return false; /* it has none */
+    groups = malloc(size);
+    if (groups && getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+        for (size_t i = 0; i < size / sizeof(*groups) && !found; i++)
+            found = has_group(a, groups[i]);
+    free(groups);
+    return found;
+}
+
+bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gid)
+{
     if (uid == a->own)
         return true;
     for (size_t i = 0; i < a->user_count; i++)
         if (a->users[i] == uid)
             return true;
-    if (a->group_count == 0)
-        return false;
-    if (has_group(a, gid))
-        return true;
-    entry = getpwuid(uid);
-    if (!entry || getgrouplist(entry->pw_name, entry->pw_gid, groups, &count) < 0)
-        return false;
-    for (int i = 0; i < count; i++)
-        if (has_group(a, groups[i]))
-            return true;
-    return false;
+    return a->group_count > 0 && (has_group(a, gid) || has_more_groups(a, socket));
 }

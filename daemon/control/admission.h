@@ -18,8 +18,8 @@ struct admission {
 int admission_open(struct admission *a, const char *users, const char *groups, char *why,
                    size_t why_size);
 void admission_close(struct admission *a);
-/* Members of an admitted group count by their main group and by the group file. */
-bool admission_allows(const struct admission *a, uid_t uid, gid_t gid);
+/* The process at the other end of `socket`, of this user and main group. All its groups count. */
+bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gid);
 /* Users beside our own are served. */
 bool admission_is_open(const struct admission *a);
 

@@ -216,7 +216,7 @@ static void deadline_passed(uv_timer_t *timer)
 
 /*
  * The process that connected, even when it is gone and its number is another's by now. A kernel
- * that cannot say that (before Linux 6.5) tells who has the number.
+ * that cannot say that (before Linux 6.5) tells who has the number. -ESRCH: it is gone.
  */
 static int open_process(const struct client *c)
 {
@@ -225,7 +225,11 @@ static int open_process(const struct client *c)
 
     if (getsockopt(c->descriptor, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
         return pidfd;
-    return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, c->pid, 0) : -1;
+    if (errno == ENOPROTOOPT) {
+        pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+        return pidfd < 0 ? -errno : pidfd;
+    }
+    return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno; /* words of several kernels */
 }
 
 static int watch_process(struct client *c)
@@ -235,13 +239,23 @@ static int watch_process(struct client *c)
     if (c->pidfd < 0)
         c->pidfd = open_process(c);
     if (c->pidfd < 0)
-        return -errno; /* gone already */
+        return c->pidfd;
     rc = uv_poll_init(&c->control->loop, &c->process, c->pidfd);
     if (rc < 0)
         return rc;
     c->process.data = c;
     c->uv_handles++;
     return uv_poll_start(&c->process, UV_READABLE, process_exited);
+}
+
+static void end_unwatched(struct client *c, int rc)
+{
+    if (rc != -ESRCH) { /* else it is gone, and nobody is there to be told */
+        log_hostile(&c->control->log, "the process of a client, pid %d, cannot be watched: %s",
+                    (int)c->pid, strerror(-rc));
+        reply_error(c, 0, rc, "this daemon cannot watch your process: %s", strerror(-rc));
+    }
+    client_end(c, NULL);
 }
 
 static void refuse(struct control *control, int descriptor, const char *text)
@@ -283,6 +297,7 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
                                  int process, const struct ucred *peer, struct quota_user *user)
 {
     struct client *c = calloc(1, sizeof(*c));
+    int rc;
 
     if (!c)
         return NULL;
@@ -307,8 +322,8 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     if (client_stream_open(c) < 0) {
         c->state = CLIENT_ENDING;
         uv_close((uv_handle_t *)&c->deadline, handle_closed);
-    } else if (watch_process(c) < 0) {
-        client_end(c, NULL);
+    } else if ((rc = watch_process(c)) < 0) {
+        end_unwatched(c, rc);
     }
     return c;
 }
@@ -343,7 +358,7 @@ void client_accept(struct control *control, int descriptor)
         close(descriptor);
         return;
     }
-    if (!admission_allows(&control->admission, peer.uid, peer.gid)) {
+    if (!admission_allows(&control->admission, descriptor, peer.uid, peer.gid)) {
         log_hostile(&control->log, "user %u (pid %d) is not served: --allow-users would",
                     (unsigned)peer.uid, (int)peer.pid);
         refuse(control, descriptor, "this daemon does not serve your user: see --allow-users");

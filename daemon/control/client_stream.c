@@ -15,6 +15,7 @@
 #include "client.h"
 #include "frame.h"
 #include "fault.h"
+#include "message.h"
 
 enum {
     FRAMES_A_WAKE = 64,
@@ -65,7 +66,8 @@ static void poll_again(struct client *c)
 
     if (c->reading && !c->partial)
         events |= UV_READABLE;
-    if (c->state != CLIENT_ENDING)
+    /* While we leave, who hung up is noticed by the next one: here it would wake us without end. */
+    if (c->state != CLIENT_ENDING && !c->control->leaving)
         events |= UV_DISCONNECT;
     if (events == 0)
         uv_poll_stop(&c->socket);
@@ -77,22 +79,13 @@ static void poll_again(struct client *c)
 
 static ssize_t send_output(struct client *c, struct client_output *o)
 {
-    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(CLIENT_DESCRIPTORS * sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(CLIENT_DESCRIPTORS)] = {0};
     struct iovec part = {.iov_base = o->bytes + o->sent, .iov_len = o->size - o->sent};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
     /* They ride on the first byte. */
-    if (o->descriptor_count > 0) {
-        struct cmsghdr *header;
-
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE(o->descriptor_count * sizeof(int));
-        header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(o->descriptor_count * sizeof(int));
-        memcpy(CMSG_DATA(header), o->descriptors, o->descriptor_count * sizeof(int));
-    }
+    if (o->descriptor_count > 0)
+        message_attach(&message, room, o->descriptors, o->descriptor_count);
     return sendmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

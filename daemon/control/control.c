@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -248,9 +247,6 @@ static int open_place(struct control *control)
                             sizeof(why));
 
     system = admission_is_open(&control->admission);
-    /* Where several users are served, none may look into us. */
-    if (rc == 0 && system)
-        (void)prctl(PR_SET_DUMPABLE, 0);
     if (rc == 0)
         rc = place_path(&control->place, config->socket, why, sizeof(why));
     if (rc == 0)
@@ -314,17 +310,6 @@ static void open_loop(struct control *control)
     uv_signal_start(&control->interrupt, on_signal, SIGINT);
     handover_open(control);
     questions_open(control);
-}
-
-/* Segments and sessions are descriptors for a moment each; connections are for long. */
-static void raise_limits(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
@@ -435,6 +420,11 @@ static int control_open(struct control *control)
         open_tables,   workers_start, open_peers,         open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
+    /* Where several users are served, none may look into us: before there is a secret to see. */
+    if (serves_others(control->config))
+        (void)prctl(PR_SET_DUMPABLE, 0);
+    /* Until it is looked at: what fails before that leaves it to who is started next. */
+    control->inherited = store_has(&control->store, "journal");
     for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
         rc = steps[i](control);
     if (rc < 0)
@@ -521,7 +511,6 @@ int control_run(const struct control_options *options)
     control->argv = options->argv;
     (void)!readlink("/proc/self/exe", control->program, sizeof(control->program) - 1);
     log_open(&control->log, STDERR_FILENO, (enum log_level)options->config->log);
-    raise_limits();
     signal(SIGPIPE, SIG_IGN);
     open_loop(control);
     rc = control_open(control);

@@ -61,6 +61,7 @@ struct handover {
     uv_signal_t signal;
     uv_poll_t poll;
     uv_timer_t timer;
+    const char *failure; /* that is answered when the next one is gone */
 };
 
 struct control {

@@ -60,10 +60,12 @@ int counters_open(struct counters *c, const struct counters_config *config)
     fd = open(c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         goto fail;
+    rc = fchmod(fd, 0600) == 0 ? -posix_fallocate(fd, 0, (off_t)c->size) : -errno;
     h = MAP_FAILED;
-    if (fchmod(fd, 0600) == 0 && posix_fallocate(fd, 0, (off_t)c->size) == 0)
+    if (rc == 0)
         h = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    rc = h == MAP_FAILED ? -(errno ? errno : EIO) : 0;
+    if (rc == 0 && h == MAP_FAILED)
+        rc = -errno;
     close(fd);
     if (rc < 0) {
         (void)unlink(c->path);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "client.h"
@@ -17,6 +18,8 @@
 #include "peers.h"
 
 enum {
+    START_MS = 60000,   /* for the next one to open its fabric */
+    REAP_MS = 10,       /* between looks whether one that was given up is gone */
     LOOK_MS = 1,        /* between looks whether requests are under way */
     PATIENCE_MS = 2000, /* with them; then they end with "outcome unknown" */
     NEXT_SOCKET = 3,
@@ -78,7 +81,29 @@ static void answer(struct control *control, int status, const char *text)
         reply_done_by(h->client, h->request, h->next);
     else if (h->client)
         reply_error(h->client, h->request, status, "%s", text);
+    if (h->client && h->client->state != CLIENT_SERVED)
+        client_await_question(h->client);
     h->client = NULL;
+}
+
+/* Whoever stands still in a call of the kernel may take a while: we don't wait for that. */
+static void reap(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct handover *h = &control->handover;
+
+    if (waitpid(h->next, NULL, WNOHANG) == 0)
+        return;
+    uv_timer_stop(timer);
+    h->state = HANDOVER_NONE;
+    answer(control, -EPIPE, h->failure);
+}
+
+static void poll_closed(uv_handle_t *poll)
+{
+    struct control *control = poll->data;
+
+    uv_timer_start(&control->handover.timer, reap, 0, REAP_MS);
 }
 
 /* Nobody takes over: this daemon stays. */
@@ -87,11 +112,17 @@ static void give_up(struct control *control, const char *text)
     struct handover *h = &control->handover;
 
     log_line(&control->log, LOG_LEVEL_ERROR, "%s: this daemon stays", text);
-    uv_poll_stop(&h->poll);
-    uv_close((uv_handle_t *)&h->poll, NULL);
+    uv_timer_stop(&h->timer);
+    uv_close((uv_handle_t *)&h->poll, poll_closed);
     close(h->socket);
-    h->state = HANDOVER_NONE;
-    answer(control, -EPIPE, text);
+    kill(h->next, SIGKILL);
+    h->failure = text;
+    h->state = HANDOVER_FAILED;
+}
+
+static void too_late(uv_timer_t *timer)
+{
+    give_up(timer->data, "the new daemon has not come up within 60 s");
 }
 
 /* Exchanges are asked for anew by the library: they may wait for long. */
@@ -170,8 +201,13 @@ int handover_begin(struct control *control, const char *program, struct client *
         return -errno;
     rc = spawn(control, program, ends[1]);
     close(ends[1]);
-    if (rc == 0)
+    if (rc == 0) {
         rc = uv_poll_init(&control->loop, &h->poll, ends[0]);
+        if (rc < 0) {
+            kill(h->next, SIGKILL);
+            waitpid(h->next, NULL, 0);
+        }
+    }
     if (rc < 0) {
         close(ends[0]);
         snprintf(why, why_size, "\"%s\" cannot be started: %s", program, strerror(-rc));
@@ -183,6 +219,7 @@ int handover_begin(struct control *control, const char *program, struct client *
     h->request = request;
     h->state = HANDOVER_STARTED;
     uv_poll_start(&h->poll, UV_READABLE | UV_DISCONNECT, next_speaks);
+    uv_timer_start(&h->timer, too_late, START_MS, 0);
     log_line(&control->log, LOG_LEVEL_INFO, "\"%s\" is to take over", program);
     return 0;
 }
@@ -229,7 +266,7 @@ static void send_guests(struct control *control)
 
 _Noreturn void handover_finish(struct control *control)
 {
-    int socket = control->handover.socket;
+    int socket = control->handover.socket, rc;
 
     (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
     control->stopping = true;
@@ -239,8 +276,14 @@ _Noreturn void handover_finish(struct control *control)
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     sd_notifyf(0, "MAINPID=%d", (int)control->handover.next);
-    if (store_send(&control->store, socket) < 0)
-        control_end_at_once(control, "the new daemon has died: the next one is started");
+    rc = store_send(&control->store, socket);
+    if (rc < 0) {
+        char why[128];
+
+        snprintf(why, sizeof(why), "the new daemon cannot take over: %s: another is started",
+                 strerror(-rc));
+        control_end_at_once(control, why);
+    }
     send_guests(control);
     (void)store_send_end(socket);
     _exit(EXIT_SUCCESS);

@@ -11,9 +11,9 @@
  *     sends all descriptors (store.h)    --->    takes over (takeover.h), serves on
  *     is gone
  *
- * Until then everything can still go wrong without harm: a program that does not come up leaves
- * this daemon as it was. Only where somebody keeps the store is there somebody who watches a daemon
- * whose process changes; elsewhere there is no hand-over.
+ * Until then everything can still go wrong without harm: a program that does not come up within
+ * 60 s is ended, and leaves this daemon as it was. Only where somebody keeps the store is there
+ * somebody who watches a daemon whose process changes; elsewhere there is no hand-over.
  *
  * Thread: control.
  */
@@ -25,6 +25,7 @@
 enum handover_state {
     HANDOVER_NONE = 0,
     HANDOVER_STARTED, /* the next one comes up */
+    HANDOVER_FAILED,  /* it did not, and is about to be gone */
     HANDOVER_WAITS,   /* for requests that are under way */
     HANDOVER_GOES,    /* the loop has ended for it */
 };

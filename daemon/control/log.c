@@ -1,7 +1,6 @@
 /* Owns how lines are written (log.h). */
 #include "log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,19 +14,6 @@ static const char *const level_names[] = {"error", "warning", "info", "debug"};
 void log_open(struct log *log, int descriptor, enum log_level level)
 {
     *log = (struct log){.descriptor = descriptor, .level = level};
-}
-
-int log_level_parse(const char *text)
-{
-    for (int i = 0; i <= LOG_LEVEL_DEBUG; i++)
-        if (strcmp(text, level_names[i]) == 0)
-            return i;
-    return -EINVAL;
-}
-
-const char *log_level_name(enum log_level level)
-{
-    return level_names[level];
 }
 
 void log_clean(char *text)

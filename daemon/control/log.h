@@ -29,10 +29,6 @@ __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum 
 /* As log_line at warning, at most a few lines a second: the rest is counted. */
 __attribute__((format(printf, 2, 3))) void log_hostile(struct log *log, const char *format, ...);
 
-/* "error", "warning", ... or -EINVAL. */
-int log_level_parse(const char *text);
-const char *log_level_name(enum log_level level);
-
 /* Makes text that came from elsewhere fit for a line: what is not printable ASCII becomes '?'. */
 void log_clean(char *text);
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "fault.h"
+#include "message.h"
 #include "pair.h"
 #include "sigbus.h"
 
@@ -60,20 +61,11 @@ static int send_note(const struct pair *p)
     struct pair_note note = {
         .peer = (uint64_t)p->origin->context << 32 | from->rank,
     };
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = room,
-        .msg_controllen = sizeof(room),
-    };
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &p->ring.fd, sizeof(int));
+    message_attach(&message, room, &p->ring.fd, 1);
     return sendmsg(p->target->wake, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -140,7 +132,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
         goto fail;
     pair_format(p->ring.base);
     FAULT(PAIR_MADE);
-    rc = store_add(&control->store, p->ring.fd, PAIR_NAME(p)) ? send_note(p) : -ENOSPC;
+    rc = store_add_spare(&control->store, p->ring.fd, PAIR_NAME(p)) ? send_note(p) : -ENOSPC;
     FAULT(PAIR_TOLD);
     if (rc < 0)
         goto fail;

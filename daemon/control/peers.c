@@ -14,7 +14,8 @@
 #include "peers_private.h"
 
 enum {
-    STRANGERS_MAX = 16,
+    STRANGERS_MIN = 16, /* that are borne, by the number of nodes */
+    STRANGERS_MAX = 1024,
     RETRY_FIRST_MS = 20,
     RETRY_MAX_MS = 500,
     WAITING_MAX = 4096, /* frames for a node that is not linked yet */
@@ -358,6 +359,14 @@ static void link_closed(struct link *link, int status, const char *text)
 static const struct link_events events = {
     .proven = link_proven, .ready = link_ready, .frame = link_frame, .closed = link_closed};
 
+/* All nodes may come at once, as when a job starts, and have to find room beside others. */
+static uint32_t strangers_max(const struct control *control)
+{
+    uint32_t most = 2 * control->node_count;
+
+    return most < STRANGERS_MIN ? STRANGERS_MIN : most < STRANGERS_MAX ? most : STRANGERS_MAX;
+}
+
 static void on_connection(uv_stream_t *server, int status)
 {
     struct peers *peers = server->data;
@@ -368,8 +377,12 @@ static void on_connection(uv_stream_t *server, int status)
     link->next = peers->strangers;
     peers->strangers = link;
     peers->stranger_count++;
-    if (peers->stranger_count > STRANGERS_MAX)
+    /* The oldest has had the most time: who is silent keeps nobody out. */
+    if (peers->stranger_count > strangers_max(peers->control)) {
+        while (link->next)
+            link = link->next;
         link_close(link, -EUSERS, "too many connections that have not proven themselves");
+    }
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */

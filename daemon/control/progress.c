@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "clock.h"
 
 #define STEP_BUDGET 256
 #define OBSERVE_NS  100000000u
@@ -54,14 +55,6 @@ struct progress {
     bool halted; /* the control thread's */
     _Atomic uint64_t heartbeat, sleeps, cpu_ns, work;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* The time of a step; never before that of the last. */
 static uint64_t step_time(const struct progress *p, uint64_t now)
@@ -160,7 +153,7 @@ static int wait_for_events(struct progress *p, uint64_t limit_ns)
 static uint64_t look_interval(struct progress *p)
 {
     if (p->looks++ % LOOKS_IDLE == 0) {
-        uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
         uint64_t fair = (cpu - p->looks_cpu_ns) / LOOKS_IDLE * LOOK_SHARE;
 
         p->look_ns = p->looks == 1 || fair < LOOK_NS ? LOOK_NS
@@ -184,10 +177,10 @@ static void sleep_unless_work(struct progress *p)
         return;
     if (p->config.observe)
         p->config.observe(p->config.context, p->engine);
-    atomic_store_explicit(&p->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
+    atomic_store_explicit(&p->cpu_ns, clock_of(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
     atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
     while (ready == 0) {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC), limit = UINT64_MAX, deadline;
+        uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;
 
         if (engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) > 0 ||
@@ -210,10 +203,10 @@ static void sleep_unless_work(struct progress *p)
 /* Gives the core away. */
 static void yield_core(struct progress *p)
 {
-    uint64_t before = clock_ns(CLOCK_MONOTONIC);
+    uint64_t before = clock_ns();
 
     sched_yield();
-    patience_yielded(&p->patience, before, clock_ns(CLOCK_MONOTONIC));
+    patience_yielded(&p->patience, before, clock_ns());
 }
 
 static void wait_for_work(struct progress *p, uint64_t now, uint64_t deadline)
@@ -239,7 +232,7 @@ static void *progress_main(void *argument)
     uint64_t observed = 0;
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC), deadline;
+        uint64_t now = clock_ns(), deadline;
         int commands = take_commands(p), work;
 
         if (p->config.errand)
@@ -250,7 +243,7 @@ static void *progress_main(void *argument)
         atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
         if (p->config.observe && now - observed > OBSERVE_NS) {
             p->config.observe(p->config.context, p->engine);
-            atomic_store_explicit(&p->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID),
+            atomic_store_explicit(&p->cpu_ns, clock_of(CLOCK_THREAD_CPUTIME_ID),
                                   memory_order_relaxed);
             observed = now;
         }
@@ -310,7 +303,7 @@ uint64_t progress_cpu_ns(const struct progress *p)
 {
     clockid_t clock;
 
-    return pthread_getcpuclockid(p->thread, &clock) == 0 ? clock_ns(clock) : 0;
+    return pthread_getcpuclockid(p->thread, &clock) == 0 ? clock_of(clock) : 0;
 }
 
 void progress_stats(const struct progress *p, struct progress_stats *out)
@@ -362,7 +355,7 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
         goto fail;
     }
     r = engine_open(&p->config.engine, config->arena, p->memory, config->fabric, config->host,
-                    clock_ns(CLOCK_MONOTONIC), &p->engine);
+                    clock_ns(), &p->engine);
     if (r < 0)
         goto fail;
     if (config->opened)

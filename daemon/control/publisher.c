@@ -1,6 +1,8 @@
 /* Owns when counters are written (publisher.h). */
 #include "publisher.h"
 
+#include <stdio.h>
+#include <string.h>
 #include "clock.h"
 
 #define INTERVAL_NS UINT64_C(100000000)
@@ -107,13 +109,17 @@ int publisher_open(struct control *control)
         .provider = control->provider,
         .now = control->started_ns,
     };
+    char why[sizeof(control->place.counters) + 128];
     int rc = counters_open(&p->counters, &config);
 
-    if (rc < 0)
-        return rc;
+    if (rc < 0) {
+        snprintf(why, sizeof(why), "the file of counters \"%s\" cannot be made: %s", config.path,
+                 strerror(-rc));
+        return control_explain(control, rc, why);
+    }
     p->nudge.data = p->timer.data = control;
     uv_timer_init(&control->loop, &p->timer);
-    return uv_async_init(&control->loop, &p->nudge, nudged);
+    return control_explain(control, uv_async_init(&control->loop, &p->nudge, nudged), "");
 }
 
 void publisher_close(struct control *control)

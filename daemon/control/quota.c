@@ -152,6 +152,19 @@ int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *wh
     return -EDQUOT;
 }
 
+int quota_take_one(struct client *c, enum quota_kind kind, uint64_t bytes, char *why,
+                   size_t why_size)
+{
+    int rc = quota_take(c, kind, 1, why, why_size);
+
+    if (rc < 0)
+        return rc;
+    rc = quota_take(c, QUOTA_MEMORY, bytes, why, why_size);
+    if (rc < 0)
+        quota_give(c, kind, 1);
+    return rc;
+}
+
 void quota_give(struct client *c, enum quota_kind kind, uint64_t amount)
 {
     c->held[kind] -= amount;

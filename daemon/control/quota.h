@@ -51,6 +51,9 @@ void quota_leave(struct client *c);
 
 /* 0, or -EDQUOT with the limit and its key in `why` (NULL: nobody is told); counted. */
 int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size);
+/* As quota_take: one of these, and its memory, or neither. */
+int quota_take_one(struct client *c, enum quota_kind kind, uint64_t bytes, char *why,
+                   size_t why_size);
 /* What is taken over is held, whatever the limits are now. */
 void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount);
 void quota_give(struct client *c, enum quota_kind kind, uint64_t amount);

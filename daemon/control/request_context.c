@@ -188,19 +188,6 @@ static int make_session(struct client_session *s, size_t size)
     return rc;
 }
 
-/* Takes the place and the memory of one. */
-static int within_quota(struct client *c, uint64_t bytes, char *why, size_t why_size)
-{
-    int rc = quota_take(c, QUOTA_CONTEXTS, 1, why, why_size);
-
-    if (rc < 0)
-        return rc;
-    rc = quota_take(c, QUOTA_MEMORY, bytes, why, why_size);
-    if (rc < 0)
-        quota_give(c, QUOTA_CONTEXTS, 1);
-    return rc;
-}
-
 void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open)
 {
     static const Pwc__Rings none = PWC__RINGS__INIT;
@@ -224,7 +211,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                     SESSION_RING_MAX);
         return;
     }
-    rc = within_quota(c, size, why, sizeof(why));
+    rc = quota_take_one(c, QUOTA_CONTEXTS, size, why, sizeof(why));
     if (rc < 0) {
         reply_error(c, request, rc, "a context: %s", why);
         return;

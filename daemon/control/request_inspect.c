@@ -114,8 +114,10 @@ static void put_engines(json_t *document, struct control *control)
 static void put_status(json_t *document, struct control *control)
 {
     struct counters_totals totals;
-    uint64_t age = clock_ns() - control->started_ns;
+    uint64_t age = clock_ns() - control->started_ns, clients = 0;
 
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        clients += control->workers[i].clients;
     publisher_totals(control, &totals);
     text(document, "version", PWC_VERSION);
     put(document, "session_version", SESSION_VERSION);
@@ -126,7 +128,8 @@ static void put_status(json_t *document, struct control *control)
     put(document, "rails", control->identity.rails ? control->identity.rails : 1);
     text(document, "socket", control->place.socket);
     json_object_set_new(document, "uptime_s", json_real((double)age / 1e9));
-    put(document, "clients", control->client_count);
+    put(document, "clients", clients);
+    put(document, "connections", control->client_count);
     put(document, "heartbeat", totals.heartbeat);
     put(document, "work", totals.work);
     put(document, "sleeps", totals.sleeps);

@@ -135,19 +135,6 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     client_reply(s->client, &reply, &descriptor, 1);
 }
 
-/* Takes the place and the memory of one. */
-static int within_quota(struct client *c, uint64_t bytes, char *why, size_t why_size)
-{
-    int rc = quota_take(c, QUOTA_SEGMENTS, 1, why, why_size);
-
-    if (rc < 0)
-        return rc;
-    rc = quota_take(c, QUOTA_MEMORY, bytes, why, why_size);
-    if (rc < 0)
-        quota_give(c, QUOTA_SEGMENTS, 1);
-    return rc;
-}
-
 /* Descriptors are kept for neighbours as long as three of four are left to all else: who opens many
  * segments takes from others the short way, not the daemon. */
 static bool may_share(const struct control *control)
@@ -174,7 +161,7 @@ void request_segment_open(struct client *c, uint32_t request, const Pwc__Segment
         return;
     }
     length = (length + page - 1) & ~(page - 1);
-    rc = within_quota(c, length, why, sizeof(why));
+    rc = quota_take_one(c, QUOTA_SEGMENTS, length, why, sizeof(why));
     if (rc < 0) {
         reply_error(c, request, rc, "a segment: %s", why);
         return;

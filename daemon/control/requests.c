@@ -56,6 +56,8 @@ static void request_upgrade(struct client *c, uint32_t request, const Pwc__Upgra
     rc = handover_begin(c->control, upgrade->program, c, request, why, sizeof(why));
     if (rc < 0)
         reply_error(c, request, rc, "%s", *why ? why : strerror(-rc));
+    else if (c->state != CLIENT_SERVED)
+        uv_timer_stop(&c->deadline); /* the answer may take longer */
 }
 
 /* What only a rank of a job may ask for. */

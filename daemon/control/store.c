@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "message.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -94,18 +95,17 @@ void store_clear(struct store *s)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-bool store_add(struct store *s, int descriptor, const char *format, ...)
+/* With names of so many bytes at most. */
+static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char *format,
+                va_list arguments)
 {
     char name[STORE_NAME_MAX], message[STORE_NAME_MAX + 64];
     struct stored *entry;
-    va_list arguments;
 
     if (!s->kept || descriptor < 0 || s->count >= STORE_MAX ||
-        s->bytes + STORE_NAME_MAX > STORE_BYTES)
+        s->bytes + STORE_NAME_MAX > bytes_max)
         return !s->kept;
-    va_start(arguments, format);
     vsnprintf(name, sizeof(name), format, arguments);
-    va_end(arguments);
     entry = append(s, name, descriptor);
     if (!entry)
         return false;
@@ -113,6 +113,28 @@ bool store_add(struct store *s, int descriptor, const char *format, ...)
     /* That its other end hangs up is for us to notice. */
     snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
     return sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0;
+}
+
+bool store_add(struct store *s, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, STORE_BYTES, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
+}
+
+bool store_add_spare(struct store *s, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, STORE_BYTES / 2, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
 }
 
 void store_remove(struct store *s, const char *format, ...)
@@ -216,22 +238,13 @@ void store_drop_rest(struct store *s)
 
 static int send_message(int socket, const char *name, int descriptor)
 {
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
     struct iovec part = {.iov_base = (void *)(uintptr_t)name, .iov_len = strlen(name) + 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     ssize_t sent;
 
-    if (descriptor >= 0) {
-        struct cmsghdr *head;
-
-        message.msg_control = room;
-        message.msg_controllen = sizeof(room);
-        head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(head), &descriptor, sizeof(descriptor));
-    }
+    if (descriptor >= 0)
+        message_attach(&message, room, &descriptor, 1);
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
@@ -260,7 +273,7 @@ int store_send_end(int socket)
 /* 1: an entry, 0: the end. */
 static int receive_one(struct store *s, int socket)
 {
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)];
     char name[STORE_NAME_MAX];
     struct iovec part = {.iov_base = name, .iov_len = sizeof(name)};
     struct msghdr message = {

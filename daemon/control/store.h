@@ -55,6 +55,10 @@ void store_clear(struct store *s);
  * whoever needs it cannot be taken over. Nothing (true) where nobody keeps anything. */
 __attribute__((format(printf, 3, 4))) bool store_add(struct store *s, int descriptor,
                                                      const char *format, ...);
+/* As store_add, for what can be done without: it leaves half of the room to all else, which is more
+ * than the other names of one user with default quotas take. */
+__attribute__((format(printf, 3, 4))) bool store_add_spare(struct store *s, int descriptor,
+                                                           const char *format, ...);
 __attribute__((format(printf, 2, 3))) void store_remove(struct store *s, const char *format, ...);
 /* An inherited descriptor, the caller's from now on; -1: there is none. */
 __attribute__((format(printf, 2, 3))) int store_take(struct store *s, const char *format, ...);

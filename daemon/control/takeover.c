@@ -73,8 +73,10 @@ static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
     int process = store_take(&control->store, "process.%u", slot);
     struct client *c = NULL;
 
-    if (descriptor < 0)
+    if (descriptor < 0) {
         descriptor = store_take(&control->store, "guest.%u", slot);
+        store_remove(&control->store, "guest.%u", slot); /* not kept */
+    }
     if (descriptor >= 0 && !entry->lost)
         c = client_adopt(control, slot, descriptor, process);
     if (c && entry->state == JOURNAL_SERVED)

@@ -395,7 +395,7 @@ int workers_settle(struct control *control)
 
 int workers_start(struct control *control)
 {
-    int rc = control_explain(control, publisher_open(control), "");
+    int rc = publisher_open(control);
 
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         rc = worker_start(&control->workers[i]);

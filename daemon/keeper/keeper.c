@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -274,6 +273,7 @@ static int reap(struct keeper *k)
     return verdict;
 }
 
+/* As reap. */
 static int restart(struct keeper *k)
 {
     struct pollfd signals = {.fd = k->signals, .events = POLLIN};
@@ -283,7 +283,12 @@ static int restart(struct keeper *k)
     k->back_off_ms = k->back_off_ms == 0                    ? 1
                      : 2 * k->back_off_ms < BACK_OFF_MAX_MS ? 2 * k->back_off_ms
                                                             : BACK_OFF_MAX_MS;
-    return k->ending ? EXIT_SUCCESS : start(k) < 0 ? EXIT_FAILURE : -EINPROGRESS;
+    if (k->ending)
+        return EXIT_SUCCESS;
+    if (start(k) == 0)
+        return -EINPROGRESS;
+    perror("pwcd: warning: the daemon cannot be started again yet");
+    return -EAGAIN;
 }
 
 static int watch(struct keeper *k)
@@ -299,7 +304,7 @@ static int watch(struct keeper *k)
         read_messages(k);
         if (read_signals(k))
             verdict = reap(k);
-        if (verdict == -EAGAIN)
+        while (verdict == -EAGAIN)
             verdict = restart(k);
     }
     return verdict;
@@ -338,16 +343,6 @@ static int open_signals(struct keeper *k)
     return k->signals < 0 ? -errno : 0;
 }
 
-static void raise_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int keeper_run(char *const *argv, int ready_fd)
 {
     struct keeper k = {
@@ -355,7 +350,6 @@ int keeper_run(char *const *argv, int ready_fd)
     ssize_t length = readlink("/proc/self/exe", k.program, sizeof(k.program) - 1);
     int status = EXIT_FAILURE;
 
-    raise_limit();
     if (length > 0 && open_socket(&k) == 0 && open_signals(&k) == 0 &&
         (ready_fd < 0 || fcntl(ready_fd, F_SETFD, FD_CLOEXEC) == 0) &&
         pipe2(k.lifeline, O_CLOEXEC) == 0 && hold_lifeline(&k) == 0 &&

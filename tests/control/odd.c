@@ -8,12 +8,18 @@
  *     lost      no name can be looked up: there is no memory for it
  *     late      its control thread stands still for a second when it has told the progress thread
  *               that a node is lost, and the progress thread seems to be busy all the while
+ *     hasty     it waits 50 ms instead of a minute or longer
+ *     blind     it cannot watch clients' processes: there is no descriptor for that
+ *     frank     it tells whether others may look into it when it reads the secret
+ *     unopened  it cannot open its engines, once: when it could remove the file PWCD_ODD_FILE
+ *     unforked  its keeper cannot start it, once, as above
  *
- * PWCD_ODD_FILE names the file that is the system's configuration to it.
+ * PWCD_ODD_CONFIG names the file that is the system's configuration to it.
  *
  * Thread: whichever makes the call.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <stdarg.h>
@@ -21,15 +27,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 #include "call.h"
 #include "clock.h"
 #include "handshake.h"
 #include "progress.h"
+#include "secret.h"
+#include "worker.h"
 
-enum { SMALL = 131072 }; /* below what libpwc makes, which looks for the seals */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+enum {
+    SMALL = 131072, /* below what libpwc makes, which looks for the seals */
+    MINUTE_MS = 60000,
+    HASTY_MS = 50,
+};
 
 int __real_fcntl64(int fd, int command, long argument);
 int __wrap_fcntl64(int fd, int command, ...);
@@ -51,12 +70,27 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddr
 
 const char *__real_config_default_file(void);
 const char *__wrap_config_default_file(void);
+int __real_uv_timer_start(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uint64_t repeat);
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uint64_t repeat);
+int __real_getsockopt(int fd, int level, int option, void *value, socklen_t *size);
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size);
+int __real_secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
+int __wrap_secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
+int __real_workers_open(struct control *control);
+int __wrap_workers_open(struct control *control);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
 
 static bool is_odd(const char *how)
 {
     const char *odd = getenv("PWCD_ODD");
 
     return odd && strcmp(odd, how) == 0;
+}
+
+static bool is_odd_once(const char *how)
+{
+    return is_odd(how) && unlink(getenv("PWCD_ODD_FILE")) == 0;
 }
 
 static int without_seals(int fd, int command, va_list arguments)
@@ -124,6 +158,42 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddr
                           : __real_uv_getaddrinfo(loop, request, done, name, service, hints);
 }
 
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uint64_t repeat)
+{
+    return __real_uv_timer_start(
+        timer, done, timeout >= MINUTE_MS && is_odd("hasty") ? HASTY_MS : timeout, repeat);
+}
+
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size)
+{
+    if (option == SO_PEERPIDFD && is_odd("blind")) {
+        errno = EMFILE;
+        return -1;
+    }
+    return __real_getsockopt(fd, level, option, value, size);
+}
+
+int __wrap_secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size)
+{
+    if (is_odd("frank"))
+        fprintf(stderr, "others %s look\n", prctl(PR_GET_DUMPABLE) == 1 ? "may" : "may not");
+    return __real_secret_load(path, key, why, why_size);
+}
+
+int __wrap_workers_open(struct control *control)
+{
+    return is_odd_once("unopened") ? -EIO : __real_workers_open(control);
+}
+
+pid_t __wrap_fork(void)
+{
+    if (is_odd_once("unforked")) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return __real_fork();
+}
+
 /* libuv's calls come here too. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
@@ -140,7 +210,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
 const char *__wrap_config_default_file(void)
 {
-    const char *file = getenv("PWCD_ODD_FILE");
+    const char *file = getenv("PWCD_ODD_CONFIG");
 
     return file ? file : __real_config_default_file();
 }

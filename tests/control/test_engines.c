@@ -30,13 +30,18 @@ static bool spread(uint32_t counts[ENGINES])
     json_t *document = look_at(&d, "status"), *row;
     const json_t *engines = json_object_get(document, "engines");
     bool whole = json_array_size(engines) == ENGINES;
+    json_int_t sum = 0;
     size_t i;
 
     json_array_foreach(engines, i, row)
     {
         whole = whole && json_integer_value(json_object_get(row, "engine")) == (json_int_t)i;
         counts[i % ENGINES] = (uint32_t)json_integer_value(json_object_get(row, "clients"));
+        sum += counts[i % ENGINES];
     }
+    /* Who only looks is a connection, and no client. */
+    whole = whole && json_integer_value(json_object_get(document, "clients")) == sum &&
+            json_integer_value(json_object_get(document, "connections")) > sum;
     json_decref(document);
     return whole;
 }

@@ -1,5 +1,6 @@
 /*
- * Shared memory that faults under a daemon: its clients cut what it shares with them short, which
+ * A daemon that cannot watch clients' processes tells them so; and
+ * shared memory that faults under a daemon: its clients cut what it shares with them short, which
  * its seals would not let them. It goes on, quarantines whose memory it was and says why, and gives
  * all back; others notice nothing.
  *
@@ -19,6 +20,7 @@
 #define JOB    "faulting"
 #define REASON "shared memory faulted"
 
+static const char *program;
 static struct daemon d;
 static struct bystanders others;
 static struct holdings quiet;
@@ -107,12 +109,29 @@ static void segments(void)
     }
 }
 
+static void unwatched(void)
+{
+    struct daemon blind;
+    struct answer a;
+    int s;
+
+    setenv("PWCD_ODD", "blind", 1);
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&blind, program, NULL), 0);
+    s = raw_connect(&blind);
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -EMFILE);
+    CU_ASSERT_STRING_EQUAL(a.text, "this daemon cannot watch your process: Too many open files");
+    CU_ASSERT_TRUE(raw_hangs_up(s));
+    CU_ASSERT_TRUE(daemon_says(&blind, "cannot be watched: Too many open files"));
+    close(s);
+    CU_ASSERT_EQUAL(daemon_stop(&blind), 0);
+}
+
 static void others_go_on(void)
 {
     CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
 }
 
-static bool start(const char *program)
+static bool start(void)
 {
     /* Through the daemon, for libpwc would refuse boards and pairs that are not sealed. */
     const char *const arguments[] = {"--direct", "off", NULL};
@@ -130,6 +149,7 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"session", session},
                            {"segments", segments},
+                           {"unwatched", unwatched},
                            {"others go on", others_go_on},
                            CU_TEST_INFO_NULL};
     int failed = 1, rc;
@@ -137,7 +157,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
         return 2;
-    if (start(argv[1]))
+    program = argv[1];
+    if (start())
         failed = suite_run("faults", tests);
     if (others.runs && !bystanders_stop(&others))
         failed = 1;

@@ -17,6 +17,7 @@
 #include "handshake.h"
 #include "look.h"
 #include "plan.h"
+#include "raw_peer.h"
 #include "../suite.h"
 
 static const char *program, *odd_program;
@@ -320,6 +321,40 @@ static void strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* Silence in all the room for strangers: whoever comes next has the room of the first. */
+static void silent_strangers(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(plan.ports[0])};
+    struct raw_peer other;
+    struct daemon d;
+    int sockets[16];
+
+    CU_ASSERT_TRUE_FATAL(start(&d, "0", plan.secrets[0], plan.nodes));
+    inet_pton(AF_INET, plan.host, &name.sin_addr);
+    for (int i = 0; i < 16; i++) {
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CU_ASSERT_EQUAL(connect(sockets[i], (struct sockaddr *)&name, sizeof(name)), 0);
+    }
+    CU_ASSERT_TRUE(raw_peer_link(&other, &plan, 1));
+    raw_peer_close(&other);
+    for (int i = 0; i < 16; i++)
+        close(sockets[i]);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* What others must not see is not there before they cannot look. */
+static void secret_unseen(void)
+{
+    const char *arguments[] = {"--secret", plan.secrets[0], "--allow-users", "root", NULL};
+    struct daemon d;
+
+    setenv("PWCD_ODD", "frank", 1);
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, odd_program, arguments), 0);
+    unsetenv("PWCD_ODD");
+    CU_ASSERT_TRUE(daemon_says(&d, "others may not look"));
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"one job", one_job},
@@ -332,6 +367,8 @@ int main(int argc, char **argv)
                            {"one node number", one_node_number},
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},
+                           {"silent strangers", silent_strangers},
+                           {"secret unseen", secret_unseen},
                            CU_TEST_INFO_NULL};
     int failed;
 

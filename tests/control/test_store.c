@@ -1,16 +1,19 @@
 /*
  * What outlives a process, without one that ends: names and descriptors passed on, the journal of
- * requests, and what the keeper holds.
+ * requests, and what the keeper holds; and the file of counters, which does not.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../suite.h"
+#include "counters.h"
 #include "holdings.h"
 #include "journal.h"
 #include "store.h"
@@ -76,18 +79,22 @@ static void test_passed_on(void)
 static void test_room(void)
 {
     struct store s = {.kept = true}, none = {0};
-    uint32_t n = 0;
+    uint32_t spare = 0, n = 0;
 
     CU_ASSERT(store_add(&none, 0, "nobody keeps"));
+    CU_ASSERT(store_add_spare(&none, 0, "nobody keeps"));
     CU_ASSERT_FALSE(store_has(&none, "nobody keeps"));
+    while (store_add_spare(&s, 0, "pair.%u.0.1.0.2", spare))
+        CU_ASSERT_FATAL(s.count == ++spare);
+    CU_ASSERT(s.bytes <= STORE_BYTES / 2 && s.bytes + STORE_NAME_MAX > STORE_BYTES / 2);
     while (n < STORE_MAX && s.bytes + STORE_NAME_MAX <= STORE_BYTES) {
         (void)store_add(&s, 0, "%u.a-name-that-is-rather-long", n++);
-        CU_ASSERT_FATAL(s.count == n);
+        CU_ASSERT_FATAL(s.count == spare + n);
     }
     CU_ASSERT_FALSE(store_add(&s, 0, "one too many"));
     CU_ASSERT(s.bytes <= STORE_BYTES && s.count <= STORE_MAX);
     store_remove(&s, "0.a-name-that-is-rather-long");
-    CU_ASSERT_EQUAL(s.count, n - 1);
+    CU_ASSERT_EQUAL(s.count, spare + n - 1);
     store_close(&s);
 }
 
@@ -157,13 +164,35 @@ static void test_holdings(void)
     CU_ASSERT_EQUAL(h.count, 0);
 }
 
+/* There is no room for it. */
+static void test_counters(void)
+{
+    char path[] = "/tmp/pwc-counters-XXXXXX";
+    const struct counters_config config = {
+        .path = path, .nodes = 1, .engines = 1, .sessions_max = 512, .provider = "none"};
+    struct rlimit before, small = {.rlim_cur = 4096};
+    struct counters counters;
+    int file = mkstemp(path);
+
+    CU_ASSERT_FATAL(file >= 0);
+    close(file);
+    signal(SIGXFSZ, SIG_IGN);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small.rlim_max = before.rlim_max;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &small), 0);
+    CU_ASSERT_EQUAL(counters_open(&counters, &config), -EFBIG);
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_FSIZE, &before), 0);
+    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+    CU_ASSERT_EQUAL(counters_open(&counters, &config), 0);
+    counters_close(&counters);
+    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+}
+
 int main(void)
 {
-    CU_TestInfo tests[] = {{"passed on", test_passed_on},
-                           {"room", test_room},
-                           {"journal", test_journal},
-                           {"holdings", test_holdings},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"passed on", test_passed_on}, {"room", test_room},
+                           {"journal", test_journal},     {"holdings", test_holdings},
+                           {"counters", test_counters},   CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);
 }

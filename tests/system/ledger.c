@@ -157,11 +157,12 @@ static int submit(struct ledger_rank *r)
     uint32_t number = r->submitted;
     int rc;
 
-    if (r->submitted - r->ended >= WINDOW)
+    /* From now on nothing more comes from here. */
+    if (stop)
+        atomic_store(&r->stopped, true);
+    if (stop || r->submitted - r->ended >= WINDOW)
         return 0;
     /* Slots are free again, and the counters wide enough, when the other has told so. */
-    if (stop)
-        return 0;
     if (r->shown - r->peer_checked >= LEDGER_SLOTS) {
         if (r->last_ack == r->seen)
             return 0;
@@ -183,7 +184,8 @@ static int submit(struct ledger_rank *r)
 
 static bool done(const struct ledger_rank *r)
 {
-    return atomic_load(r->stop) && r->submitted == r->ended && r->seen == r->other->shown &&
+    return atomic_load(&r->stopped) && atomic_load(&r->other->stopped) &&
+           r->submitted == r->ended && r->seen == r->other->shown &&
            r->other->submitted == r->other->ended && r->messages == r->other->messages_sent;
 }
 

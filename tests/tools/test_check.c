@@ -146,7 +146,7 @@ static void test_which_file(void)
         {{"--check-config", "--config", file}, AS_OTHER, true, true},
     };
     char setting[96];
-    snprintf(setting, sizeof(setting), "PWCD_ODD_FILE=%s", file);
+    snprintf(setting, sizeof(setting), "PWCD_ODD_CONFIG=%s", file);
     write_file(other_file, "[pwcd]\nrails = 4\nsocket = /tmp/x\n", 0644);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (geteuid() != 0 && rows[i].who == AS_ROOT)

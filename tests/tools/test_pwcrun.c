@@ -108,6 +108,34 @@ static void test_daemon_fails(void)
     command_free(command);
 }
 
+/* Whoever starts it has closed what it does not need; its children have them all. */
+static void test_closed_streams(void)
+{
+    static const char *const closed[] = {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"};
+    for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++) {
+        char script[64];
+        snprintf(script, sizeof(script), "exec \"$@\" %s", closed[i]);
+        const char *argv[] = {"sh",
+                              "-c",
+                              script,
+                              "sh",
+                              pwcrun_path,
+                              "--daemon",
+                              daemon_path,
+                              "--",
+                              "sh",
+                              "-c",
+                              "cd /proc/$$/fd && test -e 0 -a -e 1 -a -e 2",
+                              NULL};
+        struct command *command = command_start(argv, NULL);
+        CU_ASSERT_EQUAL(command_finish(command), 0);
+        command_free(command);
+        command = command_start(argv, "FAKE_PWCD=fail"); /* no daemon is taken for ready */
+        CU_ASSERT_EQUAL(command_finish(command), 125);
+        command_free(command);
+    }
+}
+
 static void test_environment_and_labels(void)
 {
     struct command *command = start(
@@ -291,6 +319,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "the first failure's status", test_status);
     CU_add_test(suite, "a program that cannot run", test_program_that_cannot_run);
     CU_add_test(suite, "a daemon that fails", test_daemon_fails);
+    CU_add_test(suite, "closed streams", test_closed_streams);
     CU_add_test(suite, "environment and labels", test_environment_and_labels);
     CU_add_test(suite, "signals are forwarded", test_signals_are_forwarded);
     CU_add_test(suite, "a signal ends the ranks", test_signal_ends_ranks);

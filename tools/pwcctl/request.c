@@ -14,7 +14,7 @@
 #include "control.pb-c.h"
 
 #define ANSWER_SECONDS  5
-#define UPGRADE_SECONDS 60 /* the next daemon opens its fabric */
+#define UPGRADE_SECONDS 70 /* the next daemon opens its fabric, and is given 60 s for that */
 #define WHY_MAX         768
 #define REQUEST_MAX     4352
 #define ANSWER_MAX      (1u << 20) /* of control.proto */

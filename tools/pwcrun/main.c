@@ -6,6 +6,7 @@
  *               +-- PROGRAM ...     the ranks
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,10 +47,29 @@ static int run(const struct options *options)
     return status;
 }
 
+/* Whoever starts us may have closed some of 0, 1 and 2: what we open would get their numbers, which
+ * mean something else to children. */
+static int open_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
-    int rc = options_parse(&options, argc, argv);
+    int rc = open_standard();
+    if (rc < 0) {
+        fprintf(stderr, "pwcrun: /dev/null: %s\n", strerror(-rc));
+        return PWCRUN_FAILED;
+    }
+    rc = options_parse(&options, argc, argv);
     if (rc != 0)
         return rc > 0 ? 0 : PWCRUN_FAILED;
     int status = run(&options);

@@ -14,7 +14,7 @@ extern char **environ;
 
 struct environment {
     char text[OWN_VARIABLES][VARIABLE_MAX];
-    char **list; /* ours, then what we inherited but for what we set */
+    char **list; /* ours, then what we inherited but for PWC_* */
 };
 
 static int environment_make(struct environment *out, unsigned number, const struct node *node,

@@ -1,0 +1,332 @@
+/*
+ * A kept daemon that hands over, is killed, or cannot be started for a moment: its clients live
+ * through all of it, and a program that does not come up does no harm.
+ *
+ *     test_handover PWCD ODD-PWCD
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "ask.h"
+#include "daemon.h"
+#include "../suite.h"
+
+enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };
+
+static const char *program, *odd_program;
+static struct daemon d;
+static int rank; /* a connection that is to stay */
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* The first child of a process, also one that nobody has waited for; 0: it has none. */
+static pid_t child_of(pid_t parent)
+{
+    char path[64], text[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    (void)!fgets(text, sizeof(text), file);
+    fclose(file);
+    return (pid_t)strtol(text, NULL, 10);
+}
+
+/* Of the first thread, as /proc tells it: its state ('R', 'S', 'T', 'Z'), and how often it has
+ * slept so far; that stays as it is where there is none. */
+static char state_of(pid_t pid, unsigned long *sleeps)
+{
+    char path[64], line[128], state = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof(line), file)) {
+        (void)sscanf(line, "State: %c", &state);
+        (void)sscanf(line, "voluntary_ctxt_switches: %lu", sleeps);
+    }
+    fclose(file);
+    return state;
+}
+
+static void await_state(pid_t pid, char state)
+{
+    unsigned long sleeps;
+
+    for (int i = 0; i < LIMIT_MS && state_of(pid, &sleeps) != state; i++)
+        nap();
+    CU_ASSERT_EQUAL(state_of(pid, &sleeps), state);
+}
+
+/* ---- the daemon ------------------------------------------------------------------------------ */
+
+static void start(const char *which, const char *odd)
+{
+    const char *const arguments[] = {"--keep", NULL};
+
+    if (odd)
+        setenv("PWCD_ODD", odd, 1);
+    else
+        unsetenv("PWCD_ODD");
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, which, arguments), 0);
+    rank = raw_connect(&d);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(rank, "handed", 0, 1), 0);
+    CU_ASSERT_TRUE(raw_is_served(&d)); /* it has noted that Hello is answered */
+}
+
+/* Another than this one serves. */
+static pid_t next_daemon(pid_t than)
+{
+    pid_t pid = than;
+
+    for (int i = 0; i < LIMIT_MS && ((pid = child_of(d.pid)) == than || pid == 0); i++)
+        nap();
+    CU_ASSERT_FATAL(pid != than && pid != 0);
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    return pid;
+}
+
+/* Its rank is served still. What the log says is complete then. */
+static void stop(void)
+{
+    struct answer a;
+
+    CU_ASSERT_EQUAL(ask_context(rank, 8192, &a), 0);
+    answer_close(&a);
+    close(rank);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* Of its log. */
+static void expect_none(const char *text)
+{
+    CU_ASSERT_PTR_NULL(strstr(d.said, text));
+    if (strstr(d.said, text))
+        fprintf(stderr, "%s\n", d.said);
+}
+
+static bool ask_upgrade(int s, const char *to)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Upgrade upgrade = PWC__UPGRADE__INIT;
+
+    upgrade.program = (char *)(uintptr_t)to;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_UPGRADE;
+    request.upgrade = &upgrade;
+    return raw_request(s, 3, &request);
+}
+
+/* Its answer: 0, or the Error's. */
+static int upgraded(int s)
+{
+    int fds[3], count, status = -ECONNRESET;
+    Pwc__ClientReply *reply = raw_reply(s, fds, &count);
+
+    if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_DONE)
+        status = 0;
+    else if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR)
+        status = reply->error->status;
+    if (reply)
+        pwc__client_reply__free_unpacked(reply, NULL);
+    return status;
+}
+
+/* A script in the daemon's folder that goes on when told, or when killed. */
+static void make_program(char path[128], char told[128])
+{
+    FILE *file;
+
+    snprintf(path, 128, "%s/program", d.directory);
+    snprintf(told, 128, "%s/told", d.directory);
+    CU_ASSERT_EQUAL_FATAL(mkfifo(told, 0600), 0);
+    file = fopen(path, "we");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fprintf(file, "#!/bin/sh\nread word < '%s'\n", told);
+    fchmod(fileno(file), 0700);
+    fclose(file);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* Who is a guest at one hand-over and hangs up is not handed over by the next. */
+static void again_and_again(void)
+{
+    pid_t daemon;
+
+    start(program, NULL);
+    daemon = child_of(d.pid);
+    for (int i = 0; i < HAND_OVERS; i++) {
+        int s = raw_connect(&d), other = raw_connect(&d);
+
+        CU_ASSERT_TRUE(ask_upgrade(s, ""));
+        CU_ASSERT_EQUAL(upgraded(s), 0);
+        daemon = next_daemon(daemon);
+        close(s);
+        close(other);
+        CU_ASSERT_TRUE(raw_is_served(&d)); /* it has seen them go */
+        kill(d.pid, SIGUSR2);
+        daemon = next_daemon(daemon);
+    }
+    stop();
+    expect_none("is started again");
+    expect_none("pwcd: error");
+}
+
+/* What is not the next daemon, once answered, is gone; and another may be asked for at once. */
+static void does_not_come_up(void)
+{
+    char path[128], told[128];
+    int first, second, fifo;
+    pid_t daemon;
+
+    start(program, NULL);
+    daemon = child_of(d.pid);
+    first = raw_connect(&d);
+    second = raw_connect(&d);
+    /* Both in one turn of its loop: that the first has ended, and that the second is asked for. */
+    make_program(path, told);
+    CU_ASSERT_TRUE(ask_upgrade(first, path));
+    CU_ASSERT_TRUE(daemon_says(&d, "/program\" is to take over"));
+    fifo = open(told, O_WRONLY | O_CLOEXEC);
+    kill(daemon, SIGSTOP);
+    await_state(daemon, 'T');
+    close(fifo);
+    await_state(child_of(daemon), 'Z');
+    CU_ASSERT_TRUE(ask_upgrade(second, "/bin/false"));
+    kill(daemon, SIGCONT);
+    CU_ASSERT_EQUAL(upgraded(second), -EALREADY);
+    CU_ASSERT_EQUAL(upgraded(first), -EPIPE);
+    unlink(path);
+    unlink(told);
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(child_of(daemon), 0);
+        CU_ASSERT_TRUE(ask_upgrade(first, "/bin/false"));
+        CU_ASSERT_EQUAL(upgraded(first), -EPIPE);
+    }
+    close(first);
+    close(second);
+    stop();
+    expect_none("is started again");
+}
+
+/* It lives and says nothing. */
+static void stands_still(void)
+{
+    char path[128], told[128];
+    int s, fifo;
+
+    start(odd_program, "hasty");
+    s = raw_connect(&d);
+    make_program(path, told);
+    fifo = open(told, O_RDWR | O_CLOEXEC);
+    CU_ASSERT_TRUE(ask_upgrade(s, path));
+    CU_ASSERT_EQUAL(upgraded(s), -EPIPE);
+    CU_ASSERT_EQUAL(child_of(child_of(d.pid)), 0);
+    close(fifo);
+    close(s);
+    unlink(path);
+    unlink(told);
+    stop();
+}
+
+/* A request that is under way holds the hand-over up; whoever hangs up meanwhile costs nothing. */
+static void hung_up_meanwhile(void)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    unsigned long before = 0, sleeps = 0;
+    struct pollfd end = {.events = POLLIN};
+    int s, unread;
+    pid_t daemon;
+
+    start(program, NULL);
+    daemon = child_of(d.pid);
+    end.fd = pidfd_open(daemon, 0);
+    unread = raw_connect(&d);
+    inspect.what = "config";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    for (uint32_t i = 1; i <= LEFT_UNREAD; i++)
+        CU_ASSERT_TRUE(raw_request(unread, i, &request));
+    s = raw_connect(&d);
+    CU_ASSERT_TRUE(ask_upgrade(s, ""));
+    CU_ASSERT_EQUAL(upgraded(s), 0);
+    (void)state_of(daemon, &before);
+    close(s);
+    for (int i = 0; i < LIMIT_MS / 100 && poll(&end, 1, 100) == 0; i++)
+        (void)state_of(daemon, &sleeps);
+    close(end.fd);
+    (void)next_daemon(daemon);
+    CU_ASSERT(sleeps - before > 20); /* it does so after each look, a thousand times a second */
+    printf("%lu sleeps ", sleeps - before);
+    close(unread);
+    stop();
+}
+
+/* The start behind its death fails, for a reason that passes. */
+static void fails_at_first(const char *odd)
+{
+    char path[128];
+    pid_t daemon;
+    int file;
+
+    start(odd_program, odd);
+    snprintf(path, sizeof(path), "%s", getenv("PWCD_ODD_FILE"));
+    file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CU_ASSERT_FATAL(file >= 0);
+    close(file);
+    daemon = child_of(d.pid);
+    kill(daemon, SIGKILL);
+    (void)next_daemon(daemon);
+    stop();
+    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+}
+
+static void cannot_be_opened(void)
+{
+    fails_at_first("unopened");
+    CU_ASSERT_PTR_NOT_NULL(strstr(d.said, "(status 1): it is started again"));
+}
+
+static void cannot_be_forked(void)
+{
+    fails_at_first("unforked");
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"again and again", again_and_again},
+                           {"does not come up", does_not_come_up},
+                           {"stands still", stands_still},
+                           {"hung up meanwhile", hung_up_meanwhile},
+                           {"cannot be opened", cannot_be_opened},
+                           {"cannot be forked", cannot_be_forked},
+                           CU_TEST_INFO_NULL};
+    char file[64];
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 3)
+        return 2;
+    program = argv[1];
+    odd_program = argv[2];
+    snprintf(file, sizeof(file), "/tmp/pwc-handover-%d", (int)getpid());
+    setenv("PWCD_ODD_FILE", file, 1);
+    return suite_run("handover", tests);
+}
