@@ -1,5 +1,6 @@
 /* pwcd: reads flags, environment and file, then hands over to the control room. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -215,6 +216,15 @@ static void raise_limits(void)
     }
 }
 
+/* Whoever starts us may have closed some of 0, 1 and 2: what took their numbers, a client's socket
+ * say, would get our log. */
+static void open_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", O_RDWR); /* takes the lowest number that is free: this one */
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.ready_fd = -1};
@@ -224,6 +234,7 @@ int main(int argc, char **argv)
     /* A dial is given up after 3 s: so should the look for the name be, and the end wait no longer.
      */
     setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
+    open_standard();
     raise_limits();
     config_init(&config);
     rc = parse(argc, argv, &config, &arguments);
