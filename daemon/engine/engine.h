@@ -318,6 +318,12 @@ struct engine_session_view {
     uint64_t replies_owed;           /* requests delivered that may be replied to and are not yet */
 };
 
+/* Of all contexts since this process opened the engine, those that are gone included. */
+struct engine_totals_view {
+    uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
+    uint64_t errors, delivered, spilled;
+};
+
 struct engine_peer_view {
     uint32_t node, state; /* 0 none, 1 wanted, 2 up, 3 down */
     uint32_t incarnation;
@@ -348,5 +354,6 @@ int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view 
 int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_view *rows,
                         int room);
 int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *rows, int room);
+void engine_view_totals(const struct engine *e, struct engine_totals_view *out);
 
 #endif

@@ -510,6 +510,8 @@ struct engine {
     uint8_t *record;       /* room for one submission */
     uint8_t *next_record; /* and for the one behind it, while it is seen whether they go together */
     uint32_t record_max;
+
+    struct engine_totals_view departed; /* of contexts that are gone */
 };
 
 /* Cookies of fabric operations: what the completion is for. */

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "flow.h"
 #include "ledger.h"
+#include "session.h"
 
 int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows, int room)
 {
@@ -90,6 +91,14 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
         };
     }
     return n;
+}
+
+void engine_view_totals(const struct engine *e, struct engine_totals_view *out)
+{
+    *out = e->departed;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (e->sessions[i].state != SESSION_FREE && e->session_live[i].attached)
+            session_add_totals(&e->sessions[i], &e->session_live[i], out);
 }
 
 /* The states that tools show: 0 none, 1 wanted, 2 up, 3 down. */
