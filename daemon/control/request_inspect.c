@@ -16,6 +16,7 @@
 #include "peers.h"
 #include "publisher.h"
 #include "request_config.h"
+#include "scrape.h"
 #include "snapshot.h"
 
 enum { ANSWER_MS = 1000 };
@@ -127,6 +128,7 @@ static void put_status(json_t *document, struct control *control)
     text(document, "provider", control->provider);
     put(document, "rails", control->identity.rails ? control->identity.rails : 1);
     text(document, "socket", control->place.socket);
+    text(document, "metrics", scrape_address(control));
     json_object_set_new(document, "uptime_s", json_real((double)age / 1e9));
     put(document, "clients", clients);
     put(document, "connections", control->client_count);
