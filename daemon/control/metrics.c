@@ -11,7 +11,13 @@
 #define CONTEXT(member) offsetof(struct metrics_context, member)
 #define CLIENT(member)  offsetof(struct metrics_client, member)
 
-enum { LABELS_MAX = 8, NUMBER_MAX = 24, VALUES_MAX = 4 };
+enum {
+    LABELS_MAX = 8,
+    NUMBER_MAX = 24,
+    VALUES_MAX = 4,
+    LATENCY_FIRST_POWER = 10,
+    LATENCY_BOUNDS = 21,
+};
 
 /* One of a family's samples of a row. Families in seconds have values in nanoseconds. */
 struct value {
@@ -99,6 +105,10 @@ static const struct family node_families[] = {
      {{NODE(replies_owed), ""}}},
     {.label = NULL},
 };
+
+static const struct openmetrics_family latency = {
+    "pwcd_operation_latency_seconds", OPENMETRICS_HISTOGRAM, "seconds",
+    "How long operations took, by step: pwcctl latency tells which, and of each peer."};
 
 static const struct family engine_families[] = {
     {{"pwcd_progress_responding", OPENMETRICS_GAUGE, NULL,
@@ -327,10 +337,39 @@ static void render_build(struct openmetrics *to, const struct metrics *m)
     openmetrics_sample(to, &build, labels.list, 1);
 }
 
+/* A bound for each power of two from 1 us to 1 s: where buckets of the daemon's end, too. */
+static void render_latency(struct openmetrics *to, const struct metrics *m)
+{
+    static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};
+    uint64_t bounds[LATENCY_BOUNDS], counts[LATENCY_BOUNDS + 1];
+
+    openmetrics_family(to, &latency);
+    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++) {
+        const struct histogram *h = &m->latency.steps[i];
+        const struct openmetrics_label labels[] = {{"step", steps[i]}, {0}};
+        uint64_t before = 0;
+
+        for (uint32_t b = 0; b < LATENCY_BOUNDS; b++) {
+            uint64_t until;
+
+            bounds[b] = (UINT64_C(1) << (LATENCY_FIRST_POWER + b)) - 1;
+            until = histogram_count_to(h, bounds[b]);
+            counts[b] = until - before;
+            before = until;
+        }
+        counts[LATENCY_BOUNDS] = histogram_count(h) - before;
+        openmetrics_histogram(
+            to, &latency, labels,
+            &(struct openmetrics_buckets){
+                .bounds_ns = bounds, .counts = counts, .bounds = LATENCY_BOUNDS, .sum_ns = h->sum});
+    }
+}
+
 void metrics_render(const struct metrics *m, struct openmetrics *to)
 {
     render_build(to, m);
     render(to, node_families, (struct rows){&m->node, sizeof(m->node), 1, label_node});
+    render_latency(to, m);
     render(to, engine_families,
            (struct rows){m->engines, sizeof(*m->engines), m->engine_count, label_engine});
     render(to, peer_families,

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "engine.h"
 #include "openmetrics.h"
 
 struct metrics_node {
@@ -62,6 +63,7 @@ struct metrics {
     const char *version, *provider;
     uint32_t node_number;
     struct metrics_node node;
+    struct engine_latency_view latency; /* of all peers */
     struct metrics_engine *engines;
     struct metrics_peer *peers;
     struct metrics_context *contexts;

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "http.h"
 #include "metrics_read.h"
+#include "snapshot.h"
 
 enum {
     VISITORS_MAX = 8,
@@ -66,8 +67,10 @@ struct scrape {
     uv_timer_t patience; /* with the progress threads */
     bool reading;        /* they have been asked */
     bool asked[NODES_ENGINES_MAX];
-    uint64_t read_ns;       /* when bodies were made */
-    struct body *bodies[2]; /* plain, OpenMetrics; NULL: not made */
+    struct snapshot *views[NODES_ENGINES_MAX]; /* lent to those that are asked */
+    struct engine_latency_view *latencies;     /* by engine, as it last told */
+    uint64_t read_ns;                          /* when bodies were made */
+    struct body *bodies[2];                    /* plain, OpenMetrics; NULL: not made */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -105,6 +108,9 @@ static void make_bodies(struct scrape *s)
     for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
         responding[e] = !s->asked[e];
     rc = metrics_read(&metrics, s->control, responding);
+    for (uint32_t e = 0; rc == 0 && e < s->control->worker_count; e++)
+        for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
+            histogram_merge(&metrics.latency.steps[i], &s->latencies[e].steps[i]);
     for (int i = 0; i < 2; i++) {
         body_release(s->bodies[i]);
         s->bodies[i] = rc == 0 ? body_new(&metrics, i == 1) : NULL;
@@ -227,6 +233,7 @@ static void counted(struct call *call)
     struct scrape *s = call->owner;
 
     s->asked[call->cookie] = false;
+    s->latencies[call->cookie] = *s->views[call->cookie]->latency_sum;
     if (s->reading && all_have_answered(s))
         give_all(s);
 }
@@ -238,13 +245,18 @@ static void ask_engines(struct scrape *s)
     uv_timer_start(&s->patience, too_late, ANSWER_MS, 0);
     for (uint32_t e = 0; e < s->control->worker_count; e++) {
         struct worker *w = &s->control->workers[e];
-        struct call *call = s->asked[e] ? NULL : call_new(&w->target, CALL_COUNT, s, counted);
+        struct call *count = s->asked[e] ? NULL : call_new(&w->target, CALL_COUNT, s, NULL);
+        struct call *view = count ? call_new(&w->target, CALL_VIEW, s, counted) : NULL;
 
-        if (!call)
+        if (!view) {
+            free(count);
             continue;
-        call->cookie = e;
+        }
+        view->cookie = e;
+        view->view = s->views[e];
         s->asked[e] = true;
-        call_post(w->progress, call);
+        call_post(w->progress, count);
+        call_post(w->progress, view);
     }
     if (s->reading && all_have_answered(s)) /* there was no memory for any call */
         give_all(s);
@@ -426,6 +438,20 @@ static int listen_at(struct scrape *s, const struct node_address *at, char *why,
     return rc;
 }
 
+static bool make_views(struct scrape *s)
+{
+    uint32_t engines = s->control->worker_count;
+    bool whole;
+
+    s->latencies = calloc(engines, sizeof(*s->latencies));
+    whole = s->latencies != NULL;
+    for (uint32_t e = 0; whole && e < engines; e++) {
+        s->views[e] = snapshot_new(SNAPSHOT_LATENCY_SUM, 1);
+        whole = s->views[e] != NULL;
+    }
+    return whole;
+}
+
 int scrape_open(struct control *control)
 {
     struct node_address at;
@@ -443,6 +469,8 @@ int scrape_open(struct control *control)
     uv_tcp_init(&control->loop, &s->server);
     uv_timer_init(&control->loop, &s->patience);
     s->server.data = s->patience.data = s;
+    if (!make_views(s))
+        return control_explain(control, -ENOMEM, "");
     rc = scrape_parse(control->config->metrics, &at, why, sizeof(why));
     if (rc == 0)
         rc = listen_at(s, &at, why, sizeof(why));
@@ -473,6 +501,9 @@ void scrape_free(struct control *control)
         body_release(s->visitors[i].body);
     body_release(s->bodies[0]);
     body_release(s->bodies[1]);
+    for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
+        snapshot_free(s->views[e]);
+    free(s->latencies);
     free(s);
     control->scrape = NULL;
 }

@@ -19,6 +19,7 @@ enum snapshot_part {
     SNAPSHOT_REGIONS = 1 << 3,
     SNAPSHOT_OPS = 1 << 4,
     SNAPSHOT_LATENCIES = 1 << 5,
+    SNAPSHOT_LATENCY_SUM = 1 << 6, /* of all peers */
 };
 
 /* Rows beyond these are counted as truncated: the answer has to fit a frame. */
@@ -40,6 +41,7 @@ struct snapshot {
     struct engine_region_view *regions;
     struct engine_op_view *ops;
     struct engine_latency_view *latencies;
+    struct engine_latency_view *latency_sum; /* and room for one peer's */
     int client_count, session_count, peer_count, region_count, op_count, latency_count;
 };
 

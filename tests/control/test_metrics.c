@@ -157,6 +157,12 @@ static void rendered(void)
         "pwcd_progress_cpu_seconds_total{engine=\"2\"} 2.5\n",
         "pwcd_peer_records_total{peer=\"1\",direction=\"out\"} 17\n",
         "pwcd_peer_up{peer=\"5\"} 0\n",
+        "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"0.000001023\"} 2\n",
+        "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"0.000002047\"} 5\n",
+        "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"1.073741823\"} 5\n",
+        "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"+Inf\"} 6\n",
+        "pwcd_operation_latency_seconds_sum{step=\"local\"} 2.00000612\n",
+        "pwcd_operation_latency_seconds_count{step=\"queued\"} 0\n",
     };
     static const char *const closed[] = {
         "pwcd_context_operations_total{engine=\"0\",client=\"3\",uid=\"1000\",job_name=\"a\\\"b\","
@@ -164,7 +170,13 @@ static void rendered(void)
         "pwcd_client_memory_bytes{engine=\"0\",client=\"3\",uid=\"0\",job_name=\"a\\\"b\","
         "rank=\"0\"} 4096\n",
     };
-    const char *text = render(&m);
+    const char *text;
+
+    histogram_record(&m.latency.steps[ENGINE_LATENCY_LOCAL], 1023, 2);
+    histogram_record(&m.latency.steps[ENGINE_LATENCY_LOCAL], 1024, 1);
+    histogram_record(&m.latency.steps[ENGINE_LATENCY_LOCAL], 1525, 2);
+    histogram_record(&m.latency.steps[ENGINE_LATENCY_LOCAL], 2000000000, 1);
+    text = render(&m);
 
     for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++)
         CU_ASSERT_PTR_NOT_NULL(strstr(text, open[i]));

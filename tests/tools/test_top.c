@@ -19,11 +19,11 @@ struct state {
 static struct top_look look_of(const struct state *s)
 {
     struct top_look look = {
-        .status = json_pack("{s:s,s:i,s:f,s:i,s:i,s:s,s:s,s:I,s:i,s:i,s:i,s:i}", "progress",
-                            "running", "pid", s->pid, "uptime_s", s->uptime, "node", 0, "nodes", 3,
-                            "version", "1.2", "provider", "tcp", "progress_cpu_ns",
-                            (json_int_t)(s->uptime * 5e8), "work", 10, "sleeps", 1, "quarantined",
-                            2, "refused", 3),
+        .status =
+            json_pack("{s:s,s:i,s:f,s:i,s:i,s:s,s:s,s:I,s:i,s:i,s:i,s:i}", "progress", "running",
+                      "pid", s->pid, "uptime_s", s->uptime, "node", 0, "nodes", 3, "version", "1.2",
+                      "provider", "tcp", "progress_cpu_ns", (json_int_t)(s->uptime * 5e8), "work",
+                      10, "sleeps", 1, "quarantined", 2, "refused", 3),
         .clients = json_pack("{s:[]}", "clients"),
         .queues = json_pack("{s:[]}", "queues"),
         .ledgers = json_pack("{s:[{s:i,s:s,s:I,s:i,s:i,s:i}]}", "ledgers", "node", 1, "state", "up",
@@ -36,15 +36,15 @@ static struct top_look look_of(const struct state *s)
     };
     for (int i = 0; i < s->clients; i++) {
         json_array_append_new(json_object_get(look.clients, "clients"),
-                              json_pack("{s:i,s:s,s:i,s:i,s:i,s:I,s:n}", "client", i, "job",
-                                        s->job, "rank", i, "pid", 100 + i, "sessions", 1, "bytes",
+                              json_pack("{s:i,s:s,s:i,s:i,s:i,s:I,s:n}", "client", i, "job", s->job,
+                                        "rank", i, "pid", 100 + i, "sessions", 1, "bytes",
                                         (json_int_t)(4096 << i), "quarantine"));
-        json_array_append_new(
-            json_object_get(look.queues, "queues"),
-            json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:i,s:i,s:i,s:i,s:i}", "session", i, "client", i,
-                      "rank", i, "context", 0, "put_ops", s->puts[i], "put_bytes", s->puts[i] * 8,
-                      "in_flight", 5, "submit_size", 100, "submit_used", 25, "submit_high", 50,
-                      "errors", 0));
+        json_array_append_new(json_object_get(look.queues, "queues"),
+                              json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:i,s:i,s:i,s:i,s:i}", "session",
+                                        i, "client", i, "rank", i, "context", 0, "put_ops",
+                                        s->puts[i], "put_bytes", s->puts[i] * 8, "in_flight", 5,
+                                        "submit_size", 100, "submit_used", 25, "submit_high", 50,
+                                        "errors", 0));
     }
     return look;
 }
@@ -58,8 +58,8 @@ static int take(struct top_model *model, const struct state *s, double at)
     return rc;
 }
 
-static const struct top_cell *cell(const struct top_model *model, enum top_table table,
-                                   size_t row, const char *key)
+static const struct top_cell *cell(const struct top_model *model, enum top_table table, size_t row,
+                                   const char *key)
 {
     static const struct top_cell none;
     size_t count;
@@ -233,10 +233,18 @@ static void sizes(void)
         int width, height;
         const char *there, *gone; /* a column, or NULL */
     } rows[] = {
-        {80, 24, "BYTES/S", "QUARANTINE"}, {60, 15, "OPS/S", "MEMORY"}, {200, 50, "SUBMIT", NULL},
-        {200, 24, "ERRORS", "SUBMIT"},     {40, 10, "OPS/S", "PID"},    {20, 8, "JOB", "PID"},
-        {80, 0, "SUBMIT", NULL},           {80, 7, NULL, NULL},         {80, 2, NULL, "JOB"},
-        {80, 1, NULL, "JOB"},              {10, 3, NULL, NULL},         {500, 100, "AWAITS", NULL},
+        {80, 24, "BYTES/S", "QUARANTINE"},
+        {60, 15, "OPS/S", "MEMORY"},
+        {200, 50, "SUBMIT", NULL},
+        {200, 24, "ERRORS", "SUBMIT"},
+        {40, 10, "OPS/S", "PID"},
+        {20, 8, "JOB", "PID"},
+        {80, 0, "SUBMIT", NULL},
+        {80, 7, NULL, NULL},
+        {80, 2, NULL, "JOB"},
+        {80, 1, NULL, "JOB"},
+        {10, 3, NULL, NULL},
+        {500, 100, "AWAITS", NULL},
     };
     struct top_screen screen = {0};
     struct top_model model;
@@ -269,9 +277,9 @@ static void lines(void)
         "put 400/s  get 0/s  am 0/s  3.1K/s  direct 0/s",
         "in flight 10",
         "[1 clients 2]   2 queues 2    3 peers 2   sorted by OPS/S, most first",
-        "CLIENT JOB      RANK     PID CTX  OPS/S BYTES/S",
-        "     1 job-a       1     101   1    300    2.3K",
-        "     0 job-a       0     100   1    100     800",
+        "CLIENT JOB      RANK     PID  OPS/S BYTES/S EVENTS/S DIRECT/S FLIGHT  MEMORY",
+        "     1 job-a       1     101    300    2.3K        0        0      5    8.0K",
+        "     0 job-a       0     100    100     800        0        0      5    4.0K",
     };
     struct top_screen screen = {0};
     struct top_model model;
@@ -287,7 +295,7 @@ static void lines(void)
     }
     view.table = TOP_QUEUES;
     screen_of(&screen, &model, &view, 80, 24);
-    CU_ASSERT_TRUE(shows(&screen, "##--....")); /* a quarter used, a half at its fullest */
+    CU_ASSERT_TRUE(shows(&screen, "##---....")); /* a quarter used, a half at its fullest */
     top_screen_free(&screen);
     top_model_free(&model);
 }
@@ -302,22 +310,15 @@ static void keys(void)
         bool ascending;
         json_int_t first; /* rank, or node */
     } rows[] = {
-        {0, TOP_CLIENTS, "OPS/S", false, 1},
-        {'r', TOP_CLIENTS, "OPS/S", true, 0},
-        {'>', TOP_CLIENTS, "BYTES/S", true, 0},
-        {TOP_KEY_LEFT, TOP_CLIENTS, "OPS/S", true, 0},
-        {'<', TOP_CLIENTS, "CTX", true, 0},
-        {'<', TOP_CLIENTS, "PID", true, 0},
-        {'r', TOP_CLIENTS, "PID", false, 1},
-        {'2', TOP_QUEUES, "BYTES/S", false, 1},
-        {'\t', TOP_PEERS, "NODE", true, 1},
-        {'r', TOP_PEERS, "NODE", false, 2},
-        {'>', TOP_PEERS, "STATE", false, 1},
-        {'r', TOP_PEERS, "STATE", true, 2},
+        {0, TOP_CLIENTS, "OPS/S", false, 1},    {'r', TOP_CLIENTS, "OPS/S", true, 0},
+        {'>', TOP_CLIENTS, "BYTES/S", true, 0}, {TOP_KEY_LEFT, TOP_CLIENTS, "OPS/S", true, 0},
+        {'<', TOP_CLIENTS, "PID", true, 0},     {'<', TOP_CLIENTS, "PID", true, 0},
+        {'r', TOP_CLIENTS, "PID", false, 1},    {'2', TOP_QUEUES, "BYTES/S", false, 1},
+        {'\t', TOP_PEERS, "NODE", true, 1},     {'r', TOP_PEERS, "NODE", false, 2},
+        {'>', TOP_PEERS, "STATE", false, 1},    {'r', TOP_PEERS, "STATE", true, 2},
         {'>', TOP_PEERS, "OUT/S", true, 1}, /* what is not known stands below */
-        {'r', TOP_PEERS, "OUT/S", false, 1},
-        {'\t', TOP_CLIENTS, "PID", false, 1},
-        {'x', TOP_CLIENTS, "PID", false, 1},
+        {'r', TOP_PEERS, "OUT/S", false, 1},    {'\t', TOP_CLIENTS, "RANK", false, 1},
+        {'x', TOP_CLIENTS, "RANK", false, 1},
     };
     struct top_model model;
     struct top_view view;
@@ -352,8 +353,13 @@ static void scrolling(void)
     static const struct {
         int key;
         size_t scroll;
-    } rows[] = {{'k', 0},          {'j', 1},         {'j', 1}, {TOP_KEY_UP, 0},
-                {' ', 1},          {TOP_KEY_HOME, 0}, {TOP_KEY_PAGE_DOWN, 1},
+    } rows[] = {{'k', 0},
+                {'j', 1},
+                {'j', 1},
+                {TOP_KEY_UP, 0},
+                {' ', 1},
+                {TOP_KEY_HOME, 0},
+                {TOP_KEY_PAGE_DOWN, 1},
                 {TOP_KEY_PAGE_UP, 0}};
     struct top_screen screen = {0};
     struct top_model model, empty = {0};
@@ -383,10 +389,9 @@ static void scrolling(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"rates", rates},         {"joined", joined}, {"notes", notes},
-                           {"nonsense", nonsense},   {"sizes", sizes},   {"lines", lines},
-                           {"keys", keys},           {"scrolling", scrolling},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"rates", rates},       {"joined", joined},       {"notes", notes},
+                           {"nonsense", nonsense}, {"sizes", sizes},         {"lines", lines},
+                           {"keys", keys},         {"scrolling", scrolling}, CU_TEST_INFO_NULL};
 
     return suite_run("top", tests);
 }
