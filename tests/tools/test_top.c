@@ -312,8 +312,8 @@ static void keys(void)
     } rows[] = {
         {0, TOP_CLIENTS, "OPS/S", false, 1},    {'r', TOP_CLIENTS, "OPS/S", true, 0},
         {'>', TOP_CLIENTS, "BYTES/S", true, 0}, {TOP_KEY_LEFT, TOP_CLIENTS, "OPS/S", true, 0},
-        {'<', TOP_CLIENTS, "PID", true, 0},     {'<', TOP_CLIENTS, "PID", true, 0},
-        {'r', TOP_CLIENTS, "PID", false, 1},    {'2', TOP_QUEUES, "BYTES/S", false, 1},
+        {'<', TOP_CLIENTS, "PID", true, 0},     {'<', TOP_CLIENTS, "RANK", true, 0},
+        {'r', TOP_CLIENTS, "RANK", false, 1},   {'2', TOP_QUEUES, "BYTES/S", false, 1},
         {'\t', TOP_PEERS, "NODE", true, 1},     {'r', TOP_PEERS, "NODE", false, 2},
         {'>', TOP_PEERS, "STATE", false, 1},    {'r', TOP_PEERS, "STATE", true, 2},
         {'>', TOP_PEERS, "OUT/S", true, 1}, /* what is not known stands below */
