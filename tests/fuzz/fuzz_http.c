@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     snprintf(text, sizeof(text), "%.*s", (int)(size < sizeof(text) ? size : sizeof(text) - 1),
              (const char *)data);
-    if (scrape_parse(text, &at, why, sizeof(why)) == 0 && (at.host[0] == '\0' || at.port[0] == '\0'))
+    if (scrape_parse(text, &at, why, sizeof(why)) == 0 &&
+        (at.host[0] == '\0' || at.port[0] == '\0'))
         abort();
     return 0;
 }
