@@ -6,7 +6,8 @@
  *
  * Written by the progress threads with relaxed stores, some ten times a second while it works and
  * before it sleeps: each value is whole, a row is not a snapshot. Sizes and offsets stand in the
- * header; a reader takes rows by them, so that later versions can append to rows. Each progress
+ * header; a reader takes rows by them, so that later versions can append to rows and, before the
+ * first of them, to the header. Each progress
  * thread has its part of the rows, and the header has the sums of all. Values only grow
  * unless said otherwise.
  */
@@ -42,6 +43,10 @@ struct counters_header {
     _Atomic uint64_t clients;     /* now */
     _Atomic uint64_t sessions;    /* now */
     _Atomic uint64_t refused;     /* requests beyond a quota, so far */
+
+    /* of all contexts since the start, those that are gone included */
+    _Atomic uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
+    _Atomic uint64_t errors, delivered, spilled;
 };
 
 /* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */

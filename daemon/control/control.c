@@ -20,6 +20,7 @@
 #include "peers.h"
 #include "publisher.h"
 #include "questions.h"
+#include "scrape.h"
 #include "secret.h"
 #include "sigbus.h"
 #include "takeover.h"
@@ -381,6 +382,7 @@ static void control_close(struct control *control)
 {
     control->stopping = true;
     store_clear(&control->store);
+    scrape_close(control);
     peers_close(control);
     for (struct client *c = control->clients; c; c = c->next)
         if (c->state != CLIENT_ENDING)
@@ -399,6 +401,7 @@ static void control_close(struct control *control)
     questions_close(control);
     jobs_close(control);
     (void)uv_loop_close(&control->loop);
+    scrape_free(control);
     pending_destroy(&control->pending);
     workers_close(control);
     if (control->lifeline >= 0)
@@ -417,7 +420,7 @@ static int control_open(struct control *control)
     static int (*const steps[])(struct control * control) = {
         open_nodes,    open_identity, open_engine_config, workers_open,   handover_await,
         open_lifeline, open_place,    open_journal,       workers_settle, settle_identity,
-        open_tables,   workers_start, open_peers,         open_listener};
+        open_tables,   workers_start, open_peers,         scrape_open,    open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
     /* Where several users are served, none may look into us: before there is a secret to see. */

@@ -32,6 +32,7 @@ struct client;
 struct link;
 struct pair;
 struct peers;
+struct scrape;
 
 #define QUARANTINE_HISTORY 32u
 
@@ -121,6 +122,8 @@ struct control {
     uint32_t question_count;
     uv_timer_t ask_again;
     uint8_t *told; /* by node: has been told, in one telling of all */
+
+    struct scrape *scrape; /* metrics over HTTP; NULL: none */
 
     uv_signal_t terminate, interrupt;
     bool stopping;

@@ -199,6 +199,23 @@ static uint64_t count_clients(struct engine *engine)
     return clients;
 }
 
+static void write_totals(struct counters_header *h, struct counters_share *share,
+                         const struct engine *engine)
+{
+    struct engine_totals_view *told = &share->engine_told, now;
+
+    engine_view_totals(engine, &now);
+    grow(&h->put_ops, &told->put_ops, now.put_ops);
+    grow(&h->get_ops, &told->get_ops, now.get_ops);
+    grow(&h->am_ops, &told->am_ops, now.am_ops);
+    grow(&h->put_bytes, &told->put_bytes, now.put_bytes);
+    grow(&h->get_bytes, &told->get_bytes, now.get_bytes);
+    grow(&h->am_bytes, &told->am_bytes, now.am_bytes);
+    grow(&h->errors, &told->errors, now.errors);
+    grow(&h->delivered, &told->delivered, now.delivered);
+    grow(&h->spilled, &told->spilled, now.spilled);
+}
+
 void counters_write(struct counters *c, struct counters_share *share, struct engine *engine,
                     uint64_t now, const struct counters_totals *totals)
 {
@@ -214,6 +231,7 @@ void counters_write(struct counters *c, struct counters_share *share, struct eng
     grow(&h->refused, &told->refused, totals->refused);
     grow(&h->sessions, &share->sessions, write_sessions(c, share, engine));
     grow(&h->clients, &share->clients, count_clients(engine));
+    write_totals(h, share, engine);
     write_peers(c, share, engine);
     set(&h->updated_ns, now);
 }

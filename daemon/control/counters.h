@@ -39,6 +39,7 @@ struct counters_totals {
 struct counters_share {
     uint32_t engine;
     struct counters_totals told;
+    struct engine_totals_view engine_told;
     uint64_t sessions, clients;
 };
 

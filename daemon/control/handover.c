@@ -16,6 +16,7 @@
 #include "client.h"
 #include "clock.h"
 #include "peers.h"
+#include "scrape.h"
 
 enum {
     START_MS = 60000,   /* for the next one to open its fabric */
@@ -270,6 +271,7 @@ _Noreturn void handover_finish(struct control *control)
 
     (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
     control->stopping = true;
+    scrape_close(control);
     if (workers_stop(control) < 0)
         control_end_at_once(control, CONTROL_STUCK);
     peers_close(control);

@@ -23,9 +23,13 @@ struct snapshot *snapshot_new(unsigned parts, uint32_t share)
     s->peers = rows(parts, SNAPSHOT_PEERS, SNAPSHOT_PEERS_MAX / share, sizeof(*s->peers));
     s->regions = rows(parts, SNAPSHOT_REGIONS, SNAPSHOT_REGIONS_MAX / share, sizeof(*s->regions));
     s->ops = rows(parts, SNAPSHOT_OPS, SNAPSHOT_OPS_MAX / share, sizeof(*s->ops));
+    s->latencies =
+        rows(parts, SNAPSHOT_LATENCIES, SNAPSHOT_LATENCIES_MAX / share, sizeof(*s->latencies));
+    s->latency_sum = rows(parts, SNAPSHOT_LATENCY_SUM, 1, sizeof(*s->latency_sum));
     if ((parts & SNAPSHOT_CLIENTS && !s->clients) || (parts & SNAPSHOT_SESSIONS && !s->sessions) ||
         (parts & SNAPSHOT_PEERS && !s->peers) || (parts & SNAPSHOT_REGIONS && !s->regions) ||
-        (parts & SNAPSHOT_OPS && !s->ops)) {
+        (parts & SNAPSHOT_OPS && !s->ops) || (parts & SNAPSHOT_LATENCIES && !s->latencies) ||
+        (parts & SNAPSHOT_LATENCY_SUM && !s->latency_sum)) {
         snapshot_free(s);
         return NULL;
     }
@@ -41,6 +45,8 @@ void snapshot_free(struct snapshot *s)
     free(s->peers);
     free(s->regions);
     free(s->ops);
+    free(s->latencies);
+    free(s->latency_sum);
     free(s);
 }
 
@@ -49,6 +55,16 @@ static int kept(struct snapshot *s, int got, int max)
     if (got > max)
         s->truncated = true;
     return got < 0 ? 0 : got > max ? max : got;
+}
+
+static void sum_latencies(struct engine_latency_view *sum, struct engine *e)
+{
+    struct engine_latency_view *one = sum + 1;
+
+    *sum = (struct engine_latency_view){0};
+    for (uint32_t from = 0; engine_view_latencies(e, &from, one, 1) == 1;)
+        for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
+            histogram_merge(&sum->steps[i], &one->steps[i]);
 }
 
 void snapshot_fill(struct snapshot *s, struct engine *e)
@@ -81,4 +97,11 @@ void snapshot_fill(struct snapshot *s, struct engine *e)
         max = SNAPSHOT_OPS_MAX / share;
         s->op_count = kept(s, engine_view_ops(e, &from, s->ops, max + 1), max);
     }
+    if (s->latencies) {
+        from = 0;
+        max = SNAPSHOT_LATENCIES_MAX / share;
+        s->latency_count = kept(s, engine_view_latencies(e, &from, s->latencies, max + 1), max);
+    }
+    if (s->latency_sum)
+        sum_latencies(s->latency_sum, e);
 }

@@ -107,6 +107,20 @@ static bool inflows_close(struct engine *e, uint32_t session)
     return true;
 }
 
+void session_add_totals(const struct session *s, const struct session_live *live,
+                        struct engine_totals_view *to)
+{
+    to->put_ops += live->put_ops;
+    to->get_ops += live->get_ops;
+    to->am_ops += live->am_ops;
+    to->put_bytes += live->put_bytes;
+    to->get_bytes += live->get_bytes;
+    to->am_bytes += live->am_bytes;
+    to->errors += live->errors;
+    to->delivered += s->delivered;
+    to->spilled += live->spilled;
+}
+
 int session_sweep(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
@@ -121,6 +135,8 @@ int session_sweep(struct engine *e, uint32_t session)
     set64(e, &s->spill_bytes, 0);
     commit(e);
     queue_clear(&e->pool, &s->spill);
+    if (live->attached)
+        session_add_totals(s, live, &e->departed);
     set32(e, &s->state, SESSION_FREE);
     commit(e);
     if (live->attached) {

@@ -64,6 +64,9 @@ void sessions_show(struct engine *e);
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */
 void session_views(struct engine *e, uint32_t session, void *base);
+/* What it has counted since this process attached it, to the sums of all. */
+void session_add_totals(const struct session *s, const struct session_live *live,
+                        struct engine_totals_view *to);
 /* On its way out: detaches its flows, frees it. 1 once it is free. */
 int session_sweep(struct engine *e, uint32_t session);
 

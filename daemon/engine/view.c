@@ -5,6 +5,7 @@
 #include "client.h"
 #include "flow.h"
 #include "ledger.h"
+#include "session.h"
 
 int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows, int room)
 {
@@ -92,6 +93,14 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
     return n;
 }
 
+void engine_view_totals(const struct engine *e, struct engine_totals_view *out)
+{
+    *out = e->departed;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (e->sessions[i].state != SESSION_FREE && e->session_live[i].attached)
+            session_add_totals(&e->sessions[i], &e->session_live[i], out);
+}
+
 /* The states that tools show: 0 none, 1 wanted, 2 up, 3 down. */
 static uint32_t peer_state_shown(const struct peer *p, const struct peer_live *live)
 {
@@ -157,6 +166,32 @@ int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_v
         for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
             v->grants++;
         n++;
+    }
+    return n;
+}
+
+static bool latency_has_any(const struct latency *l)
+{
+    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
+        if (histogram_count(&l->steps[i]) > 0)
+            return true;
+    return false;
+}
+
+/* `*from` counts peers, and behind them what those share that have none of their own. */
+int engine_view_latencies(struct engine *e, uint32_t *from, struct engine_latency_view *rows,
+                          int room)
+{
+    int n = 0;
+
+    for (; *from <= e->config.nodes && n < room; ++*from) {
+        bool shared = *from == e->config.nodes;
+        uint32_t own = shared ? 0 : e->peer_live[*from].latency;
+
+        if ((own == 0 && !shared) || !latency_has_any(&e->latencies[own]))
+            continue;
+        rows[n].node = shared ? ENGINE_LATENCY_SHARED : *from;
+        memcpy(rows[n++].steps, e->latencies[own].steps, sizeof(rows->steps));
     }
     return n;
 }

@@ -30,15 +30,15 @@ struct field {
     }
 
 static const struct field header_fields[] = {
-    FIELD(counters_header, heartbeat),
-    FIELD(counters_header, cpu_ns),
-    FIELD(counters_header, work),
-    FIELD(counters_header, sleeps),
-    FIELD(counters_header, commands),
-    FIELD(counters_header, clients),
-    FIELD(counters_header, quarantined),
-    FIELD(counters_header, refused),
-    {0},
+    FIELD(counters_header, heartbeat),   FIELD(counters_header, cpu_ns),
+    FIELD(counters_header, work),        FIELD(counters_header, sleeps),
+    FIELD(counters_header, commands),    FIELD(counters_header, clients),
+    FIELD(counters_header, quarantined), FIELD(counters_header, refused),
+    FIELD(counters_header, put_ops),     FIELD(counters_header, put_bytes),
+    FIELD(counters_header, get_ops),     FIELD(counters_header, get_bytes),
+    FIELD(counters_header, am_ops),      FIELD(counters_header, am_bytes),
+    FIELD(counters_header, errors),      FIELD(counters_header, delivered),
+    FIELD(counters_header, spilled),     {0},
 };
 
 static const struct field session_fields[] = {
@@ -102,10 +102,12 @@ static void add(json_t *to, const char *key, uint64_t value)
     json_object_set_new(to, key, json_integer((json_int_t)value));
 }
 
-static void add_fields(json_t *to, const void *row, const struct field *fields)
+/* Those within `bytes`: an older daemon's have fewer. */
+static void add_fields(json_t *to, const void *row, size_t bytes, const struct field *fields)
 {
     for (; fields->key != NULL; fields++)
-        add(to, fields->key, load(row, fields->offset));
+        if (fields->offset + sizeof(uint64_t) <= bytes)
+            add(to, fields->key, load(row, fields->offset));
 }
 
 /* What the first word of a row names: a session or a peer, and the engine that it is of. */
@@ -132,7 +134,7 @@ static json_t *rows_of(const struct counters *c, uint32_t offset, uint32_t row_b
             continue;
         json_t *object = json_object();
         add_name(object, c->header, name, number);
-        add_fields(object, row, fields);
+        add_fields(object, row, row_bytes, fields);
         json_array_append_new(rows, object);
     }
     return rows;
@@ -157,7 +159,7 @@ static json_t *document_of(const struct counters *c)
                         json_stringn(h->provider, strnlen(h->provider, sizeof(h->provider))));
     add(document, "uptime_ns", now - h->started_ns);
     add(document, "age_ns", now > updated ? now - updated : 0);
-    add_fields(document, h, header_fields);
+    add_fields(document, h, h->session_offset, header_fields);
     json_object_set_new(document, "sessions",
                         rows_of(c, h->session_offset, h->session_row_bytes, h->session_rows,
                                 "session", session_fields));

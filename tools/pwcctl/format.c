@@ -27,7 +27,7 @@ static void format_ns(double ns, char *out)
                  (double)((long)(ns / 60e9) % 60));
 }
 
-static void format_number(double value, enum format format, char *out)
+void format_number(double value, enum format format, char *out)
 {
     static const char *const binary[] = {"", "K", "M", "G", "T", "P", NULL};
     static const char *const decimal[] = {"", "k", "M", "G", "T", "P", NULL};

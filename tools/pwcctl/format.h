@@ -13,6 +13,7 @@ enum format {
     FORMAT_PERCENT, /* 12.3% */
 };
 
+void format_number(double value, enum format format, char *out);
 /* "-" for null and for what is missing. */
 void format_cell(const json_t *value, enum format format, char *out);
 

@@ -10,8 +10,9 @@
 
 static const char usage[] =
     "usage: pwcctl [--socket PATH] [--json] [--watch[=SECONDS]]\n"
-    "              status|nodes|clients|queues|ledgers|regions|ops|config|counters\n"
+    "              status|nodes|clients|queues|ledgers|regions|ops|latency|config|counters\n"
     "       pwcctl [--socket PATH] [--json] doctor\n"
+    "       pwcctl [--socket PATH] [--watch[=SECONDS]] top [--batch] [--count N]\n"
     "       pwcctl [--socket PATH] upgrade [PROGRAM]\n";
 
 static const char help[] =
@@ -24,9 +25,11 @@ static const char help[] =
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  ops        operations in flight, with age\n"
+    "  latency    how long operations take, by peer and step\n"
     "  config     the values of all keys, and where each came from\n"
     "  counters   read from shared memory: works while the daemon is stuck\n"
     "\n"
+    "  top        all of it on a screen, with rates; h there tells its keys\n"
     "  doctor     checks this machine and the daemon: what is wrong, and how to mend it\n"
     "  upgrade    has another process take the daemon's place, while its clients wait: of\n"
     "             PROGRAM (an absolute path), or of the daemon's own\n"
@@ -34,19 +37,24 @@ static const char help[] =
     "  --socket PATH       the daemon's socket; default: $PWC_SOCKET, then the usual place\n"
     "  --json              print the document as the daemon gives it\n"
     "  --watch[=SECONDS]   look again every so often (1)\n"
+    "  -b, --batch         of top: print lines instead of a screen\n"
+    "  -n, --count N       of top --batch: end after N looks\n"
     "  --help, --version\n";
 
 enum long_option {
     OPT_SOCKET = 256,
     OPT_JSON,
     OPT_WATCH,
-    OPT_HELP,
+    OPT_BATCH = 'b',
+    OPT_COUNT = 'n',
+    OPT_HELP = 300,
     OPT_VERSION,
 };
 
 static const struct option long_options[] = {
     {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
-    {"watch", optional_argument, NULL, OPT_WATCH},   {"help", no_argument, NULL, OPT_HELP},
+    {"watch", optional_argument, NULL, OPT_WATCH},   {"batch", no_argument, NULL, OPT_BATCH},
+    {"count", required_argument, NULL, OPT_COUNT},   {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},     {NULL, 0, NULL, 0},
 };
 
@@ -73,6 +81,18 @@ static int parse_seconds(const char *text, double *out)
     return -EINVAL;
 }
 
+static int parse_count(const char *text, unsigned *out)
+{
+    char *end;
+    unsigned long count = strtoul(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && count >= 1 && count <= 1000000) {
+        *out = (unsigned)count;
+        return 0;
+    }
+    fprintf(stderr, "pwcctl: --count \"%s\": give a number from 1 to 1000000\n", text);
+    return -EINVAL;
+}
+
 /* "--watch SECONDS" as well as "--watch=SECONDS": a number cannot be a view. */
 static const char *watch_argument(int argc, char **argv)
 {
@@ -93,6 +113,11 @@ static int apply(struct options *o, int option, int argc, char **argv)
         return 0;
     case OPT_WATCH:
         return parse_seconds(watch_argument(argc, argv), &o->watch);
+    case OPT_BATCH:
+        o->batch = true;
+        return 0;
+    case OPT_COUNT:
+        return parse_count(optarg, &o->count);
     case OPT_HELP:
         printf("%s\n%s", usage, help);
         return 1;
@@ -122,10 +147,21 @@ int options_parse(struct options *out, int argc, char **argv)
 {
     *out = (struct options){0};
     int rc = 0, option;
-    while (rc == 0 && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+    while (rc == 0 && (option = getopt_long(argc, argv, "bn:", long_options, NULL)) != -1)
         rc = apply(out, option, argc, argv);
     if (rc != 0)
         return rc;
+    if ((out->batch || out->count > 0) &&
+        (optind != argc - 1 || strcmp(argv[optind], "top") != 0)) {
+        fprintf(stderr, "pwcctl: --batch and --count are for top\n%s", usage);
+        return -EINVAL;
+    }
+    if (optind == argc - 1 && strcmp(argv[optind], "top") == 0) {
+        out->top = true;
+        out->what = argv[optind];
+        out->watch = out->watch > 0 ? out->watch : 1;
+        return out->socket[0] == '\0' ? default_socket(out) : 0;
+    }
     if (optind < argc && strcmp(argv[optind], "upgrade") == 0 && argc - optind <= 2) {
         out->upgrade = true;
         out->what = argv[optind];

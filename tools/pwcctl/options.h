@@ -12,6 +12,9 @@ struct options {
     bool upgrade;
     bool doctor;
     const char *program; /* of upgrade; NULL: the daemon's own */
+    bool top;
+    bool batch;     /* top prints lines */
+    unsigned count; /* of looks in batch; 0: without end */
 };
 
 /* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */

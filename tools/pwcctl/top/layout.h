@@ -1,0 +1,35 @@
+/* Lines of text from the model, as the view has them. Pure. */
+#ifndef PWCCTL_TOP_LAYOUT_H
+#define PWCCTL_TOP_LAYOUT_H
+
+#include "view.h"
+
+enum { TOP_LINE_MAX = 512 };
+
+enum top_style {
+    TOP_PLAIN = 0,
+    TOP_TITLE,  /* the first line */
+    TOP_HEADER, /* over columns */
+    TOP_NOTE,   /* something happened */
+    TOP_HINT,
+};
+
+struct top_line {
+    char text[TOP_LINE_MAX];
+    enum top_style style;
+    size_t mark,
+        marked; /* where the column is that rows are sorted by, and its width; 0: nowhere */
+};
+
+struct top_screen {
+    struct top_line *lines;
+    size_t count, room;
+    bool failed; /* no memory */
+};
+
+/* `clock`: the time of day, as text. The screen is the caller's, empty or of an earlier time. */
+void top_layout(struct top_screen *screen, const struct top_model *model,
+                const struct top_view *view, const char *clock);
+void top_screen_free(struct top_screen *screen);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * What pwcctl top shows: the daemon's documents of two looks, joined into tables, with rates.
+ *
+ *     status, clients, queues, ledgers, nodes --join--> rows --difference to the look before-->
+ * cells
+ *
+ * Pure: no clock, no terminal, no socket.
+ */
+#ifndef PWCCTL_TOP_MODEL_H
+#define PWCCTL_TOP_MODEL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "../format.h"
+#include "../table.h"
+
+enum { TOP_COLUMNS_MAX = 20, TOP_TEXT_MAX = 96 };
+
+enum top_table {
+    TOP_CLIENTS = 0,
+    TOP_QUEUES,
+    TOP_PEERS,
+    TOP_TABLES,
+};
+
+enum top_kind {
+    TOP_TEXT = 1,
+    TOP_NUMBER, /* as it is now */
+    TOP_RATE,   /* what a counter has grown by, a second */
+    TOP_BAR,    /* how much of a size is used, and was at most */
+};
+
+struct top_column {
+    const char *title;
+    const char *key; /* of a row */
+    enum top_kind kind;
+    enum format format;
+    size_t width;  /* at least */
+    unsigned need; /* 1: always there; who needs it least goes first on a narrow screen */
+    const char *size_key, *high_key; /* of a bar; high NULL: none is kept */
+    bool only_if_any;                /* not there where no row has it */
+};
+
+struct top_cell {
+    bool known;         /* a rate is not at the first look, nor when its counter began anew */
+    double value, high; /* of a bar: shares from 0 to 1 */
+    double counter;     /* of a rate */
+    char text[TOP_TEXT_MAX];
+};
+
+struct top_row {
+    char name[TOP_TEXT_MAX]; /* tells it apart from look to look */
+    struct top_cell cells[TOP_COLUMNS_MAX];
+};
+
+struct top_rows {
+    struct top_row *rows;
+    size_t count;
+    bool has[TOP_COLUMNS_MAX]; /* columns that some row has */
+};
+
+/* Sums over the daemon; rates. */
+struct top_totals {
+    bool known;
+    double cpu_share, work, sleeps;
+    double put_ops, get_ops, am_ops, op_bytes, direct_ops;
+    double delivered, in_flight, errors;
+};
+
+struct top_model {
+    bool seen; /* there was a look */
+    double at; /* seconds: of the last look */
+    long pid, node, nodes, quarantined, refused;
+    double uptime_s;
+    char version[TOP_TEXT_MAX], provider[TOP_TEXT_MAX];
+    bool stuck;                  /* a progress thread did not answer */
+    double cpu_ns, work, sleeps; /* counters */
+    struct top_totals totals;
+    struct top_rows tables[TOP_TABLES];
+    char note[2 * TOP_TEXT_MAX]; /* what happened: "" or a line */
+    double note_until;           /* 0: until the next look */
+};
+
+/* Documents of one look. */
+struct top_look {
+    json_t *status, *clients, *queues, *ledgers, *nodes;
+};
+
+/* The columns of a table; `count` of them. */
+const struct top_column *top_columns(enum top_table table, size_t *count);
+const char *top_table_name(enum top_table table);
+
+/* 0; -EBADMSG: documents are not what they should be; -ENOMEM. `at`: seconds, of any clock. */
+int top_model_take(struct top_model *model, const struct top_look *look, double at);
+/* No look came about: why. What was seen stays. */
+void top_model_miss(struct top_model *model, const char *why, double at);
+void top_model_free(struct top_model *model);
+void top_look_free(struct top_look *look);
+
+#endif

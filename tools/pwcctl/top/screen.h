@@ -1,0 +1,15 @@
+/* The terminal, by ncurses: shows lines, reads keys. Thin. */
+#ifndef PWCCTL_TOP_SCREEN_H
+#define PWCCTL_TOP_SCREEN_H
+
+#include "layout.h"
+
+/* -ENOTTY: there is no terminal; -EINVAL: it is none that is known; said on stderr. */
+int top_terminal_open(void);
+void top_terminal_close(void);
+void top_terminal_size(int *width, int *height);
+void top_terminal_show(const struct top_screen *screen);
+/* A key (view.h); 0: there is none, or the size has changed. Never waits. */
+int top_terminal_key(void);
+
+#endif

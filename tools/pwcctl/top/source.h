@@ -1,0 +1,33 @@
+/*
+ * One look at the daemon without waiting: all questions on one connection, and the answers as they
+ * come. A look has a connection of its own, so that a daemon that was started anew is just asked.
+ */
+#ifndef PWCCTL_TOP_SOURCE_H
+#define PWCCTL_TOP_SOURCE_H
+
+#include <stdint.h>
+#include "model.h"
+
+enum { TOP_QUESTIONS = 5 };
+
+struct top_source {
+    const char *socket;
+    int fd;         /* -1: no look is under way */
+    uint8_t *bytes; /* that have come */
+    size_t size, room;
+    json_t *documents[TOP_QUESTIONS];
+    int answers;
+    char why[TOP_TEXT_MAX]; /* the last look failed */
+};
+
+void top_source_init(struct top_source *source, const char *socket);
+/* Asks. 0, or a negative errno, also in words. */
+int top_source_begin(struct top_source *source);
+/* When the descriptor is readable. 1: the look is whole; 0: more is to come; or a negative errno.
+ */
+int top_source_read(struct top_source *source, struct top_look *out);
+/* Gives the look up. */
+void top_source_end(struct top_source *source, const char *why);
+void top_source_free(struct top_source *source);
+
+#endif

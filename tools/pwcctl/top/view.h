@@ -1,0 +1,39 @@
+/* What of the model is looked at, and what keys do to that. Pure. */
+#ifndef PWCCTL_TOP_VIEW_H
+#define PWCCTL_TOP_VIEW_H
+
+#include "model.h"
+
+struct top_view {
+    int width, height; /* height 0: as many lines as there are */
+    enum top_table table;
+    size_t sort[TOP_TABLES]; /* columns */
+    bool ascending[TOP_TABLES];
+    size_t scroll[TOP_TABLES]; /* rows passed over */
+    bool help;
+};
+
+/* Keys by name; whatever else is a character. */
+enum top_key {
+    TOP_KEY_UP = 256,
+    TOP_KEY_DOWN,
+    TOP_KEY_LEFT,
+    TOP_KEY_RIGHT,
+    TOP_KEY_PAGE_UP,
+    TOP_KEY_PAGE_DOWN,
+    TOP_KEY_HOME,
+};
+
+void top_view_init(struct top_view *view);
+/* False: the end. */
+bool top_view_key(struct top_view *view, const struct top_model *model, int key);
+/* How many columns of the table fit, narrow ones first to go: their indices in `columns`, and the
+ * width of each. */
+size_t top_view_columns(const struct top_view *view, const struct top_model *model,
+                        enum top_table table, size_t columns[TOP_COLUMNS_MAX],
+                        size_t widths[TOP_COLUMNS_MAX]);
+/* The table's rows in order, to be freed, or NULL: no memory. */
+const struct top_row **top_view_order(const struct top_view *view, const struct top_model *model,
+                                      enum top_table table);
+
+#endif
