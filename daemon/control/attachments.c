@@ -5,6 +5,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include "clock.h"
 #include "doorbell.h"
 #include "sigbus.h"
 
@@ -130,6 +131,11 @@ static bool faulted(void *context, uint32_t client)
     return true;
 }
 
+static uint64_t tell_time(void *context)
+{
+    return clock_ns();
+}
+
 static int fence(void *context)
 {
     return doorbell_fence_others();
@@ -140,6 +146,7 @@ void attachments_host(struct attachments *a, struct engine_host *out)
     *out = (struct engine_host){.context = a,
                                 .wake = wake,
                                 .random = random_bytes,
+                                .clock = tell_time,
                                 .fence = doorbell_fence_others() == 0 ? fence : NULL,
                                 .faulted = faulted,
                                 .any_faulted = any_faulted};

@@ -394,6 +394,35 @@ static void fill_ops(json_t *document, const struct worker *w, const struct snap
     }
 }
 
+/* A row for each peer and step; times are of operations that have succeeded. */
+static void fill_latency(json_t *document, const struct worker *w, const struct snapshot *s)
+{
+    static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};
+    static const struct {
+        const char *key;
+        uint32_t per_million;
+    } quantiles[] = {
+        {"p50_ns", 500000}, {"p90_ns", 900000}, {"p99_ns", 990000}, {"p999_ns", 999000}};
+    json_t *latency = array_in(document, "latency");
+
+    for (int i = 0; i < s->latency_count * ENGINE_LATENCIES; i++) {
+        const struct engine_latency_view *v = &s->latencies[i / ENGINE_LATENCIES];
+        const struct histogram *h = &v->steps[i % ENGINE_LATENCIES];
+        json_t *row = row_of(latency, w);
+
+        if (v->node == ENGINE_LATENCY_SHARED)
+            text(row, "node", NULL);
+        else
+            put_peer(row, w, v->node);
+        text(row, "step", steps[i % ENGINE_LATENCIES]);
+        put(row, "count", histogram_count(h));
+        put(row, "sum_ns", h->sum);
+        for (size_t q = 0; q < sizeof(quantiles) / sizeof(quantiles[0]); q++)
+            put(row, quantiles[q].key, histogram_quantile(h, quantiles[q].per_million));
+        put(row, "max_ns", h->max);
+    }
+}
+
 /* As the counters file has it, for those who cannot map it. */
 static void fill_counters(json_t *document, const struct worker *w, const struct snapshot *s)
 {
@@ -415,6 +444,7 @@ static const struct topic topics[] = {
      fill_counters,
      put_status,
      NULL},
+    {"latency", SNAPSHOT_LATENCIES, {"latency"}, fill_latency, NULL, NULL},
     {"config", SNAPSHOT_NONE, {"config"}, NULL, request_config_put, NULL},
 };
 
@@ -577,7 +607,7 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
     if (!topic) {
         reply_error(c, request, -EINVAL,
                     "nothing is called \"%.32s\": ask for status, nodes, clients, queues, ledgers, "
-                    "regions, ops, counters or config",
+                    "regions, ops, latency, counters or config",
                     inspect->what);
         return;
     }

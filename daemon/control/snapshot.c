@@ -23,9 +23,11 @@ struct snapshot *snapshot_new(unsigned parts, uint32_t share)
     s->peers = rows(parts, SNAPSHOT_PEERS, SNAPSHOT_PEERS_MAX / share, sizeof(*s->peers));
     s->regions = rows(parts, SNAPSHOT_REGIONS, SNAPSHOT_REGIONS_MAX / share, sizeof(*s->regions));
     s->ops = rows(parts, SNAPSHOT_OPS, SNAPSHOT_OPS_MAX / share, sizeof(*s->ops));
+    s->latencies =
+        rows(parts, SNAPSHOT_LATENCIES, SNAPSHOT_LATENCIES_MAX / share, sizeof(*s->latencies));
     if ((parts & SNAPSHOT_CLIENTS && !s->clients) || (parts & SNAPSHOT_SESSIONS && !s->sessions) ||
         (parts & SNAPSHOT_PEERS && !s->peers) || (parts & SNAPSHOT_REGIONS && !s->regions) ||
-        (parts & SNAPSHOT_OPS && !s->ops)) {
+        (parts & SNAPSHOT_OPS && !s->ops) || (parts & SNAPSHOT_LATENCIES && !s->latencies)) {
         snapshot_free(s);
         return NULL;
     }
@@ -41,6 +43,7 @@ void snapshot_free(struct snapshot *s)
     free(s->peers);
     free(s->regions);
     free(s->ops);
+    free(s->latencies);
     free(s);
 }
 
@@ -80,5 +83,10 @@ void snapshot_fill(struct snapshot *s, struct engine *e)
         from = 0;
         max = SNAPSHOT_OPS_MAX / share;
         s->op_count = kept(s, engine_view_ops(e, &from, s->ops, max + 1), max);
+    }
+    if (s->latencies) {
+        from = 0;
+        max = SNAPSHOT_LATENCIES_MAX / share;
+        s->latency_count = kept(s, engine_view_latencies(e, &from, s->latencies, max + 1), max);
     }
 }

@@ -18,6 +18,7 @@ enum snapshot_part {
     SNAPSHOT_PEERS = 1 << 2,
     SNAPSHOT_REGIONS = 1 << 3,
     SNAPSHOT_OPS = 1 << 4,
+    SNAPSHOT_LATENCIES = 1 << 5,
 };
 
 /* Rows beyond these are counted as truncated: the answer has to fit a frame. */
@@ -26,6 +27,8 @@ enum snapshot_part {
 #define SNAPSHOT_PEERS_MAX    1024
 #define SNAPSHOT_REGIONS_MAX  2048
 #define SNAPSHOT_OPS_MAX      2048
+/* These are long: copying them all takes the progress thread some 0.2 ms. */
+#define SNAPSHOT_LATENCIES_MAX 256
 
 struct snapshot {
     unsigned parts;
@@ -36,7 +39,8 @@ struct snapshot {
     struct engine_peer_view *peers;
     struct engine_region_view *regions;
     struct engine_op_view *ops;
-    int client_count, session_count, peer_count, region_count, op_count;
+    struct engine_latency_view *latencies;
+    int client_count, session_count, peer_count, region_count, op_count, latency_count;
 };
 
 /* One of `share` that go into one answer: each has its part of the rows. */

@@ -141,6 +141,7 @@ static uint64_t private_layout(struct engine *e, const struct engine_config *c, 
     e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->turn_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->peer_live = carve(&carver, sizeof(*e->peer_live), c->nodes, 64);
+    e->latencies = carve(&carver, sizeof(*e->latencies), LATENCIES_MAX, 4096);
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->active = carve(&carver, sizeof(uint32_t), 2ull * c->nodes, 64);
@@ -304,6 +305,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     arena_layout(e, &e->config, arena);
     private_layout(e, &e->config, memory);
     e->grants_max = e->config.remotes_max;
+    e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);
     keepalive_open(e);
@@ -334,6 +336,17 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
         return r;
     *out = e;
     return 0;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+/* Something has happened, and what follows from it happens now. */
+static void look_at_clock(struct engine *e)
+{
+    uint64_t now = e->host->clock ? e->host->clock(e->host->context) : 0;
+
+    if (now > e->now)
+        e->now = now;
 }
 
 /* ---- fabric events --------------------------------------------------------------------------- */
@@ -391,6 +404,8 @@ static int fabric_step(struct engine *e)
     struct fabric_event events[FABRIC_BATCH];
     int n = fabric_poll(e->fabric, events, FABRIC_BATCH);
 
+    if (n > 0)
+        look_at_clock(e);
     for (int i = 0; i < n; i++) {
         const struct fabric_event *event = &events[i];
 
@@ -466,6 +481,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
      * what the fabric brings is shown before anything else is sent. */
     for (uint32_t i = 0; i < e->open_count; i++)
         work += session_take(e, e->open_sessions[i], budget);
+    if (work > 0)
+        look_at_clock(e);
     work += peers_step(e, budget, deadline);
     n = fabric_step(e);
     if (n > 0) {

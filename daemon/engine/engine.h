@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "../fabric/fabric.h"
+#include "histogram.h"
 #include "session_abi.h"
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
@@ -40,6 +41,9 @@ struct engine_host {
      * block. */
     void (*wake)(void *context, uint32_t session, uint32_t mode);
     void (*random)(void *context, void *to, size_t size);
+    /* The time, by the clock of engine_step's: read a few times in a step that has work. NULL: all
+     * that a step does has the step's time. */
+    uint64_t (*clock)(void *context);
     /* Fences for all clients that have registered for it: 0 or a negative errno. NULL: each side
      * of a doorbell fences by itself. */
     int (*fence)(void *context);
@@ -340,6 +344,22 @@ struct engine_op_view {
     uint64_t peer, sequence, length, age_ns;
 };
 
+/* Steps of operations whose time is counted (latency.h): all that have succeeded. */
+enum engine_latency {
+    ENGINE_LATENCY_QUEUED = 0, /* from taken to posted */
+    ENGINE_LATENCY_FABRIC = 1, /* of a fabric operation: from posted to completed */
+    ENGINE_LATENCY_LOCAL = 2,  /* from taken to its local completion */
+    ENGINE_LATENCIES
+};
+
+/* Of a peer that has had any, since this process began. Nanoseconds. There are 1023 rows for peers
+ * of their own; the others share one. */
+#define ENGINE_LATENCY_SHARED UINT32_MAX
+struct engine_latency_view {
+    uint32_t node;
+    struct histogram steps[ENGINE_LATENCIES];
+};
+
 int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows,
                         int room);
 int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session_view *rows,
@@ -348,5 +368,7 @@ int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view 
 int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_view *rows,
                         int room);
 int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *rows, int room);
+int engine_view_latencies(struct engine *e, uint32_t *from, struct engine_latency_view *rows,
+                          int room);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "bind.h"
 #include "direct.h"
+#include "latency.h"
 #include "ledger.h"
 #include "notes.h"
 #include "op.h"
@@ -128,8 +129,10 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
             break;
         if (r < 0)
             flow_fail_op(e, f, slot, op, r);
-        if (op->pending > 0)
+        if (op->pending > 0) {
+            latency_posted(e, f->node, op);
             *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
+        }
         r = 0;
         slot += op->span;
     }
@@ -199,6 +202,8 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         }
         if (r == 0 && op->kind == SUBMIT_FLUSH)
             set8(e, &op->phase, OP_PLACED);
+        if (r > 0 && op->posted_after == 0)
+            latency_posted(e, f->node, op);
         set64(e, &f->staged, slot + op->span);
         commit(e);
         ++*work;
@@ -256,6 +261,8 @@ static bool finish_tell(struct engine *e, uint32_t flow, struct finish *done)
     op = flow_op(e, f, done->told);
     if (!op->ended && !flow_told_now(op, done->told, done->head))
         return false;
+    if (!op->ended)
+        latency_local(e, f->node, op);
     if (!op->ended && session_tells(op)) {
         session_tell_local(e, flow, done->told, op);
     } else if (!op->ended) {
@@ -335,6 +342,7 @@ static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struc
     if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
         e->flows[flow].session == NONE)
         return;
+    latency_local(e, e->flows[flow].node, op);
     session_tell_local(e, flow, slot, op);
     commit(e);
 }
@@ -376,6 +384,8 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
         peer_broken(e, node, status);
     } else if (!e->peer_live[node]
                     .broken) { /* else a stripe of it may have failed: it goes again */
+        if (op->pending == 0)
+            latency_fabric(e, node, op);
         op_kind_of(op->kind)->on_fabric(e, flow, op);
         flow_end_early(e, flow, slot, op);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "fault.h"
 #include "flow.h"
+#include "latency.h"
 #include "notes.h"
 #include "peer.h"
 
@@ -141,6 +142,7 @@ int ledger_post(struct engine *e, uint32_t node)
         }
         out->sent += length;
         out->run_end[out->run % RUN_WINDOW] = out->sent;
+        out->run_posted[out->run % RUN_WINDOW] = e->now;
         out->run++;
         out->run_at = e->now;
         live->outstanding++;
@@ -165,6 +167,7 @@ void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
         peer_broken(e, node, status);
         return;
     }
+    latency_record(e, node, ENGINE_LATENCY_FABRIC, out->run_posted[run % RUN_WINDOW], 1);
     out->done_bits |= UINT64_C(1) << (run % RUN_WINDOW);
     while (out->run_done != out->run && out->done_bits & UINT64_C(1)
                                                              << (out->run_done % RUN_WINDOW)) {

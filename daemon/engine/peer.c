@@ -491,6 +491,8 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     live->link = LINK_UP;
     live->wanted = live->broken = false;
     live->silence_at_up = live->silence;
+    if (live->latency == 0 && e->latency_count < LATENCIES_MAX)
+        live->latency = e->latency_count++;
     flows_resume(e, node);
     if (known && p->their_incarnation != theirs->incarnation)
         bind_refresh_node(e, node);

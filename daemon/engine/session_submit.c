@@ -96,7 +96,7 @@ static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struc
         .remote = r->remote,
         .span = (uint16_t)span,
         .offset = r->offset,
-        .length = r->length,
+        .length = r->length < UINT32_MAX ? (uint32_t)r->length : UINT32_MAX,
         .lid = r->lid,
         .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* the token has done its work */
         .lid_len = r->lid_len,

@@ -251,7 +251,8 @@ struct op {
     uint16_t span;    /* entries it takes */
     uint16_t pending; /* fabric operations outstanding: private in meaning, zeroed when opened */
     uint64_t offset;
-    uint64_t length;
+    uint32_t length;       /* of one that is longer, which fails, the most that fits */
+    uint32_t posted_after; /* submission, ns; 0: not yet, UINT32_MAX: later; private in meaning */
     uint64_t lid;
     uint64_t rid;
     uint16_t lid_len;
@@ -359,7 +360,8 @@ struct ledger_out {
     uint64_t completed; /* position up to which their writes have completed */
     uint64_t done_bits; /* completed runs from run_done on */
     uint64_t run_end[RUN_WINDOW];
-    uint64_t run_at; /* when the last run was posted, ns */
+    uint64_t run_posted[RUN_WINDOW]; /* when, ns */
+    uint64_t run_at;                 /* when the last run was posted, ns */
     uint64_t remote_address;
     uint64_t remote_key;
     struct wire_offer next;        /* a larger ring, to be switched to; bytes 0: none */
@@ -429,8 +431,9 @@ struct peer_live {
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t gone; /* flow that dies with the record being consumed, or NONE */
-    bool watched;  /* keepalive.h, and so are these: */
+    uint32_t latency; /* which; 0: that of all who have none */
+    uint32_t gone;    /* flow that dies with the record being consumed, or NONE */
+    bool watched;     /* keepalive.h, and so are these: */
     bool flow_waits;
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* of those, before this link */
@@ -440,6 +443,13 @@ struct peer_live {
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
 };
+
+/* How long operations towards a peer have taken. A peer gets one with its first link; the first is
+ * shared by those that come when all are given, or are told of before. */
+struct latency {
+    struct histogram steps[ENGINE_LATENCIES];
+};
+#define LATENCIES_MAX 1024u
 
 /* Peers that are waited for (keepalive.h). */
 struct keepalive {
@@ -480,7 +490,9 @@ struct engine {
     struct turn *turns; /* as many as flows */
     uint32_t *flow_next, *turn_next;
     struct peer_live *peer_live;
-    uint32_t *remote_busy; /* fabric operations that name it */
+    struct latency *latencies;
+    uint32_t latency_count; /* given */
+    uint32_t *remote_busy;  /* fabric operations that name it */
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;

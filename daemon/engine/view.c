@@ -161,6 +161,32 @@ int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_v
     return n;
 }
 
+static bool latency_has_any(const struct latency *l)
+{
+    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
+        if (histogram_count(&l->steps[i]) > 0)
+            return true;
+    return false;
+}
+
+/* `*from` counts peers, and behind them what those share that have none of their own. */
+int engine_view_latencies(struct engine *e, uint32_t *from, struct engine_latency_view *rows,
+                          int room)
+{
+    int n = 0;
+
+    for (; *from <= e->config.nodes && n < room; ++*from) {
+        bool shared = *from == e->config.nodes;
+        uint32_t own = shared ? 0 : e->peer_live[*from].latency;
+
+        if ((own == 0 && !shared) || !latency_has_any(&e->latencies[own]))
+            continue;
+        rows[n].node = shared ? ENGINE_LATENCY_SHARED : *from;
+        memcpy(rows[n++].steps, e->latencies[own].steps, sizeof(rows->steps));
+    }
+    return n;
+}
+
 /* The oldest operations of each flow: `*from` counts flows. */
 int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *rows, int room)
 {

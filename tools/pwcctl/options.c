@@ -10,7 +10,7 @@
 
 static const char usage[] =
     "usage: pwcctl [--socket PATH] [--json] [--watch[=SECONDS]]\n"
-    "              status|nodes|clients|queues|ledgers|regions|ops|config|counters\n"
+    "              status|nodes|clients|queues|ledgers|regions|ops|latency|config|counters\n"
     "       pwcctl [--socket PATH] [--json] doctor\n"
     "       pwcctl [--socket PATH] upgrade [PROGRAM]\n";
 
@@ -24,6 +24,7 @@ static const char help[] =
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  ops        operations in flight, with age\n"
+    "  latency    how long operations take, by peer and step\n"
     "  config     the values of all keys, and where each came from\n"
     "  counters   read from shared memory: works while the daemon is stuck\n"
     "\n"

@@ -116,6 +116,15 @@ static const struct column op_columns[] = {
     {"rank", "rank", FORMAT_PLAIN, false},         {"length", "length", FORMAT_BYTES, false},
     {"age_ns", "age", FORMAT_NS, false},           {0}};
 
+static const struct column latency_columns[] = {{"node", "node", FORMAT_PLAIN, false},
+                                                {"step", "step", FORMAT_PLAIN, true},
+                                                {"count", "count", FORMAT_COUNT, false},
+                                                {"p50_ns", "p50", FORMAT_NS, false},
+                                                {"p90_ns", "p90", FORMAT_NS, false},
+                                                {"p99_ns", "p99", FORMAT_NS, false},
+                                                {"p999_ns", "p99.9", FORMAT_NS, false},
+                                                {"max_ns", "max", FORMAT_NS, false},
+                                                {0}};
 static const struct column config_columns[] = {{"key", "key", FORMAT_PLAIN, true},
                                                {"value", "value", FORMAT_PLAIN, true},
                                                {"source", "from", FORMAT_PLAIN, true},
@@ -144,6 +153,7 @@ static const struct view views[] = {
     {"ledgers", false, {{"ledgers", ledger_columns}}},
     {"regions", false, {{"regions", region_columns}}},
     {"ops", false, {{"ops", op_columns}}},
+    {"latency", false, {{"latency", latency_columns}}},
     {"config", false, {{"config", config_columns}}},
     {"counters", true, {{"sessions", queue_columns}, {"peers", ledger_columns}}},
 };

@@ -1,0 +1,52 @@
+/*
+ * A histogram of durations: log-linear, 8 buckets for each power of two, so that what it tells is
+ * less than an eighth too large. Of fixed size, and two of them add up to one.
+ *
+ * Owned by whoever embeds it; zeroed is empty. Pure. Thread: its owner's.
+ */
+#ifndef PWC_ENGINE_HISTOGRAM_H
+#define PWC_ENGINE_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_PARTS   8u  /* of a power of two */
+#define HISTOGRAM_POWERS  36u /* in ns: up to 68 s; what is longer counts in the last bucket */
+#define HISTOGRAM_BUCKETS (HISTOGRAM_PARTS * (HISTOGRAM_POWERS - 2u))
+
+struct histogram {
+    uint64_t counts[HISTOGRAM_BUCKETS];
+    uint64_t sum;
+    uint64_t max;
+};
+
+static inline uint32_t histogram_bucket(uint64_t value)
+{
+    uint32_t power;
+
+    if (value < HISTOGRAM_PARTS)
+        return (uint32_t)value;
+    power = 63u - (uint32_t)__builtin_clzll(value);
+    if (power >= HISTOGRAM_POWERS)
+        return HISTOGRAM_BUCKETS - 1;
+    return (power - 2) * HISTOGRAM_PARTS + (uint32_t)(value >> (power - 3) & (HISTOGRAM_PARTS - 1));
+}
+
+/* `times` values alike. */
+static inline void histogram_record(struct histogram *h, uint64_t value, uint64_t times)
+{
+    h->counts[histogram_bucket(value)] += times;
+    h->sum += value * times;
+    h->max = value > h->max ? value : h->max;
+}
+
+/* The largest value of a bucket; UINT64_MAX of the last. */
+uint64_t histogram_upper(uint32_t bucket);
+void histogram_merge(struct histogram *to, const struct histogram *from);
+/* How many values there are; how many of them up to `value`, those of its bucket included. */
+uint64_t histogram_count(const struct histogram *h);
+uint64_t histogram_count_to(const struct histogram *h, uint64_t value);
+/* So many of a million values are not above what this gives: the end of their bucket, and never
+ * more than the largest value. 0 when it is empty. */
+uint64_t histogram_quantile(const struct histogram *h, uint32_t per_million);
+
+#endif
