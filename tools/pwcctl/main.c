@@ -8,6 +8,7 @@
 #include "doctor.h"
 #include "options.h"
 #include "request.h"
+#include "trace.h"
 #include "view.h"
 
 static int look(const struct options *options)
@@ -69,6 +70,8 @@ int main(int argc, char **argv)
         return upgrade(&options) < 0;
     if (options.doctor)
         return doctor_run(options.socket, options.json) != 0;
+    if (options.trace)
+        return trace_run(&options) < 0;
     rc = options.watch > 0 ? watch(&options) : look(&options);
     return rc < 0 || ferror(stdout) ? 1 : 0;
 }
