@@ -110,6 +110,9 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_VIEW:
         snapshot_fill(c->view, e);
         return 0;
+    case CALL_TRACE:
+        engine_trace(e, c->trace);
+        return 0;
     case CALL_COUNT:
         c->target->count(c->target->count_context, e);
         return 0;

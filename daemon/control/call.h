@@ -38,6 +38,7 @@ enum call_kind {
     CALL_BEAT,     /* bytes: out */
     CALL_ANSWERED, /* bytes: in */
     CALL_VIEW,
+    CALL_TRACE,  /* record into a ring, or no longer */
     CALL_COUNT,  /* write the counters */
     CALL_DETACH, /* a closed session or segment leaves the attachments */
 };
@@ -126,6 +127,7 @@ struct call {
         struct call_peer peer;
         struct call_detach detach;
         struct snapshot *view;
+        struct trace_ring *trace;
     };
 };
 

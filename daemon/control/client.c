@@ -13,6 +13,7 @@
 #include "handover.h"
 #include "fault.h"
 #include "jobs.h"
+#include "tracing.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -180,6 +181,7 @@ void client_end(struct client *c, const char *reason)
     c->state = CLIENT_ENDING;
     client_journal(c)->lost |= JOURNAL_ENDED;
     handover_forget(c->control, c);
+    tracing_leave(c);
     uv_timer_stop(&c->deadline);
     if (c->uv_handles == 3)
         uv_poll_stop(&c->process);

@@ -91,6 +91,8 @@ struct client_segment {
     struct call detach; /* its last: it cannot fail */
 };
 
+struct tracer;
+
 struct client {
     struct client *next; /* of all */
     struct control *control;
@@ -123,7 +125,8 @@ struct client {
     struct client_segment *segments;
     struct quota_user *user;
     uint64_t held[QUOTA_KINDS];
-    struct call leave; /* its last to the engine: it cannot fail */
+    struct tracer *tracer; /* it reads the trace (tracing.h), or NULL */
+    struct call leave;     /* its last to the engine: it cannot fail */
 };
 
 /* ---- client.c: life ------------------------------------------------------------------------ */
@@ -217,6 +220,8 @@ void bind_ended(struct control *control, const struct engine_notice *notice);
 
 void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);
 
+/* Who only looks takes none of the places kept for those who may greet, and few of its own. */
+bool client_may_look(struct client *c, uint32_t request);
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect);
 
 #endif

@@ -571,8 +571,7 @@ static void viewed(struct call *call)
     client_settle(c);
 }
 
-/* Who looks takes none of the places kept for those who may greet, and few of its own. */
-static bool may_look(struct client *c, uint32_t request)
+bool client_may_look(struct client *c, uint32_t request)
 {
     if (clients_count(c->control, c->uid, CLIENT_LOOKING) >= CLIENT_LOOKERS_MAX) {
         reply_error(c, request, -EUSERS,
@@ -613,7 +612,7 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
                     inspect->what);
         return;
     }
-    if (c->state == CLIENT_STRANGER && !may_look(c, request))
+    if (c->state == CLIENT_STRANGER && !client_may_look(c, request))
         return;
     if (c->state == CLIENT_LOOKING)
         client_await_question(c);

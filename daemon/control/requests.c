@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "handover.h"
+#include "tracing.h"
 
 void reply_done(struct client *c, uint32_t request)
 {
@@ -106,6 +107,8 @@ void request_handle(struct client *c, const Pwc__ClientRequest *r)
 {
     if (r->body_case == PWC__CLIENT_REQUEST__BODY_INSPECT)
         request_inspect(c, r->id, r->inspect);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_TRACE)
+        request_trace(c, r->id);
     else if (r->body_case == PWC__CLIENT_REQUEST__BODY_UPGRADE)
         request_upgrade(c, r->id, r->upgrade);
     else if (r->body_case == PWC__CLIENT_REQUEST__BODY_HELLO)

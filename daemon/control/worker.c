@@ -21,6 +21,7 @@
 #include "publisher.h"
 #include "router.h"
 #include "takeover.h"
+#include "tracing.h"
 
 enum { WHY_MAX = 512 };
 
@@ -439,6 +440,7 @@ static void worker_close(struct worker *w)
     free(w->sessions);
     free(w->segments);
     free(w->wakes.flows);
+    tracing_close(w);
     attachments_close(&w->attachments);
     if (w->fabric)
         fabric_close(w->fabric);

@@ -26,6 +26,7 @@ struct client;
 struct client_session;
 struct client_segment;
 struct control;
+struct tracing;
 
 /* Ends of flows that are to be woken, by the siblings' progress threads. */
 struct wakes {
@@ -56,6 +57,7 @@ struct worker {
     struct wakes wakes;
     struct worker_counters counters;
     struct call_target target;
+    struct tracing *tracing;           /* NULL: nobody traces */
     struct fabric *fabric;             /* until its thread takes it over */
     struct progress *progress;         /* NULL: ended, calls are dropped */
     _Atomic(struct progress *) thread; /* the same, for the siblings while they run */

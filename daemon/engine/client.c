@@ -10,6 +10,7 @@
 #include "region.h"
 #include "reply.h"
 #include "session.h"
+#include "steps.h"
 
 const char *quarantine_text(uint32_t reason)
 {
@@ -54,6 +55,7 @@ void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason
     if (e->host->faulted && e->host->faulted(e->host->context, client))
         reason = QUARANTINE_MEMORY;
     c->quarantine = reason;
+    step_quarantined(e, client);
     for (uint32_t i = 0; i < e->open_count; i++) {
         uint32_t s = e->open_sessions[i];
 
@@ -110,6 +112,7 @@ int engine_client_open(struct engine *e, const struct engine_client_info *info)
     memcpy(c->job, info->job, sizeof(info->job));
     set32(e, &c->state, CLIENT_LIVE);
     commit(e);
+    step_attached(e, free);
     return (int)free;
 }
 
@@ -119,6 +122,7 @@ void engine_client_close(struct engine *e, uint32_t client)
         return;
     set32(e, &e->clients[client].state, CLIENT_CLOSING);
     commit(e);
+    step_detached(e, client);
     e->sweep = true;
 }
 

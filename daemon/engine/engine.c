@@ -18,6 +18,7 @@
 #include "peer.h"
 #include "quota.h"
 #include "session.h"
+#include "trace.h"
 #include "turn.h"
 
 #define FABRIC_BATCH 64
@@ -498,6 +499,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
             *deadline = now + SPILL_LOOK_NS;
     }
     publish(e);
+    if (trace_on(e))
+        trace_drained(e);
     faults_step(e);
     if (e->drop_at > 0 && e->now >= e->drop_at) {
         e->drop_at = 0;

@@ -27,6 +27,7 @@
 #define ENGINE_CHUNK_BYTES 16384u
 
 struct engine;
+struct trace_ring;
 
 /* Of which of its ends a flow's number is. */
 enum engine_flow_end {
@@ -365,6 +366,10 @@ struct engine_latency_view {
     uint32_t node;
     struct histogram steps[ENGINE_LATENCIES];
 };
+
+/* Records what happens from now on into a ring (trace_ring.h), which is the caller's; NULL: no
+ * longer. */
+void engine_trace(struct engine *e, struct trace_ring *ring);
 
 int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows,
                         int room);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include "bind.h"
 #include "direct.h"
-#include "latency.h"
 #include "ledger.h"
 #include "notes.h"
 #include "op.h"
@@ -13,6 +12,7 @@
 #include "quota.h"
 #include "reply.h"
 #include "session.h"
+#include "steps.h"
 #include "turn.h"
 
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
@@ -130,7 +130,7 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
         if (r < 0)
             flow_fail_op(e, f, slot, op, r);
         if (op->pending > 0) {
-            latency_posted(e, f->node, op);
+            step_posted(e, flow, slot, op);
             *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
         }
         r = 0;
@@ -202,8 +202,8 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         }
         if (r == 0 && op->kind == SUBMIT_FLUSH)
             set8(e, &op->phase, OP_PLACED);
-        if (r > 0 && op->posted_after == 0)
-            latency_posted(e, f->node, op);
+        if (r > 0)
+            step_staged(e, flow, slot, op);
         set64(e, &f->staged, slot + op->span);
         commit(e);
         ++*work;
@@ -250,6 +250,20 @@ struct finish {
     uint32_t silent; /* operations whose event nobody wants, and what was reserved for it */
 };
 
+/* Its client is told, if it wants to be. */
+static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
+{
+    if (session_tells(op)) {
+        session_tell_local(e, flow, done->told, op);
+    } else {
+        done->silent += op_count(op);
+        done->silent_bytes += op->reserve;
+        if (done->told != done->head || op->phase != OP_PLACED || op->pending > 0)
+            set8(e, &op->ended, 1); /* it stays */
+    }
+    step_told(e, flow, done->told, op);
+}
+
 /* Tells of the next operation, if its event is due. */
 static bool finish_tell(struct engine *e, uint32_t flow, struct finish *done)
 {
@@ -262,15 +276,7 @@ static bool finish_tell(struct engine *e, uint32_t flow, struct finish *done)
     if (!op->ended && !flow_told_now(op, done->told, done->head))
         return false;
     if (!op->ended)
-        latency_local(e, f->node, op);
-    if (!op->ended && session_tells(op)) {
-        session_tell_local(e, flow, done->told, op);
-    } else if (!op->ended) {
-        done->silent += op_count(op);
-        done->silent_bytes += op->reserve;
-        if (done->told != done->head || op->phase != OP_PLACED || op->pending > 0)
-            set8(e, &op->ended, 1); /* it stays */
-    }
+        finish_end(e, flow, done, op);
     done->told += op->span;
     return true;
 }
@@ -342,8 +348,8 @@ static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struc
     if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
         e->flows[flow].session == NONE)
         return;
-    latency_local(e, e->flows[flow].node, op);
     session_tell_local(e, flow, slot, op);
+    step_told(e, flow, slot, op);
     commit(e);
 }
 
@@ -360,6 +366,7 @@ void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t 
             continue;
         op = flow_op(e, f, at);
         set8(e, &op->phase, OP_PLACED);
+        step_placed(e, flow, at, op);
         unordered |= op->flags & SUBMIT_UNORDERED;
     }
     commit(e);
@@ -385,7 +392,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
     } else if (!e->peer_live[node]
                     .broken) { /* else a stripe of it may have failed: it goes again */
         if (op->pending == 0)
-            latency_fabric(e, node, op);
+            step_completed(e, flow, slot, op);
         op_kind_of(op->kind)->on_fabric(e, flow, op);
         flow_end_early(e, flow, slot, op);
     }

@@ -5,9 +5,9 @@
 #include <string.h>
 #include "fault.h"
 #include "flow.h"
-#include "latency.h"
 #include "notes.h"
 #include "peer.h"
+#include "steps.h"
 
 /* Runs outstanding that carry no ACK; the rest of the window is for those that do, or two full
  * windows would wait for each other. */
@@ -143,6 +143,7 @@ int ledger_post(struct engine *e, uint32_t node)
         out->sent += length;
         out->run_end[out->run % RUN_WINDOW] = out->sent;
         out->run_posted[out->run % RUN_WINDOW] = e->now;
+        step_run(e, node, out->run, length);
         out->run++;
         out->run_at = e->now;
         live->outstanding++;
@@ -167,7 +168,7 @@ void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
         peer_broken(e, node, status);
         return;
     }
-    latency_record(e, node, ENGINE_LATENCY_FABRIC, out->run_posted[run % RUN_WINDOW], 1);
+    step_run_ended(e, node, run);
     out->done_bits |= UINT64_C(1) << (run % RUN_WINDOW);
     while (out->run_done != out->run && out->done_bits & UINT64_C(1)
                                                              << (out->run_done % RUN_WINDOW)) {

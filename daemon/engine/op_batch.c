@@ -21,6 +21,7 @@
 #include "op.h"
 #include "quota.h"
 #include "session.h"
+#include "steps.h"
 
 /* What is collected before it is known how much it will be. */
 struct gathering {
@@ -139,6 +140,7 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
     set64(e, &s->reserved, s->reserved + reserve);
     set64(e, &s->submitted, s->submitted + g->count);
     commit(e);
+    step_submitted(e, flow, f->ops.tail - op->span, op);
     live->put_ops += g->count;
     live->put_bytes += g->payload;
     flow_ready(e, flow);

@@ -9,6 +9,7 @@
 #include "notes.h"
 #include "notice.h"
 #include "region.h"
+#include "steps.h"
 #include "turn.h"
 
 #define REFUSED_RETRY_NS 2000u
@@ -493,6 +494,7 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     live->silence_at_up = live->silence;
     if (live->latency == 0 && e->latency_count < LATENCIES_MAX)
         live->latency = e->latency_count++;
+    step_peer(e, node, true);
     flows_resume(e, node);
     if (known && p->their_incarnation != theirs->incarnation)
         bind_refresh_node(e, node);
@@ -514,6 +516,8 @@ void engine_peer_down(struct engine *e, uint32_t node)
     in = &live->in;
     if (live->link == LINK_NONE || live->link == LINK_DRAINING)
         return;
+    if (live->link == LINK_UP)
+        step_peer(e, node, false);
     live->link = LINK_DRAINING;
     live->wanted = false;
     fabric_disconnect(e->fabric, node);

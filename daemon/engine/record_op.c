@@ -9,6 +9,7 @@
 #include "region.h"
 #include "reply.h"
 #include "session.h"
+#include "steps.h"
 
 /* A record, taken apart. */
 struct arrival {
@@ -251,6 +252,9 @@ static int take_request(struct engine *e, const struct arrival *a, int *status)
     }
     if (r < 0)
         return r;
+    if (*status == 0 && event)
+        step_event(e, TRACE_REMOTE, session, in->node, in->origin_flow, &draft.head,
+                   batch ? (uint32_t)a->batch.op.rid : 1);
     if (*status == 0 && message && event && !(a->w.op.head.flags & WIRE_NO_REPLY))
         set32(e, &in->owed, in->owed + 1);
     return 0;
@@ -309,6 +313,7 @@ static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
         reply_came(e, flow);
         draft_event(a, node, e->flows[flow].peer, &draft);
         session_tell_reply(e, session, &draft);
+        step_event(e, TRACE_REPLY, session, node, w->flow, &draft.head, 1);
         return 0;
     }
     reply_give_back(e, flow, 1);

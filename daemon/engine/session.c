@@ -2,6 +2,7 @@
  */
 #include "session.h"
 
+#include <string.h>
 #include "doorbell.h"
 #include "bind.h"
 #include "direct.h"
@@ -77,6 +78,7 @@ void session_views(struct engine *e, uint32_t session, void *base)
     ring_consumer_init(&live->answer, &live->shared->answer, data, s->sizes.answer, s->answer_head);
     data += s->sizes.answer;
     ring_producer_init(&live->reply, &live->shared->reply, data, s->sizes.reply, s->reply_tail);
+    memset(live->drained, 0, sizeof(live->drained));
     live->attached = true;
     session_dirty(e, session);
 }

@@ -10,6 +10,7 @@
 #include "op_batch.h"
 #include "quota.h"
 #include "reply.h"
+#include "steps.h"
 
 static bool remote_given(const struct engine *e, uint32_t session, uint32_t remote)
 {
@@ -216,6 +217,7 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     }
     commit(e);
     FAULT(OPERATION_QUEUED);
+    step_submitted(e, flow, slot, flow_op(e, f, slot));
     count_submitted(&e->session_live[session], r);
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);

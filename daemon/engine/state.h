@@ -304,7 +304,8 @@ struct session_live {
     bool dirty;   /* has something to publish */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
-    uint32_t chunks; /* of its flows' operations */
+    uint32_t chunks;     /* of its flows' operations */
+    uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */
     uint64_t submit_high, local_high, remote_high, reply_high;
     uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes, errors, spilled;
 };
@@ -364,6 +365,9 @@ struct ledger_out {
     uint64_t run_at;                 /* when the last run was posted, ns */
     uint64_t remote_address;
     uint64_t remote_key;
+    bool owned;     /* traced: what is staged and not posted has an owner */
+    uint32_t owner; /* uid; NONE: more than one */
+    uint32_t run_owner[RUN_WINDOW];
     struct wire_offer next;        /* a larger ring, to be switched to; bytes 0: none */
     uint8_t *next_staging;         /* taken before SWITCH is staged */
     bool switching;                /* SWITCH is staged */
@@ -517,9 +521,10 @@ struct engine {
     uint64_t notice_head, notice_tail;
     uint64_t notices_max;
 
-    uint64_t ordered_max;  /* writes up to here keep their order, records included; 0: none do */
-    uint32_t stripe_shift; /* large payloads travel in 1 << this stripes */
-    uint8_t *record;       /* room for one submission */
+    struct trace_ring *trace; /* NULL: nobody traces */
+    uint64_t ordered_max;     /* writes up to here keep their order, records included; 0: none do */
+    uint32_t stripe_shift;    /* large payloads travel in 1 << this stripes */
+    uint8_t *record;          /* room for one submission */
     uint8_t *next_record; /* and for the one behind it, while it is seen whether they go together */
     uint32_t record_max;
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "ask.h"
 #include "look.h"
+#include "trace_abi.h"
 #include "../suite.h"
 
 /* Users and groups that no machine has, but for nobody. */
@@ -300,12 +301,89 @@ static void jobs_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
+/* ---- what is seen of others ------------------------------------------------------------------ */
+
+/* A connection of this user's; the process is root again behind it. */
+static int connected_as(uid_t uid)
+{
+    int s;
+
+    CU_ASSERT_EQUAL_FATAL(seteuid(uid), 0);
+    s = raw_connect(&d);
+    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+    CU_ASSERT_FATAL(s >= 0);
+    return s;
+}
+
+/* Asks for what has been traced; how many records there are, and how many of them are Alice's. */
+static void trace(int s, int *all, int *of_alice)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Trace question = PWC__TRACE__INIT;
+    Pwc__ClientReply *reply;
+    struct trace_record r;
+    int count, fds[3];
+
+    *all = *of_alice = 0;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_TRACE;
+    request.trace = &question;
+    CU_ASSERT_TRUE_FATAL(raw_request(s, 1, &request));
+    reply = raw_reply(s, fds, &count);
+    CU_ASSERT_FATAL(reply && reply->body_case == PWC__CLIENT_REPLY__BODY_TRACED);
+    for (size_t e = 0; e < reply->traced->n_engines; e++) {
+        const ProtobufCBinaryData *records = &reply->traced->engines[e]->records;
+
+        for (size_t at = 0; at + sizeof(r) <= records->len; at += sizeof(r)) {
+            memcpy(&r, records->data + at, sizeof(r));
+            ++*all;
+            *of_alice += r.uid == ALICE && r.kind == TRACE_CLIENT_ATTACHED;
+        }
+    }
+    pwc__client_reply__free_unpacked(reply, NULL);
+}
+
+/* Each user sees what his own clients do; root and the daemon's user, all. And a trace begins when
+ * it is asked for. */
+static void traces_apart(void)
+{
+    static const uid_t users[] = {ALICE, BOB, DAEMON, 0};
+    static const int seen[] = {1, 0, 1, 1};
+    int sockets[4], late, rank, all, of_alice;
+
+    start(DAEMON, "0,61002,61003", NULL);
+    for (int i = 0; i < 4; i++) {
+        sockets[i] = connected_as(users[i]);
+        trace(sockets[i], &all, &of_alice);
+        CU_ASSERT_EQUAL(of_alice, 0);
+    }
+    rank = connected_as(ALICE);
+    CU_ASSERT_EQUAL(raw_hello(rank, "traced", 0, 1), 0);
+    for (int i = 0; i < 4; i++) {
+        trace(sockets[i], &all, &of_alice);
+        CU_ASSERT_EQUAL(of_alice, seen[i]);
+        CU_ASSERT(seen[i] || all == 0);
+        trace(sockets[i], &all, &of_alice);
+        CU_ASSERT_EQUAL(of_alice, 0); /* once */
+    }
+    late = connected_as(ALICE);
+    trace(late, &all, &of_alice);
+    CU_ASSERT_EQUAL(of_alice, 0);
+    for (int i = 0; i < 4; i++)
+        close(sockets[i]);
+    close(late);
+    close(rank);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {
-        {"own user only", own_user_only},   {"allowed users", allowed_users},
-        {"allowed groups", allowed_groups}, {"connections apart", connections_apart},
-        {"jobs apart", jobs_apart},         CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"own user only", own_user_only},
+                           {"allowed users", allowed_users},
+                           {"allowed groups", allowed_groups},
+                           {"connections apart", connections_apart},
+                           {"jobs apart", jobs_apart},
+                           {"traces apart", traces_apart},
+                           CU_TEST_INFO_NULL};
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)

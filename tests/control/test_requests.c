@@ -350,8 +350,8 @@ static void before_welcome(void)
 
 static void twice_and_unknown(void)
 {
-    static const uint8_t none[] = {0x08, 0x05};              /* id 5, no body */
-    static const uint8_t later[] = {0x08, 0x05, 0x72, 0x00}; /* id 5, an empty field 14 */
+    static const uint8_t none[] = {0x08, 0x05};                    /* id 5, no body */
+    static const uint8_t later[] = {0x08, 0x05, 0xfa, 0x01, 0x00}; /* an empty field 31 */
     struct client c;
     struct answer a;
     Pwc__ClientRequest r;

@@ -9,6 +9,7 @@
 #include "options.h"
 #include "request.h"
 #include "top/top.h"
+#include "trace.h"
 #include "view.h"
 
 static int look(const struct options *options)
@@ -72,6 +73,8 @@ int main(int argc, char **argv)
         return doctor_run(options.socket, options.json) != 0;
     if (options.top)
         return top_run(&options) < 0;
+    if (options.trace)
+        return trace_run(&options) < 0;
     rc = options.watch > 0 ? watch(&options) : look(&options);
     return rc < 0 || ferror(stdout) ? 1 : 0;
 }

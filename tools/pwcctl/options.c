@@ -13,7 +13,8 @@ static const char usage[] =
     "              status|nodes|clients|queues|ledgers|regions|ops|latency|config|counters\n"
     "       pwcctl [--socket PATH] [--json] doctor\n"
     "       pwcctl [--socket PATH] [--watch[=SECONDS]] top [--batch] [--count N]\n"
-    "       pwcctl [--socket PATH] upgrade [PROGRAM]\n";
+    "       pwcctl [--socket PATH] upgrade [PROGRAM]\n"
+    "       pwcctl [--socket PATH]... trace --out FILE [--seconds N] [--client N]\n";
 
 static const char help[] =
     "Looks into a running daemon.\n"
@@ -34,17 +35,26 @@ static const char help[] =
     "  upgrade    has another process take the daemon's place, while its clients wait: of\n"
     "             PROGRAM (an absolute path), or of the daemon's own\n"
     "\n"
+    "  trace      records what operations do, step by step, for Perfetto or chrome://tracing;\n"
+    "             of several daemons on this machine where --socket is given more than once\n"
+    "\n"
     "  --socket PATH       the daemon's socket; default: $PWC_SOCKET, then the usual place\n"
     "  --json              print the document as the daemon gives it\n"
     "  --watch[=SECONDS]   look again every so often (1)\n"
     "  -b, --batch         of top: print lines instead of a screen\n"
     "  -n, --count N       of top --batch: end after N looks\n"
+    "  --out FILE          of trace: where to write to\n"
+    "  --seconds N         of trace: for how long (1)\n"
+    "  --client N          of trace: this client of the daemon alone\n"
     "  --help, --version\n";
 
 enum long_option {
     OPT_SOCKET = 256,
     OPT_JSON,
     OPT_WATCH,
+    OPT_OUT,
+    OPT_SECONDS,
+    OPT_CLIENT,
     OPT_BATCH = 'b',
     OPT_COUNT = 'n',
     OPT_HELP = 300,
@@ -52,10 +62,17 @@ enum long_option {
 };
 
 static const struct option long_options[] = {
-    {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
-    {"watch", optional_argument, NULL, OPT_WATCH},   {"batch", no_argument, NULL, OPT_BATCH},
-    {"count", required_argument, NULL, OPT_COUNT},   {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},     {NULL, 0, NULL, 0},
+    {"socket", required_argument, NULL, OPT_SOCKET},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"out", required_argument, NULL, OPT_OUT},
+    {"seconds", required_argument, NULL, OPT_SECONDS},
+    {"client", required_argument, NULL, OPT_CLIENT},
+    {"watch", optional_argument, NULL, OPT_WATCH},
+    {"batch", no_argument, NULL, OPT_BATCH},
+    {"count", required_argument, NULL, OPT_COUNT},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static int set_socket(struct options *o, const char *path)
@@ -69,7 +86,7 @@ static int set_socket(struct options *o, const char *path)
     return -EINVAL;
 }
 
-static int parse_seconds(const char *text, double *out)
+static int parse_seconds(const char *option, const char *text, double *out)
 {
     char *end;
     double seconds = strtod(text, &end);
@@ -77,7 +94,7 @@ static int parse_seconds(const char *text, double *out)
         *out = seconds;
         return 0;
     }
-    fprintf(stderr, "pwcctl: --watch \"%s\": give seconds from 0.05 to 86400\n", text);
+    fprintf(stderr, "pwcctl: --%s \"%s\": give seconds from 0.05 to 86400\n", option, text);
     return -EINVAL;
 }
 
@@ -91,6 +108,28 @@ static int parse_count(const char *text, unsigned *out)
     }
     fprintf(stderr, "pwcctl: --count \"%s\": give a number from 1 to 1000000\n", text);
     return -EINVAL;
+}
+
+static int parse_client(const char *text, long *out)
+{
+    char *end;
+    *out = strtol(text, &end, 10);
+    if (end != text && *end == '\0' && *out >= 0 && *out < UINT32_MAX)
+        return 0;
+    fprintf(stderr, "pwcctl: --client \"%s\": give a number as \"pwcctl clients\" shows it\n",
+            text);
+    return -EINVAL;
+}
+
+static int add_socket(struct options *o, const char *path)
+{
+    if (o->socket_count == OPTIONS_SOCKETS_MAX) {
+        fprintf(stderr, "pwcctl: --socket \"%s\": %u sockets are as many as a trace has\n", path,
+                OPTIONS_SOCKETS_MAX);
+        return -EINVAL;
+    }
+    o->sockets[o->socket_count++] = path;
+    return set_socket(o, path);
 }
 
 /* "--watch SECONDS" as well as "--watch=SECONDS": a number cannot be a view. */
@@ -107,12 +146,19 @@ static int apply(struct options *o, int option, int argc, char **argv)
 {
     switch (option) {
     case OPT_SOCKET:
-        return set_socket(o, optarg);
+        return add_socket(o, optarg);
     case OPT_JSON:
         o->json = true;
         return 0;
     case OPT_WATCH:
-        return parse_seconds(watch_argument(argc, argv), &o->watch);
+        return parse_seconds("watch", watch_argument(argc, argv), &o->watch);
+    case OPT_OUT:
+        o->out = optarg;
+        return 0;
+    case OPT_SECONDS:
+        return parse_seconds("seconds", optarg, &o->seconds);
+    case OPT_CLIENT:
+        return parse_client(optarg, &o->client);
     case OPT_BATCH:
         o->batch = true;
         return 0;
@@ -143,9 +189,22 @@ static int default_socket(struct options *o)
     return set_socket(o, path);
 }
 
+static int trace_options(struct options *o)
+{
+    int rc = o->socket_count == 0 ? default_socket(o) : 0;
+    if (rc == 0 && o->out == NULL) {
+        fprintf(stderr, "pwcctl: trace needs a file: --out FILE\n%s", usage);
+        rc = -EINVAL;
+    }
+    if (o->socket_count == 0)
+        o->sockets[o->socket_count++] = o->socket;
+    o->trace = true;
+    return rc;
+}
+
 int options_parse(struct options *out, int argc, char **argv)
 {
-    *out = (struct options){0};
+    *out = (struct options){.seconds = 1, .client = -1};
     int rc = 0, option;
     while (rc == 0 && (option = getopt_long(argc, argv, "bn:", long_options, NULL)) != -1)
         rc = apply(out, option, argc, argv);
@@ -173,6 +232,8 @@ int options_parse(struct options *out, int argc, char **argv)
         out->what = argv[optind];
         return out->socket[0] == '\0' ? default_socket(out) : 0;
     }
+    if (optind == argc - 1 && strcmp(argv[optind], "trace") == 0)
+        return trace_options(out);
     if (optind != argc - 1 || view_find(argv[optind]) == NULL) {
         fprintf(stderr, "pwcctl: %s%s%s\n%s", optind < argc ? "no view \"" : "give one view",
                 optind < argc ? argv[optind] : "", optind < argc ? "\"" : "", usage);

@@ -3,6 +3,9 @@
 #define PWCCTL_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#define OPTIONS_SOCKETS_MAX 16u
 
 struct options {
     char socket[108];
@@ -11,6 +14,12 @@ struct options {
     double watch; /* seconds between two looks; 0: one look */
     bool upgrade;
     bool doctor;
+    bool trace;
+    const char *out;                          /* of trace: the file */
+    double seconds;                           /* of trace */
+    long client;                              /* of trace: of this one alone; -1: of all */
+    const char *sockets[OPTIONS_SOCKETS_MAX]; /* of trace: all that were given */
+    uint32_t socket_count;
     const char *program; /* of upgrade; NULL: the daemon's own */
     bool top;
     bool batch;     /* top prints lines */

@@ -130,6 +130,23 @@ static int receive_answer(int fd, Pwc__ClientReply **out)
     return rc < 0 ? rc : *out == NULL ? -EBADMSG : 0;
 }
 
+/* The answer is of this kind; or why not, and it is freed. */
+static int check_answer(const char *path, Pwc__ClientReply__BodyCase expected,
+                        Pwc__ClientReply *reply, const struct reason *reason)
+{
+    int rc;
+    if (reply->body_case == expected)
+        return 0;
+    if (reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
+        snprintf(reason->why, reason->size, "%s: the daemon says: %s", path, reply->error->text);
+        rc = reply->error->status < 0 ? reply->error->status : -EIO;
+    } else {
+        rc = explain(reason, path, -EBADMSG);
+    }
+    pwc__client_reply__free_unpacked(reply, NULL);
+    return rc;
+}
+
 /* The answer if it is of this kind, to be freed; or why not. */
 static int ask(const char *path, int seconds, Pwc__ClientRequest *request,
                Pwc__ClientReply__BodyCase expected, Pwc__ClientReply **out,
@@ -143,18 +160,7 @@ static int ask(const char *path, int seconds, Pwc__ClientRequest *request,
     if (rc == 0)
         rc = receive_answer(fd, out);
     close(fd);
-    if (rc < 0)
-        return explain(reason, path, rc);
-    if ((*out)->body_case == expected)
-        return 0;
-    if ((*out)->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
-        snprintf(reason->why, reason->size, "%s: the daemon says: %s", path, (*out)->error->text);
-        rc = (*out)->error->status < 0 ? (*out)->error->status : -EIO;
-    } else {
-        rc = explain(reason, path, -EBADMSG);
-    }
-    pwc__client_reply__free_unpacked(*out, NULL);
-    return rc;
+    return rc < 0 ? explain(reason, path, rc) : check_answer(path, expected, *out, reason);
 }
 
 int request_try(const char *socket_path, const char *what, char **out, char *why, size_t why_size)
@@ -182,6 +188,29 @@ int request_inspect(const char *socket_path, const char *what, char **out)
     if (rc < 0)
         fprintf(stderr, "pwcctl: %s\n", why);
     return rc;
+}
+
+int request_connect(const char *socket_path, char *why, size_t why_size)
+{
+    const struct reason reason = {why, why_size};
+    int fd = -1;
+    int rc = connect_to(socket_path, ANSWER_SECONDS, &fd);
+    return rc == 0 ? fd : explain(&reason, socket_path, rc);
+}
+
+int request_trace(int connection, const char *socket_path, Pwc__ClientReply **out, char *why,
+                  size_t why_size)
+{
+    const struct reason reason = {why, why_size};
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Trace trace = PWC__TRACE__INIT;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_TRACE;
+    request.trace = &trace;
+    int rc = send_request(connection, &request);
+    if (rc == 0)
+        rc = receive_answer(connection, out);
+    return rc < 0 ? explain(&reason, socket_path, rc)
+                  : check_answer(socket_path, PWC__CLIENT_REPLY__BODY_TRACED, *out, &reason);
 }
 
 int request_upgrade(const char *socket_path, const char *program, unsigned *pid)

@@ -1,0 +1,89 @@
+/*
+ * Probes for tracers from outside (bpftrace, SystemTap, perf): USDT, provider pwcd. One nop each
+ * where nobody looks, and nothing where <sys/sdt.h> is missing (meson option usdt).
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_PROBES_H
+#define PWC_ENGINE_PROBES_H
+
+#include <stdint.h>
+
+#ifdef PWC_USDT
+#include <sys/sdt.h>
+#else
+#define DTRACE_PROBE1(provider, name, a)             (void)0
+#define DTRACE_PROBE2(provider, name, a, b)          (void)0
+#define DTRACE_PROBE3(provider, name, a, b, c)       (void)0
+#define DTRACE_PROBE4(provider, name, a, b, c, d)    (void)0
+#define DTRACE_PROBE5(provider, name, a, b, c, d, e) (void)0
+#endif
+
+/* Taken from a client's ring: `count` puts that travel as one, or 1. */
+static inline void probe_submit(uint32_t node, uint32_t flow, uint64_t sequence, uint32_t count,
+                                uint32_t bytes)
+{
+    DTRACE_PROBE5(pwcd, op_submit, node, flow, sequence, count, bytes);
+}
+
+/* With the fabric: a payload or a read; or its record in the ledger. */
+static inline void probe_post(uint32_t node, uint32_t flow, uint64_t sequence, uint32_t bytes)
+{
+    DTRACE_PROBE4(pwcd, op_post, node, flow, sequence, bytes);
+}
+
+/* A payload or a read has ended. */
+static inline void probe_complete(uint32_t node, uint32_t flow, uint64_t sequence, int32_t status)
+{
+    DTRACE_PROBE4(pwcd, op_complete, node, flow, sequence, status);
+}
+
+/* Locally complete: its client is told, if it wants to. */
+static inline void probe_local(uint32_t node, uint32_t flow, uint64_t sequence, int32_t status)
+{
+    DTRACE_PROBE4(pwcd, op_local, node, flow, sequence, status);
+}
+
+/* At the target: its event, or that of a reply. */
+static inline void probe_event(uint32_t session, uint32_t node, uint32_t flow, uint64_t sequence,
+                               uint64_t bytes)
+{
+    DTRACE_PROBE5(pwcd, op_event, session, node, flow, sequence, bytes);
+}
+
+/* Records that leave in one write, and its end. */
+static inline void probe_run(uint32_t node, uint32_t run, uint64_t bytes)
+{
+    DTRACE_PROBE3(pwcd, run_post, node, run, bytes);
+}
+
+static inline void probe_run_end(uint32_t node, uint32_t run)
+{
+    DTRACE_PROBE2(pwcd, run_complete, node, run);
+}
+
+static inline void probe_peer_up(uint32_t node)
+{
+    DTRACE_PROBE1(pwcd, peer_up, node);
+}
+
+static inline void probe_peer_down(uint32_t node)
+{
+    DTRACE_PROBE1(pwcd, peer_down, node);
+}
+
+static inline void probe_attach(uint32_t client, uint32_t uid, uint32_t pid, uint32_t rank)
+{
+    DTRACE_PROBE4(pwcd, client_attach, client, uid, pid, rank);
+}
+
+static inline void probe_detach(uint32_t client)
+{
+    DTRACE_PROBE1(pwcd, client_detach, client);
+}
+
+static inline void probe_quarantine(uint32_t client, uint32_t reason)
+{
+    DTRACE_PROBE2(pwcd, quarantine, client, reason);
+}
+
+#endif

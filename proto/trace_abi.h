@@ -1,0 +1,59 @@
+/*
+ * What a trace consists of (Traced.records): one record of 64 bytes for each step of an operation,
+ * in this machine's byte order. Times are CLOCK_MONOTONIC's.
+ *
+ * An operation is named by the number of its origin, the number of its flow there and its sequence
+ * in it, of which a target knows the low 32 bits. Small puts that travel as one are one operation,
+ * with a count. Numbers of nodes are those of engines: node + nodes * engine.
+ */
+#ifndef PWC_PROTO_TRACE_ABI_H
+#define PWC_PROTO_TRACE_ABI_H
+
+#include <assert.h>
+#include <stdint.h>
+
+/* What has happened, and what `position` is. */
+enum trace_kind {
+    TRACE_SUBMITTED = 1, /* taken from the client's ring; the target: context << 32 | rank */
+    TRACE_STAGED,        /* its record stands in the ledger to `node`; the position behind it */
+    TRACE_POSTED,        /* its payload or its read is with the fabric */
+    TRACE_COMPLETED,     /* and has ended there */
+    TRACE_PLACED,        /* its target has consumed its record */
+    TRACE_LOCAL,         /* its client is told; that ring's position behind the event, 0: without */
+    TRACE_REMOTE,        /* at the target: its event; that ring's position, 0: spilled */
+    TRACE_REPLY,         /* the same of a reply, whose ring is another */
+    TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to here */
+    TRACE_RUN,           /* records up to this position of the ledger to `node` left in one write,
+                            the sequence its number, the length its bytes */
+    TRACE_RUN_ENDED,     /* that write has ended */
+    TRACE_PEER_UP,
+    TRACE_PEER_DOWN,
+    TRACE_CLIENT_ATTACHED,
+    TRACE_CLIENT_DETACHED,
+    TRACE_QUARANTINED, /* the status is the reason's number */
+    TRACE_KINDS
+};
+
+enum trace_ring_name { TRACE_RING_LOCAL = 0, TRACE_RING_REMOTE = 1, TRACE_RING_REPLY = 2 };
+
+#define TRACE_NONE UINT32_MAX
+
+struct trace_record {
+    uint64_t index; /* from 1, of all that the engine has recorded */
+    uint64_t at_ns;
+    uint64_t sequence;
+    uint64_t position;
+    uint32_t length; /* bytes */
+    int32_t status;
+    uint32_t uid;    /* whose it is; TRACE_NONE: of several users, or the daemon's own */
+    uint32_t client; /* here; TRACE_NONE: of none */
+    uint32_t session;
+    uint32_t node; /* the other side's number */
+    uint32_t flow; /* at the operation's origin */
+    uint16_t count;
+    uint8_t kind;
+    uint8_t op; /* enum submit_kind */
+};
+static_assert(sizeof(struct trace_record) == 64, "trace_record");
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * What a trace tells: operations, writes and events with their times, put together from records.
+ *
+ * Owned by trace.c. Each daemon that is traced is a source; their times are of one machine's clock.
+ */
+#ifndef PWCCTL_TRACE_MODEL_H
+#define PWCCTL_TRACE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "trace_abi.h"
+
+/* What a slice is of. */
+enum slice_kind {
+    SLICE_OPERATION = 1, /* at its origin, on its client's track */
+    SLICE_RUN,           /* a write that carries records, on its peer's track */
+    SLICE_EVENT,         /* at the target, on its client's track */
+    SLICE_MARK,          /* a peer or a client that came or went: no duration */
+};
+
+/* Moments of an operation; those of others have a begin and an end. 0: not known. */
+enum moment {
+    MOMENT_BEGIN = 0, /* submitted; posted; shown */
+    MOMENT_POSTED,
+    MOMENT_COMPLETED,
+    MOMENT_PLACED,
+    MOMENT_TOLD,
+    MOMENT_END, /* drained; completed */
+    MOMENTS
+};
+
+struct slice {
+    uint8_t kind;
+    uint8_t what; /* enum submit_kind; of a mark, enum trace_kind */
+    uint16_t count;
+    uint32_t source, engine;
+    uint32_t track;                  /* a client's handle, or a peer's number */
+    uint32_t lane;                   /* slices of a track that overlap stand in different ones */
+    uint32_t origin, flow, sequence; /* of the operation: who, which, which one */
+    uint32_t towards;                /* the number of the other side */
+    uint32_t length;
+    int32_t status;
+    uint64_t peer; /* of an operation: context << 32 | rank */
+    uint64_t at[MOMENTS];
+    uint32_t carried_by; /* of an operation: the slice of its run, or TRACE_NONE */
+    uint32_t arrived_as; /* and that of its event at the target */
+    uint64_t position;   /* of its record in the ledger; of an event in its ring */
+};
+
+struct trace_source {
+    uint32_t node, nodes;
+};
+
+struct trace_model {
+    struct slice *slices;
+    size_t count, room;
+    uint64_t first_ns, last_ns;
+    uint64_t unknown; /* records of operations that had begun before */
+};
+
+/* Records of one engine of a source in order, all at once. 0 or -ENOMEM. */
+int trace_model_add(struct trace_model *m, const struct trace_source *source, uint32_t number,
+                    uint32_t engine, const struct trace_record *records, size_t count);
+/* When all are there: begins and ends are known, operations find their events, lanes are given. */
+int trace_model_finish(struct trace_model *m);
+void trace_model_free(struct trace_model *m);
+
+#endif
