@@ -48,6 +48,7 @@ struct config {
     char *address;
     char *allow_users;
     char *allow_groups;
+    char *inspect_groups;
     uint64_t node;     /* UINT64_MAX: not given */
     uint64_t protocol; /* enum engine_protocol */
     uint64_t rails;    /* 1 << this many */

@@ -61,6 +61,9 @@ static const struct config_key keys[] = {
      .help = "of users (names or numbers) whose processes are served beside our own user's"},
     {"allow-groups", CONFIG_STRING, FIELD(allow_groups), .what = "LIST",
      .help = "of groups whose members are served"},
+    {"inspect-groups", CONFIG_STRING, FIELD(inspect_groups), .what = "LIST",
+     .help = "of groups whose members see all clients in pwcctl, as root and our own user do; "
+             "others see their own"},
     {"clients-max", CONFIG_NUMBER, FIELD(clients_max), .initial = 256, .min = 1, .max = 4096,
      .help = "clients at a time"},
     {"client-memory", CONFIG_BYTES, FIELD(client_memory), .initial = 4 * GIB, .min = 4 * KIB,

@@ -243,8 +243,8 @@ static int open_place(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     bool system;
-    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups, why,
-                            sizeof(why));
+    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups,
+                            config->inspect_groups, why, sizeof(why));
 
     system = admission_is_open(&control->admission);
     if (rc == 0)
