@@ -30,7 +30,9 @@ static const struct config_key keys[] = {
      .help = "with the list of nodes, one host:port a line, # begins a comment"},
     {"secret", CONFIG_STRING, FIELD(secret), .what = "FILE",
      .help = "with the secret that all nodes share: ours, mode 0600, 32 bytes or more; needed with "
-             "two nodes or more"},
+             "two nodes or more where MUNGE does not run"},
+    {"auth", CONFIG_CHOICE, FIELD(auth), .choices = "auto|munge|secret",
+     .help = "how daemons know one another; auto: by the secret where one is given, else by MUNGE"},
     {"provider", CONFIG_STRING, FIELD(provider), .what = "NAME",
      .unset = "the first that can do what is needed", .help = "of the libfabric provider"},
     {"address", CONFIG_STRING, FIELD(address), .what = "IP", .unset = "127.0.0.1",
