@@ -60,6 +60,7 @@ struct config {
     uint64_t protocol; /* enum engine_protocol */
     uint64_t rails;    /* 1 << this many */
     uint64_t auth;     /* enum config_auth */
+    uint64_t job_port; /* 0: from the job's number */
     uint64_t progress; /* enum patience_mode */
     uint64_t progress_threads;
     uint64_t direct; /* enum config_direct */

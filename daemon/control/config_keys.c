@@ -28,6 +28,9 @@ static const struct config_key keys[] = {
      .environment = "PWCD_NODES", .help = "of host:port,host:port,... of all nodes' control ports"},
     {"nodes-file", CONFIG_STRING, FIELD(nodes_file), .what = "FILE",
      .help = "with the list of nodes, one host:port a line, # begins a comment"},
+    {"job-port", CONFIG_NUMBER, FIELD(job_port), .max = 65535,
+     .zero = "16384 and the job's number modulo 16384",
+     .help = "control port of a job's daemons (--job)"},
     {"secret", CONFIG_STRING, FIELD(secret), .what = "FILE",
      .help = "with the secret that all nodes share: ours, mode 0600, 32 bytes or more; needed with "
              "two nodes or more where MUNGE does not run"},
