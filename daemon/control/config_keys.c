@@ -39,6 +39,7 @@ static const struct config_key keys[] = {
     {"provider", CONFIG_STRING, FIELD(provider), .what = "NAME",
      .unset = "the first that can do what is needed", .help = "of the libfabric provider"},
     {"address", CONFIG_STRING, FIELD(address), .what = "IP", .unset = "127.0.0.1",
+     .environment = "PWCD_ADDRESS",
      .help = "or interface that the fabric binds to"},
     {"protocol", CONFIG_CHOICE, FIELD(protocol), .choices = "auto|ordered|reassemble|chain",
      .help = "how large puts announce themselves"},

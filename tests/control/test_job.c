@@ -11,6 +11,7 @@
 static const char *const names[] = {
     "PWC_SOCKET",    "SLURM_JOB_ID",    "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST",
     "SLURM_LOCALID", "SLURMD_NODENAME", "SLURM_NODEID",
+    "PMIX_NAMESPACE", "PMIX_RANK",
 };
 
 enum { SETTINGS_MAX = 6 };
@@ -52,6 +53,12 @@ static void environments(void)
         {{"SLURM_JOB_ID=32767", "SLURM_STEP_NODELIST=127.0.0.[2-3]", "SLURM_NODEID=0"},
          "@pwcd/%u/32767",
          "127.0.0.1:32767,127.0.0.3:32767",
+         0,
+         NULL},
+        /* Variables of a launch that is not ours. */
+        {{"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a", "PMIX_NAMESPACE=gone", "PMIX_RANK=0"},
+         "@pwcd/%u/17",
+         "127.0.0.1:16401",
          0,
          NULL},
         {{NULL}, NULL, NULL, 0, "SLURM_JOB_ID is not set"},
