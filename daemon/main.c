@@ -49,7 +49,8 @@ static void help(void)
         "                      %s\n"
         "  --ready-fd N        write \"ready\" to descriptor N when serving\n"
         "  --keep              watch over the daemon: when it dies, its clients live through it\n"
-        "  --job               serve the job that started us (srun): nodes and socket are its own,\n"
+        "  --job               serve the job that started us (srun): nodes and socket are its "
+        "own,\n"
         "                      and no file is read unless it is named\n"
         "  --check-config      check the configuration and what it names, print it, and end\n"
         "  --providers         print the libfabric providers that would do, and end: the first\n"
@@ -167,8 +168,9 @@ static const char *file_to_read(const struct arguments *arguments)
 
     if (named)
         return strcmp(named, "none") == 0 ? NULL : named;
-    return geteuid() == 0 && !arguments->job && access(config_default_file(), F_OK) == 0 ? config_default_file()
-                                                                      : NULL;
+    return geteuid() == 0 && !arguments->job && access(config_default_file(), F_OK) == 0
+               ? config_default_file()
+               : NULL;
 }
 
 static int load(struct config *config, const struct arguments *arguments)
