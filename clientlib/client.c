@@ -5,6 +5,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,34 +13,75 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "context.h"
+#include "deadline.h"
 #include "environment.h"
 #include "fault.h"
+#include "job_socket.h"
 #include "region.h"
 
 enum {
     VERSION_MIN = 1, /* of the control protocol */
     VERSION_MAX = 1,
+    RETRY_MS = 10,
 };
+
+/* Anybody may take an abstract name. */
+static int check_owner(int fd, const char *path, char *why, size_t why_size)
+{
+    uid_t owner = job_socket_peer(fd);
+
+    if (*path != '@' || owner == geteuid() || owner == 0)
+        return 0;
+    snprintf(why, why_size, "%s is served by user %d, whom we do not know: set PWC_SOCKET", path,
+             (int)owner);
+    return -EACCES;
+}
 
 static int connect_socket(const char *path, char *why, size_t why_size)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
+    socklen_t size = job_socket_address(path, &address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int rc;
 
     if (fd < 0)
         return -errno;
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-        FAULT(ATTACH_CONNECTED);
-        return fd;
+    if (connect(fd, (struct sockaddr *)&address, size) == 0) {
+        rc = check_owner(fd, path, why, why_size);
+        if (rc == 0) {
+            FAULT(ATTACH_CONNECTED);
+            return fd;
+        }
+    } else {
+        /* A full backlog; to the caller it is the same as nobody there. */
+        rc = errno == EAGAIN ? -ECONNREFUSED : -errno;
+        snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
+                 strerror(-rc));
     }
-    /* A full backlog; to the caller it is the same as nobody there. */
-    rc = errno == EAGAIN ? -ECONNREFUSED : -errno;
-    snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
-             strerror(-rc));
     close(fd);
     return rc;
+}
+
+/*
+ * A job's daemon is started beside its ranks, and may be the later one: it is waited for, unless
+ * the node's own serves.
+ */
+static int connect_daemon(const struct environment *environment, char *why, size_t why_size)
+{
+    int64_t deadline = deadline_after_ms(environment->timeout_ms);
+    char ignored[CONTROL_TEXT_MAX];
+    int rc, other;
+
+    for (;;) {
+        rc = connect_socket(environment->socket, why, why_size);
+        if (rc != -ECONNREFUSED || environment->socket[0] != '@')
+            return rc;
+        other = environment->other[0] ? connect_socket(environment->other, ignored, sizeof(ignored))
+                                      : rc;
+        if (other >= 0 || deadline_poll_ms(deadline) == 0)
+            return other >= 0 ? other : rc;
+        (void)poll(NULL, 0, RETRY_MS);
+    }
 }
 
 static int accept_welcome(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
@@ -133,7 +175,7 @@ int pwc_init(const struct pwc_attr *attr, pwc_client **out)
     rc = environment_resolve(attr, &environment, why, sizeof(why));
     if (rc < 0)
         goto explain;
-    rc = fd = connect_socket(environment.socket, why, sizeof(why));
+    rc = fd = connect_daemon(&environment, why, sizeof(why));
     if (rc < 0)
         goto explain;
     rc = client_open(&environment, fd, &client);

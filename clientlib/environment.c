@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "job_socket.h"
 
 /* In order of precedence; the first that is set counts. */
 static const char *const rank_names[] = {"PWC_RANK", "PMIX_RANK", "SLURM_PROCID"};
 static const char *const size_names[] = {"PWC_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
                                          "SLURM_NTASKS"};
+
+#define SYSTEM_SOCKET "/run/pwcd/pwcd.sock"
 
 static const char *value_of(const char *name)
 {
@@ -63,12 +66,21 @@ static int resolve_socket(const struct pwc_attr *attr, struct environment *out, 
 {
     const char *path = attr->socket ? attr->socket : value_of("PWC_SOCKET");
     const char *runtime = value_of("XDG_RUNTIME_DIR");
+    const char *slurm_job = value_of("SLURM_JOB_ID");
     int length;
 
-    if (path)
+    out->other[0] = '\0';
+    if (path) {
         length = snprintf(out->socket, sizeof(out->socket), "%s", path);
-    else if (geteuid() == 0)
-        length = snprintf(out->socket, sizeof(out->socket), "/run/pwcd/pwcd.sock");
+    } else if (slurm_job) {
+        if (job_socket_name(out->socket, sizeof(out->socket), geteuid(), slurm_job) < 0) {
+            snprintf(why, why_size, "SLURM_JOB_ID is \"%.80s\": set it to the job's number",
+                     slurm_job);
+            return -EINVAL;
+        }
+        length = snprintf(out->other, sizeof(out->other), "%s", SYSTEM_SOCKET);
+    } else if (geteuid() == 0)
+        length = snprintf(out->socket, sizeof(out->socket), "%s", SYSTEM_SOCKET);
     else if (runtime)
         length = snprintf(out->socket, sizeof(out->socket), "%s/pwcd/pwcd.sock", runtime);
     else {

@@ -12,7 +12,8 @@
 #define ENVIRONMENT_TIMEOUT_MS 30000
 
 struct environment {
-    char socket[ENVIRONMENT_SOCKET_MAX];
+    char socket[ENVIRONMENT_SOCKET_MAX]; /* "@name": an abstract one (job_socket.h) */
+    char other[ENVIRONMENT_SOCKET_MAX];  /* to be tried where that is not there; or empty */
     char job[ENVIRONMENT_JOB_MAX];
     uint32_t rank;
     uint32_t size;

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "control.h"
 #include "handover.h"
+#include "job.h"
 #include "keeper.h"
 #include "nearest.h"
 
@@ -24,6 +25,7 @@ enum own_flag {
     FLAG_CONFIG = 1000,
     FLAG_READY_FD,
     FLAG_KEEP,
+    FLAG_JOB,
     FLAG_CHECK,
     FLAG_PROVIDERS,
     FLAG_VERSION,
@@ -35,6 +37,7 @@ struct arguments {
     int ready_fd;
     bool check, providers;
     bool keep;
+    bool job;
 };
 
 static void help(void)
@@ -47,6 +50,9 @@ static void help(void)
         "                      %s\n"
         "  --ready-fd N        write \"ready\" to descriptor N when serving\n"
         "  --keep              watch over the daemon: when it dies, its clients live through it\n"
+        "  --job               serve the job that started us (srun): nodes and socket are its "
+        "own,\n"
+        "                      and no file is read unless it is named\n"
         "  --check-config      check the configuration and what it names, print it, and end\n"
         "  --providers         print the libfabric providers that would do, and end: the first\n"
         "                      is the one that is taken\n"
@@ -63,6 +69,7 @@ static void make_flags(struct option flags[FLAGS_MAX])
         {"config", required_argument, NULL, FLAG_CONFIG},
         {"ready-fd", required_argument, NULL, FLAG_READY_FD},
         {"keep", no_argument, NULL, FLAG_KEEP},
+        {"job", no_argument, NULL, FLAG_JOB},
         {"check-config", no_argument, NULL, FLAG_CHECK},
         {"providers", no_argument, NULL, FLAG_PROVIDERS},
         {"version", no_argument, NULL, FLAG_VERSION},
@@ -123,6 +130,9 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
         case FLAG_KEEP:
             arguments->keep = true;
             break;
+        case FLAG_JOB:
+            arguments->job = true;
+            break;
         case FLAG_CHECK:
             arguments->check = true;
             break;
@@ -151,23 +161,29 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
     return rc;
 }
 
-/* The file to read, or NULL. The system's is for its own daemon: a user's is another one. */
-static const char *file_to_read(const char *named)
+/* The file to read, or NULL. The system's is for its own daemon: a user's, or a job's, is another
+ * one. */
+static const char *file_to_read(const struct arguments *arguments)
 {
+    const char *named = arguments->config_file;
+
     if (named)
         return strcmp(named, "none") == 0 ? NULL : named;
-    return geteuid() == 0 && access(config_default_file(), F_OK) == 0 ? config_default_file()
-                                                                      : NULL;
+    return geteuid() == 0 && !arguments->job && access(config_default_file(), F_OK) == 0
+               ? config_default_file()
+               : NULL;
 }
 
-static int load(struct config *config, const char *named)
+static int load(struct config *config, const struct arguments *arguments)
 {
-    const char *file = file_to_read(named);
+    const char *file = file_to_read(arguments);
     char why[512] = "out of memory";
     int rc = config_environment(config, why, sizeof(why));
 
     if (rc == 0 && file)
         rc = config_load(config, file, why, sizeof(why));
+    if (rc == 0 && arguments->job)
+        rc = job_configure(config, why, sizeof(why));
     if (rc < 0)
         fprintf(stderr, "pwcd: error: %s\n", why);
     return rc;
@@ -239,7 +255,7 @@ int main(int argc, char **argv)
     config_init(&config);
     rc = parse(argc, argv, &config, &arguments);
     if (rc == 0)
-        rc = load(&config, arguments.config_file);
+        rc = load(&config, &arguments);
     if (rc == 1) {
         status = EXIT_SUCCESS;
     } else if (rc == 0 && arguments.check) {

@@ -81,8 +81,8 @@ static int parse(const char *list, const char *kind, bool (*lookup)(const char *
     }
 }
 
-int admission_open(struct admission *a, const char *users, const char *groups, char *why,
-                   size_t why_size)
+int admission_open(struct admission *a, const char *users, const char *groups,
+                   const char *inspect_groups, char *why, size_t why_size)
 {
     int rc;
 
@@ -91,6 +91,9 @@ int admission_open(struct admission *a, const char *users, const char *groups, c
     if (rc == 0)
         rc = parse(groups, "allow-groups: group", group_id, &a->groups, &a->group_count, why,
                    why_size);
+    if (rc == 0)
+        rc = parse(inspect_groups, "inspect-groups: group", group_id, &a->inspect_groups,
+                   &a->inspect_count, why, why_size);
     if (rc < 0)
         admission_close(a);
     return rc;
@@ -100,6 +103,7 @@ void admission_close(struct admission *a)
 {
     free(a->users);
     free(a->groups);
+    free(a->inspect_groups);
     *a = (struct admission){0};
 }
 
@@ -108,17 +112,17 @@ bool admission_is_open(const struct admission *a)
     return a->user_count > 0 || a->group_count > 0;
 }
 
-static bool has_group(const struct admission *a, gid_t gid)
+static bool has_group(const gid_t *groups, size_t count, gid_t gid)
 {
-    for (size_t i = 0; i < a->group_count; i++)
-        if (a->groups[i] == gid)
+    for (size_t i = 0; i < count; i++)
+        if (groups[i] == gid)
             return true;
     return false;
 }
 
 /* Of the groups beside its main one that the process had when it connected: the kernel knows them,
  * and a look into the group file, or over the network, could take long. */
-static bool has_more_groups(const struct admission *a, int socket)
+static bool has_more_groups(const gid_t *listed, size_t count, int socket)
 {
     socklen_t size = 0;
     gid_t *groups;
@@ -129,9 +133,14 @@ static bool has_more_groups(const struct admission *a, int socket)
     groups = malloc(size);
     if (groups && getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
         for (size_t i = 0; i < size / sizeof(*groups) && !found; i++)
-            found = has_group(a, groups[i]);
+            found = has_group(listed, count, groups[i]);
     free(groups);
     return found;
+}
+
+static bool is_member(const gid_t *listed, size_t count, int socket, gid_t gid)
+{
+    return count > 0 && (has_group(listed, count, gid) || has_more_groups(listed, count, socket));
 }
 
 bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gid)
@@ -141,5 +150,10 @@ bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gi
     for (size_t i = 0; i < a->user_count; i++)
         if (a->users[i] == uid)
             return true;
-    return a->group_count > 0 && (has_group(a, gid) || has_more_groups(a, socket));
+    return is_member(a->groups, a->group_count, socket, gid);
+}
+
+bool admission_sees_all(const struct admission *a, int socket, uid_t uid, gid_t gid)
+{
+    return uid == 0 || uid == a->own || is_member(a->inspect_groups, a->inspect_count, socket, gid);
 }

@@ -310,6 +310,8 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     c->pidfd = process;
     c->pid = peer->pid;
     c->uid = peer->uid;
+    c->served = admission_allows(&control->admission, descriptor, peer->uid, peer->gid);
+    c->sees_all = admission_sees_all(&control->admission, descriptor, peer->uid, peer->gid);
     c->number = CLIENT_NONE;
     c->state = CLIENT_STRANGER;
     c->output_tail = &c->output;
@@ -360,10 +362,11 @@ void client_accept(struct control *control, int descriptor)
         close(descriptor);
         return;
     }
-    if (!admission_allows(&control->admission, descriptor, peer.uid, peer.gid)) {
+    if (!admission_allows(&control->admission, descriptor, peer.uid, peer.gid) &&
+        !admission_sees_all(&control->admission, descriptor, peer.uid, peer.gid)) {
         log_hostile(&control->log, "user %u (pid %d) is not served: --allow-users would",
                     (unsigned)peer.uid, (int)peer.pid);
-        refuse(control, descriptor, "this daemon does not serve your user: see --allow-users");
+        refuse(control, descriptor, CLIENT_NOT_SERVED);
         return;
     }
     strangers = clients_count(control, peer.uid, CLIENT_STRANGER);

@@ -33,6 +33,7 @@
 #define CLIENT_BOUNCE_MAX    (UINT64_C(4) << 20)
 #define CLIENT_NONE          UINT32_MAX
 #define REQUEST_WHY_MAX      192u
+#define CLIENT_NOT_SERVED    "this daemon does not serve your user: see --allow-users"
 
 enum client_state {
     CLIENT_STRANGER = 1,
@@ -102,6 +103,8 @@ struct client {
     uint32_t slot; /* of the journal */
     pid_t pid;
     uid_t uid;
+    bool served;   /* may be a rank; else it only looks */
+    bool sees_all; /* others' clients too */
     uv_poll_t socket, process;
     uv_timer_t deadline;
     uint32_t uv_handles; /* open ones: the client is freed behind the last */

@@ -101,7 +101,7 @@ static int store(struct config *config, const struct config_key *key, const char
     int rc;
 
     if (key->kind == CONFIG_STRING) {
-        if (*value == '\0' || strlen(value) >= CONFIG_TEXT_MAX * 64) {
+        if (*value == '\0' || strlen(value) >= CONFIG_TEXT_MAX * 256) {
             snprintf(why, why_size, "%s is empty or too long: give a value or leave it out",
                      key->name);
             return -EINVAL;

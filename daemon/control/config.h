@@ -39,6 +39,13 @@ enum config_direct {
     CONFIG_DIRECT_OFF = 1,
 };
 
+/* How daemons know one another. */
+enum config_auth {
+    CONFIG_AUTH_AUTO = 0, /* by the secret where one is given, else by MUNGE */
+    CONFIG_AUTH_MUNGE = 1,
+    CONFIG_AUTH_SECRET = 2,
+};
+
 struct config {
     char *socket; /* strings: NULL where nothing was given */
     char *nodes;
@@ -49,9 +56,12 @@ struct config {
     char *allow_users;
     char *allow_groups;
     char *metrics;
+    char *inspect_groups;
     uint64_t node;     /* UINT64_MAX: not given */
     uint64_t protocol; /* enum engine_protocol */
     uint64_t rails;    /* 1 << this many */
+    uint64_t auth;     /* enum config_auth */
+    uint64_t job_port; /* 0: from the job's number */
     uint64_t progress; /* enum patience_mode */
     uint64_t progress_threads;
     uint64_t direct;          /* enum config_direct */

@@ -24,6 +24,7 @@
 #include "secret.h"
 #include "sigbus.h"
 #include "takeover.h"
+#include "vouching.h"
 
 enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
 
@@ -124,11 +125,42 @@ static int open_nodes(struct control *control)
     return control_explain(control, rc, why);
 }
 
+/* Where two nodes or more have to know one another: by what. */
+static int open_auth(struct control *control, char *why, size_t why_size)
+{
+    struct handshake_identity *self = &control->identity;
+    const struct config *config = control->config;
+    const char *text = getenv("PWCD_SECRET");
+    char munge[WHY_MAX / 2] = "";
+    int rc;
+
+    if (config->auth != CONFIG_AUTH_MUNGE && config->secret)
+        return secret_load(config->secret, self->secret, why, why_size);
+    if (config->auth != CONFIG_AUTH_MUNGE && text)
+        return secret_from_text(text, self->secret, why, why_size);
+    if (self->nodes == 1)
+        return 0;
+    if (config->auth == CONFIG_AUTH_SECRET) {
+        snprintf(why, why_size,
+                 "%u nodes need a secret that they share: give --secret FILE (mode 0600, 32 bytes "
+                 "or more, the same on all nodes) or PWCD_SECRET",
+                 self->nodes);
+        return -EINVAL;
+    }
+    rc = vouching_works(munge, sizeof(munge));
+    self->auth = HANDSHAKE_AUTH_MUNGE;
+    if (rc < 0)
+        snprintf(why, why_size,
+                 "%u nodes need a secret that they share, or MUNGE (%s): give --secret FILE (mode "
+                 "0600, 32 bytes or more, the same on all nodes) or PWCD_SECRET, or start munged",
+                 self->nodes, munge);
+    return rc;
+}
+
 static int open_identity(struct control *control)
 {
     struct handshake_identity *self = &control->identity;
     char why[WHY_MAX] = "";
-    int rc = 0;
 
     *self = (struct handshake_identity){
         .node = control->node,
@@ -137,16 +169,7 @@ static int open_identity(struct control *control)
         .version_max = HANDSHAKE_VERSION_MAX,
     };
     randombytes_buf(self->boot_id, sizeof(self->boot_id));
-    if (control->config->secret) {
-        rc = secret_load(control->config->secret, self->secret, why, sizeof(why));
-    } else if (self->nodes > 1) {
-        snprintf(why, sizeof(why),
-                 "%u nodes need a secret that they share: give --secret FILE (mode 0600, 32 bytes "
-                 "or more, the same on all nodes)",
-                 self->nodes);
-        rc = -EINVAL;
-    }
-    return control_explain(control, rc, why);
+    return control_explain(control, open_auth(control, why, sizeof(why)), why);
 }
 
 static bool serves_others(const struct config *config)
@@ -244,8 +267,8 @@ static int open_place(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     bool system;
-    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups, why,
-                            sizeof(why));
+    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups,
+                            config->inspect_groups, why, sizeof(why));
 
     system = admission_is_open(&control->admission);
     if (rc == 0)
@@ -445,8 +468,8 @@ static int check_place(struct control *control)
 {
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
-    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups, why,
-                            sizeof(why));
+    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups,
+                            config->inspect_groups, why, sizeof(why));
 
     if (rc == 0)
         rc = place_path(&control->place, config->socket, why, sizeof(why));

@@ -115,7 +115,7 @@ struct control {
     /* other nodes */
     struct peers *peers; /* NULL with one node and one engine */
     struct link *links;  /* all that stand, also those on their way out */
-    uint32_t lookups;    /* of names, under way */
+    uint32_t lookups;    /* of names and credentials, under way on threads of libuv's */
     struct directory_memory directory_memory;
     struct directory *directory;
     struct question *questions; /* list (questions.h) */

@@ -40,6 +40,16 @@ static struct counters_peer *peer_rows(const struct counters *c)
     return (struct counters_peer *)((char *)c->shared + c->shared->peer_offset);
 }
 
+/* In a file of that name, or, where there is to be none, in memory alone. */
+static int open_file(const char *path)
+{
+    if (!*path)
+        return memfd_create("pwcd.counters", MFD_CLOEXEC);
+    if (unlink(path) != 0 && errno != ENOENT)
+        return -1;
+    return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
 int counters_open(struct counters *c, const struct counters_config *config)
 {
     uint32_t peers =
@@ -55,9 +65,7 @@ int counters_open(struct counters *c, const struct counters_config *config)
         return -ENOMEM;
     c->size = sizeof(*h) + sessions * sizeof(struct counters_session) +
               peers * sizeof(struct counters_peer);
-    if (unlink(c->path) != 0 && errno != ENOENT)
-        goto fail;
-    fd = open(c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = open_file(c->path);
     if (fd < 0)
         goto fail;
     rc = fchmod(fd, 0600) == 0 ? -posix_fallocate(fd, 0, (off_t)c->size) : -errno;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "control.h"
+#include "vouching.h"
 
 enum { READ_BYTES = 65536 };
 
@@ -30,6 +31,7 @@ static void release(struct link *link)
         link->all_next->all_at = link->all_at;
     frame_parser_destroy(&link->frames);
     sodium_memzero(&link->seal, sizeof(link->seal));
+    sodium_memzero(&link->handshake, sizeof(link->handshake));
     free(link);
 }
 
@@ -96,8 +98,7 @@ static struct link *link_new(struct control *control, const struct link_events *
 
 void links_free(struct control *control)
 {
-    /* A name that is being looked up can't be taken back: a thread of libuv's writes to the link.
-     */
+    /* What is being looked up can't be taken back: a thread of libuv's writes to it. */
     while (control->lookups > 0)
         uv_run(&control->loop, UV_RUN_ONCE);
     while (control->links) {
@@ -250,6 +251,11 @@ static int send_greeting(struct link *link, uint32_t target)
     greeting.engines = self->engines;
     greeting.boot_id.data = (uint8_t *)(uintptr_t)self->boot_id;
     greeting.boot_id.len = sizeof(self->boot_id);
+    greeting.auth = self->auth;
+    if (self->auth != HANDSHAKE_AUTH_SECRET) {
+        greeting.share.data = link->handshake.share;
+        greeting.share.len = sizeof(link->handshake.share);
+    }
     frame.body_case = PWC__PEER_FRAME__BODY_GREETING;
     frame.greeting = &greeting;
     body = pack(&frame, &size);
@@ -262,7 +268,8 @@ static int send_greeting(struct link *link, uint32_t target)
     return rc;
 }
 
-static int send_proof(struct link *link)
+/* In that credential, or, NULL, as it is. */
+static int send_proof(struct link *link, char *credential)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__Proof proof = PWC__PROOF__INIT;
@@ -271,8 +278,12 @@ static int send_proof(struct link *link)
 
     if (rc < 0)
         return rc;
-    proof.mac.data = mac;
-    proof.mac.len = sizeof(mac);
+    if (credential) {
+        proof.credential = credential;
+    } else {
+        proof.mac.data = mac;
+        proof.mac.len = sizeof(mac);
+    }
     frame.body_case = PWC__PEER_FRAME__BODY_PROOF;
     frame.proof = &proof;
     return send_plain(link, &frame);
@@ -281,6 +292,41 @@ static int send_proof(struct link *link)
 static bool is_initiator(const struct link *link)
 {
     return link->handshake.role == HANDSHAKE_INITIATOR;
+}
+
+static void vouched(struct vouching *v);
+
+/* Has munged look at their credential, or make ours, or both. What comes meanwhile waits. */
+static int vouch(struct link *link, const char *theirs)
+{
+    struct vouching *v = vouching_new(theirs);
+    int rc = v ? handshake_proof(&link->handshake, v->mac) : -ENOMEM;
+
+    if (rc == 0) {
+        v->owner = link;
+        v->done = vouched;
+        v->make = !theirs || !is_initiator(link);
+        rc = vouching_start(v, &link->control->loop);
+    }
+    if (rc < 0) {
+        vouching_free(v);
+        return rc;
+    }
+    link->vouching = v;
+    link->references++;
+    link->control->lookups++;
+    uv_read_stop((uv_stream_t *)&link->tcp);
+    return 0;
+}
+
+static bool by_secret(const struct link *link)
+{
+    return link->handshake.self->auth == HANDSHAKE_AUTH_SECRET;
+}
+
+static int prove(struct link *link)
+{
+    return by_secret(link) ? send_proof(link, NULL) : vouch(link, NULL);
 }
 
 static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_t *body,
@@ -299,19 +345,23 @@ static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_
         .nonce_size = g->nonce.len,
         .boot_id = g->boot_id.data,
         .boot_id_size = g->boot_id.len,
+        .auth = g->auth,
+        .share = g->share.data,
+        .share_size = g->share.len,
     };
     int rc = handshake_greeted(&link->handshake, &theirs, body, size);
 
     if (rc < 0)
         return rc;
-    rc = is_initiator(link) ? send_proof(link) : send_greeting(link, link->handshake.node);
+    rc = is_initiator(link) ? prove(link) : send_greeting(link, link->handshake.node);
     link->state = LINK_PROVING;
     return rc;
 }
 
-static int take_proof(struct link *link, const Pwc__Proof *proof)
+/* `credential`: ours, with the answer in it; NULL: there is none, or it is not our turn. */
+static int take_mac(struct link *link, const uint8_t *mac, size_t size, char *credential)
 {
-    int rc = handshake_proved(&link->handshake, proof->mac.data, proof->mac.len);
+    int rc = handshake_proved(&link->handshake, mac, size);
 
     if (rc < 0)
         return rc;
@@ -319,7 +369,7 @@ static int take_proof(struct link *link, const Pwc__Proof *proof)
     if (rc < 0)
         return rc;
     if (!is_initiator(link))
-        rc = send_proof(link);
+        rc = send_proof(link, credential);
     if (rc == 0)
         rc = handshake_seal(&link->handshake, &link->seal);
     if (rc < 0)
@@ -331,6 +381,12 @@ static int take_proof(struct link *link, const Pwc__Proof *proof)
     return 0;
 }
 
+static int take_proof(struct link *link, const Pwc__Proof *proof)
+{
+    return by_secret(link) ? take_mac(link, proof->mac.data, proof->mac.len, NULL)
+                           : vouch(link, proof->credential);
+}
+
 /* What the other side says of us; only for the log, since anybody may say it. */
 static void take_refusal(struct link *link, const Pwc__Refusal *refusal)
 {
@@ -338,6 +394,14 @@ static void take_refusal(struct link *link, const Pwc__Refusal *refusal)
     snprintf(link->text, sizeof(link->text), "%.200s", refusal->text);
     log_clean(link->text);
     link_close(link, refusal->status < 0 ? refusal->status : -ECONNREFUSED, link->text);
+}
+
+static void refuse_if(struct link *link, int rc)
+{
+    if (rc < 0)
+        link_refuse(link, rc,
+                    link->handshake.text[0] ? link->handshake.text
+                                            : "a frame out of place in the handshake");
 }
 
 static void take_stranger_frame(struct link *link, const Pwc__PeerFrame *frame, const uint8_t *body,
@@ -353,10 +417,7 @@ static void take_stranger_frame(struct link *link, const Pwc__PeerFrame *frame, 
         rc = take_greeting(link, frame->greeting, body, size);
     else if (frame->body_case == PWC__PEER_FRAME__BODY_PROOF)
         rc = take_proof(link, frame->proof);
-    if (rc < 0)
-        link_refuse(link, rc,
-                    link->handshake.text[0] ? link->handshake.text
-                                            : "a frame out of place in the handshake");
+    refuse_if(link, rc);
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */
@@ -400,12 +461,25 @@ static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init((char *)to, room < READ_BYTES ? (unsigned)room : READ_BYTES);
 }
 
-static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
+/* All frames that are whole, unless one has to be waited for. */
+static void take_frames(struct link *link)
 {
-    struct link *link = stream->data;
     const uint8_t *body;
     size_t size;
     int rc = 0;
+
+    link->references++; /* a frame may close it */
+    while (link->state != LINK_CLOSED && !link->vouching &&
+           (rc = frame_next(&link->frames, &body, &size)) == 1)
+        take_frame(link, body, size);
+    if (rc < 0)
+        link_close(link, rc, "a frame over the bound was announced");
+    release(link);
+}
+
+static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
+{
+    struct link *link = stream->data;
 
     if (link->state == LINK_CLOSED) {
         if (got < 0)
@@ -418,11 +492,32 @@ static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
         return;
     }
     frame_fed(&link->frames, (size_t)got);
-    link->references++; /* a frame may close it */
-    while (link->state != LINK_CLOSED && (rc = frame_next(&link->frames, &body, &size)) == 1)
-        take_frame(link, body, size);
-    if (rc < 0)
-        link_close(link, rc, "a frame over the bound was announced");
+    take_frames(link);
+}
+
+static void vouched(struct vouching *v)
+{
+    struct link *link = v->owner;
+
+    link->control->lookups--;
+    link->vouching = NULL;
+    if (link->state != LINK_CLOSED) {
+        if (v->status < 0)
+            link_refuse(link, v->status, v->why);
+        else if (v->theirs)
+            refuse_if(link, take_mac(link, v->payload, sizeof(v->payload), v->ours));
+        else
+            refuse_if(link, send_proof(link, v->ours));
+    }
+    if (link->state != LINK_CLOSED)
+        take_frames(link);
+    if (link->state != LINK_CLOSED && !link->vouching) {
+        int rc = uv_read_start((uv_stream_t *)&link->tcp, give_space, on_bytes);
+
+        if (rc < 0)
+            link_close(link, rc, uv_strerror(rc));
+    }
+    vouching_free(v);
     release(link);
 }
 
@@ -487,6 +582,18 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
     release(link);
 }
 
+static void begin(struct link *link, enum handshake_role role, uint32_t node)
+{
+    uint8_t random[HANDSHAKE_SHARE_BYTES];
+
+    handshake_begin(&link->handshake, &link->control->identity, role, node);
+    if (by_secret(link))
+        return;
+    randombytes_buf(random, sizeof(random));
+    handshake_share(&link->handshake, random);
+    sodium_memzero(random, sizeof(random));
+}
+
 int link_dial(struct control *control, uint32_t node, const char *host, const char *port,
               const struct link_events *events, void *owner, struct link **out)
 {
@@ -496,7 +603,7 @@ int link_dial(struct control *control, uint32_t node, const char *host, const ch
 
     if (!link)
         return -ENOMEM;
-    handshake_begin(&link->handshake, &control->identity, HANDSHAKE_INITIATOR, node);
+    begin(link, HANDSHAKE_INITIATOR, node);
     link->connect.data = link->resolve.data = link;
     link->references++;
     rc = uv_getaddrinfo(&control->loop, &link->resolve, resolved, host, port, &hints);
@@ -519,7 +626,7 @@ int link_accept(struct control *control, uv_stream_t *server, const struct link_
 
     if (!link)
         return -ENOMEM;
-    handshake_begin(&link->handshake, &control->identity, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+    begin(link, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
     rc = uv_accept(server, (uv_stream_t *)&link->tcp);
     if (rc == 0) {
         watch_silence(link);

@@ -56,9 +56,10 @@ struct link {
     uv_getaddrinfo_t resolve;
     struct link *all_next; /* of control's list, and where it is pointed to */
     struct link **all_at;
-    uint32_t references; /* open handles, a resolve under way */
+    uint32_t references; /* open handles, a resolve or vouching under way */
     enum link_state state;
     struct handshake handshake;
+    struct vouching *vouching; /* under way: frames wait */
     struct seal seal;
     struct frame_parser frames;
     int status; /* of the end */
@@ -66,7 +67,8 @@ struct link {
     char text[HANDSHAKE_TEXT_MAX];
 };
 
-/* Frees what is left, all handles being closed. Blocks while a name is being looked up. */
+/* Frees what is left, all handles being closed. Blocks while a name is being looked up, or munged
+ * is asked. */
 void links_free(struct control *control);
 
 /* Dials `node` at host and port. */

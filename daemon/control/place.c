@@ -12,8 +12,14 @@
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "job_socket.h"
 
 enum { BACKLOG = 128 };
+
+static bool is_abstract(const struct place *place)
+{
+    return place->socket[0] == '@';
+}
 
 static void beside(const struct place *place, const char *suffix, char *to, size_t size)
 {
@@ -45,6 +51,8 @@ int place_path(struct place *place, const char *configured, char *why, size_t wh
                  PLACE_PATH_MAX - 1);
         return -ENAMETOOLONG;
     }
+    if (is_abstract(place))
+        return 0;
     beside(place, ".counters", place->counters, sizeof(place->counters));
     beside(place, ".lock", place->lock, sizeof(place->lock));
     return 0;
@@ -111,13 +119,15 @@ static int take_lock(struct place *place, char *why, size_t why_size)
 
 static int listen_there(struct place *place, bool system, char *why, size_t why_size)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sockaddr_un name;
+    socklen_t size = job_socket_address(place->socket, &name);
     struct stat st;
     mode_t before;
     int rc;
 
     /* Ours by the lock: what is there is left over. Anything but a socket is somebody's. */
-    if (lstat(place->socket, &st) == 0 && (!S_ISSOCK(st.st_mode) || unlink(place->socket) != 0)) {
+    if (!is_abstract(place) && lstat(place->socket, &st) == 0 &&
+        (!S_ISSOCK(st.st_mode) || unlink(place->socket) != 0)) {
         rc = S_ISSOCK(st.st_mode) ? -errno : -EEXIST;
         snprintf(why, why_size, "socket \"%s\" is in the way: %s", place->socket, strerror(-rc));
         return rc;
@@ -125,17 +135,26 @@ static int listen_there(struct place *place, bool system, char *why, size_t why_
     place->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (place->listen_fd < 0)
         goto fail;
-    memcpy(name.sun_path, place->socket, sizeof(name.sun_path));
     before = umask(system ? 0111 : 0177);
-    rc = bind(place->listen_fd, (struct sockaddr *)&name, sizeof(name));
+    rc = bind(place->listen_fd, (struct sockaddr *)&name, size);
     umask(before);
     if (rc != 0 || listen(place->listen_fd, BACKLOG) != 0)
         goto fail;
     return 0;
 fail:
     rc = -errno;
-    snprintf(why, why_size, "socket \"%s\": %s", place->socket, strerror(-rc));
+    snprintf(why, why_size, "socket \"%s\": %s%s", place->socket, strerror(-rc),
+             rc == -EADDRINUSE ? ": stop who serves there, or give another --socket" : "");
     return rc;
+}
+
+static bool is_place(const struct place *place, int listener)
+{
+    struct sockaddr_un name;
+    size_t length = is_abstract(place) ? strlen(place->socket) : 0;
+
+    (void)job_socket_address(place->socket, &name);
+    return sd_is_socket_unix(listener, SOCK_STREAM, 1, name.sun_path, length) > 0;
 }
 
 /* Socket activation: systemd has made the socket and passes it on. 1: it has, 0: it has not. */
@@ -147,7 +166,7 @@ static int inherit(struct place *place, struct store *store, char *why, size_t w
     if (count == 0)
         return 0;
     place->listen_fd = store_take(store, "%s", name);
-    if (count > 1 || sd_is_socket_unix(place->listen_fd, SOCK_STREAM, 1, place->socket, 0) <= 0) {
+    if (count > 1 || !is_place(place, place->listen_fd)) {
         snprintf(why, why_size,
                  "%u descriptors were passed on instead of one socket that listens at \"%s\": give "
                  "ListenStream= and --socket the same path",
@@ -184,7 +203,7 @@ static bool socket_taken_over(struct place *place, struct store *store)
 
     if (listener < 0)
         return false;
-    if (sd_is_socket_unix(listener, SOCK_STREAM, 1, place->socket, 0) > 0) {
+    if (is_place(place, listener)) {
         place->listen_fd = listener;
         return true;
     }
@@ -195,9 +214,10 @@ static bool socket_taken_over(struct place *place, struct store *store)
 
 int place_open(struct place *place, struct store *store, bool system, char *why, size_t why_size)
 {
-    int rc = make_directory(place, system, why, why_size);
+    bool named = !is_abstract(place); /* by a file, which needs a directory and a lock */
+    int rc = named ? make_directory(place, system, why, why_size) : 0;
 
-    if (rc == 0 && !lock_taken_over(place, store)) {
+    if (rc == 0 && named && !lock_taken_over(place, store)) {
         rc = take_lock(place, why, why_size);
         if (rc == 0)
             (void)store_add(store, place->lock_fd, "lock");
@@ -217,7 +237,7 @@ int place_open(struct place *place, struct store *store, bool system, char *why,
 void place_close(struct place *place)
 {
     if (place->listen_fd >= 0) {
-        if (!place->inherited)
+        if (!place->inherited && !is_abstract(place))
             (void)unlink(place->socket);
         close(place->listen_fd);
     }

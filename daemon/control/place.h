@@ -1,5 +1,6 @@
 /*
- * The place where the daemon serves: the socket's path, its directory, the lock beside it.
+ * The place where the daemon serves: the socket's path, its directory, the lock beside it. Or an
+ * abstract socket, "@name": then there is no file at all.
  *
  * Thread: main, at start and end.
  */
@@ -14,7 +15,7 @@
 
 struct place {
     char socket[PLACE_PATH_MAX];
-    char counters[PLACE_PATH_MAX + 16];
+    char counters[PLACE_PATH_MAX + 16]; /* empty beside an abstract socket, as the lock's */
     char lock[PLACE_PATH_MAX + 16];
     int lock_fd;
     int listen_fd;

@@ -146,6 +146,8 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
 {
     if (c->state != CLIENT_STRANGER && c->state != CLIENT_LOOKING)
         reply_error(c, request, -EALREADY, "a second Hello: open another connection");
+    else if (!c->served)
+        reply_error(c, request, -EACCES, "%s", CLIENT_NOT_SERVED);
     else if (hello->version_min > VERSION || hello->version_max < VERSION)
         reply_error(c, request, -EPROTONOSUPPORT,
                     "the library speaks versions %u to %u, this daemon %d: install versions that "

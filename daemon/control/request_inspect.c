@@ -4,6 +4,9 @@
  * The views are copied on the progress threads. Where one does not answer within a second the
  * document says so, and holds what the others and control know. With one thread a document says
  * nothing of engines; with several each row says whose it is.
+ *
+ * Root, our own user and members of an inspect group see all; others see the rows of their own
+ * clients, and sums.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -499,6 +502,21 @@ static json_t *document_of(const struct inspection *i, struct control *control)
     return document;
 }
 
+/* Whoever asks is no more than a user: rows of others go. */
+static void keep_own(json_t *document, uid_t uid)
+{
+    const char *key;
+    json_t *rows;
+
+    json_object_foreach(document, key, rows) for (size_t i = json_array_size(rows); i-- > 0;)
+    {
+        const json_t *owner = json_object_get(json_array_get(rows, i), "uid");
+
+        if (owner && json_integer_value(owner) != (json_int_t)uid)
+            json_array_remove(rows, i);
+    }
+}
+
 /* With what has been seen by now. */
 static void answer(struct inspection *i)
 {
@@ -506,8 +524,11 @@ static void answer(struct inspection *i)
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Inspected inspected = PWC__INSPECTED__INIT;
     json_t *document = document_of(i, c->control);
-    char *json = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    char *json;
 
+    if (!c->sees_all)
+        keep_own(document, c->uid);
+    json = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
     i->answered = true;
     json_decref(document);
     if (!json || strlen(json) > CLIENT_REPLY_MAX - 64) {
@@ -553,13 +574,39 @@ static void too_late(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, timer_closed);
 }
 
+/* Who looks, and at which engine's clients. */
+struct onlooker {
+    uid_t uid;
+    const struct worker *worker;
+};
+
+static bool is_own(void *context, uint32_t handle)
+{
+    const struct onlooker *onlooker = context;
+    const struct client *c = worker_client(onlooker->worker, handle);
+
+    return c && c->uid == onlooker->uid;
+}
+
+/* At once: a handle may be another client's soon. */
+static void see(struct inspection *i, uint32_t engine)
+{
+    const struct client *c = i->client;
+    struct onlooker onlooker = {.uid = c->uid, .worker = &c->control->workers[engine]};
+
+    i->viewed[engine] = true;
+    if (!c->sees_all)
+        snapshot_keep(i->snapshots[engine], is_own, &onlooker);
+}
+
 static void viewed(struct call *call)
 {
     struct inspection *i = (struct inspection *)(uintptr_t)call->cookie;
     struct client *c = client_of_call(call);
 
     for (uint32_t e = 0; e < c->control->worker_count; e++)
-        i->viewed[e] |= i->snapshots[e] == call->view;
+        if (i->snapshots[e] == call->view)
+            see(i, e);
     if (--i->calls == 0) {
         if (!i->answered && c->state != CLIENT_ENDING)
             answer(i);

@@ -64,3 +64,18 @@ out:
     close(fd);
     return rc;
 }
+
+int secret_from_text(const char *text, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size)
+{
+    size_t length = strlen(text);
+
+    if (length < SECRET_FILE_MIN || length > SECRET_FILE_MAX) {
+        snprintf(why, why_size,
+                 "PWCD_SECRET has %zu characters: give %u to %u, as \"head -c 32 /dev/urandom | "
+                 "base64\" does",
+                 length, SECRET_FILE_MIN, SECRET_FILE_MAX);
+        return -EINVAL;
+    }
+    crypto_generichash(key, SECRET_KEY_BYTES, (const uint8_t *)text, length, NULL, 0);
+    return 0;
+}

@@ -1,4 +1,5 @@
-/* The secret that daemons share, from a file that must be ours alone. Thread: main, at start. */
+/* The secret that daemons share, from a file that must be ours alone, or from our environment,
+ * which the kernel shows to our user alone. Thread: main, at start. */
 #ifndef PWC_CONTROL_SECRET_H
 #define PWC_CONTROL_SECRET_H
 
@@ -12,5 +13,8 @@
 /* Reads `path` and hashes it into `key`. Refused, with the reason and remedy in `why`: not a
  * regular file, a symbolic link, not owned by us, any mode but 0600, shorter than 32 bytes. */
 int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
+
+/* From text (PWCD_SECRET): 32 characters or more. -EINVAL. */
+int secret_from_text(const char *text, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 
 #endif

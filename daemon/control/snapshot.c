@@ -105,3 +105,25 @@ void snapshot_fill(struct snapshot *s, struct engine *e)
     if (s->latency_sum)
         sum_latencies(s->latency_sum, e);
 }
+
+void snapshot_keep(struct snapshot *s, snapshot_shows *shows, void *context)
+{
+    int clients = 0, sessions = 0, regions = 0, ops = 0;
+
+    for (int i = 0; i < s->client_count; i++)
+        if (shows(context, s->clients[i].client))
+            s->clients[clients++] = s->clients[i];
+    for (int i = 0; i < s->session_count; i++)
+        if (shows(context, s->sessions[i].client))
+            s->sessions[sessions++] = s->sessions[i];
+    for (int i = 0; i < s->region_count; i++)
+        if (shows(context, s->regions[i].client))
+            s->regions[regions++] = s->regions[i];
+    for (int i = 0; i < s->op_count; i++)
+        if (shows(context, s->ops[i].client))
+            s->ops[ops++] = s->ops[i];
+    s->client_count = clients;
+    s->session_count = sessions;
+    s->region_count = regions;
+    s->op_count = ops;
+}

@@ -50,5 +50,8 @@ struct snapshot *snapshot_new(unsigned parts, uint32_t share);
 void snapshot_free(struct snapshot *s);
 /* Progress thread. */
 void snapshot_fill(struct snapshot *s, struct engine *engine);
+/* Keeps the rows of clients that `shows` tells; those of peers are nobody's. Control thread. */
+typedef bool snapshot_shows(void *context, uint32_t client);
+void snapshot_keep(struct snapshot *s, snapshot_shows *shows, void *context);
 
 #endif

@@ -97,18 +97,13 @@ void tracing_leave(struct client *c)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static bool sees_all(const struct client *c)
-{
-    return c->uid == 0 || c->uid == geteuid();
-}
-
 /* Leaves those of its user; how many. */
 static int keep_own(const struct client *c, struct trace_record *records, int count)
 {
     int kept = 0;
 
     for (int i = 0; i < count; i++)
-        if (sees_all(c) || records[i].uid == c->uid)
+        if (c->sees_all || records[i].uid == c->uid)
             records[kept++] = records[i];
     return kept;
 }

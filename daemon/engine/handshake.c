@@ -10,6 +10,7 @@
 
 static_assert(HANDSHAKE_HASH_BYTES == crypto_hash_sha256_BYTES, "hash");
 static_assert(HANDSHAKE_MAC_BYTES == crypto_auth_hmacsha512256_BYTES, "MAC");
+static_assert(HANDSHAKE_SHARE_BYTES == crypto_scalarmult_SCALARBYTES, "share");
 
 enum { GREETED_OURS = 1, GREETED_THEIRS = 2, GREETED_BOTH = 3 };
 
@@ -39,6 +40,12 @@ void handshake_begin(struct handshake *h, const struct handshake_identity *self,
 static uint32_t other_role(const struct handshake *h)
 {
     return h->role == HANDSHAKE_INITIATOR ? HANDSHAKE_RESPONDER : HANDSHAKE_INITIATOR;
+}
+
+void handshake_share(struct handshake *h, const uint8_t random[HANDSHAKE_SHARE_BYTES])
+{
+    memcpy(h->share_secret, random, sizeof(h->share_secret));
+    (void)crypto_scalarmult_base(h->share, h->share_secret);
 }
 
 static void note_greeting(struct handshake *h, uint32_t role, uint32_t bit, const uint8_t *bytes,
@@ -96,6 +103,13 @@ static uint32_t at_least_one(uint32_t told)
     return told ? told : 1;
 }
 
+static const char *auth_name(uint32_t auth)
+{
+    return auth == HANDSHAKE_AUTH_SECRET  ? "secret"
+           : auth == HANDSHAKE_AUTH_MUNGE ? "munge"
+                                          : "something unknown";
+}
+
 static int check_terms(struct handshake *h, const struct handshake_greeting *g)
 {
     const struct handshake_identity *self = h->self;
@@ -115,9 +129,33 @@ static int check_terms(struct handshake *h, const struct handshake_greeting *g)
         return refuse(h, -EXDEV,
                       "node %u has %u rails to a peer, node %u has %u: give both the same --rails",
                       g->node, at_least_one(g->rails), self->node, at_least_one(self->rails));
+    if (g->auth != self->auth)
+        return refuse(
+            h, -EXDEV,
+            "node %u authenticates by %s, node %u by %s: run munged on both or on neither, "
+            "or give both the same --auth",
+            g->node, auth_name(g->auth), self->node, auth_name(self->auth));
     if (g->engines > HANDSHAKE_ENGINES_MAX)
         return refuse(h, -EPROTO, "node %u claims %u progress threads: %u are the most", g->node,
                       g->engines, HANDSHAKE_ENGINES_MAX);
+    return 0;
+}
+
+/* The key of proofs and seals. A share that yields none is an attack. */
+static int agree(struct handshake *h, const struct handshake_greeting *g)
+{
+    uint8_t point[crypto_scalarmult_BYTES];
+
+    if (h->self->auth == HANDSHAKE_AUTH_SECRET) {
+        memcpy(h->key, h->self->secret, sizeof(h->key));
+        return 0;
+    }
+    if (g->share_size != HANDSHAKE_SHARE_BYTES ||
+        crypto_scalarmult(point, h->share_secret, g->share) != 0)
+        return refuse(h, -EPROTO, "node %u greets with a share of %zu bytes that is none", g->node,
+                      g->share_size);
+    crypto_hash_sha256(h->key, point, sizeof(point));
+    sodium_memzero(point, sizeof(point));
     return 0;
 }
 
@@ -139,6 +177,8 @@ int handshake_greeted(struct handshake *h, const struct handshake_greeting *thei
     rc = check_terms(h, theirs);
     if (rc == 0)
         rc = check_identity(h, theirs);
+    if (rc == 0)
+        rc = agree(h, theirs);
     if (rc < 0)
         return rc;
     h->node = theirs->node;
@@ -150,14 +190,14 @@ int handshake_greeted(struct handshake *h, const struct handshake_greeting *thei
     return 0;
 }
 
-/* One key derivation for all: HMAC(secret, purpose, role, initiator's greeting, responder's). */
+/* One key derivation for all: HMAC(key, purpose, role, initiator's greeting, responder's). */
 static void derive(const struct handshake *h, const char *purpose, uint32_t role,
                    uint8_t out[HANDSHAKE_MAC_BYTES])
 {
     crypto_auth_hmacsha512256_state state;
     uint8_t byte = (uint8_t)role;
 
-    crypto_auth_hmacsha512256_init(&state, h->self->secret, sizeof(h->self->secret));
+    crypto_auth_hmacsha512256_init(&state, h->key, sizeof(h->key));
     crypto_auth_hmacsha512256_update(&state, (const uint8_t *)purpose, strlen(purpose) + 1);
     crypto_auth_hmacsha512256_update(&state, &byte, 1);
     crypto_auth_hmacsha512256_update(&state, h->greeting_hash[0], HANDSHAKE_HASH_BYTES);
@@ -182,8 +222,10 @@ int handshake_proved(struct handshake *h, const uint8_t *mac, size_t size)
     derive(h, "pwcd proof", other_role(h), expected);
     if (size != sizeof(expected) || sodium_memcmp(mac, expected, sizeof(expected)) != 0)
         return refuse(h, -EACCES,
-                      "node %u does not know the secret of node %u (or its proof is an old one): "
-                      "give both the same --secret file",
+                      h->self->auth == HANDSHAKE_AUTH_SECRET
+                          ? "node %u does not know the secret of node %u (or its proof is an old "
+                            "one): give both the same --secret file"
+                          : "the credential of node %u was not made for this connection of node %u",
                       h->node, h->self->node);
     h->state = HANDSHAKE_PROVEN;
     return 0;

@@ -8,10 +8,14 @@
  *     checked: authentic          <----------  Proof(responder)
  *     sealed frames (seal.h), each way
  *
- * A proof is HMAC(secret, purpose, role, both greetings whole). Each side's nonce is in it, so an
+ * A proof is HMAC(key, purpose, role, both greetings whole). Each side's nonce is in it, so an
  * old proof does not fit a new connection (replay), and the role is in it, so a side's own proof
  * does not fit when it comes back (reflection). Nothing of value is said before the proofs: offers
  * (ring keys, fabric addresses) travel sealed.
+ *
+ * The key is the shared secret; or, where both name another authority (MUNGE), what the shares in
+ * both greetings agree on (X25519). Then a proof alone shows nothing: it has to come in a
+ * credential of that authority, and the caller checks whose that is.
  *
  * The caller sends and receives, parses the greeting's fields, and keeps the time. Calls that
  * refuse leave a text for both logs in `text`, and the machine takes nothing more.
@@ -37,7 +41,14 @@
 #define HANDSHAKE_PROVIDER_MAX 64u
 #define HANDSHAKE_TEXT_MAX     256u
 #define HANDSHAKE_ENGINES_MAX  16u
+#define HANDSHAKE_SHARE_BYTES  32u
 #define HANDSHAKE_ANY          UINT32_MAX
+
+/* Who vouches for the other side; a number in greetings. */
+enum handshake_auth {
+    HANDSHAKE_AUTH_SECRET = 0,
+    HANDSHAKE_AUTH_MUNGE = 1,
+};
 
 enum handshake_role {
     HANDSHAKE_INITIATOR = 1,
@@ -53,6 +64,7 @@ struct handshake_identity {
     uint32_t rails;                        /* 0 counts as 1 */
     uint32_t engines;                      /* 0 counts as 1 */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES]; /* random at each start */
+    uint32_t auth;                         /* enum handshake_auth */
     uint8_t secret[HANDSHAKE_HASH_BYTES];  /* hash of the secret file */
 };
 
@@ -67,6 +79,9 @@ struct handshake_greeting {
     size_t nonce_size;
     const uint8_t *boot_id;
     size_t boot_id_size;
+    uint32_t auth;
+    const uint8_t *share; /* none with the secret */
+    size_t share_size;
 };
 
 enum handshake_state {
@@ -85,19 +100,24 @@ struct handshake {
     uint32_t engines; /* that the other has: it need not be as many as we have */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
     uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
-    uint32_t greeted; /* bit 0: ours is sent, bit 1: theirs has come */
+    uint32_t greeted;                            /* bit 0: ours is sent, bit 1: theirs has come */
+    uint8_t share[HANDSHAKE_SHARE_BYTES];        /* ours, for our greeting */
+    uint8_t share_secret[HANDSHAKE_SHARE_BYTES]; /* and what is behind it */
+    uint8_t key[HANDSHAKE_HASH_BYTES];           /* of all that follows, once they have greeted */
     char text[HANDSHAKE_TEXT_MAX];
 };
 
 /* `node`: whom the initiator has dialled; HANDSHAKE_ANY for a responder. */
 void handshake_begin(struct handshake *h, const struct handshake_identity *self,
                      enum handshake_role role, uint32_t node);
+/* Where no secret is shared, before all else: makes our share, of 32 random bytes. */
+void handshake_share(struct handshake *h, const uint8_t random[HANDSHAKE_SHARE_BYTES]);
 /* Our greeting, as its bytes go out. */
 int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size);
 /*
  * Their greeting: 0, or -EPROTO (nonsense, out of order), -EPROTONOSUPPORT (versions),
  * -EADDRNOTAVAIL (not the node that was dialled), -EINVAL (number of nodes), -EADDRINUSE (our own
- * node number), -ELOOP (our own greeting), -EXDEV (another provider).
+ * node number), -ELOOP (our own greeting), -EXDEV (another provider, another authority).
  */
 int handshake_greeted(struct handshake *h, const struct handshake_greeting *theirs,
                       const uint8_t *bytes, size_t size);

@@ -2,11 +2,14 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "client_world.h"
+#include "job_socket.h"
 #include "suite.h"
 
 static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
@@ -67,6 +70,80 @@ static void test_attach_refused(void)
         CU_ASSERT_PTR_NULL(client);
         free(daemon);
     }
+}
+
+/* A listener by that name, some time after it is looked for. */
+static void *listen_late(void *context)
+{
+    const char *name = context;
+    struct sockaddr_un address;
+    socklen_t size = job_socket_address(name, &address);
+    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), c = -1;
+
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    if (bind(s, (struct sockaddr *)&address, size) == 0 && listen(s, 1) == 0)
+        c = accept(s, NULL, NULL);
+    if (c >= 0)
+        close(c); /* which ends the attempt */
+    close(s);
+    return c >= 0 ? context : NULL;
+}
+
+/* A job's daemon may come later than its ranks; one of a path, or that never comes, is missed. */
+static void test_wait_for_daemon(void)
+{
+    char error[128] = "", name[64];
+    struct pwc_attr attr = {
+        .job = "test", .size = 1, .timeout_ms = 30, .error = error, .error_size = 128};
+    pwc_client *client = NULL;
+    pthread_t thread;
+    void *came;
+
+    snprintf(name, sizeof(name), "@pwcd-test/%d", (int)getpid());
+    attr.socket = name;
+    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ECONNREFUSED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error, name));
+    attr.timeout_ms = 20000;
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, listen_late, name), 0);
+    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ESHUTDOWN);
+    pthread_join(thread, &came);
+    CU_ASSERT_PTR_NOT_NULL(came);
+}
+
+/* Who has taken the name is another user. */
+static void test_foreign_daemon(void)
+{
+    char error[128] = "", name[64], byte = 0;
+    struct pwc_attr attr = {
+        .job = "test", .size = 1, .timeout_ms = 1000, .error = error, .error_size = 128};
+    struct sockaddr_un address;
+    pwc_client *client = NULL;
+    int told[2], status;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        return; /* nobody to be but oneself */
+    snprintf(name, sizeof(name), "@pwcd-test/%d/foreign", (int)getpid());
+    attr.socket = name;
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, told), 0);
+    pid = fork();
+    if (pid == 0) {
+        int s = socket(AF_UNIX, SOCK_STREAM, 0);
+        socklen_t size = job_socket_address(name, &address);
+
+        close(told[0]);
+        if (setresuid(65534, 65534, 65534) == 0 &&
+            bind(s, (struct sockaddr *)&address, size) == 0 && listen(s, 1) == 0 &&
+            write(told[1], "x", 1) == 1)
+            (void)!read(told[1], &byte, 1); /* until the test ends */
+        _exit(0);
+    }
+    close(told[1]);
+    CU_ASSERT_EQUAL(read(told[0], &byte, 1), 1);
+    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -EACCES);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error, "user 65534"));
+    close(told[0]);
+    waitpid(pid, &status, 0);
 }
 
 static void test_attach(void)
@@ -254,6 +331,8 @@ int main(void)
 {
     static const struct suite_test tests[] = {
         {"attach: refused, silent, no daemon", test_attach_refused},
+        {"attach: a daemon that comes later", test_wait_for_daemon},
+        {"attach: another user's daemon", test_foreign_daemon},
         {"attach, contexts, the daemon's words", test_attach},
         {"exchange and barrier", test_exchange},
         {"an exchange that makes no sense", test_exchange_checked},

@@ -2,6 +2,7 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,6 +169,43 @@ static void test_default_socket(void)
                     geteuid() == 0 ? 0 : -EINVAL);
 }
 
+/* In a Slurm job: the job's own daemon, else the node's. */
+static void test_job_socket(void)
+{
+    static const struct {
+        const char *id, *named;
+        int result;
+        const char *socket, *other;
+    } rows[] = {
+        {"17", NULL, 0, "@pwcd/%u/17", "/run/pwcd/pwcd.sock"},
+        {"17", "/s", 0, "/s", ""},
+        {"17", "@s", 0, "@s", ""},
+        {"1/7", NULL, -EINVAL, NULL, NULL},
+        {LONG_60 "123", NULL, 0, "@pwcd/%u/" LONG_60 "123", "/run/pwcd/pwcd.sock"},
+        {LONG_60 "1234", NULL, -EINVAL, NULL, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pwc_attr attr = {.job = "j", .size = 1};
+        struct environment found;
+        char why[256] = "", socket[128];
+
+        clear_environment();
+        setenv("SLURM_JOB_ID", rows[i].id, 1);
+        setenv("XDG_RUNTIME_DIR", "/run/user/7", 1); /* of where the job was submitted */
+        if (rows[i].named)
+            setenv("PWC_SOCKET", rows[i].named, 1);
+        CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), rows[i].result);
+        CU_ASSERT_EQUAL(*why == '\0', rows[i].result == 0);
+        if (rows[i].result != 0)
+            continue;
+        snprintf(socket, sizeof(socket), rows[i].socket, (unsigned)geteuid());
+        CU_ASSERT_STRING_EQUAL(found.socket, socket);
+        CU_ASSERT_STRING_EQUAL(found.other, rows[i].other);
+    }
+    clear_environment();
+}
+
 static void test_strerror(void)
 {
     /* Every error that pwc.h names has words of its own, for both signs. */
@@ -197,6 +235,7 @@ int main(void)
     static const struct suite_test tests[] = {
         {"attributes and environment", test_environment},
         {"the default socket", test_default_socket},
+        {"a job's socket", test_job_socket},
         {"what errors mean", test_strerror},
     };
 

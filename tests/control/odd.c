@@ -16,6 +16,16 @@
  *
  * PWCD_ODD_CONFIG names the file that is the system's configuration to it.
  *
+ * And MUNGE is made up, where PWCD_MUNGE is set: credentials are text, believed by all.
+ *
+ *     vouched   as it should be
+ *     slow      a credential is opened after 0.3 s, and the log says so, after the start
+ *     foreign   it vouches for another user
+ *     altered   what was vouched for is not what was given
+ *     long      and neither is its length, after the start
+ *     late      munged answers no more after the start
+ *     down      it has never run
+ *
  * Thread: whichever makes the call.
  */
 #include <dlfcn.h>
@@ -23,6 +33,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +46,7 @@
 #include <uv.h>
 #include "call.h"
 #include "clock.h"
+#include "credential.h"
 #include "handshake.h"
 #include "progress.h"
 #include "secret.h"
@@ -80,6 +92,14 @@ int __real_workers_open(struct control *control);
 int __wrap_workers_open(struct control *control);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
+int __real_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
+                           size_t why_size);
+int __wrap_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
+                           size_t why_size);
+int __real_credential_open(const char *credential, uint8_t *payload, size_t size, uid_t *uid,
+                           char *why, size_t why_size);
+int __wrap_credential_open(const char *credential, uint8_t *payload, size_t size, uid_t *uid,
+                           char *why, size_t why_size);
 
 static bool is_odd(const char *how)
 {
@@ -213,4 +233,64 @@ const char *__wrap_config_default_file(void)
     const char *file = getenv("PWCD_ODD_CONFIG");
 
     return file ? file : __real_config_default_file();
+}
+
+/* ---- a made-up MUNGE: "UID:" and two hexadecimal digits a byte --------------------------------
+ */
+
+static bool munge_is(const char *how)
+{
+    const char *munge = getenv("PWCD_MUNGE");
+
+    return munge && strcmp(munge, how) == 0;
+}
+
+int __wrap_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
+                           size_t why_size)
+{
+    static _Atomic int made;
+    size_t used;
+
+    if (!getenv("PWCD_MUNGE"))
+        return __real_credential_make(payload, size, out, why, why_size);
+    made++;
+    if (munge_is("down") || (munge_is("late") && made > 1)) {
+        snprintf(why, why_size, "munged is made up and down");
+        return -ECONNREFUSED;
+    }
+    *out = malloc(2 * size + 16);
+    if (!*out)
+        return -ENOMEM;
+    used = (size_t)sprintf(*out, "%u:", (unsigned)geteuid() + munge_is("foreign"));
+    for (size_t i = 0; i < size; i++)
+        used += (size_t)sprintf(*out + used, "%02x", payload[i] ^ (i == 5 && munge_is("altered")));
+    if (munge_is("long") && made > 1)
+        strcat(*out, "00");
+    return 0;
+}
+
+int __wrap_credential_open(const char *credential, uint8_t *payload, size_t size, uid_t *uid,
+                           char *why, size_t why_size)
+{
+    static _Atomic int opened;
+    unsigned user, byte;
+    const char *at = strchr(credential, ':');
+
+    if (!getenv("PWCD_MUNGE"))
+        return __real_credential_open(credential, payload, size, uid, why, why_size);
+    if (munge_is("slow") && opened++ > 0) {
+        fprintf(stderr, "a credential is opened\n");
+        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    }
+    if (!at || sscanf(credential, "%u:", &user) != 1 || strlen(at + 1) != 2 * size) {
+        snprintf(why, why_size, "a made-up credential that is none");
+        return -EACCES;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (sscanf(at + 1 + 2 * i, "%2x", &byte) != 1)
+            return -EACCES;
+        payload[i] = (uint8_t)byte;
+    }
+    *uid = user;
+    return 0;
 }

@@ -17,6 +17,9 @@ struct letter {
     uint8_t nonce[HANDSHAKE_NONCE_BYTES];
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];
     uint32_t nonce_size, boot_id_size;
+    uint32_t auth;
+    uint8_t share[HANDSHAKE_SHARE_BYTES];
+    uint32_t share_size;
 };
 
 static struct handshake_identity identity(uint32_t node)
@@ -66,7 +69,10 @@ static int greeted(struct handshake *h, const struct letter *l)
                                          .nonce = l->nonce,
                                          .nonce_size = l->nonce_size,
                                          .boot_id = l->boot_id,
-                                         .boot_id_size = l->boot_id_size};
+                                         .boot_id_size = l->boot_id_size,
+                                         .auth = l->auth,
+                                         .share = l->share,
+                                         .share_size = l->share_size};
 
     return handshake_greeted(h, &g, (const uint8_t *)l, sizeof(*l));
 }
@@ -78,18 +84,34 @@ struct pair {
     struct letter from_a, from_b;
 };
 
+static void share(struct handshake *h, struct letter *l)
+{
+    uint8_t random[HANDSHAKE_SHARE_BYTES];
+
+    if (h->self->auth == HANDSHAKE_AUTH_SECRET)
+        return;
+    randombytes_buf(random, sizeof(random));
+    handshake_share(h, random);
+    l->auth = h->self->auth;
+    l->share_size = sizeof(l->share);
+    memcpy(l->share, h->share, sizeof(l->share));
+}
+
 static int exchange_greetings(struct pair *p)
 {
+    struct letter from_b = letter_of(&p->b_self, p->a_self.node);
     int rc;
 
     handshake_begin(&p->a, &p->a_self, HANDSHAKE_INITIATOR, p->b_self.node);
     handshake_begin(&p->b, &p->b_self, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
     p->from_a = letter_of(&p->a_self, p->b_self.node);
+    share(&p->a, &p->from_a);
+    share(&p->b, &from_b);
     CU_ASSERT_EQUAL(greet(&p->a, &p->from_a), 0);
     rc = greeted(&p->b, &p->from_a);
     if (rc < 0)
         return rc;
-    p->from_b = letter_of(&p->b_self, p->b.node);
+    p->from_b = from_b;
     CU_ASSERT_EQUAL(greet(&p->b, &p->from_b), 0);
     return greeted(&p->a, &p->from_b);
 }
@@ -123,6 +145,56 @@ static void succeeds(void)
     CU_ASSERT_EQUAL(p.b.node, 1);
 }
 
+/* By MUNGE: the key is agreed on, another for each connection, and no secret is in it. */
+static void succeeds_without_secret(void)
+{
+    struct pair p = pair_of(1, 3), again = pair_of(1, 3);
+    uint8_t old[HANDSHAKE_MAC_BYTES];
+    struct seal a, b;
+
+    p.a_self.auth = p.b_self.auth = again.a_self.auth = again.b_self.auth = HANDSHAKE_AUTH_MUNGE;
+    memset(p.b_self.secret, 0x77, sizeof(p.b_self.secret));
+    CU_ASSERT_EQUAL(exchange_greetings(&p), 0);
+    CU_ASSERT_EQUAL(handshake_proof(&p.a, old), 0);
+    CU_ASSERT_EQUAL(prove(&p.a, &p.b), 0);
+    CU_ASSERT_EQUAL(prove(&p.b, &p.a), 0);
+    CU_ASSERT_EQUAL(handshake_seal(&p.a, &a), 0);
+    CU_ASSERT_EQUAL(handshake_seal(&p.b, &b), 0);
+    CU_ASSERT_EQUAL(memcmp(a.key, b.key, sizeof(a.key)), 0);
+
+    CU_ASSERT_EQUAL(exchange_greetings(&again), 0);
+    CU_ASSERT_EQUAL(handshake_proved(&again.b, old, sizeof(old)), -EACCES);
+    CU_ASSERT_PTR_NOT_NULL(strstr(again.b.text, "was not made for this connection"));
+}
+
+/* Somebody between them gives each a share of his own. */
+static void share_replaced(void)
+{
+    struct pair p = pair_of(1, 3);
+    struct handshake between;
+    uint8_t random[HANDSHAKE_SHARE_BYTES] = {7};
+    struct letter altered;
+
+    p.a_self.auth = p.b_self.auth = HANDSHAKE_AUTH_MUNGE;
+    handshake_begin(&p.a, &p.a_self, HANDSHAKE_INITIATOR, 3);
+    handshake_begin(&p.b, &p.b_self, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+    handshake_begin(&between, &p.a_self, HANDSHAKE_INITIATOR, 3);
+    handshake_share(&between, random);
+    p.from_a = letter_of(&p.a_self, 3);
+    p.from_b = letter_of(&p.b_self, 1);
+    share(&p.a, &p.from_a);
+    share(&p.b, &p.from_b);
+    CU_ASSERT_EQUAL(greet(&p.a, &p.from_a), 0);
+    altered = p.from_a;
+    memcpy(altered.share, between.share, sizeof(altered.share));
+    CU_ASSERT_EQUAL(greeted(&p.b, &altered), 0);
+    CU_ASSERT_EQUAL(greet(&p.b, &p.from_b), 0);
+    altered = p.from_b;
+    memcpy(altered.share, between.share, sizeof(altered.share));
+    CU_ASSERT_EQUAL(greeted(&p.a, &altered), 0);
+    CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES); /* though it came in a good credential */
+}
+
 enum change {
     NO_CHANGE = 0,
     VERSION_OLD,
@@ -138,6 +210,11 @@ enum change {
     NONCE_SHORT,
     BOOT_ID_LONG,
     BOOT_ID_OURS,
+    AUTH_SECRET,
+    AUTH_UNKNOWN,
+    SHARE_NONE,
+    SHARE_LONG,
+    SHARE_ZERO,
 };
 
 /* One thing in the initiator's greeting that the responder must not take. */
@@ -162,6 +239,11 @@ static void greetings_refused(void)
         {NONCE_SHORT, -EPROTO, "malformed"},
         {BOOT_ID_LONG, -EPROTO, "malformed"},
         {BOOT_ID_OURS, -ELOOP, "itself"},
+        {AUTH_SECRET, -EXDEV, "node 1 authenticates by secret, node 3 by munge"},
+        {AUTH_UNKNOWN, -EXDEV, "by something unknown"},
+        {SHARE_NONE, -EPROTO, "a share of 0 bytes"},
+        {SHARE_LONG, -EPROTO, "a share of 33 bytes"},
+        {SHARE_ZERO, -EPROTO, "a share of 32 bytes that is none"}, /* any key would agree */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -211,6 +293,20 @@ static void greetings_refused(void)
             break;
         case BOOT_ID_OURS:
             memcpy(l.boot_id, b.boot_id, sizeof(l.boot_id));
+            break;
+        case AUTH_SECRET:
+            b.auth = HANDSHAKE_AUTH_MUNGE;
+            break;
+        case AUTH_UNKNOWN:
+            l.auth = 2;
+            break;
+        case SHARE_NONE:
+        case SHARE_LONG:
+        case SHARE_ZERO:
+            b.auth = l.auth = HANDSHAKE_AUTH_MUNGE;
+            l.share_size = rows[i].change == SHARE_NONE   ? 0
+                           : rows[i].change == SHARE_LONG ? HANDSHAKE_SHARE_BYTES + 1
+                                                          : HANDSHAKE_SHARE_BYTES;
             break;
         }
         handshake_begin(&h, &b, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
@@ -438,6 +534,8 @@ static void sealed_frames_refused(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"succeeds", succeeds},
+                           {"succeeds without a secret", succeeds_without_secret},
+                           {"share replaced", share_replaced},
                            {"greetings refused", greetings_refused},
                            {"the wrong node answers", wrong_node_answers},
                            {"wrong secret", wrong_secret},

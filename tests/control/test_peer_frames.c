@@ -152,6 +152,8 @@ static const struct row rows[] = {
     {"greeting.engines", UINT32_MAX, NULL, REFUSED, -EPROTO, "4294967295 progress threads"},
     {"greeting.boot_id", 0, NULL, REFUSED, -EPROTO, "boot id of 0 bytes"},
     {"greeting.boot_id", 17, NULL, REFUSED, -EPROTO, "boot id of 17 bytes"},
+    {"greeting.auth", 1, NULL, REFUSED, -EXDEV, "node 0 authenticates by munge"},
+    {"greeting.auth", UINT32_MAX, NULL, REFUSED, -EXDEV, "by something unknown"},
     {"greeting.nonce", 5000, NULL, CLOSED, 0, NULL},
     {"proof.mac", 0, NULL, REFUSED, -EACCES, "does not know the secret"},
     {"proof.mac", 31, NULL, REFUSED, -EACCES, "does not know the secret"},
@@ -224,17 +226,19 @@ static const struct row rows[] = {
 
 /* Fields of which every value means something, or that have a test of their own below. */
 static const char *const elsewhere[] = {
-    "counter",         /* seals_that_do_not_fit */
-    "mac",             /* seals_that_do_not_fit */
-    "rank_is.status",  /* answers_out_of_range */
-    "rank_is.node",    /* answers_out_of_range, places_out_of_range */
-    "rank_is.engine",  /* places_out_of_range */
-    "gathered.data",   /* answers_out_of_range; the client's library checks it, with the offset */
-    "gathered.last",   /* either */
-    "rank_at.uid",     /* whose job it is: any */
-    "rank_at.gone",    /* either */
-    "rank_at.cookie",  /* the asker's own */
-    "where_is.cookie", /* the asker's own */
+    "counter",          /* seals_that_do_not_fit */
+    "mac",              /* seals_that_do_not_fit */
+    "greeting.share",   /* test_handshake */
+    "proof.credential", /* test_peers: refused by munge */
+    "rank_is.status",   /* answers_out_of_range */
+    "rank_is.node",     /* answers_out_of_range, places_out_of_range */
+    "rank_is.engine",   /* places_out_of_range */
+    "gathered.data",    /* answers_out_of_range; the client's library checks it, with the offset */
+    "gathered.last",    /* either */
+    "rank_at.uid",      /* whose job it is: any */
+    "rank_at.gone",     /* either */
+    "rank_at.cookie",   /* the asker's own */
+    "where_is.cookie",  /* the asker's own */
     "contribution.sequence", /* names an exchange, whichever it is */
     "offer.incarnation",     /* compared only */
     "offer.consumed",        /* of a state that both know: tests/engine */

@@ -178,6 +178,108 @@ static void wrong_secret(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* ---- by MUNGE -------------------------------------------------------------------------------- */
+
+/* With a made-up MUNGE (odd.c), and no secret. */
+static bool start_munge(struct daemon *d, const char *node, const char *munge)
+{
+    const char *arguments[] = {
+        "--node",         node,         "--nodes",     plan.nodes, "--peer-deadline-ms",
+        PLAN_DEADLINE_MS, "--provider", PLAN_PROVIDER, NULL};
+    bool started;
+
+    setenv("PWCD_MUNGE", munge, 1);
+    started = daemon_start(d, odd_program, arguments) == 0;
+    unsetenv("PWCD_MUNGE");
+    return started;
+}
+
+static void one_job_by_munge(void)
+{
+    static const char *const how[] = {"vouched", "slow"};
+
+    for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+        struct daemon d[2];
+
+        CU_ASSERT_TRUE_FATAL(start_munge(&d[0], "0", how[i]));
+        CU_ASSERT_TRUE_FATAL(start_munge(&d[1], "1", how[i]));
+        exchange_over_two_nodes(d, 0);
+        exchange_over_two_nodes(d, 1);
+        CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+        CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+    }
+}
+
+/* One of them is not vouched for as it should be; both logs say why. */
+static void refused_by_munge(void)
+{
+    static const struct {
+        const char *munge, *says; /* of node 1; NULL: by the secret */
+        uint32_t from;            /* who dials: a refusal is heard before one has proven itself */
+    } rows[] = {
+        {"foreign", "the other daemon is user", 1},
+        {"altered", "was not made for this connection", 1},
+        {"long", "credential that is none", 1},
+        {"late", "munged is made up and down", 0},
+        {"late", "munged is made up and down", 1},
+        {NULL, "node 0 authenticates by munge, node 1 by secret", 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct daemon d[2];
+        int s;
+
+        CU_ASSERT_TRUE_FATAL(start_munge(&d[0], "0", "vouched"));
+        CU_ASSERT_TRUE_FATAL(rows[i].munge ? start_munge(&d[1], "1", rows[i].munge)
+                                           : start(&d[1], "1", plan.secrets[0], plan.nodes));
+        CU_ASSERT_EQUAL(hello(&d[rows[i].from], job_at(1 - rows[i].from), 0, &s), -EHOSTDOWN);
+        close(s);
+        CU_ASSERT_TRUE(daemon_says(&d[0], rows[i].says));
+        CU_ASSERT_TRUE(daemon_says(&d[1], rows[i].says));
+        CU_ASSERT_TRUE(raw_is_served(&d[0]));
+        CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+        CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+    }
+}
+
+static void start_without_munge(void)
+{
+    static const char *const auth[] = {"auto", "munge", "secret"};
+    struct daemon first, second;
+
+    CU_ASSERT_TRUE_FATAL(start_munge(&first, "0", "vouched"));
+    for (size_t i = 0; i < sizeof(auth) / sizeof(auth[0]); i++) {
+        const char *arguments[] = {"--node", "0", "--nodes", plan.nodes, "--auth", auth[i], NULL};
+        bool ready = true;
+
+        setenv("PWCD_MUNGE", "down", 1);
+        CU_ASSERT_EQUAL(
+            daemon_start_beside(&second, &first, "second.sock", odd_program, arguments, &ready), 0);
+        unsetenv("PWCD_MUNGE");
+        CU_ASSERT_FALSE(ready);
+        CU_ASSERT_TRUE(daemon_says(&second, "2 nodes need a secret"));
+        CU_ASSERT_TRUE(i == 2 || daemon_says(&second, "munged is made up and down"));
+        CU_ASSERT_EQUAL(daemon_stop(&second), 1);
+    }
+    CU_ASSERT_EQUAL(daemon_stop(&first), 0);
+}
+
+/* The end does not take from under a thread the credential that it looks at. */
+static void ends_while_munge_is_asked(void)
+{
+    struct daemon d[2];
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(start_munge(&d[0], "0", "slow"));
+    CU_ASSERT_TRUE_FATAL(start_munge(&d[1], "1", "slow"));
+    s = raw_connect(&d[0]);
+    CU_ASSERT_TRUE(raw_ask_hello(s, job_at(1), 0, 2));
+    CU_ASSERT_TRUE(daemon_says(&d[1], "a credential is opened"));
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    close(s);
+}
+
 /* One of them speaks a later version: both logs say which ones, and so does Inspect. */
 static void versions(void)
 {
@@ -360,6 +462,10 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"one job", one_job},
                            {"home dies", home_dies},
                            {"wrong secret", wrong_secret},
+                           {"one job by munge", one_job_by_munge},
+                           {"refused by munge", refused_by_munge},
+                           {"start without munge", start_without_munge},
+                           {"ends while munge is asked", ends_while_munge_is_asked},
                            {"versions", versions},
                            {"ends while a name is looked up", ends_while_a_name_is_looked_up},
                            {"cannot begin to dial", cannot_begin_to_dial},

@@ -102,9 +102,58 @@ static void listen_only(int s, struct outcome *out, void *context)
     snprintf(out->text, sizeof(out->text), "%s", a.text);
 }
 
+/* The rows that Inspect shows, and how many of clients and users are not our own. */
+struct seen {
+    int clients, queues, regions, users, foreign;
+};
+
+static json_t *inspected(int s, const char *what)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    Pwc__ClientReply *reply = NULL;
+    json_t *document = NULL;
+    int fds[3], count;
+
+    inspect.what = (char *)(uintptr_t)what;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    if (raw_request(s, 9, &request))
+        reply = raw_reply(s, fds, &count);
+    if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_INSPECTED)
+        document = json_loads(reply->inspected->json, 0, NULL);
+    if (reply)
+        pwc__client_reply__free_unpacked(reply, NULL);
+    return document;
+}
+
+static int rows_of(int s, const char *what, const char *rows, int *foreign)
+{
+    json_t *document = inspected(s, what), *array = json_object_get(document, rows);
+    int count = document ? (int)json_array_size(array) : -1;
+
+    for (int i = 0; foreign && i < count; i++)
+        *foreign += json_integer_value(json_object_get(json_array_get(array, (size_t)i), "uid")) !=
+                    (json_int_t)geteuid();
+    json_decref(document);
+    return count;
+}
+
+static void look(int s, struct outcome *out, void *context)
+{
+    struct seen seen = {0};
+
+    seen.clients = rows_of(s, "clients", "clients", &seen.foreign);
+    seen.users = rows_of(s, "clients", "users", &seen.foreign);
+    seen.queues = rows_of(s, "queues", "queues", NULL);
+    seen.regions = rows_of(s, "regions", "regions", NULL);
+    out->status = seen.clients < 0 ? -EPROTO : 0;
+    memcpy(out->text, &seen, sizeof(seen));
+}
+
 /* ---- who ------------------------------------------------------------------------------------- */
 
-enum verdict { SERVED, REFUSED, UNREACHABLE };
+enum verdict { SERVED, REFUSED, LOOKS, UNREACHABLE };
 
 static void expect(const struct user *user, enum verdict verdict)
 {
@@ -121,6 +170,12 @@ static void expect(const struct user *user, enum verdict verdict)
         CU_ASSERT_EQUAL(out.status, -EACCES);
         CU_ASSERT_PTR_NOT_NULL(strstr(out.text, "does not serve your user: see --allow-users"));
         break;
+    case LOOKS: /* and is no rank */
+        CU_ASSERT_EQUAL(out.connected, 0);
+        CU_ASSERT_EQUAL(out.status, -EACCES);
+        out = as_user(user, look, NULL);
+        CU_ASSERT_EQUAL(out.status, 0);
+        break;
     case UNREACHABLE:
         CU_ASSERT_EQUAL(out.connected, -EACCES);
         break;
@@ -130,9 +185,9 @@ static void expect(const struct user *user, enum verdict verdict)
                 out.connected, out.status, out.text);
 }
 
-static void start(uid_t uid, const char *users, const char *groups)
+static void start_with(uid_t uid, const char *users, const char *groups, const char *inspect)
 {
-    const char *arguments[5] = {NULL};
+    const char *arguments[7] = {NULL};
     int n = 0;
 
     if (users) {
@@ -143,8 +198,17 @@ static void start(uid_t uid, const char *users, const char *groups)
         arguments[n++] = "--allow-groups";
         arguments[n++] = groups;
     }
+    if (inspect) {
+        arguments[n++] = "--inspect-groups";
+        arguments[n++] = inspect;
+    }
     CU_ASSERT_EQUAL_FATAL(daemon_start_as(&d, uid, program, arguments), 0);
     CU_ASSERT_EQUAL_FATAL(chmod(d.directory, 0755), 0);
+}
+
+static void start(uid_t uid, const char *users, const char *groups)
+{
+    start_with(uid, users, groups, NULL);
 }
 
 static unsigned socket_mode(void)
@@ -165,7 +229,7 @@ static void own_user_only(void)
     CU_ASSERT_EQUAL(socket_mode(), 0600);
     expect(&its_own, SERVED);
     expect(&alice, UNREACHABLE);
-    expect(&root, REFUSED); /* no mode keeps root out */
+    expect(&root, LOOKS); /* no mode keeps root out */
     CU_ASSERT_EQUAL(chmod(d.socket, 0666), 0);
     expect(&alice, REFUSED);
     CU_ASSERT_TRUE(daemon_says(&d, "user 61002 (pid "));
@@ -182,7 +246,7 @@ static void allowed_users(void)
     expect(&alice, SERVED);
     expect(&nobody, SERVED);
     expect(&bob, REFUSED);
-    expect(&root, REFUSED); /* nothing special: to be allowed as others are */
+    expect(&root, LOOKS); /* to be a rank it is to be allowed as others are */
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
     start(DAEMON, "root,61003", NULL);
     expect(&root, SERVED);
@@ -375,6 +439,96 @@ static void traces_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
+/* A rank with a context and a region, which stays while others look. */
+static void stay(int s, struct outcome *out, void *context)
+{
+    struct answer segment, key;
+    int *ends = context;
+    char byte;
+
+    attach(s, out, NULL);
+    if (out->status == 0)
+        out->status = ask_segment(s, 4096, &segment);
+    if (out->status == 0)
+        out->status = ask_region(s, segment.handle, 0, 4096, 3, &key);
+    (void)!write(ends[1], out->status == 0 ? "y" : "n", 1);
+    (void)!read(ends[2], &byte, 1);
+}
+
+static pid_t stay_as(const struct user *user, int ends[3], int keep)
+{
+    pid_t pid;
+    char byte = 0;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct outcome out = {0};
+
+        close(keep);
+        if (become(user))
+            stay(raw_connect(&d), &out, ends);
+        _exit(0);
+    }
+    CU_ASSERT_EQUAL(read(ends[0], &byte, 1), 1);
+    CU_ASSERT_EQUAL(byte, 'y');
+    return pid;
+}
+
+/* Two users' ranks at once; whoever looks sees his own, or all. */
+static void lookers_apart(void)
+{
+    static const struct {
+        struct user user;
+        int clients;
+        bool all;
+    } rows[] = {
+        {{ALICE, ALICE, 0}, 1, false},
+        {{BOB, BOB, 0}, 1, false},
+        {{NOBODY, NOBODY, 0}, 0, false}, /* served, and without a rank */
+        {{0, 0, 0}, 2, true},
+        {{DAEMON, DAEMON, 0}, 2, true},
+        {{BOB + 1, GROUP, 0}, 2, true}, /* of the inspect group; not served */
+    };
+    int here[2], there[2], ends[3];
+    pid_t pids[2];
+
+    start_with(DAEMON, "61002,61003,nobody", NULL, "61010");
+    CU_ASSERT_EQUAL_FATAL(pipe(here), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(there), 0);
+    ends[0] = here[0];
+    ends[1] = here[1];
+    ends[2] = there[0];
+    pids[0] = stay_as(&alice, ends, there[1]);
+    pids[1] = stay_as(&bob, ends, there[1]);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned failures = CU_get_number_of_failures();
+        struct outcome out = as_user(&rows[i].user, look, NULL);
+        struct seen seen;
+
+        memcpy(&seen, out.text, sizeof(seen));
+        CU_ASSERT_EQUAL(out.status, 0);
+        CU_ASSERT_EQUAL(seen.clients, rows[i].clients);
+        CU_ASSERT_EQUAL(seen.queues, rows[i].clients);
+        CU_ASSERT_EQUAL(seen.regions, rows[i].clients);
+        CU_ASSERT_EQUAL(seen.foreign > 0, rows[i].all);
+        CU_ASSERT_TRUE(rows[i].all ? seen.users >= 3 : seen.users == 1);
+        if (CU_get_number_of_failures() != failures)
+            fprintf(stderr, "user %u: %d clients (%d foreign), %d queues, %d regions, %d users\n",
+                    rows[i].user.uid, seen.clients, seen.foreign, seen.queues, seen.regions,
+                    seen.users);
+    }
+    expect(&(struct user){BOB + 1, GROUP, 0}, LOOKS);
+    expect(&(struct user){BOB + 1, BOB + 1, 0}, REFUSED);
+    close(there[1]);
+    for (int i = 0; i < 2; i++)
+        waitpid(pids[i], NULL, 0);
+    for (int i = 0; i < 2; i++)
+        close(here[i]);
+    close(there[0]);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"own user only", own_user_only},
@@ -383,6 +537,7 @@ int main(int argc, char **argv)
                            {"connections apart", connections_apart},
                            {"jobs apart", jobs_apart},
                            {"traces apart", traces_apart},
+                           {"lookers apart", lookers_apart},
                            CU_TEST_INFO_NULL};
 
     signal(SIGPIPE, SIG_IGN);

@@ -26,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
             config_text(&config, key, value, sizeof(value));
         }
-        if (admission_open(&admission, config.allow_users, config.allow_groups, why, sizeof(why)) ==
-            0)
+        if (admission_open(&admission, config.allow_users, config.allow_groups,
+                           config.inspect_groups, why, sizeof(why)) == 0)
             admission_close(&admission);
     }
     config_free(&config);

@@ -156,7 +156,7 @@ static bool open_control(struct room *room)
     return control->frame && w->by_handle && w->sessions && w->segments &&
            journal_open(&control->journal, &control->store, 2 * w->config.clients_max) == 1 &&
            jobs_open(control) == 0 &&
-           admission_open(&control->admission, NULL, NULL, why, sizeof(why)) == 0;
+           admission_open(&control->admission, NULL, NULL, NULL, why, sizeof(why)) == 0;
 }
 
 struct room *room_new(void)

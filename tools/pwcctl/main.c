@@ -15,7 +15,8 @@
 static int look(const struct options *options)
 {
     char *json = NULL;
-    int rc = strcmp(options->what, "counters") == 0
+    /* Beside an abstract socket there is no file. */
+    int rc = strcmp(options->what, "counters") == 0 && options->socket[0] != '@'
                  ? counters_read(options->socket, &json)
                  : request_inspect(options->socket, options->what, &json);
     if (rc < 0)

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+#include "job_socket.h"
 #include "view.h"
 
 static const char usage[] =
@@ -38,7 +40,9 @@ static const char help[] =
     "  trace      records what operations do, step by step, for Perfetto or chrome://tracing;\n"
     "             of several daemons on this machine where --socket is given more than once\n"
     "\n"
-    "  --socket PATH       the daemon's socket; default: $PWC_SOCKET, then the usual place\n"
+    "  --socket PATH       the daemon's socket; default: $PWC_SOCKET, then that of the Slurm "
+    "job's\n"
+    "                      own daemon, then the usual place\n"
     "  --json              print the document as the daemon gives it\n"
     "  --watch[=SECONDS]   look again every so often (1)\n"
     "  -b, --batch         of top: print lines instead of a screen\n"
@@ -176,12 +180,32 @@ static int apply(struct options *o, int option, int argc, char **argv)
     }
 }
 
+/* Within a Slurm job: whether the job has a daemon of its own here. */
+static bool job_socket(char *path, size_t size)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    struct sockaddr_un name;
+    if (job == NULL || job_socket_name(path, size, geteuid(), job) < 0)
+        return false;
+    socklen_t length = job_socket_address(path, &name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool answers = fd >= 0 && connect(fd, (struct sockaddr *)&name, length) == 0 &&
+                   job_socket_peer(fd) == geteuid();
+    if (fd >= 0)
+        close(fd);
+    return answers;
+}
+
 static int default_socket(struct options *o)
 {
     const char *named = getenv("PWC_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
     char path[512];
     if (named != NULL && *named != '\0')
         return set_socket(o, named);
+    if (job_socket(path, sizeof(o->socket)))
+        return set_socket(o, path);
+    if (getenv("SLURM_JOB_ID") != NULL)
+        return set_socket(o, "/run/pwcd/pwcd.sock");
     if (geteuid() != 0 && runtime != NULL)
         snprintf(path, sizeof(path), "%s/pwcd/pwcd.sock", runtime);
     else

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "control.pb-c.h"
+#include "job_socket.h"
 
 #define ANSWER_SECONDS  5
 #define UPGRADE_SECONDS 70 /* the next daemon opens its fabric, and is given 60 s for that */
@@ -54,15 +55,15 @@ static int explain(const struct reason *reason, const char *path, int rc)
 
 static int connect_to(const char *path, int seconds, int *out)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sockaddr_un name;
+    socklen_t size = job_socket_address(path, &name);
     struct timeval limit = {.tv_sec = seconds};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
-        connect(fd, (struct sockaddr *)&name, sizeof(name)) < 0) {
+        connect(fd, (struct sockaddr *)&name, size) < 0) {
         int rc = -errno;
         close(fd);
         return rc;

@@ -144,13 +144,15 @@ struct pwc_key {
 /*
  * A zeroed attr takes everything from the environment, the first that is set:
  *
- *     socket  PWC_SOCKET; else /run/pwcd/pwcd.sock for root, $XDG_RUNTIME_DIR/pwcd/pwcd.sock else
+ *     socket  PWC_SOCKET; in a Slurm job that of the job's own daemon (pwcd --job), which is waited
+ *             for, or /run/pwcd/pwcd.sock; elsewhere that for root, and for others
+ *             $XDG_RUNTIME_DIR/pwcd/pwcd.sock
  *     job     PWC_JOB, PMIX_NAMESPACE, SLURM_JOB_ID with SLURM_STEP_ID
  *     rank    PWC_RANK, PMIX_RANK, SLURM_PROCID
  *     size    PWC_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_STEP_NUM_TASKS, SLURM_NTASKS
  */
 struct pwc_attr {
-    const char *socket; /* path of the daemon's socket */
+    const char *socket; /* path of the daemon's socket; "@name": an abstract one, waited for */
     const char *job; /* up to 59 characters; ranks of one user and one job name know each other */
     uint32_t rank;
     uint32_t size;  /* ranks in the job; 0: rank and size from the environment */
