@@ -74,7 +74,7 @@ static int request_close(struct control *control, uint32_t session)
     close_request.session = session;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
     request.context_close = &close_request;
-    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    return control_end(control, &request);
 }
 
 /* The next power of two from `min` on; -EINVAL above the largest. */
@@ -215,7 +215,9 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
         at = &(*at)->next;
     *at = ctx->next;
     pthread_mutex_unlock(&client->lock);
-    (void)request_close(&client->control, ctx->session); /* if it fails, the session is gone */
+    /* If it fails, the daemon has not answered in time, or has no memory: what is left there goes
+     * when it gets to it, or with the client. */
+    (void)request_close(&client->control, ctx->session);
     FAULT(CONTEXT_LEFT);
     context_free(ctx);
     return 0;

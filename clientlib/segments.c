@@ -79,7 +79,7 @@ int segment_release(struct control *control, uint32_t id)
     close_request.segment = id;
     request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
     request.segment_close = &close_request;
-    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    return control_end(control, &request);
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */

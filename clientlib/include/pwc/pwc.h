@@ -15,9 +15,10 @@
  * it has its own rings.
  *
  * Calls that say "blocks" ask the daemon and wait for its answer: up to the client's timeout, then
- * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, they give
- * -ECONNABORTED (docs/reliability.md); when it is gone -ESHUTDOWN; and -EPROTO when it or the
- * library found the protocol broken. All others return at once.
+ * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, calls that make
+ * something give -ECONNABORTED (docs/reliability.md); those that end something ask again. When it
+ * is gone they give -ESHUTDOWN; and -EPROTO when it or the library found the protocol broken. All
+ * others return at once.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime
@@ -202,7 +203,8 @@ PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, 
 
 /*
  * Ends a context, with its remotes and events. What is still in flight is given up: pwc_flush
- * first to avoid that. Blocks; always frees, and returns 0.
+ * first to avoid that. Blocks; always frees, and returns 0. Where the daemon does not answer within
+ * the client's timeout, its side of the context goes later, with the client at last.
  */
 PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
 PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address */
@@ -249,8 +251,9 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned fl
  * operation can reach it; a peer on this node that is copying a put at that moment may still end it
  * (docs/same-node.md). A counted region goes with its last deregister; moved memory is then
  * private again, at its place and with its contents, and nothing may touch it during the call. The
- * caller's own operations on it must have ended. On -ETIMEDOUT (somebody may still reach it) and
- * -ENOMEM (moved memory could not be put back) the region stays: try again. Else it is gone.
+ * caller's own operations on it must have ended. On any error the region stays, for somebody may
+ * still reach it: try again. -ETIMEDOUT: a node has not given it up yet; -ENOBUFS: too many
+ * requests wait in the daemon; -ENOMEM: that has no memory, or moved memory could not be put back.
  */
 PWC_API int pwc_deregister(pwc_region *region);
 
