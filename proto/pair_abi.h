@@ -46,7 +46,7 @@
 #include <stdint.h>
 #include "session_abi.h"
 
-#define PAIR_MAGIC       UINT64_C(0x3230305250435750) /* "PWCPR002" */
+#define PAIR_MAGIC       UINT64_C(0x3330305250435750) /* "PWCPR003" */
 #define PAIR_DATA_OFFSET 4096u
 #define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
 #define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
@@ -113,6 +113,9 @@ struct pair_side {
     /* Bit i % 64 of word i / 64: a handler stands at index i. To an index without one no message
      * goes by this pair: the daemon, or who replies, tells the error. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
+    /* Of the target, 1: it has mapped the pair, and reads what stands in it. Until then the origin
+     * writes no record. */
+    _Atomic uint32_t met;
     _Alignas(64) struct pair_counts counts;
 };
 static_assert(sizeof(struct pair_side) == 128, "pair_side");
