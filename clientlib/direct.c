@@ -72,6 +72,8 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
     pair->number = way->number;
     pair->peer = peer;
     pair->ring.fd = -1;
+    /* Until the target has met it, and all that went that way before has ended. */
+    pair->by_daemon = true;
     rc = pair_map(pair, way, next);
     if (rc == 0)
         rc = channel_own_prepare(&ctx->channel);
@@ -123,10 +125,8 @@ static void lead(struct pwc_remote *remote, struct direct_pair *pair)
 static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
     for (struct pwc_remote *other = ctx->remotes; other; other = other->next)
-        if (other->peer == pair->peer && !other->pair) {
+        if (other->peer == pair->peer && !other->pair)
             lead(other, pair);
-            pair->by_daemon = true; /* until all that went that way has ended */
-        }
 }
 
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
@@ -210,18 +210,22 @@ int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     return 0;
 }
 
-/* Back to the direct path, when all has ended and its events stand among those kept: 1; else 0. */
-static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair)
+/* Back to the direct path, when the target has met the pair, all has ended and its events stand
+ * among those kept: 1; else 0. What writes no record is also for a target that has not: 1, and the
+ * path stays. */
+static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
 {
-    if (!channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
+    bool met = atomic_load_explicit(&pair->writer.shared->target.met, memory_order_acquire) == 1;
+
+    if ((!met && record) || !channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
         channel_collect(&ctx->channel) < 0)
         return 0;
-    pair->by_daemon = false;
+    pair->by_daemon = !met;
     pair->after = true;
     return 1;
 }
 
-int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote)
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record)
 {
     struct direct_pair *pair = remote->pair;
     int rc = channel_state(&ctx->channel);
@@ -232,7 +236,7 @@ int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote)
         return -EBUSY;
     if (!remote->way || direct_has_ended(ctx, remote))
         return direct_leave(ctx, remote);
-    return pair->by_daemon ? come_back(ctx, pair) : 1;
+    return pair->by_daemon ? come_back(ctx, pair, record) : 1;
 }
 
 bool direct_idle(const struct pwc_remote *remote)

@@ -6,8 +6,9 @@
  * A pair, that is a context and a peer, has one path at a time, whatever remotes lead there. It
  * leaves the direct one when its target has read all that stands in the ring and has answered, and
  * comes back when all that went through the daemon has ended, with a flag in the first record that
- * has the target show first what came by the daemon. So its events keep their order. What must go
- * through the daemon: what will fail there, since the daemon knows why; what goes to a region of
+ * has the target show first what came by the daemon. So its events keep their order. It begins
+ * with the daemon's path, and comes to the direct one when the target has met the pair. What must
+ * go through the daemon: what will fail there, since the daemon knows why; what goes to a region of
  * which we have no pages; and messages too long for the ring, or prepared in the submission ring.
  *
  * Thread: the one that owns the context.
@@ -45,9 +46,9 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps pairs that lead nowhere any more. */
 void direct_check(struct pwc_ctx *ctx);
 
-/* How an operation goes, of a remote that has a pair: 1: directly; 0: through the daemon; or why
- * not at all. */
-int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote);
+/* How an operation, with or without a record for its target, goes, of a remote that has a pair: 1:
+ * directly; 0: through the daemon; or why not at all. */
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record);
 /* Then, where directly, the operation, checked but for its memory: as pwc_put and pwc_get. */
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);

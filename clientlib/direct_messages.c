@@ -95,7 +95,7 @@ static bool fits(const struct pwc_ctx *ctx, const struct outgoing *m)
 
 int direct_choose_message(struct pwc_ctx *ctx, const struct outgoing *m)
 {
-    return fits(ctx, m) ? direct_choose(ctx, m->dst) : direct_leave(ctx, m->dst);
+    return fits(ctx, m) ? direct_choose(ctx, m->dst, true) : direct_leave(ctx, m->dst);
 }
 
 /* For the record, its answer and its local event. */

@@ -65,6 +65,7 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
         return rc;
     entry->ring.block_max = n->block_max;
     tell_all_handlers(n, &entry->ring.shared->target);
+    atomic_store_explicit(&entry->ring.shared->target.met, 1, memory_order_release);
     return 0;
 }
 
@@ -73,7 +74,7 @@ void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
     struct neighbour *entry = new_entry(n);
     struct mapping mapping = {.fd = -1};
 
-    /* Without it the origin finds its ring full, and says so to its program. */
+    /* Without it the origin sees that we have not met, and goes through the daemon. */
     if (!entry || mapping_adopt(&mapping, descriptor, PAIR_BYTES) < 0) {
         close(descriptor);
         return;

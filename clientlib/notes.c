@@ -34,6 +34,7 @@ static ssize_t read_one(struct pwc_ctx *ctx)
     ssize_t got = recvmsg(ctx->wake_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int descriptor = got > 0 ? take_descriptor(&message) : -1;
 
+    /* A note whose descriptor found no room here is none: the origin goes on by the daemon. */
     if (descriptor >= 0 && got == sizeof(note))
         neighbours_add(&ctx->channel.neighbours, note.peer, descriptor);
     else if (descriptor >= 0)

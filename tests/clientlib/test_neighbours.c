@@ -51,6 +51,20 @@ static void meet(struct two *t)
     CU_ASSERT_EQUAL(pwc_probe(t->b, PWC_ANY, PWC_LOCAL, &event), 0);
 }
 
+static int put_to_b(struct two *t, uint64_t id, unsigned flags)
+{
+    return pwc_put(t->a, t->to_b, 0, &id, sizeof(id), pwc_cid_u64(id), pwc_cid_u64(id), flags);
+}
+
+static void expect_at_b(struct two *t, uint64_t id)
+{
+    struct pwc_event event = {0};
+
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(t->b, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.id, id);
+    CU_ASSERT_EQUAL(event.peer, t->peer_a);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 struct answering {
@@ -116,10 +130,80 @@ static void test_replier_binds_nobody(void)
     }
 }
 
+/* ---- pairs that the target has not met ------------------------------------------------------- */
+
+/* The note of a pair is lost: everything goes through the daemon, and nothing is. */
+static void test_lost_note(void)
+{
+    struct two t;
+
+    open_two(&t, false);
+    t.w->daemon.lose_notes = true;
+    t.w->daemon.pairs = true;
+    CU_ASSERT_EQUAL(pwc_unbind(t.to_b), 0);
+    t.to_b = bind_region(&t, t.a, t.peer_b);
+    for (uint64_t n = 0; n < 10; n++)
+        CU_ASSERT_EQUAL(put_to_b(&t, n, PWC_NO_LCE), 0);
+    for (uint64_t n = 0; n < 10; n++)
+        expect_at_b(&t, n);
+    CU_ASSERT_EQUAL(put_to_b(&t, 10, PWC_NO_LCE), 0);
+    expect_at_b(&t, 10);
+    world_free(t.w);
+}
+
+/* What needs no line goes directly from the start; what does, once the target has met the pair. */
+static void test_met(void)
+{
+    unsigned executed;
+    uint64_t found;
+    struct two t;
+
+    open_two(&t, true);
+    executed = t.w->daemon.executed;
+    for (uint64_t n = 1; n < 4; n++) {
+        CU_ASSERT_EQUAL(put_to_b(&t, n, PWC_NO_RCE | PWC_NO_LCE), 0);
+        memcpy(&found, t.w->memory, sizeof(found));
+        CU_ASSERT_EQUAL(found, n);
+    }
+    CU_ASSERT_EQUAL(t.w->daemon.executed, executed);
+    CU_ASSERT_EQUAL(put_to_b(&t, 4, PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(put_to_b(&t, 5, PWC_NO_RCE | PWC_NO_LCE), 0); /* behind it */
+    CU_ASSERT_EQUAL(pwc_flush(t.a, t.peer_b), 0);
+    CU_ASSERT(t.w->daemon.executed >= executed + 2);
+    executed = t.w->daemon.executed;
+    expect_at_b(&t, 4);
+    for (uint64_t n = 6; n < 9; n++) {
+        CU_ASSERT_EQUAL(put_to_b(&t, n, PWC_NO_LCE), 0);
+        expect_at_b(&t, n);
+    }
+    CU_ASSERT_EQUAL(t.w->daemon.executed, executed);
+    world_free(t.w);
+}
+
+/* The first bind of a peer brought no pair, and is undone; the second does. */
+static void test_pair_comes_later(void)
+{
+    struct two t;
+
+    open_two(&t, false);
+    CU_ASSERT_EQUAL(put_to_b(&t, 1, PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(t.to_b), 0);
+    t.w->daemon.pairs = true;
+    t.to_b = bind_region(&t, t.a, t.peer_b);
+    meet(&t);
+    CU_ASSERT_EQUAL(put_to_b(&t, 2, PWC_NO_LCE), 0);
+    expect_at_b(&t, 1);
+    expect_at_b(&t, 2);
+    world_free(t.w);
+}
+
 int main(void)
 {
     static const struct suite_test tests[] = {
         {"a replier that binds nobody", test_replier_binds_nobody},
+        {"the note of a pair is lost", test_lost_note},
+        {"a pair that its target has met", test_met},
+        {"a pair that comes with a later bind", test_pair_comes_later},
     };
 
     if (doorbell_register() < 0) {

@@ -605,6 +605,7 @@ static void room_wakes(int64_t *best)
 
     open_two(&t, "room");
     s.two = &t;
+    take(&t, PWC_LOCAL); /* b learns of a */
     for (uint64_t n = 0;; n++) {
         rc = pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n),
                      PWC_NO_LCE);
