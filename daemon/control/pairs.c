@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "doorbell.h"
 #include "fault.h"
 #include "message.h"
 #include "pair.h"
@@ -45,12 +46,19 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Whoever sees the count change looks at notes, and at what is gone. */
-static void tell(struct client_session *s)
+/* Whoever sees the count change looks at notes, and at what is gone. Who sleeps is woken: it may
+ * have nothing under way by which the progress thread would. */
+static void tell(const struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;
+    uint32_t mode;
 
     atomic_fetch_add_explicit(&shared->neighbours, 1, memory_order_release);
+    mode = doorbell_ring(&shared->event_bell);
+    if (mode == DOORBELL_FUTEX)
+        doorbell_wake(&shared->event_bell);
+    else if (mode == DOORBELL_FD)
+        (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* The new pair's descriptor, to the target's own end. It cannot block: what finds no room is said

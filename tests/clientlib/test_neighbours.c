@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "client_world.h"
 #include "doorbell.h"
 #include "pair_abi.h"
@@ -13,6 +16,30 @@
 #include "suite.h"
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
+
+/* What the library's next look into the wake socket is preceded by: a daemon that tells of a pair
+ * whose target is gone. */
+static struct {
+    struct session_shared *origin;
+    struct pair_shared *pair;
+    unsigned looks; /* behind it */
+} told;
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    if (told.pair) {
+        uint32_t handle = 1; /* the world's own remote has 0 */
+
+        atomic_fetch_or(&told.pair->gone, PAIR_TARGET_GONE);
+        atomic_fetch_or(&told.origin->ended_remotes[0], UINT64_C(1) << handle);
+        atomic_fetch_add(&told.origin->neighbours, 1);
+        told.pair = NULL;
+        told.looks = 0;
+    } else {
+        told.looks++;
+    }
+    return syscall(SYS_recvmsg, fd, message, flags);
+}
 
 /* Two contexts of one client, `to_b` bound by `a`. */
 struct two {
@@ -197,6 +224,46 @@ static void test_pair_comes_later(void)
     world_free(t.w);
 }
 
+/* ---- sleep ----------------------------------------------------------------------------------- */
+
+static int fill_ring(struct two *t)
+{
+    int rc = 0;
+
+    for (uint64_t n = 0; rc == 0 && n <= PAIR_LINES; n++)
+        rc = put_to_b(t, n, PWC_NO_LCE);
+    return rc;
+}
+
+static void probe_until_empty(pwc_ctx *ctx)
+{
+    struct pwc_event event;
+    int rc;
+
+    do
+        rc = pwc_probe(ctx, PWC_ANY, 0, &event);
+    while (rc == 1);
+    CU_ASSERT_EQUAL(rc, 0);
+}
+
+/* The daemon tells of a death behind the probe that found nothing, and before its bell is armed. */
+static void test_told_while_arming(void)
+{
+    struct two t;
+
+    open_two(&t, true);
+    meet(&t);
+    (void)pwc_fd(t.a);
+    CU_ASSERT_EQUAL_FATAL(fill_ring(&t), -EAGAIN);
+    told.origin = t.w->daemon.contexts[0].session.shared;
+    told.pair = t.w->daemon.pair_list[0].ring.base;
+    probe_until_empty(t.a);
+    CU_ASSERT_PTR_NULL(told.pair);
+    CU_ASSERT(told.looks > 0);
+    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), 0); /* through the daemon, which tells why not */
+    world_free(t.w);
+}
+
 int main(void)
 {
     static const struct suite_test tests[] = {
@@ -204,6 +271,7 @@ int main(void)
         {"the note of a pair is lost", test_lost_note},
         {"a pair that its target has met", test_met},
         {"a pair that comes with a later bind", test_pair_comes_later},
+        {"a death told while the descriptor is armed", test_told_while_arming},
     };
 
     if (doorbell_register() < 0) {
