@@ -38,12 +38,15 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
 {
     struct opened *opened = context;
 
-    if (fd_count != 1)
+    if (fd_count > 1)
         return -EPROTO;
     opened->length = reply->segment_opened->length;
     opened->id = reply->segment_opened->segment;
-    opened->fd = fds[0];
-    fds[0] = -1;
+    opened->fd = -1;
+    if (fd_count == 1) {
+        opened->fd = fds[0];
+        fds[0] = -1;
+    }
     return 1;
 }
 
@@ -61,6 +64,10 @@ int segment_request(struct control *control, uint64_t *length, uint32_t *id, int
                       &opened);
     if (rc < 0)
         return rc;
+    if (opened.fd < 0) { /* there was no room for it here */
+        (void)segment_release(control, opened.id);
+        return -EMFILE;
+    }
     if (opened.length < *length || opened.length % page_bytes() != 0) {
         close(opened.fd);
         return -EPROTO;

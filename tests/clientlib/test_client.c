@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "client_world.h"
@@ -189,6 +190,36 @@ static void test_fork(void)
     world_free(w);
 }
 
+/* The answers of these requests come without their descriptors, as when none was left here. */
+static _Atomic bool losing;
+
+static bool lose_descriptors(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    fake_lose_descriptors(daemon, losing);
+    return false;
+}
+
+static void test_no_descriptors(void)
+{
+    struct world *w = world_new_sized(0, lose_descriptors);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    pwc_region *region;
+    pwc_ctx *ctx;
+    void *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    losing = true;
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &ctx), -EMFILE);
+    CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, 0, &region), -EMFILE);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_MOVE, &region), -EMFILE);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    losing = false;
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &ctx), 0);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, 0, &region), 0);
+    munmap(mine, page);
+    world_free(w);
+}
+
 struct user {
     struct world *world;
     pthread_t thread;
@@ -258,6 +289,7 @@ int main(void)
         {"exchange and barrier", test_exchange},
         {"an exchange that makes no sense", test_exchange_checked},
         {"a forked child", test_fork},
+        {"no descriptor is left", test_no_descriptors},
         {"several threads", test_threads},
     };
 

@@ -17,8 +17,9 @@
  * Calls that say "blocks" ask the daemon and wait for its answer: up to the client's timeout, then
  * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, calls that make
  * something give -ECONNABORTED (docs/reliability.md); those that end something ask again. When it
- * is gone they give -ESHUTDOWN; and -EPROTO when it or the library found the protocol broken. All
- * others return at once.
+ * is gone they give -ESHUTDOWN; and -EPROTO when it or the library found the protocol broken. Those
+ * that make something also give -ENOMEM and -EMFILE, where this process has no memory or descriptor
+ * left, and -ENOBUFS, where too many requests wait in the daemon. All others return at once.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime
