@@ -129,7 +129,7 @@ struct pwc_event {
     pwc_peer peer;    /* the other side */
     uint64_t id;      /* the completion id, when size is 0 */
     const void *data; /* the completion id's bytes when size is not 0: a private copy, valid until
-                         the next probe, wait or destroy on this context */
+                         the next probe, wait, flush, unbind or destroy on this context */
     size_t size;
     uint64_t bytes; /* moved */
 };
