@@ -203,7 +203,7 @@ int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     if (ctx->channel.submit.open)
         return -EBUSY;
     if (!pair->over && (pair->awaited > 0 || !pair_drained(&pair->writer))) {
-        pair->wants_room = PAIR_LINES;
+        neighbours_refuse(pair);
         return -EAGAIN;
     }
     pair->by_daemon = true;

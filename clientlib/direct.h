@@ -83,7 +83,7 @@ static inline int direct_room(struct direct_pair *pair, uint32_t lines)
     /* What a neighbour has written there, if it makes no sense, is no fault of ours: as if full. */
     if (pair_room(&pair->writer, lines) == 0)
         return 0;
-    pair->wants_room = lines;
+    neighbours_refuse(pair);
     return -EAGAIN;
 }
 /* The target of a pair sleeps. */

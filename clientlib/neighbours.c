@@ -175,6 +175,16 @@ void neighbours_tell_handlers(struct neighbours *n, uint32_t word, uint64_t valu
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
+/*
+ * Who sleeps in a call is woken for room once, then it is for the caller to try again. Who sleeps
+ * on the descriptor may have been refused since we last looked, by several calls that want
+ * different room: from the first refusal on each reading wakes him.
+ */
+static bool waits_for_room(const struct direct_pair *p, uint32_t mode)
+{
+    return mode == DOORBELL_FD ? p->wants_room : p->refused;
+}
+
 static void set_bells(struct neighbours *n, uint32_t mode)
 {
     for (uint32_t i = 0; i < n->count; i++)
@@ -183,7 +193,7 @@ static void set_bells(struct neighbours *n, uint32_t mode)
     for (struct direct_pair *p = n->ours; p; p = p->next) {
         if (p->awaited > 0 || mode == DOORBELL_AWAKE)
             atomic_store_explicit(&p->answers.ring->bell.armed, mode, memory_order_relaxed); /* G */
-        if (p->wants_room > 0 || mode == DOORBELL_AWAKE)
+        if (waits_for_room(p, mode) || mode == DOORBELL_AWAKE)
             atomic_store_explicit(&p->writer.ring->room_bell, mode, memory_order_relaxed); /* H */
     }
 }
@@ -206,9 +216,9 @@ bool neighbours_have_room(struct neighbours *n)
     bool found = false;
 
     for (struct direct_pair *p = n->ours; p; p = p->next)
-        if (p->wants_room > 0 && (p->over || pair_look_at_consumed(&p->writer) < 0 ||
-                                  pair_room(&p->writer, p->wants_room) == 0)) { /* H */
-            p->wants_room = 0;
+        if (p->refused && (p->over || pair_look_at_consumed(&p->writer) < 0 ||
+                           p->writer.consumed_seen != p->refused_at)) { /* H */
+            p->refused = false;
             found = true;
         }
     return found;

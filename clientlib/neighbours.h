@@ -36,7 +36,9 @@ struct direct_pair {
     struct pair_writer writer; /* of requests */
     struct pair_reader answers;
     uint32_t awaited;    /* answers */
-    uint32_t wants_room; /* lines that a call has found no room for, since we last slept; or 0 */
+    uint64_t refused_at; /* what the target had read when a call last found no room */
+    bool refused;        /* that is not answered yet: nothing more has been read */
+    bool wants_room;     /* a call has ever been refused: by pwc_fd we sleep for room, too */
     uint32_t remotes;    /* that lead to it */
     bool over;           /* its target is gone */
     bool lies;           /* what it answered made no sense: it is asked for no more */
@@ -90,7 +92,15 @@ static inline bool neighbours_handles(const struct pair_side *other, uint32_t in
 /* Before a last look and sleep: they shall have us woken. `mode` is enum doorbell_mode. */
 void neighbours_arm(struct neighbours *n, uint32_t mode);
 void neighbours_disarm(struct neighbours *n);
-/* By a fresh look: there is room again that one of ours had found no room for. */
+/* A call has found no room in the ring of one of ours, or something in it that is to be read first.
+ */
+static inline void neighbours_refuse(struct direct_pair *pair)
+{
+    pair->refused_at = pair->writer.consumed_seen;
+    pair->refused = pair->wants_room = true;
+}
+/* By a fresh look: one of ours that has refused a call has had more read since: it may be tried
+ * again. */
 bool neighbours_have_room(struct neighbours *n);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -235,6 +236,15 @@ static int fill_ring(struct two *t)
     return rc;
 }
 
+static void take_at_b(struct two *t, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct pwc_event event;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_probe(t->b, PWC_ANY, PWC_REMOTE, &event), 1);
+    }
+}
+
 static void probe_until_empty(pwc_ctx *ctx)
 {
     struct pwc_event event;
@@ -244,6 +254,35 @@ static void probe_until_empty(pwc_ctx *ctx)
         rc = pwc_probe(ctx, PWC_ANY, 0, &event);
     while (rc == 1);
     CU_ASSERT_EQUAL(rc, 0);
+}
+
+/* Two calls wait for room, of different sizes: each refusal counts, also behind a wake-up. */
+static void test_room_for_two(void)
+{
+    struct pollfd readable = {.events = POLLIN};
+    void *payload;
+    struct two t;
+
+    open_two(&t, true);
+    meet(&t);
+    readable.fd = pwc_fd(t.a);
+    CU_ASSERT_EQUAL_FATAL(fill_ring(&t), -EAGAIN);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t.a, t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
+    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), -EAGAIN);
+    probe_until_empty(t.a);
+    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), -EAGAIN);
+    CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+    take_at_b(&t, PAIR_LINES / 2);
+    CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
+    probe_until_empty(t.a);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t.a, t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
+    CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+    take_at_b(&t, PAIR_LINES / 2);
+    CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS / 10), 1);
+    probe_until_empty(t.a);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t.a, t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), 0);
+    CU_ASSERT_EQUAL(pwc_am_cancel(t.a), 0);
+    world_free(t.w);
 }
 
 /* The daemon tells of a death behind the probe that found nothing, and before its bell is armed. */
@@ -271,6 +310,7 @@ int main(void)
         {"the note of a pair is lost", test_lost_note},
         {"a pair that its target has met", test_met},
         {"a pair that comes with a later bind", test_pair_comes_later},
+        {"two calls that wait for room", test_room_for_two},
         {"a death told while the descriptor is armed", test_told_while_arming},
     };
 
