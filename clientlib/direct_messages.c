@@ -149,11 +149,11 @@ static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
 
     if (atomic_load_explicit(&shared->gone, memory_order_relaxed) & PAIR_ORIGIN_GONE)
         return -EHOSTDOWN;
-    if (m->kind == SUBMIT_LONG && direct_has_ended(ctx, m->dst))
-        return -EKEYREJECTED;
     /* Its requester has reached us without the daemon, which knows of no request. */
     if (m->kind == SUBMIT_LONG && !m->dst->way)
         return -EHOSTUNREACH;
+    if (m->kind == SUBMIT_LONG && direct_has_ended(ctx, m->dst))
+        return -EKEYREJECTED;
     return neighbours_handles(&shared->origin, m->index) ? 0 : -ENOSYS;
 }
 

@@ -158,6 +158,28 @@ static void test_replier_binds_nobody(void)
     }
 }
 
+/* A Long back to who has come directly, by a remote without a way, whose handle has no bit in the
+ * session: what stands behind the bits is not looked at. */
+static void test_handle_without_a_bit(void)
+{
+    struct answering a = {.index = ANSWER};
+    unsigned answers = 0;
+    struct two t;
+
+    open_two(&t, true);
+    CU_ASSERT_EQUAL(pwc_am_register(t.a, ANSWER, count_answer, &answers), 0);
+    CU_ASSERT_EQUAL(pwc_am_register(t.b, ASK, answer, &a), 0);
+    t.w->daemon.pairs = false;
+    t.w->daemon.handles = SESSION_REMOTES;
+    a.to = bind_region(&t, t.b, t.peer_a);
+    memset((uint8_t *)t.w->daemon.contexts[1].session.shared + sizeof(struct session_shared), 0xff,
+           SESSION_DATA_OFFSET - sizeof(struct session_shared));
+    meet(&t);
+    ask_b(&t, &a);
+    CU_ASSERT_EQUAL(a.rc, -EHOSTUNREACH);
+    world_free(t.w);
+}
+
 /* ---- pairs that the target has not met ------------------------------------------------------- */
 
 /* The note of a pair is lost: everything goes through the daemon, and nothing is. */
@@ -307,6 +329,7 @@ int main(void)
 {
     static const struct suite_test tests[] = {
         {"a replier that binds nobody", test_replier_binds_nobody},
+        {"a handle past the bits of ended remotes", test_handle_without_a_bit},
         {"the note of a pair is lost", test_lost_note},
         {"a pair that its target has met", test_met},
         {"a pair that comes with a later bind", test_pair_comes_later},
