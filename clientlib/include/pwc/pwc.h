@@ -339,14 +339,15 @@ PWC_API int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size
  * over are kept in order for later calls, up to 1 MiB, then -ENOBUFS until some are taken. Runs the
  * handlers of active messages that have come, some at a time. Events that had come
  * before the end of a session are still given, then -ESHUTDOWN: the daemon ended it or is gone;
- * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds.
+ * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds. -ENOMEM: no
+ * memory to keep an event, or to find the region of a message.
  */
 PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
 
 /*
  * As probe, but waits for an event: polls for about 200 us, yielding the processor, then sleeps. 0
- * after timeout_ms without one; timeout_ms < 0 waits for ever. A daemon that dies is noticed within
- * a second. Signals do not end it.
+ * after timeout_ms without one, or an error as probe; timeout_ms < 0 waits for ever. A daemon that
+ * dies is noticed within a second. Signals do not end it.
  */
 PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
                      int timeout_ms);
@@ -354,8 +355,9 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 /*
  * Waits, without a timeout, until all that this context has submitted towards `peer` (or PWC_ANY)
  * has ended, well or not. Events stay for later probes. 0 at once for a peer that is not bound.
- * Runs handlers of active messages. -ENOBUFS: too many events are kept, probe first; -EBUSY: an
- * active message has been prepared; -ESHUTDOWN, -EPROTO: the session is over.
+ * Runs handlers of active messages. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as
+ * pwc_probe; -EBUSY, of one peer: an active message has been prepared; -ESHUTDOWN, -EPROTO: the
+ * session is over.
  */
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer);
 
