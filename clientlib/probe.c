@@ -100,7 +100,8 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
 /* A neighbour answers within less time than a yield takes. */
 static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
-    unsigned probes = ctx->channel.neighbours.count > 0 ? NEIGHBOUR_PROBES : 1;
+    const struct neighbours *n = &ctx->channel.neighbours;
+    unsigned probes = n->count > 0 || n->awaited > 0 ? NEIGHBOUR_PROBES : 1;
     int rc = 0;
 
     for (unsigned i = 0; i < probes && rc == 0; i++)
