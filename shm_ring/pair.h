@@ -220,19 +220,16 @@ static inline bool pair_writer_sleeps(struct pair_reader *r)
 
 /*
  * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX, and for
- * block_max. 1; 0 when there is none (then what was read has been given back); -EPROTO when it
- * makes no sense. The record stays until pair_pass.
+ * block_max. 1; 0 when there is none (what was read before has been given back by pair_pass);
+ * -EPROTO when it makes no sense. The record stays until pair_pass.
  */
 static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
 {
     const struct pair_line *line = &r->lines[r->head & r->mask];
     uint64_t head = atomic_load_explicit(&line->head, memory_order_acquire); /* E */
 
-    if (!pair_arrived(head, r->head)) {
-        if (r->released != r->head)
-            pair_release(r);
+    if (!pair_arrived(head, r->head))
         return 0;
-    }
     out->kind = (uint8_t)(head >> 32);
     out->flags = (uint8_t)(head >> 40);
     out->id_len = (uint16_t)(head >> 48);
