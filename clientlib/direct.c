@@ -18,6 +18,8 @@ void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, in
     if (!way->present)
         return;
     way->fresh = pair->fresh;
+    way->board = pair->fresh && pair->board && pair->slot < BOARD_SLOTS;
+    way->slot = pair->slot;
     way->number = pair->number;
     way->segment_length = pair->segment_length;
     way->offset = pair->offset;
@@ -61,6 +63,19 @@ static int pair_map(struct direct_pair *pair, struct direct_way *way, int *next)
     return rc;
 }
 
+/* Where it fails we are not left quiet. */
+static void map_board(struct direct_pair *pair, struct direct_way *way, int *next)
+{
+    struct board_shared *board;
+
+    if (!way->board || map_whole(&pair->board, way, next, BOARD_BYTES) < 0)
+        return;
+    board = pair->board.base;
+    pair->writer.called = &board->called[way->slot / 64];
+    pair->writer.bit = UINT64_C(1) << way->slot % 64;
+    atomic_store_explicit(&pair->writer.shared->origin.met, 1, memory_order_release);
+}
+
 static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct direct_way *way,
                                     int *next)
 {
@@ -71,12 +86,14 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
         return NULL;
     pair->number = way->number;
     pair->peer = peer;
-    pair->ring.fd = -1;
+    pair->ring.fd = pair->board.fd = -1;
     /* Until the target has met it, and all that went that way before has ended. */
     pair->by_daemon = true;
     rc = pair_map(pair, way, next);
     if (rc == 0)
         rc = channel_own_prepare(&ctx->channel);
+    if (rc == 0)
+        map_board(pair, way, next);
     if (rc < 0) {
         mapping_destroy(&pair->ring);
         free(pair);

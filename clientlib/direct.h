@@ -27,9 +27,10 @@ struct pwc_ctx;
 struct pwc_remote;
 
 /* What the daemon sent with a bind. Descriptors not taken are -1. */
-enum { DIRECT_FDS = 2 };
+enum { DIRECT_FDS = 3 };
 struct direct_way {
-    bool present, fresh;
+    bool present, fresh, board;
+    uint32_t slot; /* on the board */
     uint64_t number;
     uint64_t segment_length;
     uint64_t offset;

@@ -15,6 +15,7 @@ void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max)
     *n = (struct neighbours){
         .event = event,
         .answer_max = lines <= PAIR_RECORD_MAX ? lines : 0,
+        .board = {.fd = -1},
     };
 }
 
@@ -24,7 +25,9 @@ void neighbours_destroy(struct neighbours *n)
         mapping_destroy(&n->list[i].mapping);
     free(n->list);
     n->list = NULL;
-    n->count = n->room = 0;
+    n->active = n->count = n->room = 0;
+    if (n->board.base) /* a context that was never opened has no more than zeroes */
+        mapping_destroy(&n->board);
     while (n->ours)
         neighbours_drop(n, n->ours);
     if (n->block_max > 0)
@@ -69,30 +72,51 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
     return 0;
 }
 
-void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
+/* Each note brings it, for an earlier one may have lost it. */
+static void take_board(struct neighbours *n, int descriptor)
+{
+    if (!n->board.base && mapping_adopt(&n->board, descriptor, BOARD_BYTES) == 0)
+        mapping_close_fd(&n->board);
+    else
+        close(descriptor);
+}
+
+void neighbours_add(struct neighbours *n, const struct pair_note *note, int descriptor, int board)
 {
     struct neighbour *entry = new_entry(n);
     struct mapping mapping = {.fd = -1};
 
+    if (board >= 0)
+        take_board(n, board);
     /* Without it the origin sees that we have not met, and goes through the daemon. */
     if (!entry || mapping_adopt(&mapping, descriptor, PAIR_BYTES) < 0) {
         close(descriptor);
         return;
     }
     mapping_close_fd(&mapping);
-    *entry = (struct neighbour){.peer = peer, .mapping = mapping};
+    *entry = (struct neighbour){.peer = note->peer, .slot = BOARD_NONE, .mapping = mapping};
+    if (note->slot < BOARD_SLOTS)
+        entry->slot = note->slot;
     FAULT(PAIR_NOTED);
-    if (entry_open(n, entry) < 0)
+    if (entry_open(n, entry) < 0) {
         mapping_destroy(&mapping);
-    else
-        n->count++; /* its bell is armed until we have slept and woken */
+        return;
+    }
+    if (entry->slot != BOARD_NONE && entry->slot / 64 >= n->board_words)
+        n->board_words = entry->slot / 64 + 1;
+    neighbours_activate(n, n->count++); /* its bell is armed until we have slept and woken */
 }
 
+/* Neither the active nor the quiet ones may have a gap. */
 void neighbours_forget(struct neighbours *n, uint32_t i)
 {
     mapping_destroy(&n->list[i].mapping);
+    if (i < n->active) {
+        n->list[i] = n->list[--n->active];
+        i = n->active;
+    }
     n->list[i] = n->list[--n->count];
-    if (n->turn >= n->count)
+    if (n->turn >= n->active)
         n->turn = 0;
 }
 
@@ -101,7 +125,11 @@ void neighbours_check(struct neighbours *n)
     for (uint32_t i = 0; i < n->count; i++) {
         uint32_t gone = atomic_load_explicit(&n->list[i].ring.shared->gone, memory_order_acquire);
 
-        n->list[i].over |= (gone & PAIR_ORIGIN_GONE) != 0;
+        if (!(gone & PAIR_ORIGIN_GONE))
+            continue;
+        n->list[i].over = true;
+        if (i >= n->active)
+            neighbours_activate(n, i);
     }
     /* What is empty now stays so: what a dead origin wrote came before we were told. */
     for (uint32_t i = n->count; i-- > 0;)
@@ -135,6 +163,7 @@ void neighbours_drop(struct neighbours *n, struct direct_pair *pair)
     *at = pair->next;
     neighbours_await_none(n, pair);
     mapping_destroy(&pair->ring);
+    mapping_destroy(&pair->board);
     free(pair);
 }
 
@@ -200,6 +229,7 @@ static void set_bells(struct neighbours *n, uint32_t mode)
 
 void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
+    neighbours_listen_to_all(n); /* the bells that say otherwise are set anew */
     set_bells(n, mode);
     /* With a pair we have registered: it cannot fail. */
     if (n->count > 0 || n->ours)

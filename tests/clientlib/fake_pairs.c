@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include "board_abi.h"
 #include "fake_daemon.h"
 #include "pair.h"
 
@@ -25,7 +26,7 @@ static void tell(struct fake_context *context)
 
 static void send_note(const struct fake_pair *pair)
 {
-    struct pair_note note = {.peer = pair->origin->peer};
+    struct pair_note note = {.peer = pair->origin->peer, .slot = BOARD_NONE};
     _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
     struct msghdr message = {

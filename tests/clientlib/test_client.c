@@ -1,6 +1,7 @@
 /* Attaching, contexts, collectives, threads and forks, against a daemon on a thread. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static void test_attach(void)
         CU_ASSERT_EQUAL(pwc_ctx_peer(more[i]), pwc_peer_of(0, (uint32_t)i));
     }
     CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &more[0]), -ENOSPC);
+    CU_ASSERT_TRUE(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* it has left the program's own alone */
     CU_ASSERT_EQUAL(pwc_error_text(w->client, text, sizeof(text)), strlen(text));
     CU_ASSERT_STRING_EQUAL(text, "4 contexts are open: close one");
     CU_ASSERT_EQUAL(pwc_ctx_destroy(more[2]), 0);
