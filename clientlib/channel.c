@@ -97,8 +97,11 @@ void channel_set_settle(struct channel *ch, channel_settle *settle, void *contex
 
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)
 {
-    int rc = neighbours_take_messages(&ch->neighbours, ch->block_max);
+    /* A reply to a neighbour ends here, and we may be the origin of no pair. */
+    int rc = channel_own_prepare(ch);
 
+    if (rc == 0)
+        rc = neighbours_take_messages(&ch->neighbours, ch->block_max);
     if (rc < 0)
         return rc;
     ch->deliver = deliver;

@@ -178,7 +178,7 @@ static void turn(struct neighbours *n, int rc)
     n->run = 0;
     if (rc < 0 || (from->over && !pair_pending(&from->ring)))
         neighbours_forget(n, n->turn);
-    else if (++n->turn >= n->count)
+    else if (++n->turn >= n->active)
         n->turn = 0;
 }
 
@@ -245,7 +245,7 @@ static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t p
  * of what a probe does. How many of `left` are left, with that one. */
 static inline uint32_t pass_by(struct neighbours *n, uint32_t left)
 {
-    const struct neighbour *from = n->list + n->turn, *end = n->list + n->count;
+    const struct neighbour *from = n->list + n->turn, *end = n->list + n->active;
     uint32_t before = left;
 
     while (left > 0 && !pair_pending(&from->ring) && !from->over) {
@@ -267,7 +267,9 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 
     if (n->awaited > 0 && take_answers(ch, peer, kinds, out) == 1)
         return 1;
-    for (uint32_t left = n->count; left > 0; left = pass_by(n, left - 1)) {
+    if (neighbours_may_rest(n))
+        neighbours_listen(n);
+    for (uint32_t left = n->active; left > 0; left = pass_by(n, left - 1)) {
         int rc;
 
         do

@@ -172,6 +172,9 @@ int pwc_init(const struct pwc_attr *attr, pwc_client **out)
 
     if (!attr)
         attr = &defaults;
+    rc = handler_on_this_thread() ? -EDEADLK : 0;
+    if (rc < 0)
+        goto explain;
     rc = environment_resolve(attr, &environment, why, sizeof(why));
     if (rc < 0)
         goto explain;

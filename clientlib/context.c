@@ -22,7 +22,7 @@ enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
 struct opened {
     uint32_t session, context;
     struct session_sizes sizes;
-    int fds[FD_COUNT];
+    int fds[FD_COUNT]; /* -1, from the last on: there was no room for it here */
 };
 
 static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
@@ -30,7 +30,7 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     const Pwc__ContextOpened *message = reply->context_opened;
     struct opened *opened = context;
 
-    if (fd_count != FD_COUNT || !message->rings)
+    if (fd_count > FD_COUNT || !message->rings)
         return -EPROTO;
     opened->session = message->session;
     opened->context = message->context;
@@ -39,7 +39,9 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
                                            .remote = message->rings->remote,
                                            .answer = message->rings->answer,
                                            .reply = message->rings->reply};
-    for (int i = 0; i < FD_COUNT; i++) {
+    for (int i = 0; i < FD_COUNT; i++)
+        opened->fds[i] = -1;
+    for (int i = 0; i < fd_count; i++) {
         opened->fds[i] = fds[i];
         fds[i] = -1;
     }
@@ -74,7 +76,7 @@ static int request_close(struct control *control, uint32_t session)
     close_request.session = session;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
     request.context_close = &close_request;
-    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    return control_end(control, &request);
 }
 
 /* The next power of two from `min` on; -EINVAL above the largest. */
@@ -106,11 +108,13 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t bytes = session_bytes(&opened->sizes);
-    int rc = mapping_adopt(&ctx->mapping, opened->fds[FD_SESSION],
-                           (bytes + page - 1) & ~(uint64_t)(page - 1));
+    int rc = opened->fds[FD_WAKE] < 0 ? -EMFILE
+                                      : mapping_adopt(&ctx->mapping, opened->fds[FD_SESSION],
+                                                      (bytes + page - 1) & ~(uint64_t)(page - 1));
 
     if (rc < 0) {
-        close(opened->fds[FD_SESSION]);
+        if (opened->fds[FD_SESSION] >= 0)
+            close(opened->fds[FD_SESSION]);
         return rc;
     }
     mapping_close_fd(&ctx->mapping);
@@ -215,7 +219,9 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
         at = &(*at)->next;
     *at = ctx->next;
     pthread_mutex_unlock(&client->lock);
-    (void)request_close(&client->control, ctx->session); /* if it fails, the session is gone */
+    /* If it fails, the daemon has not answered in time, or has no memory: what is left there goes
+     * when it gets to it, or with the client. */
+    (void)request_close(&client->control, ctx->session);
     FAULT(CONTEXT_LEFT);
     context_free(ctx);
     return 0;

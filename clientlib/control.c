@@ -64,13 +64,16 @@ static void finish(struct control_call *call, int result)
     call->result = result;
 }
 
-/* The connection is of no more use: every call ends, now and later. */
+/* The connection is of no more use: every call ends, now and later, and the daemon lets go of what
+ * we have of it, and hangs up. */
 static void give_up(struct control *control, int status)
 {
-    control->over = status;
+    (void)shutdown(control->frames.fd, SHUT_WR);
+    /* Else who asks again would do so for ever. */
+    control->over = status == -ECONNABORTED ? -ESHUTDOWN : status;
     for (struct control_call *call = control->calls; call; call = call->next)
         if (!call->done)
-            finish(call, status);
+            finish(call, control->over);
 }
 
 /* The status of an Error, whose text is kept. */
@@ -206,6 +209,28 @@ int control_call(struct control *control, Pwc__ClientRequest *request,
     }
     pthread_mutex_unlock(&control->lock);
     return rc;
+}
+
+/* The connection is over, and the daemon has hung up, which it does when it has let go of all. */
+static bool all_is_gone(struct control *control)
+{
+    struct pollfd hang_up = {.fd = control->frames.fd, .events = POLLRDHUP};
+    bool over;
+
+    pthread_mutex_lock(&control->lock);
+    over = control->over != 0;
+    pthread_mutex_unlock(&control->lock);
+    return over && poll(&hang_up, 1, CLOSE_WAIT_MS) > 0;
+}
+
+int control_end(struct control *control, Pwc__ClientRequest *request)
+{
+    int rc;
+
+    do
+        rc = control_call(control, request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    while (rc == -ECONNABORTED);
+    return rc == -EINVAL || (rc < 0 && all_is_gone(control)) ? 0 : rc;
 }
 
 size_t control_text(struct control *control, char *text, size_t size)

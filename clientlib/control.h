@@ -52,6 +52,14 @@ void control_close(struct control *control);
 int control_call(struct control *control, Pwc__ClientRequest *request,
                  Pwc__ClientReply__BodyCase expected, control_accept *accept, void *context);
 
+/*
+ * The same of a request that something ends: until that is known, for a daemon that was started
+ * anew in the middle (-ECONNABORTED) may have done it or not, but knows when it is asked again. 0:
+ * it is gone, also where the daemon knows of none (-EINVAL), or has hung up. Else it may be there
+ * still, and its end may yet come.
+ */
+int control_end(struct control *control, Pwc__ClientRequest *request);
+
 /* Copies the daemon's words on the last failure, cut to `size`; their whole length. */
 size_t control_text(struct control *control, char *text, size_t size);
 

@@ -18,6 +18,8 @@ void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, in
     if (!way->present)
         return;
     way->fresh = pair->fresh;
+    way->board = pair->fresh && pair->board && pair->slot < BOARD_SLOTS;
+    way->slot = pair->slot;
     way->number = pair->number;
     way->segment_length = pair->segment_length;
     way->offset = pair->offset;
@@ -61,6 +63,19 @@ static int pair_map(struct direct_pair *pair, struct direct_way *way, int *next)
     return rc;
 }
 
+/* Where it fails we are not left quiet. */
+static void map_board(struct direct_pair *pair, struct direct_way *way, int *next)
+{
+    struct board_shared *board;
+
+    if (!way->board || map_whole(&pair->board, way, next, BOARD_BYTES) < 0)
+        return;
+    board = pair->board.base;
+    pair->writer.called = &board->called[way->slot / 64];
+    pair->writer.bit = UINT64_C(1) << way->slot % 64;
+    atomic_store_explicit(&pair->writer.shared->origin.met, 1, memory_order_release);
+}
+
 static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct direct_way *way,
                                     int *next)
 {
@@ -71,10 +86,14 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
         return NULL;
     pair->number = way->number;
     pair->peer = peer;
-    pair->ring.fd = -1;
+    pair->ring.fd = pair->board.fd = -1;
+    /* Until the target has met it, and all that went that way before has ended. */
+    pair->by_daemon = true;
     rc = pair_map(pair, way, next);
     if (rc == 0)
         rc = channel_own_prepare(&ctx->channel);
+    if (rc == 0)
+        map_board(pair, way, next);
     if (rc < 0) {
         mapping_destroy(&pair->ring);
         free(pair);
@@ -123,10 +142,8 @@ static void lead(struct pwc_remote *remote, struct direct_pair *pair)
 static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
     for (struct pwc_remote *other = ctx->remotes; other; other = other->next)
-        if (other->peer == pair->peer && !other->pair) {
+        if (other->peer == pair->peer && !other->pair)
             lead(other, pair);
-            pair->by_daemon = true; /* until all that went that way has ended */
-        }
 }
 
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
@@ -203,25 +220,29 @@ int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     if (ctx->channel.submit.open)
         return -EBUSY;
     if (!pair->over && (pair->awaited > 0 || !pair_drained(&pair->writer))) {
-        pair->wants_room = PAIR_LINES;
+        neighbours_refuse(pair);
         return -EAGAIN;
     }
     pair->by_daemon = true;
     return 0;
 }
 
-/* Back to the direct path, when all has ended and its events stand among those kept: 1; else 0. */
-static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair)
+/* Back to the direct path, when the target has met the pair, all has ended and its events stand
+ * among those kept: 1; else 0. What writes no record is also for a target that has not: 1, and the
+ * path stays. */
+static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
 {
-    if (!channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
+    bool met = atomic_load_explicit(&pair->writer.shared->target.met, memory_order_acquire) == 1;
+
+    if ((!met && record) || !channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
         channel_collect(&ctx->channel) < 0)
         return 0;
-    pair->by_daemon = false;
+    pair->by_daemon = !met;
     pair->after = true;
     return 1;
 }
 
-int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote)
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record)
 {
     struct direct_pair *pair = remote->pair;
     int rc = channel_state(&ctx->channel);
@@ -232,7 +253,7 @@ int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote)
         return -EBUSY;
     if (!remote->way || direct_has_ended(ctx, remote))
         return direct_leave(ctx, remote);
-    return pair->by_daemon ? come_back(ctx, pair) : 1;
+    return pair->by_daemon ? come_back(ctx, pair, record) : 1;
 }
 
 bool direct_idle(const struct pwc_remote *remote)

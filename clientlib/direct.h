@@ -6,8 +6,9 @@
  * A pair, that is a context and a peer, has one path at a time, whatever remotes lead there. It
  * leaves the direct one when its target has read all that stands in the ring and has answered, and
  * comes back when all that went through the daemon has ended, with a flag in the first record that
- * has the target show first what came by the daemon. So its events keep their order. What must go
- * through the daemon: what will fail there, since the daemon knows why; what goes to a region of
+ * has the target show first what came by the daemon. So its events keep their order. It begins
+ * with the daemon's path, and comes to the direct one when the target has met the pair. What must
+ * go through the daemon: what will fail there, since the daemon knows why; what goes to a region of
  * which we have no pages; and messages too long for the ring, or prepared in the submission ring.
  *
  * Thread: the one that owns the context.
@@ -26,9 +27,10 @@ struct pwc_ctx;
 struct pwc_remote;
 
 /* What the daemon sent with a bind. Descriptors not taken are -1. */
-enum { DIRECT_FDS = 2 };
+enum { DIRECT_FDS = 3 };
 struct direct_way {
-    bool present, fresh;
+    bool present, fresh, board;
+    uint32_t slot; /* on the board */
     uint64_t number;
     uint64_t segment_length;
     uint64_t offset;
@@ -45,9 +47,9 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps pairs that lead nowhere any more. */
 void direct_check(struct pwc_ctx *ctx);
 
-/* How an operation goes, of a remote that has a pair: 1: directly; 0: through the daemon; or why
- * not at all. */
-int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote);
+/* How an operation, with or without a record for its target, goes, of a remote that has a pair: 1:
+ * directly; 0: through the daemon; or why not at all. */
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record);
 /* Then, where directly, the operation, checked but for its memory: as pwc_put and pwc_get. */
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
@@ -82,7 +84,7 @@ static inline int direct_room(struct direct_pair *pair, uint32_t lines)
     /* What a neighbour has written there, if it makes no sense, is no fault of ours: as if full. */
     if (pair_room(&pair->writer, lines) == 0)
         return 0;
-    pair->wants_room = lines;
+    neighbours_refuse(pair);
     return -EAGAIN;
 }
 /* The target of a pair sleeps. */

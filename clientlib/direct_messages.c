@@ -95,7 +95,7 @@ static bool fits(const struct pwc_ctx *ctx, const struct outgoing *m)
 
 int direct_choose_message(struct pwc_ctx *ctx, const struct outgoing *m)
 {
-    return fits(ctx, m) ? direct_choose(ctx, m->dst) : direct_leave(ctx, m->dst);
+    return fits(ctx, m) ? direct_choose(ctx, m->dst, true) : direct_leave(ctx, m->dst);
 }
 
 /* For the record, its answer and its local event. */
@@ -149,11 +149,11 @@ static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
 
     if (atomic_load_explicit(&shared->gone, memory_order_relaxed) & PAIR_ORIGIN_GONE)
         return -EHOSTDOWN;
-    if (m->kind == SUBMIT_LONG && direct_has_ended(ctx, m->dst))
-        return -EKEYREJECTED;
     /* Its requester has reached us without the daemon, which knows of no request. */
     if (m->kind == SUBMIT_LONG && !m->dst->way)
         return -EHOSTUNREACH;
+    if (m->kind == SUBMIT_LONG && direct_has_ended(ctx, m->dst))
+        return -EKEYREJECTED;
     return neighbours_handles(&shared->origin, m->index) ? 0 : -ENOSYS;
 }
 

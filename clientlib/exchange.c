@@ -56,6 +56,10 @@ int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all)
         rc = control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED,
                           accept_piece, &gathering);
     } while (rc == -ECONNABORTED);
+    /* Pairs whose origins have bound us before they came here too. */
+    if (context_neighbours_told(ctx))
+        context_meet_neighbours(
+            ctx, atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire));
     return rc;
 }
 

@@ -117,10 +117,11 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
     return 0;
 }
 
-/* Takes descriptors out of a message; all that came are owned by the frame, even when too many. */
+/* Takes descriptors out of a message; all that came are owned by the frame, even when too many.
+ * Where none is left here the kernel drops the rest: whoever needs them finds fewer. */
 static int take_descriptors(struct frames *frames, struct msghdr *message)
 {
-    int rc = message->msg_flags & MSG_CTRUNC ? -EPROTO : 0;
+    int rc = 0;
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -73,7 +73,8 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
         .arguments = arguments,
     };
     if (block->kind == SUBMIT_MEDIUM) {
-        /* In the ring, which is ours to write until the record is consumed. */
+        /* In the ring, which is ours to write until the record is consumed; a neighbour's, in the
+         * copy. */
         am->payload = (void *)(uintptr_t)(arguments + block->arguments);
         am->length = block->payload_len;
     } else if (block->kind == SUBMIT_LONG) {
@@ -85,8 +86,8 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
     return rc;
 }
 
-/* So that the requester's library knows that no reply will come. If it fails, the session is over.
- */
+/* So that the requester's library knows that no reply will come. There is room; if it fails, the
+ * session is over: nothing is owed any more. A neighbour is told in any case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {
     static const struct outgoing nothing = {

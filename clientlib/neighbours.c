@@ -15,6 +15,7 @@ void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max)
     *n = (struct neighbours){
         .event = event,
         .answer_max = lines <= PAIR_RECORD_MAX ? lines : 0,
+        .board = {.fd = -1},
     };
 }
 
@@ -24,7 +25,9 @@ void neighbours_destroy(struct neighbours *n)
         mapping_destroy(&n->list[i].mapping);
     free(n->list);
     n->list = NULL;
-    n->count = n->room = 0;
+    n->active = n->count = n->room = 0;
+    if (n->board.base) /* a context that was never opened has no more than zeroes */
+        mapping_destroy(&n->board);
     while (n->ours)
         neighbours_drop(n, n->ours);
     if (n->block_max > 0)
@@ -65,33 +68,55 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
         return rc;
     entry->ring.block_max = n->block_max;
     tell_all_handlers(n, &entry->ring.shared->target);
+    atomic_store_explicit(&entry->ring.shared->target.met, 1, memory_order_release);
     return 0;
 }
 
-void neighbours_add(struct neighbours *n, uint64_t peer, int descriptor)
+/* Each note brings it, for an earlier one may have lost it. */
+static void take_board(struct neighbours *n, int descriptor)
+{
+    if (!n->board.base && mapping_adopt(&n->board, descriptor, BOARD_BYTES) == 0)
+        mapping_close_fd(&n->board);
+    else
+        close(descriptor);
+}
+
+void neighbours_add(struct neighbours *n, const struct pair_note *note, int descriptor, int board)
 {
     struct neighbour *entry = new_entry(n);
     struct mapping mapping = {.fd = -1};
 
-    /* Without it the origin finds its ring full, and says so to its program. */
+    if (board >= 0)
+        take_board(n, board);
+    /* Without it the origin sees that we have not met, and goes through the daemon. */
     if (!entry || mapping_adopt(&mapping, descriptor, PAIR_BYTES) < 0) {
         close(descriptor);
         return;
     }
     mapping_close_fd(&mapping);
-    *entry = (struct neighbour){.peer = peer, .mapping = mapping};
+    *entry = (struct neighbour){.peer = note->peer, .slot = BOARD_NONE, .mapping = mapping};
+    if (note->slot < BOARD_SLOTS)
+        entry->slot = note->slot;
     FAULT(PAIR_NOTED);
-    if (entry_open(n, entry) < 0)
+    if (entry_open(n, entry) < 0) {
         mapping_destroy(&mapping);
-    else
-        n->count++; /* its bell is armed until we have slept and woken */
+        return;
+    }
+    if (entry->slot != BOARD_NONE && entry->slot / 64 >= n->board_words)
+        n->board_words = entry->slot / 64 + 1;
+    neighbours_activate(n, n->count++); /* its bell is armed until we have slept and woken */
 }
 
+/* Neither the active nor the quiet ones may have a gap. */
 void neighbours_forget(struct neighbours *n, uint32_t i)
 {
     mapping_destroy(&n->list[i].mapping);
+    if (i < n->active) {
+        n->list[i] = n->list[--n->active];
+        i = n->active;
+    }
     n->list[i] = n->list[--n->count];
-    if (n->turn >= n->count)
+    if (n->turn >= n->active)
         n->turn = 0;
 }
 
@@ -100,7 +125,11 @@ void neighbours_check(struct neighbours *n)
     for (uint32_t i = 0; i < n->count; i++) {
         uint32_t gone = atomic_load_explicit(&n->list[i].ring.shared->gone, memory_order_acquire);
 
-        n->list[i].over |= (gone & PAIR_ORIGIN_GONE) != 0;
+        if (!(gone & PAIR_ORIGIN_GONE))
+            continue;
+        n->list[i].over = true;
+        if (i >= n->active)
+            neighbours_activate(n, i);
     }
     /* What is empty now stays so: what a dead origin wrote came before we were told. */
     for (uint32_t i = n->count; i-- > 0;)
@@ -134,6 +163,7 @@ void neighbours_drop(struct neighbours *n, struct direct_pair *pair)
     *at = pair->next;
     neighbours_await_none(n, pair);
     mapping_destroy(&pair->ring);
+    mapping_destroy(&pair->board);
     free(pair);
 }
 
@@ -174,6 +204,16 @@ void neighbours_tell_handlers(struct neighbours *n, uint32_t word, uint64_t valu
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
+/*
+ * Who sleeps in a call is woken for room once, then it is for the caller to try again. Who sleeps
+ * on the descriptor may have been refused since we last looked, by several calls that want
+ * different room: from the first refusal on each reading wakes him.
+ */
+static bool waits_for_room(const struct direct_pair *p, uint32_t mode)
+{
+    return mode == DOORBELL_FD ? p->wants_room : p->refused;
+}
+
 static void set_bells(struct neighbours *n, uint32_t mode)
 {
     for (uint32_t i = 0; i < n->count; i++)
@@ -182,13 +222,14 @@ static void set_bells(struct neighbours *n, uint32_t mode)
     for (struct direct_pair *p = n->ours; p; p = p->next) {
         if (p->awaited > 0 || mode == DOORBELL_AWAKE)
             atomic_store_explicit(&p->answers.ring->bell.armed, mode, memory_order_relaxed); /* G */
-        if (p->wants_room > 0 || mode == DOORBELL_AWAKE)
+        if (waits_for_room(p, mode) || mode == DOORBELL_AWAKE)
             atomic_store_explicit(&p->writer.ring->room_bell, mode, memory_order_relaxed); /* H */
     }
 }
 
 void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
+    neighbours_listen_to_all(n); /* the bells that say otherwise are set anew */
     set_bells(n, mode);
     /* With a pair we have registered: it cannot fail. */
     if (n->count > 0 || n->ours)
@@ -205,9 +246,9 @@ bool neighbours_have_room(struct neighbours *n)
     bool found = false;
 
     for (struct direct_pair *p = n->ours; p; p = p->next)
-        if (p->wants_room > 0 && (p->over || pair_look_at_consumed(&p->writer) < 0 ||
-                                  pair_room(&p->writer, p->wants_room) == 0)) { /* H */
-            p->wants_room = 0;
+        if (p->refused && (p->over || pair_look_at_consumed(&p->writer) < 0 ||
+                           p->writer.consumed_seen != p->refused_at)) { /* H */
+            p->refused = false;
             found = true;
         }
     return found;

@@ -8,21 +8,22 @@
 #include <unistd.h>
 #include "context.h"
 
-/* The descriptor that came with a message, or -1. */
-static int take_descriptor(struct msghdr *message)
+enum { PAIR_FD, BOARD_FD, NOTE_FDS };
+
+/* The descriptors that came with a message, or -1. */
+static void take_descriptors(struct msghdr *message, int *fds)
 {
     struct cmsghdr *head = CMSG_FIRSTHDR(message);
-    int descriptor = -1;
 
+    fds[PAIR_FD] = fds[BOARD_FD] = -1;
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        memcpy(&descriptor, CMSG_DATA(head), sizeof(descriptor));
-    return descriptor;
+        memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0)); /* no more than there is room */
 }
 
 /* One message: what recvmsg gives. */
 static ssize_t read_one(struct pwc_ctx *ctx)
 {
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(NOTE_FDS * sizeof(int))];
     struct pair_note note;
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
     struct msghdr message = {
@@ -32,12 +33,18 @@ static ssize_t read_one(struct pwc_ctx *ctx)
         .msg_controllen = sizeof(room),
     };
     ssize_t got = recvmsg(ctx->wake_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    int descriptor = got > 0 ? take_descriptor(&message) : -1;
+    int fds[NOTE_FDS] = {-1, -1};
 
-    if (descriptor >= 0 && got == sizeof(note))
-        neighbours_add(&ctx->channel.neighbours, note.peer, descriptor);
-    else if (descriptor >= 0)
-        close(descriptor);
+    if (got > 0)
+        take_descriptors(&message, fds);
+    /* A note whose descriptor found no room here is none: the origin goes on by the daemon. */
+    if (fds[PAIR_FD] >= 0 && got == sizeof(note)) {
+        neighbours_add(&ctx->channel.neighbours, &note, fds[PAIR_FD], fds[BOARD_FD]);
+        return got;
+    }
+    for (int i = 0; i < NOTE_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     return got;
 }
 

@@ -28,19 +28,27 @@ static bool daemon_hung_up(struct pwc_ctx *ctx)
     return poll(&wake, 1, 0) > 0 && (wake.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+/* As channel_arm; what the daemon tells of neighbours is worth a probe too, also where it was told
+ * before we could be rung. */
+static int arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
+{
+    int rc = channel_arm(&ctx->channel, mode, kinds);
+
+    if (rc == 0 && context_neighbours_told(ctx)) {
+        channel_disarm(&ctx->channel);
+        rc = 1;
+    }
+    return rc;
+}
+
 static void sleep_until_rung(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
 {
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
     int64_t left = deadline - now;
     int64_t nap = left < longest ? left : longest;
 
-    if (nap <= 0 || channel_arm(&ctx->channel, DOORBELL_FUTEX, kinds) != 0)
+    if (nap <= 0 || arm(ctx, DOORBELL_FUTEX, kinds) != 0)
         return;
-    /* A new neighbour may have asked for a wake-up before we could be rung. */
-    if (context_neighbours_told(ctx)) {
-        channel_disarm(&ctx->channel);
-        return;
-    }
     if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) != -ETIMEDOUT) {
         patience_worked(&ctx->patience, (uint64_t)clock_now());
     } else if (now + nap >= ctx->health_at) {
@@ -68,7 +76,7 @@ static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, st
 
     while (rc == 0) {
         context_read_wake(ctx);
-        if (channel_arm(&ctx->channel, DOORBELL_FD, kinds) == 0)
+        if (arm(ctx, DOORBELL_FD, kinds) == 0)
             break;
         rc = context_probe(ctx, peer, kinds, out);
     }
@@ -92,7 +100,8 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
 /* A neighbour answers within less time than a yield takes. */
 static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
-    unsigned probes = ctx->channel.neighbours.count > 0 ? NEIGHBOUR_PROBES : 1;
+    const struct neighbours *n = &ctx->channel.neighbours;
+    unsigned probes = n->count > 0 || n->awaited > 0 ? NEIGHBOUR_PROBES : 1;
     int rc = 0;
 
     for (unsigned i = 0; i < probes && rc == 0; i++)

@@ -32,7 +32,7 @@ static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, in
     return 1;
 }
 
-/* Blocks until the key is of no more use to anyone. */
+/* Blocks until the key is of no more use to anyone: 0, or somebody may still reach the memory. */
 static int region_withdraw(struct pwc_region *region)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -42,8 +42,7 @@ static int region_withdraw(struct pwc_region *region)
     close_request.generation = region->key.generation;
     request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_CLOSE;
     request.region_close = &close_request;
-    return control_call(&region->client->control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL,
-                        NULL);
+    return control_end(&region->client->control, &request);
 }
 
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
@@ -161,8 +160,7 @@ int pwc_deregister(pwc_region *region)
     if (region->kind != REGION_COPIED)
         rc = region_withdraw(region);
     FAULT(REGION_CLOSED);
-    /* Somebody may still reach it, so it must stay; all other errors say that its key is gone. */
-    if (rc == -ETIMEDOUT)
+    if (rc < 0)
         goto unlock;
     if (region->kind != REGION_COPIED)
         landing_table_remove(&client->landings, region->key.slot, region->key.generation);

@@ -92,8 +92,8 @@ int pwc_unbind(pwc_remote *remote)
     unbind.remote = remote->handle;
     request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
     request.unbind = &unbind;
-    /* If it fails, the session is over, and the handle with it. */
-    (void)control_call(&ctx->client->control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    /* If it fails, as in pwc_ctx_destroy. */
+    (void)control_end(&ctx->client->control, &request);
     FAULT(UNBOUND);
     free(remote);
     return 0;

@@ -38,12 +38,15 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
 {
     struct opened *opened = context;
 
-    if (fd_count != 1)
+    if (fd_count > 1)
         return -EPROTO;
     opened->length = reply->segment_opened->length;
     opened->id = reply->segment_opened->segment;
-    opened->fd = fds[0];
-    fds[0] = -1;
+    opened->fd = -1;
+    if (fd_count == 1) {
+        opened->fd = fds[0];
+        fds[0] = -1;
+    }
     return 1;
 }
 
@@ -61,6 +64,10 @@ int segment_request(struct control *control, uint64_t *length, uint32_t *id, int
                       &opened);
     if (rc < 0)
         return rc;
+    if (opened.fd < 0) { /* there was no room for it here */
+        (void)segment_release(control, opened.id);
+        return -EMFILE;
+    }
     if (opened.length < *length || opened.length % page_bytes() != 0) {
         close(opened.fd);
         return -EPROTO;
@@ -79,7 +86,7 @@ int segment_release(struct control *control, uint32_t id)
     close_request.segment = id;
     request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
     request.segment_close = &close_request;
-    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    return control_end(control, &request);
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */

@@ -30,8 +30,11 @@ static const struct meaning meanings[] = {
     {EHOSTUNREACH, "no such peer in this job"},
     {EINVAL, "an argument is out of range"},
     {EKEYREJECTED, "the key is unknown, withdrawn, of another job, or does not give this right"},
+    {EMFILE, "this process has no descriptor left: close some, or raise its limit"},
     {EMSGSIZE, "longer than a message or a submission may be"},
-    {ENOBUFS, "too many events kept by filters: probe for those first"},
+    {ENOBUFS,
+     "too many events kept by filters: probe for those first; of a call that asks the daemon: "
+     "too many requests wait there, try again later"},
     {ENOENT, "no daemon's socket at that path: is pwcd running?"},
     {ENOMEM, "out of memory"},
     {ENOSPC, "the daemon has no room for more of these"},

@@ -71,7 +71,7 @@ int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t
     int rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
 
     if (rc == 0 && dst->pair) {
-        rc = direct_choose(ctx, dst);
+        rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
         if (rc == 1)
             return direct_put(ctx, dst, off, src, len, &lid, &rid, flags);
     }
@@ -110,7 +110,7 @@ int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, 
     int rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
 
     if (rc == 0 && src->pair) {
-        rc = direct_choose(ctx, src);
+        rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
         if (rc == 1)
             return direct_get(ctx, src, off, dst, len, &lid, &rid, flags);
     }

@@ -46,7 +46,7 @@
 #include <stdint.h>
 #include "session_abi.h"
 
-#define PAIR_MAGIC       UINT64_C(0x3230305250435750) /* "PWCPR002" */
+#define PAIR_MAGIC       UINT64_C(0x3430305250435750) /* "PWCPR004" */
 #define PAIR_DATA_OFFSET 4096u
 #define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
 #define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
@@ -96,8 +96,9 @@ struct pair_ring {
      * it. Beside what the reader writes anyway: the writer comes here only when the ring is full.
      */
     _Atomic uint32_t room_bell;
-    /* The reader sleeps; the writer has the daemon wake it. Of requests armed when the pair is new:
-     * the target may not know of it yet. */
+    /* The reader sleeps; the writer has the daemon wake it, or, where that is DOORBELL_QUIET, sets
+     * its bit on the reader's board. Of requests armed when the pair is new: the target may not
+     * know of it yet. */
     struct doorbell_word bell;
 };
 static_assert(sizeof(struct pair_ring) == 128, "pair_ring");
@@ -113,6 +114,10 @@ struct pair_side {
     /* Bit i % 64 of word i / 64: a handler stands at index i. To an index without one no message
      * goes by this pair: the daemon, or who replies, tells the error. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
+    /* Of the target, 1: it has mapped the pair, and reads what stands in it. Until then the origin
+     * writes no record. Of the origin, 1: it has mapped the target's board (board_abi.h), and may
+     * be left quiet. */
+    _Atomic uint32_t met;
     _Alignas(64) struct pair_counts counts;
 };
 static_assert(sizeof(struct pair_side) == 128, "pair_side");
@@ -137,9 +142,12 @@ static_assert(sizeof(struct pair_shared) <= PAIR_DATA_OFFSET, "pair header");
 #define PAIR_RING_BYTES (PAIR_LINES * (uint32_t)sizeof(struct pair_line))
 #define PAIR_BYTES      (PAIR_DATA_OFFSET + 2 * PAIR_RING_BYTES)
 
-/* What the daemon writes to a target's wake socket, with the descriptor of a new pair. */
+/* What the daemon writes to a target's wake socket, with the descriptor of a new pair, and, but for
+ * BOARD_NONE, that of its board. */
 struct pair_note {
     uint64_t peer; /* the origin: rank in the low, context in the high 32 bits */
+    uint32_t slot; /* on the board */
+    uint32_t unused;
 };
 
 #endif

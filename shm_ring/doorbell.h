@@ -34,6 +34,7 @@ enum doorbell_mode {
     DOORBELL_AWAKE = 0,
     DOORBELL_FUTEX = 1, /* sleeps in futex on the word itself */
     DOORBELL_FD = 2,    /* sleeps on a descriptor: the waker writes to it */
+    DOORBELL_QUIET = 3, /* of a pair alone: awake, but looks at its board instead (board_abi.h) */
 };
 
 /* Sleeper: announce, with the full fence (C). Then look again, and only then sleep. */

@@ -103,6 +103,20 @@ void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n)
     }
 }
 
+bool pair_ring_bell(struct pair_writer *w)
+{
+    /* Once: it looks at everything before it arms again. What we get may be newer than what we have
+     * seen: who was left quiet may have gone to sleep. */
+    uint32_t mode =
+        atomic_exchange_explicit(&w->ring->bell.armed, DOORBELL_AWAKE, memory_order_acq_rel);
+
+    FAULT(PAIR_BELL);
+    if (mode != DOORBELL_QUIET || !w->called)
+        return mode != DOORBELL_AWAKE;
+    atomic_fetch_or_explicit(w->called, w->bit, memory_order_release); /* I */
+    return false;
+}
+
 bool pair_drained(struct pair_writer *w)
 {
     uint32_t gone = atomic_load_explicit(&w->shared->gone, memory_order_relaxed);

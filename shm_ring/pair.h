@@ -17,6 +17,9 @@
  *        writer: head stored, then `bell` loaded, in the order of the program
  *     H  writer: `room_bell` armed, then the same barrier, then a look at `consumed`
  *        reader: `consumed` stored, then `room_bell` loaded, in the order of the program
+ *     I  writer: head stored, then its bit on the reader's board set (release)
+ *        reader: bits taken (acquire), then the heads of their pairs loaded. Before, as in G:
+ * `bell` set to DOORBELL_QUIET, then the barrier, then a look at the head
  *
  * G and H pair a barrier in the sleeper alone, which is on its slow path, with none in the other,
  * which would otherwise wait in every put until the line is its own: the kernel runs a full barrier
@@ -46,8 +49,10 @@ struct pair_writer {
     struct pair_shared *shared;
     struct pair_ring *ring;
     struct pair_line *lines;
-    uint64_t tail;          /* lines written */
-    uint64_t consumed_seen; /* last valid sight of the consumer's count */
+    uint64_t tail;            /* lines written */
+    uint64_t consumed_seen;   /* last valid sight of the consumer's count */
+    _Atomic uint64_t *called; /* the word on the reader's board, and our bit there; or NULL */
+    uint64_t bit;
     uint32_t mask;
 };
 
@@ -172,6 +177,10 @@ static inline struct pair_id pair_id_begin(struct pair_writer *w)
 }
 void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n);
 
+/* The bell is armed: true, its reader sleeps; false: it has been called by its board, or is awake
+ * after all. */
+bool pair_ring_bell(struct pair_writer *w);
+
 /* After a record: its reader sleeps, and is not asleep any more as far as we are concerned: have it
  * woken. No fence: see above. */
 static inline bool pair_reader_sleeps(struct pair_writer *w)
@@ -181,10 +190,7 @@ static inline bool pair_reader_sleeps(struct pair_writer *w)
     atomic_signal_fence(memory_order_seq_cst);                               /* G */
     if (atomic_load_explicit(armed, memory_order_relaxed) == DOORBELL_AWAKE) /* G */
         return false;
-    /* Once: it looks at everything before it arms again. */
-    atomic_store_explicit(armed, DOORBELL_AWAKE, memory_order_relaxed);
-    FAULT(PAIR_BELL);
-    return true;
+    return pair_ring_bell(w);
 }
 
 /* The consumer has read everything, by a fresh look; also where it is gone or lies. */
@@ -220,19 +226,16 @@ static inline bool pair_writer_sleeps(struct pair_reader *r)
 
 /*
  * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX, and for
- * block_max. 1; 0 when there is none (then what was read has been given back); -EPROTO when it
- * makes no sense. The record stays until pair_pass.
+ * block_max. 1; 0 when there is none (what was read before has been given back by pair_pass);
+ * -EPROTO when it makes no sense. The record stays until pair_pass.
  */
 static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
 {
     const struct pair_line *line = &r->lines[r->head & r->mask];
     uint64_t head = atomic_load_explicit(&line->head, memory_order_acquire); /* E */
 
-    if (!pair_arrived(head, r->head)) {
-        if (r->released != r->head)
-            pair_release(r);
+    if (!pair_arrived(head, r->head))
         return 0;
-    }
     out->kind = (uint8_t)(head >> 32);
     out->flags = (uint8_t)(head >> 40);
     out->id_len = (uint16_t)(head >> 48);

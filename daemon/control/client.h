@@ -67,6 +67,7 @@ struct client_session {
     struct mapping mapping;
     bool direct;                  /* it takes part in pairs (pairs.h) */
     uint32_t pairs;               /* that it is the origin of */
+    int board;                    /* of who reaches it by pairs (board_abi.h), or -1 */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
     int wake;

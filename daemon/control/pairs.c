@@ -8,14 +8,23 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "doorbell.h"
 #include "fault.h"
 #include "message.h"
 #include "pair.h"
 #include "sigbus.h"
 
-#define PAIR_NAME(p)                                                                               \
-    "pair.%" PRIu64 ".%u.%u.%u.%u", (p)->number, (p)->origin->client->worker->engine,              \
-        (p)->origin->handle, (p)->target->client->worker->engine, (p)->target->handle
+/* What it is stored under (store.h). */
+static const char *name_of(const struct pair *p, char *name)
+{
+    int n = snprintf(name, STORE_NAME_MAX, "pair.%" PRIu64 ".%u.%u.%u.%u", p->number,
+                     p->origin->client->worker->engine, p->origin->handle,
+                     p->target->client->worker->engine, p->target->handle);
+
+    if (p->slot != BOARD_NONE)
+        snprintf(name + n, STORE_NAME_MAX - (size_t)n, ".%u", p->slot);
+    return name;
+}
 
 static struct pair *find(const struct control *control, const struct client_session *origin,
                          const struct client_session *target)
@@ -30,6 +39,7 @@ static struct pair *find(const struct control *control, const struct client_sess
 static void pair_free(struct pair *p)
 {
     struct pair **at = &p->origin->client->control->pairs;
+    char name[STORE_NAME_MAX];
 
     while (*at && *at != p)
         at = &(*at)->next;
@@ -37,7 +47,7 @@ static void pair_free(struct pair *p)
         *at = p->next;
         p->origin->pairs--;
         quota_give(p->origin->client, QUOTA_MEMORY, PAIR_BYTES);
-        store_remove(&p->origin->client->control->store, PAIR_NAME(p));
+        store_remove(&p->origin->client->control->store, "%s", name_of(p, name));
     }
     if (p->range >= 0)
         sigbus_remove(p->range);
@@ -45,27 +55,74 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Whoever sees the count change looks at notes, and at what is gone. */
-static void tell(struct client_session *s)
+/* Whoever sees the count change looks at notes, and at what is gone. Who sleeps is woken: it may
+ * have nothing under way by which the progress thread would. */
+static void tell(const struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;
+    uint32_t mode;
 
     atomic_fetch_add_explicit(&shared->neighbours, 1, memory_order_release);
+    mode = doorbell_ring(&shared->event_bell);
+    if (mode == DOORBELL_FUTEX)
+        doorbell_wake(&shared->event_bell);
+    else if (mode == DOORBELL_FD)
+        (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The new pair's descriptor, to the target's own end. It cannot block: what finds no room is said
- * to the caller. */
+/* ---- boards ---------------------------------------------------------------------------------- */
+
+static int board_make(struct client_session *s)
+{
+    struct store *store = &s->client->control->store;
+    struct mapping m = {.fd = -1};
+    int rc = mapping_create(&m, "pwc-board", BOARD_BYTES);
+
+    if (rc < 0)
+        return rc;
+    if (!store_add_spare(store, m.fd, "%u.board.%u", s->client->worker->engine, s->handle)) {
+        mapping_destroy(&m);
+        return -ENOSPC;
+    }
+    s->board = m.fd;
+    m.fd = -1; /* nothing of it is for us to read */
+    mapping_destroy(&m);
+    return 0;
+}
+
+/* A place on the board of a new pair's target: the first that no other has, or none. */
+static uint32_t board_slot(struct client_session *target)
+{
+    uint64_t taken[BOARD_SLOTS / 64] = {0};
+
+    if (target->board < 0 && board_make(target) < 0)
+        return BOARD_NONE;
+    for (const struct pair *p = target->client->control->pairs; p; p = p->next)
+        if (p->target == target && p->slot < BOARD_SLOTS)
+            taken[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
+    for (uint32_t i = 0; i < BOARD_SLOTS / 64; i++)
+        if (~taken[i] != 0)
+            return i * 64 + (uint32_t)__builtin_ctzll(~taken[i]);
+    return BOARD_NONE;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* The new pair's descriptor, and the board's, to the target's own end. It cannot block: what finds
+ * no room is said to the caller. */
 static int send_note(const struct pair *p)
 {
     const struct client *from = p->origin->client;
     struct pair_note note = {
         .peer = (uint64_t)p->origin->context << 32 | from->rank,
+        .slot = p->slot,
     };
-    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
+    const int descriptors[2] = {p->ring.fd, p->target->board};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(2)] = {0};
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    message_attach(&message, room, &p->ring.fd, 1);
+    message_attach(&message, room, descriptors, p->slot == BOARD_NONE ? 1 : 2);
     return sendmsg(p->target->wake, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
@@ -79,7 +136,7 @@ static void pair_link(struct pair *p)
 }
 
 int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
-                int descriptor)
+                uint32_t slot, int descriptor)
 {
     struct control *control = origin->client->control;
     struct pair *p = calloc(1, sizeof(*p));
@@ -87,8 +144,12 @@ int pairs_adopt(struct client_session *origin, struct client_session *target, ui
 
     if (!p)
         return -ENOMEM;
-    *p = (struct pair){
-        .number = number, .origin = origin, .target = target, .ring = {.fd = -1}, .range = -1};
+    *p = (struct pair){.number = number,
+                       .origin = origin,
+                       .target = target,
+                       .slot = slot,
+                       .ring = {.fd = -1},
+                       .range = -1};
     rc = mapping_inherit(&p->ring, descriptor, PAIR_BYTES);
     if (rc == 0)
         rc = p->range = sigbus_add(p->ring.base, p->ring.size);
@@ -109,6 +170,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
 {
     struct client *c = origin->client;
     struct control *control = c->control;
+    char name[STORE_NAME_MAX];
     struct pair *p;
     int rc;
 
@@ -122,6 +184,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     *p = (struct pair){.number = ++control->pairs_made,
                        .origin = origin,
                        .target = target,
+                       .slot = board_slot(target),
                        .ring = {.fd = -1},
                        .range = -1};
     rc = mapping_create(&p->ring, "pwc-pair", PAIR_BYTES);
@@ -132,7 +195,8 @@ static int pair_make(struct client_session *origin, struct client_session *targe
         goto fail;
     pair_format(p->ring.base);
     FAULT(PAIR_MADE);
-    rc = store_add_spare(&control->store, p->ring.fd, PAIR_NAME(p)) ? send_note(p) : -ENOSPC;
+    rc = store_add_spare(&control->store, p->ring.fd, "%s", name_of(p, name)) ? send_note(p)
+                                                                              : -ENOSPC;
     FAULT(PAIR_TOLD);
     if (rc < 0)
         goto fail;
@@ -142,7 +206,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     return 0;
 
 fail:
-    store_remove(&control->store, PAIR_NAME(p));
+    store_remove(&control->store, "%s", name_of(p, name));
     quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
     pair_free(p);
     return rc;
@@ -239,6 +303,11 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
     out->number = p->number;
     if (out->fresh) {
         rc = add(out, p->ring.fd);
+        out->slot = p->slot;
+        if (rc == 0 && p->slot != BOARD_NONE) {
+            rc = add(out, p->target->board);
+            out->board = true;
+        }
         if (!p->origin->client->control->store.kept)
             mapping_close_fd(&p->ring);
     }

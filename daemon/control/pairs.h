@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "board_abi.h"
 #include "client.h"
 #include "pair_abi.h"
 
@@ -20,6 +21,7 @@ struct pair {
     struct pair *next; /* of all */
     uint64_t number;
     struct client_session *origin, *target;
+    uint32_t slot;       /* on the target's board, or BOARD_NONE */
     struct mapping ring; /* charged to the origin's client */
     int range;
 };
@@ -29,7 +31,9 @@ struct pair_way {
     uint64_t number;
     bool fresh;
     uint64_t segment_length;
-    int descriptors[2];
+    bool board;
+    uint32_t slot;
+    int descriptors[3];
     uint32_t descriptor_count;
 };
 
@@ -42,7 +46,7 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct call_neighbour *bound, struct pair_way *out);
 /* A pair that was inherited; takes the descriptor over on success. */
 int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
-                int descriptor);
+                uint32_t slot, int descriptor);
 /* What a context has done by its pairs so far: its word, and nothing is built on it. */
 struct direct_counts pairs_count(const struct client_session *s);
 /* A context ends, and its pairs with it. */

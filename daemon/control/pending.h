@@ -29,7 +29,8 @@ struct pending {
     uint32_t next_free;
     uint32_t request; /* of the client */
     struct client *client;
-    uint32_t node; /* that is asked; DIRECTORY_NOWHERE: none */
+    uint32_t node;   /* that is asked; DIRECTORY_NOWHERE: none */
+    uint64_t region; /* of its close: generation in the high, slot in the low 32 bits */
     /* of a bind */
     uint32_t session;
     uint64_t peer;

@@ -174,6 +174,8 @@ static void reply_bound(struct client *c, uint32_t request, const struct call_ne
         pair.number = way.number;
         pair.fresh = way.fresh;
         pair.segment_length = way.segment_length;
+        pair.board = way.board;
+        pair.slot = way.slot;
         pair.offset = n->found.offset;
         bound.pair = &pair;
     }

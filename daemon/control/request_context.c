@@ -55,6 +55,7 @@ void session_free(struct client_session *s)
     mapping_destroy(&s->mapping);
     close_if_open(s->doorbell);
     close_if_open(s->wake);
+    close_if_open(s->board);
     close_if_open(s->client_memory);
     close_if_open(s->client_wake);
     close_if_open(s->client_doorbell);
@@ -99,6 +100,7 @@ static void keep_no_longer(const struct client_session *s)
     store_remove(store, "%u.session.%u.%u", engine, s->handle, s->direct);
     store_remove(store, "%u.doorbell.%u", engine, s->handle);
     store_remove(store, "%u.wake.%u", engine, s->handle);
+    store_remove(store, "%u.board.%u", engine, s->handle);
 }
 
 static void reply_opened(struct client_session *s)
@@ -226,6 +228,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                  .mapping = {.fd = -1},
                                  .doorbell = -1,
                                  .wake = -1,
+                                 .board = -1,
                                  .client_memory = -1,
                                  .client_wake = -1,
                                  .client_doorbell = -1,

@@ -323,12 +323,36 @@ void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOp
     call_post(c->worker->progress, call);
 }
 
+/* Its withdrawal was under way: who asked for it before is not told of its end any more. Where
+ * nobody did, that was with an earlier process, and the region does not count yet. */
+static void ask_instead(struct client *c, const struct pending *p)
+{
+    struct pending_table *table = &c->control->pending;
+    struct pending *other;
+    uint32_t at = 0;
+
+    while ((other = pending_next(table, &at)))
+        if (other != p && other->kind == PENDING_REGION_CLOSE && other->client == c &&
+            other->region == p->region) {
+            uint32_t request = other->request;
+
+            pending_remove(table, other);
+            c->waiting--;
+            reply_error(c, request, -EALREADY, "region %u: request %u asks for the same",
+                        (uint32_t)p->region, p->request);
+            return;
+        }
+    quota_charge(c, QUOTA_REGIONS, 1);
+}
+
 static void region_close_posted(struct call *call)
 {
     struct client *c = client_of_call(call);
     struct pending *p =
         pending_find(&c->control->pending, call->region.cookie, PENDING_REGION_CLOSE);
 
+    if (call->result == 1 && p)
+        ask_instead(c, p);
     if (call->result < 0 && p) {
         uint32_t request = p->request;
 
@@ -355,6 +379,7 @@ void request_region_close(struct client *c, uint32_t request, const Pwc__RegionC
         return;
     }
     c->waiting++;
+    p->region = (uint64_t)close_it->generation << 32 | close_it->slot;
     call->region = (struct call_region){.client = c->number,
                                         .slot = close_it->slot,
                                         .generation = close_it->generation,

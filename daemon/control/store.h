@@ -7,8 +7,10 @@
  *     guest.S                      one without Hello: handed over, but not kept
  *     E.arena                      of engine E of this node
  *     E.session.H.D, E.doorbell.H, E.wake.H    of its session H; D 1: it takes part in pairs
+ *     E.board.H                    the same, of who reaches it by pairs
  *     E.segment.H, E.reader.H      of its segment H
- *     pair.N.E.H.F.K               pair N from session H of engine E to session K of engine F
+ *     pair.N.E.H.F.K.S             pair N from session H of engine E to session K of engine F, with
+ *                                  slot S of its board; without S: none
  *
  * Somebody keeps duplicates of them: systemd, or the keeper (keeper.h). We tell him by the messages
  * of sd_notify(3), FDSTORE and FDSTOREREMOVE, and he passes them to the next process as

@@ -137,6 +137,7 @@ static void attach_session(struct worker *w, struct engine *e, uint32_t handle, 
     int memory = store_take(store, "%u.session.%u.%u", w->engine, handle, direct);
     int doorbell = store_take(store, "%u.doorbell.%u", w->engine, handle);
     int wake = store_take(store, "%u.wake.%u", w->engine, handle);
+    int board = store_take(store, "%u.board.%u", w->engine, handle);
 
     if (engine_session_find(e, handle, &found) < 0 || doorbell < 0 || wake < 0)
         goto drop;
@@ -151,6 +152,7 @@ static void attach_session(struct worker *w, struct engine *e, uint32_t handle, 
                                  .direct = direct,
                                  .doorbell = doorbell,
                                  .wake = wake,
+                                 .board = board,
                                  .range = -1,
                                  .client_memory = -1,
                                  .client_wake = -1,
@@ -176,9 +178,11 @@ drop:
     store_remove(store, "%u.session.%u.%u", w->engine, handle, direct);
     store_remove(store, "%u.doorbell.%u", w->engine, handle);
     store_remove(store, "%u.wake.%u", w->engine, handle);
+    store_remove(store, "%u.board.%u", w->engine, handle);
     drop(memory);
     drop(doorbell);
     drop(wake);
+    drop(board);
 }
 
 static void attach_segment(struct worker *w, struct engine *e, uint32_t handle)
@@ -235,20 +239,20 @@ static struct client_session *session_of(struct control *control, uint32_t engin
 /* 0; negative: it was dropped. */
 static int attach_pair(struct control *control, const char *name)
 {
-    uint32_t engines[2], handles[2];
+    uint32_t engines[2], handles[2], slot = BOARD_NONE;
     struct client_session *from, *to;
     uint64_t number;
     int descriptor;
 
-    if (sscanf(name, "pair.%" SCNu64 ".%u.%u.%u.%u", &number, &engines[0], &handles[0], &engines[1],
-               &handles[1]) != 5)
+    if (sscanf(name, "pair.%" SCNu64 ".%u.%u.%u.%u.%u", &number, &engines[0], &handles[0],
+               &engines[1], &handles[1], &slot) < 5)
         return 0;
     from = session_of(control, engines[0], handles[0]);
     to = session_of(control, engines[1], handles[1]);
     if (!from || !to)
         return 0;
     descriptor = store_take(&control->store, "%s", name);
-    if (pairs_adopt(from, to, number, descriptor) < 0) {
+    if (pairs_adopt(from, to, number, slot, descriptor) < 0) {
         store_remove(&control->store, "%s", name);
         close(descriptor);
         return -EBADF;

@@ -184,7 +184,8 @@ enum engine_rights {
 
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
                        uint64_t length, unsigned rights, struct engine_key *out);
-/* Two-phase withdrawal; ENGINE_REGION_CLOSED (with cookie) when no one can reach it any more. */
+/* Two-phase withdrawal; ENGINE_REGION_CLOSED (with cookie) when no one can reach it any more. 1: it
+ * is under way already, and its end is told with this cookie instead. */
 int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                         uint64_t cookie);
 

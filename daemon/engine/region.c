@@ -114,10 +114,14 @@ int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32
     if (slot >= e->config.regions_max)
         return -EINVAL;
     region = &e->regions[slot];
-    if (region->state != REGION_OPEN || region->client != client ||
+    if (region->state == REGION_FREE || region->client != client ||
         region->generation != generation)
         return -EINVAL;
     set64(e, &region->cookie, cookie);
+    if (region->state == REGION_REVOKING) {
+        commit(e);
+        return 1;
+    }
     set32(e, &region->state, REGION_REVOKING);
     commit(e);
     e->sweep = true;

@@ -4,14 +4,15 @@
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
-static int attach(struct fake_daemon *daemon, pwc_client **out)
+static int attach(struct fake_daemon *daemon, int timeout_ms, pwc_client **out)
 {
-    struct pwc_attr attr = {.socket = daemon->path, .job = "test", .rank = 0, .size = 2};
+    struct pwc_attr attr = {
+        .socket = daemon->path, .job = "test", .rank = 0, .size = 2, .timeout_ms = timeout_ms};
 
     return pwc_init(&attr, out);
 }
 
-struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook)
+static struct world *open_world(uint32_t ring_bytes, int timeout_ms, fake_hook *hook)
 {
     struct pwc_ctx_attr sizes = {
         .submit_bytes = ring_bytes,
@@ -22,13 +23,23 @@ struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook)
     struct pwc_key key;
 
     CU_ASSERT_EQUAL_FATAL(fake_daemon_start(&w->daemon, hook), 0);
-    CU_ASSERT_EQUAL_FATAL(attach(&w->daemon, &w->client), 0);
+    CU_ASSERT_EQUAL_FATAL(attach(&w->daemon, timeout_ms, &w->client), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, &sizes, &w->ctx), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 1 << 20, 0, &w->region), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_region_key(w->region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, pwc_ctx_peer(w->ctx), &key, &w->remote), 0);
     w->memory = pwc_region_addr(w->region);
     return w;
+}
+
+struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook)
+{
+    return open_world(ring_bytes, 0, hook);
+}
+
+struct world *world_new_patient(int timeout_ms, fake_hook *hook)
+{
+    return open_world(0, timeout_ms, hook);
 }
 
 struct world *world_new(void)

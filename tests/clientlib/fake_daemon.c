@@ -43,7 +43,7 @@ void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, cons
     for (int i = 0; i < 4; i++)
         frame[i] = (uint8_t)(length >> 8 * i);
     pwc__client_reply__pack(reply, frame + 4);
-    if (fd_count > 0) {
+    if (fd_count > 0 && !daemon->lose_descriptors) {
         struct cmsghdr *header;
 
         message.msg_control = control;
@@ -56,6 +56,11 @@ void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, cons
     }
     (void)!sendmsg(daemon->client_fd, &message, MSG_NOSIGNAL);
     free(frame);
+}
+
+void fake_lose_descriptors(struct fake_daemon *daemon, bool lose)
+{
+    daemon->lose_descriptors = lose;
 }
 
 void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, const char *text)
@@ -121,11 +126,12 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
     struct fake_context *context = &daemon->contexts[number];
 
     if (fake_session_open(&context->session, &sizes) < 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         abort();
     context->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     context->wake_fd = pair[0];
     context->peer = (uint64_t)number << 32 | daemon->rank;
+    context->direct = open->direct;
     context->open = true;
     daemon->sessions_open++;
     opened.session = number;
@@ -143,6 +149,7 @@ static void close_context(struct fake_daemon *daemon, struct fake_context *conte
 {
     if (!context->open)
         return;
+    fake_pairs_end(daemon, context);
     fake_session_close(&context->session);
     close(context->doorbell_fd);
     close(context->wake_fd);
@@ -228,6 +235,8 @@ static void on_bind(struct fake_daemon *daemon, const Pwc__ClientRequest *reques
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Bound bound = PWC__BOUND__INIT;
     struct fake_remote *remote = &daemon->remotes[daemon->remote_count];
+    Pwc__Pair pair = PWC__PAIR__INIT;
+    int fds[2], fd_count;
 
     *remote = (struct fake_remote){.peer = request->bind->peer, .region = -1};
     if (key) {
@@ -246,11 +255,15 @@ static void on_bind(struct fake_daemon *daemon, const Pwc__ClientRequest *reques
         bound.length = daemon->regions[key->slot].length;
         bound.rights = daemon->regions[key->slot].rights;
     }
-    bound.remote = daemon->remote_count++;
+    fd_count =
+        fake_pair_connect(daemon, &daemon->contexts[request->bind->session], remote, &pair, fds);
+    if (fd_count >= 0)
+        bound.pair = &pair;
+    bound.remote = daemon->handles + daemon->remote_count++;
     reply.id = request->id;
     reply.body_case = PWC__CLIENT_REPLY__BODY_BOUND;
     reply.bound = &bound;
-    fake_daemon_reply(daemon, &reply, NULL, 0);
+    fake_daemon_reply(daemon, &reply, fds, fd_count);
 }
 
 /* The job has one rank more than ours, and it says the bitwise opposite. In two pieces. */
@@ -355,9 +368,15 @@ void fake_wake_client(struct fake_context *context)
         (void)!send(context->wake_fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+const struct fake_remote *fake_remote_of(struct fake_daemon *daemon,
+                                         const struct submit_record *record)
+{
+    return &daemon->remotes[record->remote % FAKE_REMOTES];
+}
+
 int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record)
 {
-    const struct fake_remote *remote = &daemon->remotes[record->remote];
+    const struct fake_remote *remote = fake_remote_of(daemon, record);
     const struct fake_region *region;
     uint8_t *there, *here;
 
@@ -403,7 +422,7 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
 static void execute(struct fake_daemon *daemon, struct fake_context *context,
                     const struct submit_record *record)
 {
-    const struct fake_remote *remote = &daemon->remotes[record->remote];
+    const struct fake_remote *remote = fake_remote_of(daemon, record);
     struct fake_context *target = fake_context_of(daemon, remote->peer);
     int status = record->kind == SUBMIT_FLUSH ? 0 : fake_move_bytes(daemon, record);
 
@@ -424,7 +443,9 @@ static void serve_data(struct fake_daemon *daemon)
         struct fake_context *context = &daemon->contexts[i];
 
         while (context->open && !daemon->hold && (record = fake_session_read(&context->session))) {
-            if (record->kind >= SUBMIT_SHORT)
+            if (record->kind == SUBMIT_WAKE)
+                fake_carry_wake(daemon, record);
+            else if (record->kind >= SUBMIT_SHORT)
                 fake_carry_request(daemon, context, record);
             else
                 execute(daemon, context, record);
@@ -467,7 +488,7 @@ static void forget_client(struct fake_daemon *daemon)
         close_segment(daemon, i);
     memset(daemon->regions, 0, sizeof(daemon->regions));
     daemon->regions_open = 0;
-    daemon->remote_count = 0;
+    daemon->remote_count = daemon->pair_count = 0;
     if (daemon->client_fd >= 0)
         close(daemon->client_fd);
     daemon->client_fd = -1;

@@ -25,6 +25,7 @@ enum {
     FAKE_SEGMENTS = 16,
     FAKE_REGIONS = 64,
     FAKE_REMOTES = 1024, /* handles are never used again */
+    FAKE_PAIRS = 16,
 };
 
 struct fake_daemon;
@@ -37,6 +38,7 @@ struct fake_context {
     int doorbell_fd;
     int wake_fd; /* our end of the pair */
     uint64_t peer;
+    bool direct; /* it takes part in pairs */
     bool open;
 };
 
@@ -52,6 +54,11 @@ struct fake_remote {
     int region; /* -1: the peer alone */
 };
 
+struct fake_pair {
+    struct fake_context *origin, *target;
+    struct mapping ring; /* until one of them is gone */
+};
+
 struct fake_daemon {
     /* The test's to set before it attaches. */
     fake_hook *hook;
@@ -60,7 +67,11 @@ struct fake_daemon {
     char path[108];
     _Atomic bool hold;         /* submissions stay in their ring */
     _Atomic bool hold_answers; /* and so do replies */
+    _Atomic bool pairs;        /* what is bound from now on goes without the daemon */
+    _Atomic bool lose_notes;   /* of which the target is not told */
+    _Atomic uint32_t handles;  /* those of remotes start here; a multiple of FAKE_REMOTES */
     _Atomic unsigned executed; /* operations */
+    _Atomic unsigned wakes;    /* asked for by SUBMIT_WAKE */
     _Atomic unsigned segments_open;
     _Atomic unsigned regions_open;
     _Atomic unsigned sessions_open;
@@ -74,6 +85,9 @@ struct fake_daemon {
     struct fake_region regions[FAKE_REGIONS];
     struct fake_remote remotes[FAKE_REMOTES];
     uint32_t remote_count;
+    struct fake_pair pair_list[FAKE_PAIRS];
+    uint32_t pair_count;
+    bool lose_descriptors;
     uint32_t rank;
 };
 
@@ -86,17 +100,27 @@ void fake_daemon_kick(struct fake_daemon *daemon);
 /* For hooks: send a reply, with descriptors. */
 void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,
                        int fd_count);
+/* From now on: replies come without. */
+void fake_lose_descriptors(struct fake_daemon *daemon, bool lose);
 void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, const char *text);
 
 /* ---- between the daemon's files ------------------------------------------------------------- */
 
 struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer);
+const struct fake_remote *fake_remote_of(struct fake_daemon *daemon,
+                                         const struct submit_record *record);
 /* Moves the bytes of a put or get: 0 or the status. */
 int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record);
 /* Ends an operation, with its local event where it has one. */
 void fake_end(struct fake_daemon *daemon, struct fake_context *context,
               const struct submit_record *record, uint64_t peer, int status);
 void fake_wake_client(struct fake_context *context);
+
+/* fake_pairs.c: what the reply to a bind tells of a pair, and its descriptors: how many, or -1. */
+int fake_pair_connect(struct fake_daemon *daemon, struct fake_context *origin,
+                      const struct fake_remote *remote, Pwc__Pair *out, int *fds);
+void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context);
+void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *record);
 
 /* fake_messages.c: carries a request, or a reply, out. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,

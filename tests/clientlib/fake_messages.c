@@ -34,7 +34,7 @@ static int deliver(struct fake_daemon *daemon, struct fake_context *target, uint
     if (!has_handler(target, block->index))
         return -ENOSYS;
     if (record->kind == SUBMIT_LONG) {
-        block->slot = (uint32_t)daemon->remotes[record->remote].region;
+        block->slot = (uint32_t)fake_remote_of(daemon, record)->region;
         block->generation = GENERATION;
         block->offset = record->offset;
         rc = fake_move_bytes(daemon, record);
@@ -50,7 +50,7 @@ static int deliver(struct fake_daemon *daemon, struct fake_context *target, uint
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,
                         const struct submit_record *record)
 {
-    uint64_t peer = daemon->remotes[record->remote].peer;
+    uint64_t peer = fake_remote_of(daemon, record)->peer;
     bool one_way = record->flags & SUBMIT_NO_REPLY;
     uint32_t token = one_way ? WIRE_NONE : TOKEN + (uint32_t)(context - daemon->contexts);
     int status =

@@ -1,10 +1,12 @@
 /* Attaching, contexts, collectives, threads and forks, against a daemon on a thread. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -162,6 +164,7 @@ static void test_attach(void)
         CU_ASSERT_EQUAL(pwc_ctx_peer(more[i]), pwc_peer_of(0, (uint32_t)i));
     }
     CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &more[0]), -ENOSPC);
+    CU_ASSERT_TRUE(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* it has left the program's own alone */
     CU_ASSERT_EQUAL(pwc_error_text(w->client, text, sizeof(text)), strlen(text));
     CU_ASSERT_STRING_EQUAL(text, "4 contexts are open: close one");
     CU_ASSERT_EQUAL(pwc_ctx_destroy(more[2]), 0);
@@ -266,6 +269,36 @@ static void test_fork(void)
     world_free(w);
 }
 
+/* The answers of these requests come without their descriptors, as when none was left here. */
+static _Atomic bool losing;
+
+static bool lose_descriptors(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    fake_lose_descriptors(daemon, losing);
+    return false;
+}
+
+static void test_no_descriptors(void)
+{
+    struct world *w = world_new_sized(0, lose_descriptors);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    pwc_region *region;
+    pwc_ctx *ctx;
+    void *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    losing = true;
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &ctx), -EMFILE);
+    CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, 0, &region), -EMFILE);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_MOVE, &region), -EMFILE);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    losing = false;
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &ctx), 0);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, 0, &region), 0);
+    munmap(mine, page);
+    world_free(w);
+}
+
 struct user {
     struct world *world;
     pthread_t thread;
@@ -337,6 +370,7 @@ int main(void)
         {"exchange and barrier", test_exchange},
         {"an exchange that makes no sense", test_exchange_checked},
         {"a forked child", test_fork},
+        {"no descriptor is left", test_no_descriptors},
         {"several threads", test_threads},
     };
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "control.h"
@@ -296,6 +297,29 @@ static void test_descriptors(void)
     CU_ASSERT_EQUAL(open_descriptors(), before);
 }
 
+/* None is left here: the kernel drops what comes, and the connection goes on. */
+static void test_descriptors_dropped(void)
+{
+    struct taken taken = {.fd = -1};
+    struct rlimit limit, none;
+    struct link link;
+
+    link_open(&link, 5000);
+    send_done(&link, 1, &link.daemon, 1);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    CU_ASSERT_EQUAL(call(&link, PWC__CLIENT_REPLY__BODY_DONE, take_first, &taken), 0);
+    CU_ASSERT_EQUAL(taken.count, 0);
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    send_done(&link, 2, &link.daemon, 1);
+    CU_ASSERT_EQUAL(call(&link, PWC__CLIENT_REPLY__BODY_DONE, take_first, &taken), 0);
+    CU_ASSERT_EQUAL(taken.count, 1);
+    close(taken.fd);
+    link_close(&link);
+}
+
 static int take_three(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
 {
     int *seen = context;
@@ -434,6 +458,7 @@ int main(void)
         {"an error nobody asked for", test_unsolicited},
         {"a reply that comes late", test_late_reply},
         {"descriptors", test_descriptors},
+        {"descriptors that are dropped", test_descriptors_dropped},
         {"several replies to one call", test_several_replies},
         {"a daemon that does not read", test_daemon_does_not_read},
         {"calls of several threads", test_threads},

@@ -269,7 +269,8 @@ struct forbidden {
 static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct forbidden *f = argument;
-    pwc_client *client = f->world->client;
+    pwc_client *client = f->world->client, *attached;
+    struct pwc_attr attr = {.socket = f->world->daemon.path, .job = "test", .size = 2};
     struct pwc_event event;
     struct pwc_key key;
     pwc_region *region;
@@ -292,6 +293,7 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         pwc_finalize(client),
         pwc_probe(f->other, PWC_ANY, 0, &event), /* of another context too */
         pwc_ctx_destroy(f->other),
+        pwc_init(&attr, &attached),
     };
 
     f->count = sizeof(results) / sizeof(results[0]);
@@ -321,7 +323,7 @@ static void test_forbidden(void)
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, TRY, call_all, &f), 0);
     CU_ASSERT_EQUAL(send(w, TRY, 0, 0), 0);
     (void)expect(w, PWC_MESSAGE, TRY, 0);
-    CU_ASSERT_EQUAL(f.count, 16);
+    CU_ASSERT_EQUAL(f.count, 17);
     for (unsigned i = 0; i < f.count; i++)
         CU_ASSERT_EQUAL(f.results[i], -EDEADLK);
     CU_ASSERT_EQUAL(f.allowed, 0);

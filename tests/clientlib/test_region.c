@@ -195,6 +195,97 @@ static void test_region_unwinding(void)
     munmap(mine, 8192);
 }
 
+/* What the daemon answers to the next requests of one kind; then it serves them. */
+static struct {
+    Pwc__ClientRequest__BodyCase body;
+    int status;
+    _Atomic unsigned left;
+    _Atomic unsigned seen;
+} refusal;
+
+static bool refuse_some(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (refusal.body == 0 || request->body_case != refusal.body)
+        return false;
+    refusal.seen++;
+    if (refusal.left == 0)
+        return false;
+    refusal.left--;
+    if (refusal.status != -ETIMEDOUT)
+        fake_daemon_error(daemon, request->id, refusal.status, "not now");
+    return true;
+}
+
+static void refuse(Pwc__ClientRequest__BodyCase body, int status, unsigned count)
+{
+    refusal.body = body;
+    refusal.status = status;
+    refusal.left = count;
+    refusal.seen = 0;
+}
+
+/* Memory is given to somebody else only when nobody can reach it any more. */
+static void test_withdrawal_refused(void)
+{
+    static const struct {
+        int status;
+        unsigned times;
+        int result;
+        unsigned asked;
+        bool gone;
+    } rows[] = {
+        {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was started anew is asked again */
+        {-ENOBUFS, 1, -ENOBUFS, 1, false},     {-ENOMEM, 1, -ENOMEM, 1, false},
+        {-EBUSY, 1, -EBUSY, 1, false},         {-EINVAL, 1, 0, 1, true}, /* nobody knows it */
+        {-ETIMEDOUT, 1, -ETIMEDOUT, 1, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world *w = world_new_patient(rows[i].status == -ETIMEDOUT ? 100 : 0, refuse_some);
+        pwc_region *region, *next;
+        pwc_client *client = w->client;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, 0, &region), 0);
+        refuse(PWC__CLIENT_REQUEST__BODY_REGION_CLOSE, rows[i].status, rows[i].times);
+        CU_ASSERT_EQUAL(pwc_deregister(region), rows[i].result);
+        CU_ASSERT_EQUAL(refusal.seen, rows[i].asked);
+        if (!rows[i].gone) {
+            CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, 0, &next), 0);
+            CU_ASSERT_PTR_NOT_EQUAL(pwc_region_addr(next), pwc_region_addr(region));
+            CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+        }
+        refuse(0, 0, 0);
+        world_free(w);
+    }
+}
+
+/* So are a context's number, and a remote. */
+static void test_ends_are_asked_for_again(void)
+{
+    struct world *w = world_new_sized(0, refuse_some);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pwc_region *region;
+    pwc_ctx *ctx;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, NULL, &ctx), 0);
+    refuse(PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE, -ECONNABORTED, 2);
+    CU_ASSERT_EQUAL(pwc_ctx_destroy(ctx), 0);
+    CU_ASSERT_EQUAL(refusal.seen, 3);
+    CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
+    refuse(PWC__CLIENT_REQUEST__BODY_UNBIND, -ECONNABORTED, 2);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
+    CU_ASSERT_EQUAL(refusal.seen, 3);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, PWC_MOVE, &region), 0);
+    refuse(PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE, -ECONNABORTED, 2);
+    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(refusal.seen, 3);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    refuse(0, 0, 0);
+    munmap(mine, page);
+    world_free(w);
+}
+
 int main(void)
 {
     static const struct suite_test tests[] = {
@@ -203,6 +294,8 @@ int main(void)
         {"memory that goes through a copy", test_copied_region},
         {"memory that is moved", test_moved_region},
         {"regions that fail half way", test_region_unwinding},
+        {"a withdrawal that is refused", test_withdrawal_refused},
+        {"ends that are asked for again", test_ends_are_asked_for_again},
     };
 
     return suite_run("region", tests, sizeof(tests) / sizeof(tests[0]));

@@ -2,6 +2,7 @@
  * What a peer can leave an engine with: rings that it declines, nonces that it gives back, binds
  * whose answers it never acknowledges.
  */
+#include <errno.h>
 #include <string.h>
 #include "../suite.h"
 #include "record_bench.h"
@@ -209,9 +210,42 @@ static void binds_are_bounded(void)
     bench_free(b);
 }
 
+/* Asked for again while a peer has not answered: its one end is to be told to who asked last. */
+static void withdrawal_is_asked_for_again(void)
+{
+    struct wire_region answer = {.head = {.words = sizeof(answer) / 8, .kind = WIRE_REVOKED}};
+    struct bench *b = linked_bench();
+    const struct engine_key *key = &b->key;
+    const struct region *region = &b->engine->regions[key->slot];
+    uint32_t client = region->client;
+
+    bench_steps(b, 4);
+    CU_ASSERT_EQUAL(engine_region_close(b->engine, client, key->slot, key->generation, 100), 0);
+    bench_steps(b, 4);
+    CU_ASSERT_TRUE(has_sent(b, WIRE_REVOKE));
+    CU_ASSERT_EQUAL(engine_region_close(b->engine, client, key->slot, key->generation, 200), 1);
+    CU_ASSERT_EQUAL(engine_region_close(b->engine, client + 1, key->slot, key->generation, 300),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(engine_region_close(b->engine, client, key->slot, key->generation + 1, 300),
+                    -EINVAL);
+    bench_steps(b, 4);
+    CU_ASSERT_FALSE(has_sent(b, WIRE_REVOKE));
+    CU_ASSERT_EQUAL(region->state, REGION_REVOKING);
+    CU_ASSERT_EQUAL(region->cookie, 200);
+    answer.slot = key->slot;
+    answer.generation = key->generation;
+    bench_send(b, &answer, sizeof(answer));
+    bench_steps(b, 4);
+    CU_ASSERT_EQUAL(region->state, REGION_FREE);
+    CU_ASSERT_EQUAL(engine_region_close(b->engine, client, key->slot, key->generation, 400),
+                    -EINVAL);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
+        {"a withdrawal is asked for again", withdrawal_is_asked_for_again},
         {"a declined ring is freed", declined_ring_is_freed},
         {"memory that was not dropped stays", memory_not_dropped_stays},
         {"a dead fabric is told", dead_fabric_is_told},

@@ -6,19 +6,26 @@
  * (neighbours_arm), clientlib/probe.c (sleep_until_rung), clientlib/context.h (context_probe),
  * clientlib/direct.c (tell_target, wake, direct_retry_wakes), daemon/engine/session.c
  * (session_publish, direct_wake), daemon/control/pairs.c (pair_make), shm_ring/doorbell.c
- * (doorbell_sleep, doorbell_wake). Barriers C and D of the event bell, G of the pair's.
+ * (doorbell_sleep, doorbell_wake), clientlib/neighbours_quiet.c, shm_ring/pair.c (pair_ring_bell).
+ * Barriers C and D of the event bell, G of the pair's, I of the board.
  *
  * The daemon makes the pair at some time, has an event of its own for the target, and rings for
  * whoever asks (its own sleep: doorbell.pml). The origin puts; where it finds the bell armed it asks
- * for a wake-up, or notes that one is due where its submission ring is full. Shown: the target gets
- * every record and the daemon's event, though it sleeps without a limit.
+ * for a wake-up, or notes that one is due where its submission ring is full; where it is left quiet
+ * it sets its bit on the board. The target leaves it quiet at any time, and does not look at the
+ * ring then. Shown: the target gets every record and the daemon's event, though it sleeps without a
+ * limit; and where the origin has put all and rung, the target's next probe gets all.
  *
- * Left out: HEALTH_NS, which would hide a lost wake-up for a second; room in the rings;
- * sleeping in pwc_fd, where the wake socket itself is what one sleeps on.
+ * Left out: HEALTH_NS, which would hide a lost wake-up for a second; the look at all rings now and
+ * then, which would do so for a moment; room in the rings; sleeping in pwc_fd, where the wake socket
+ * itself is what one sleeps on.
  *
  * Mutants: NO_BARRIER (a fence of the sleeper's own), NO_SECOND_LOOK, NO_LOOK_AT_TOLD (at new pairs,
  * once armed), EVENT_BELL_LAST (armed behind the look), BORN_UNARMED (a new pair's bell),
- * DISARM_AFTER_ASKING, WAKE_FORGOTTEN (a wake-up that is due is not asked for again),
+ * QUIET_WITHOUT_BARRIER, QUIET_WITHOUT_LOOK, CALL_BEFORE_HEAD (the bit is set, then the record
+ * shown), CALL_BY_OLD_MODE (the bell is stored to, not exchanged: what was seen before counts),
+ * QUIET_ASLEEP (a sleeper looks at the board alone), TAKE_BEHIND_LOOK (bits taken behind the look at
+ * the ring), DISARM_AFTER_ASKING, WAKE_FORGOTTEN (a wake-up that is due is not asked for again),
  * DAEMON_WITHOUT_FENCE, SLEEP_UNCHECKED (futex without the word's value).
  */
 #define ORIGIN 0
@@ -26,7 +33,7 @@
 #define DAEMON 2
 #define PROCESSES 3
 #define REGISTERED 2 /* the daemon fences for itself */
-#define WORDS 6
+#define WORDS 7
 #define DEPTH 4
 #include "tso.pml"
 
@@ -38,35 +45,76 @@
 #define EVENTS 3     /* the tail of the session's remote ring */
 #define TOLD 4       /* session_shared.neighbours */
 #define ASKED 5      /* flushes with SUBMIT_WAKE in the origin's submission ring */
+#define BOARD 6      /* the origin's bit */
+
+#define ASLEEP 1
+#define QUIET 2
 
 bool pair_given;     /* to the origin, by its socket */
 bool waiting;        /* in the futex */
+bool all_put;        /* and rung, or asked for */
 byte got, events;    /* by the target */
+
+/* Asks for a wake-up, or notes that one is due. */
+inline ask()
+{
+    if
+    :: asked++; store(ASKED, asked)
+    :: due = true                            /* the ring is full */
+    fi
+}
+
+/* A locked addition to the word. */
+inline call()
+{
+    atomic {
+        EMPTY(me);
+        memory[BOARD] = 1                    /* I */
+    }
+}
 
 proctype origin()
 {
-    byte me = ORIGIN, n, asked;
+    byte me = ORIGIN, n, asked, mode;
     bool due;
 
     pair_given;
     do
     :: n < RECORDS ->
         n++;
+#ifdef CALL_BEFORE_HEAD
+        if
+        :: LOAD(PAIR_BELL) == QUIET ->
+            exchange_zero(PAIR_BELL, mode);
+            if
+            :: mode == QUIET -> call()
+            :: else
+            fi;
+            mode = 0
+        :: else
+        fi;
+#endif
         store(HEAD, n);                      /* E */
         if
         :: LOAD(PAIR_BELL) == 0              /* G */
         :: else ->
-#ifndef DISARM_AFTER_ASKING
+            mode = LOAD(PAIR_BELL);
+#if defined(CALL_BY_OLD_MODE)
             store(PAIR_BELL, 0);
+#elif !defined(DISARM_AFTER_ASKING)
+            exchange_zero(PAIR_BELL, mode);
 #endif
             if
-            :: asked++; store(ASKED, asked)
-            :: due = true                    /* the ring is full */
+            :: mode == QUIET -> call()
+            :: mode == ASLEEP -> ask()
+            :: else
             fi;
 #ifdef DISARM_AFTER_ASKING
-            store(PAIR_BELL, 0)
+            store(PAIR_BELL, 0);
 #endif
-        fi
+            mode = 0
+        fi;
+        all_put = (n == RECORDS)
 #ifndef WAKE_FORGOTTEN
     :: due -> due = false; asked++; store(ASKED, asked)
 #endif
@@ -121,22 +169,56 @@ end_daemon:
 
 proctype target()
 {
-    byte me = TARGET, i;
+    byte me = TARGET, i, bits;
     bool known;                              /* the pair is mapped */
+    bool quiet;                              /* its ring is not looked at */
+    bool all;                                /* is there for this probe to get */
 
 awake:
-    /* context_probe: what the daemon has told, then the rings. */
+    /* context_probe: what the daemon has told, then the board, then the rings. */
+    all = all_put && EMPTY(ORIGIN);          /* and we were told so by other means */
     known = known || LOAD(TOLD);
+#ifndef TAKE_BEHIND_LOOK
+    if
+    :: quiet && LOAD(BOARD) -> exchange_zero(BOARD, bits); quiet = false; bits = 0; store(PAIR_BELL, 0) /* I */
+    :: else
+    fi;
+#endif
     atomic {
         if
-        :: known -> assert(LOAD(HEAD) >= got); got = LOAD(HEAD)
+        :: known && !quiet -> assert(LOAD(HEAD) >= got); got = LOAD(HEAD)
         :: else
         fi
     };
+#ifdef TAKE_BEHIND_LOOK
+    if
+    :: quiet && LOAD(BOARD) -> exchange_zero(BOARD, bits); quiet = false; bits = 0; store(PAIR_BELL, 0)
+    :: else
+    fi;
+#endif
+    assert(!all || !known || got == RECORDS);
+    all = false;
     events = LOAD(EVENTS);
     if
     :: got == RECORDS && events -> goto over
     :: else
+    fi;
+    /* neighbours_quiet.c: rest */
+    if
+    :: known && !quiet ->
+        store(PAIR_BELL, QUIET);             /* G */
+#ifndef QUIET_WITHOUT_BARRIER
+        membarrier(i);                       /* G */
+        i = 0;
+#endif
+        if
+#ifndef QUIET_WITHOUT_LOOK
+        :: LOAD(HEAD) != got -> store(PAIR_BELL, 0)
+#endif
+        :: else -> quiet = true
+        fi;
+        goto awake
+    :: true
     fi;
     /* channel_arm */
 #ifndef EVENT_BELL_LAST
@@ -145,7 +227,15 @@ awake:
 #endif
     if
     :: known ->
+#ifdef QUIET_ASLEEP
+        if
+        :: quiet
+        :: else -> store(PAIR_BELL, 1)
+        fi;
+#else
+        quiet = false;
         store(PAIR_BELL, 1);                 /* G */
+#endif
 #ifdef NO_BARRIER
         fence()
 #else
@@ -160,7 +250,8 @@ awake:
     :: else
     fi;
     if
-    :: known && LOAD(HEAD) != got -> goto disarm
+    :: known && !quiet && LOAD(HEAD) != got -> goto disarm
+    :: known && quiet && LOAD(BOARD) -> goto disarm
     :: else
     fi;
 #ifndef NO_LOOK_AT_TOLD

@@ -172,7 +172,6 @@ static int64_t race_target(const struct run *run, bool barrier)
         if (pair_look(&r, &record, id) != 1)
             return -1;
         pair_pass(&r, &record);
-        (void)pair_look(&r, &record, id); /* gives the line back */
         if (!barrier && lost > 0)
             break;
     }

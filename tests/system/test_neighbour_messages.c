@@ -605,6 +605,7 @@ static void room_wakes(int64_t *best)
 
     open_two(&t, "room");
     s.two = &t;
+    take(&t, PWC_LOCAL); /* b learns of a */
     for (uint64_t n = 0;; n++) {
         rc = pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n),
                      PWC_NO_LCE);
@@ -631,6 +632,52 @@ static void test_room_wakes(void)
     for (int round = 0; round < 3; round++)
         room_wakes(&best);
     CU_ASSERT(best < SOON_MS * INT64_C(1000000));
+}
+
+/* Rank 1 meets the pair, and dies when told. */
+static void meet_and_die(int die)
+{
+    struct pwc_event event;
+    struct rank r;
+    char byte;
+
+    if (attach(&r, "full", 1) != 0 || rank_bind_other(&r) != 0 || pwc_barrier(r.ctx) != 0 ||
+        pwc_probe(r.ctx, PWC_ANY, PWC_LOCAL, &event) != 0 || pwc_barrier(r.ctx) != 0)
+        _exit(1);
+    (void)!read(die, &byte, 1);
+    raise(SIGKILL);
+}
+
+/* Whoever waits by pwc_fd for room towards a rank that dies learns of that. */
+static void test_death_wakes(void)
+{
+    struct two t = {.right = true};
+    struct sleeper s = {.two = &t, .kinds = PWC_LOCAL, .by_poll = true};
+    int die[2], rc = 0, status;
+    int64_t took = INT64_MAX;
+    pthread_t thread;
+    pid_t child;
+
+    CU_ASSERT_EQUAL_FATAL(pipe(die), 0);
+    child = fork();
+    if (child == 0)
+        meet_and_die(die[0]);
+    CU_ASSERT_EQUAL_FATAL(attach(&t.a, "full", 0), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_bind_other(&t.a), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_barrier(t.a.ctx), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_barrier(t.a.ctx), 0);
+    for (uint64_t n = 0; rc == 0 && n <= PAIR_LINES; n++)
+        rc = pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n),
+                     PWC_NO_LCE);
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    thread = fall_asleep(&s);
+    CU_ASSERT_EQUAL(write(die[1], "", 1), 1);
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFSIGNALED(status));
+    woken_after(&s, thread, &took); /* by poll nobody looks after a nap: woken, or for ever */
+    rank_detach(&t.a);
+    close(die[0]);
+    close(die[1]);
 }
 
 /* ---- one path for all remotes of a peer ------------------------------------------------------ */
@@ -695,6 +742,7 @@ int main(int argc, char **argv)
                            {"a replier dies", test_replier_dies},
                            {"a reply wakes", test_reply_wakes},
                            {"room wakes", test_room_wakes},
+                           {"a death wakes", test_death_wakes},
                            {"remotes of one peer", test_remotes_of_one_peer},
                            CU_TEST_INFO_NULL};
     struct cluster_options options = {.nodes = 1};

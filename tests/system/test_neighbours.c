@@ -303,18 +303,33 @@ static void test_death(void)
 
 /* ---- a hostile neighbour --------------------------------------------------------------------- */
 
-/* Random words over all that is shared with other ranks, but their regions. */
+/* So many reach rank 0 that it leaves some quiet, and looks at its board. */
+static void bind_more(struct rank *r, const struct pwc_key *key)
+{
+    for (int i = 0; i < 6; i++) {
+        pwc_remote *remote;
+        pwc_ctx *ctx;
+
+        if (pwc_ctx_create(r->client, NULL, &ctx) != 0 ||
+            pwc_bind(ctx, pwc_peer_of(0, 0), key, &remote) != 0)
+            _exit(1);
+    }
+}
+
+/* Random words over all that is shared with other ranks, but their regions; all bits of rank 0's
+ * board too. */
 static void scribble(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
-    uint64_t *starts[16];
-    size_t words[16], count = 0;
+    uint64_t *starts[32];
+    size_t words[32], count = 0;
     char line[512];
 
-    while (maps && count < 16 && fgets(line, sizeof(line), maps)) {
+    while (maps && count < 32 && fgets(line, sizeof(line), maps)) {
         unsigned long long from, to;
 
-        if (strstr(line, "pwc-pair") && sscanf(line, "%llx-%llx", &from, &to) == 2) {
+        if ((strstr(line, "pwc-pair") || strstr(line, "pwc-board")) &&
+            sscanf(line, "%llx-%llx", &from, &to) == 2) {
             starts[count] = (uint64_t *)(uintptr_t)from;
             words[count++] = (to - from) / sizeof(uint64_t);
         }
@@ -352,7 +367,10 @@ static void be_hostile(void)
         pwc_am_register(r.ctx, HANDLER, on_anything, r.ctx) != 0 ||
         pwc_region_key(r.region, &mine) != 0 ||
         pwc_exchange(r.ctx, &mine, sizeof(mine), keys) != 0 ||
-        pwc_bind(r.ctx, pwc_peer_of(0, 0), &keys[0], &r.remote) != 0 || pwc_barrier(r.ctx) != 0)
+        pwc_bind(r.ctx, pwc_peer_of(0, 0), &keys[0], &r.remote) != 0)
+        _exit(1);
+    bind_more(&r, &keys[0]);
+    if (pwc_barrier(r.ctx) != 0)
         _exit(1);
     scribble();
 }

@@ -287,6 +287,74 @@ static void test_barrier(void)
     barrier_over(kill_daemon);
 }
 
+/* ---- neighbours that are left quiet -----------------------------------------------------------
+ */
+
+enum { CALLERS = 9, CALLERS_EARLY = 6, QUIET_MS = 50 };
+
+struct caller {
+    pwc_ctx *ctx;
+    pwc_remote *remote;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void add_caller(struct caller *c, struct rank *from, struct rank *to)
+{
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(from->client, NULL, &c->ctx), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(c->ctx, pwc_ctx_peer(to->ctx), NULL, &c->remote), 0);
+    CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0); /* they have met */
+}
+
+/* All fall quiet; then one probe finds what one of them has put, for each. */
+static void be_called(struct rank *to, struct caller *callers, int count)
+{
+    int64_t until = now_ms() + QUIET_MS;
+    struct pwc_event event;
+
+    do {
+        CU_ASSERT_EQUAL_FATAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0);
+    } while (now_ms() < until);
+    for (int i = 0; i < count; i++) {
+        CU_ASSERT_EQUAL(pwc_put(callers[i].ctx, callers[i].remote, 0, NULL, 0, pwc_cid_u64(0),
+                                pwc_cid_u64((uint64_t)i), PWC_NO_LCE),
+                        0);
+        CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 1);
+        CU_ASSERT_EQUAL(event.id, (uint64_t)i);
+    }
+}
+
+/* They go on calling over restarts, and who comes later has a bit of its own. */
+static void test_quiet_callers(void)
+{
+    struct caller callers[CALLERS];
+    struct rank to, from;
+
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&to, cluster.nodes[0].socket, "calls", 0, 2, 4096), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&from, cluster.nodes[0].socket, "calls", 1, 2, 4096), 0);
+    for (int i = 0; i < CALLERS_EARLY; i++)
+        add_caller(&callers[i], &from, &to);
+    be_called(&to, callers, CALLERS_EARLY);
+    kill_daemon(0);
+    be_called(&to, callers, CALLERS_EARLY);
+    for (int i = CALLERS_EARLY; i < CALLERS - 1; i++)
+        add_caller(&callers[i], &from, &to);
+    be_called(&to, callers, CALLERS - 1);
+    ask_to_hand_over(0);
+    add_caller(&callers[CALLERS - 1], &from, &to);
+    be_called(&to, callers, CALLERS);
+    rank_detach(&from);
+    rank_detach(&to);
+}
+
 /* A client that dies while its daemon is not there is noticed by the next one. */
 static void test_client_dies_meanwhile(void)
 {
@@ -361,6 +429,7 @@ int main(int argc, char **argv)
                            {"killed", test_killed},
                            {"a sleeper wakes", test_sleeper_wakes},
                            {"a barrier", test_barrier},
+                           {"quiet neighbours", test_quiet_callers},
                            {"a client dies meanwhile", test_client_dies_meanwhile},
                            {"the keeper dies", test_keeper_dies},
                            {"another configuration", test_refused},

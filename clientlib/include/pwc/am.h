@@ -16,8 +16,8 @@
  * included (-EAGAIN means what it always means: keep it, and try again after the handler). A
  * request's handler may reply once, before it returns. Calls that block or that run handlers
  * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_deregister,
- * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_finalize) give -EDEADLK there, on
- * whatever context or client.
+ * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK
+ * there, on whatever context or client.
  *
  * Handlers run whatever is asked for by peer and kinds; a remote event that stands before a message
  * and is not asked for is kept, as by pwc_probe. PWC_MESSAGE among the kinds tells of each handler

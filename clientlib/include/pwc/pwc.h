@@ -15,9 +15,11 @@
  * it has its own rings.
  *
  * Calls that say "blocks" ask the daemon and wait for its answer: up to the client's timeout, then
- * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, they give
- * -ECONNABORTED (docs/reliability.md); when it is gone -ESHUTDOWN; and -EPROTO when it or the
- * library found the protocol broken. All others return at once.
+ * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, calls that make
+ * something give -ECONNABORTED (docs/reliability.md); those that end something ask again. When it
+ * is gone they give -ESHUTDOWN; and -EPROTO when it or the library found the protocol broken. Those
+ * that make something also give -ENOMEM and -EMFILE, where this process has no memory or descriptor
+ * left, and -ENOBUFS, where too many requests wait in the daemon. All others return at once.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime
@@ -127,7 +129,7 @@ struct pwc_event {
     pwc_peer peer;    /* the other side */
     uint64_t id;      /* the completion id, when size is 0 */
     const void *data; /* the completion id's bytes when size is not 0: a private copy, valid until
-                         the next probe, wait or destroy on this context */
+                         the next probe, wait, flush, unbind or destroy on this context */
     size_t size;
     uint64_t bytes; /* moved */
 };
@@ -204,7 +206,8 @@ PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, 
 
 /*
  * Ends a context, with its remotes and events. What is still in flight is given up: pwc_flush
- * first to avoid that. Blocks; always frees, and returns 0.
+ * first to avoid that. Blocks; always frees, and returns 0. Where the daemon does not answer within
+ * the client's timeout, its side of the context goes later, with the client at last.
  */
 PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
 PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address */
@@ -251,8 +254,9 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned fl
  * operation can reach it; a peer on this node that is copying a put at that moment may still end it
  * (docs/same-node.md). A counted region goes with its last deregister; moved memory is then
  * private again, at its place and with its contents, and nothing may touch it during the call. The
- * caller's own operations on it must have ended. On -ETIMEDOUT (somebody may still reach it) and
- * -ENOMEM (moved memory could not be put back) the region stays: try again. Else it is gone.
+ * caller's own operations on it must have ended. On any error the region stays, for somebody may
+ * still reach it: try again. -ETIMEDOUT: a node has not given it up yet; -ENOBUFS: too many
+ * requests wait in the daemon; -ENOMEM: that has no memory, or moved memory could not be put back.
  */
 PWC_API int pwc_deregister(pwc_region *region);
 
@@ -337,14 +341,15 @@ PWC_API int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size
  * over are kept in order for later calls, up to 1 MiB, then -ENOBUFS until some are taken. Runs the
  * handlers of active messages that have come, some at a time. Events that had come
  * before the end of a session are still given, then -ESHUTDOWN: the daemon ended it or is gone;
- * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds.
+ * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds. -ENOMEM: no
+ * memory to keep an event, or to find the region of a message.
  */
 PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
 
 /*
  * As probe, but waits for an event: polls for about 200 us, yielding the processor, then sleeps. 0
- * after timeout_ms without one; timeout_ms < 0 waits for ever. A daemon that dies is noticed within
- * a second. Signals do not end it.
+ * after timeout_ms without one, or an error as probe; timeout_ms < 0 waits for ever. A daemon that
+ * dies is noticed within a second. Signals do not end it.
  */
 PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
                      int timeout_ms);
@@ -352,8 +357,9 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 /*
  * Waits, without a timeout, until all that this context has submitted towards `peer` (or PWC_ANY)
  * has ended, well or not. Events stay for later probes. 0 at once for a peer that is not bound.
- * Runs handlers of active messages. -ENOBUFS: too many events are kept, probe first; -EBUSY: an
- * active message has been prepared; -ESHUTDOWN, -EPROTO: the session is over.
+ * Runs handlers of active messages. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as
+ * pwc_probe; -EBUSY, of one peer: an active message has been prepared; -ESHUTDOWN, -EPROTO: the
+ * session is over.
  */
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer);
 
