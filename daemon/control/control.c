@@ -42,7 +42,7 @@ static void accept_again(uv_timer_t *timer)
 /* Whoever knocks stays at the door, which would wake us without end. */
 static void stop_accepting(struct control *control, int error)
 {
-    log_hostile(&control->log,
+    log_hostile(&control->log, NULL,
                 "a connection cannot be accepted: %s. More descriptors (LimitNOFILE) or fewer "
                 "clients would help",
                 strerror(error));
