@@ -197,6 +197,7 @@ void client_end(struct client *c, const char *reason)
     FAULT(CLIENT_ENDS);
     c->state = CLIENT_ENDING;
     client_journal(c)->lost |= JOURNAL_ENDED;
+    service_changed(c->control);
     handover_forget(c->control, c);
     tracing_leave(c);
     uv_timer_stop(&c->deadline);

@@ -25,6 +25,7 @@
 #include "pending.h"
 #include "place.h"
 #include "quota.h"
+#include "service.h"
 #include "store.h"
 #include "worker.h"
 
@@ -91,6 +92,7 @@ struct control {
     uv_poll_t keeper;
 
     struct publisher publisher;
+    struct service service;
     struct worker *workers; /* NULL: not opened */
     uint32_t worker_count;
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "client.h"
 #include "clock.h"
@@ -30,11 +29,12 @@ static const char variable[] = "PWCD_PREDECESSOR";
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* Our environment, and which descriptor leads to us. */
+/* Our environment, and which descriptor leads to us. The watchdog is not ours alone any more. */
 static char **make_environment(void)
 {
+    static const char watched[] = "WATCHDOG_PID=";
     static char place[sizeof(variable) + 16];
-    size_t count = 0;
+    size_t count = 0, kept = 0;
     char **out;
 
     while (environ[count])
@@ -42,9 +42,11 @@ static char **make_environment(void)
     out = calloc(count + 2, sizeof(*out));
     if (!out)
         return NULL;
-    memcpy(out, environ, count * sizeof(*out));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], watched, sizeof(watched) - 1) != 0)
+            out[kept++] = environ[i];
     snprintf(place, sizeof(place), "%s=%d", variable, NEXT_SOCKET);
-    out[count] = place;
+    out[kept] = place;
     return out;
 }
 
@@ -97,6 +99,7 @@ static void reap(uv_timer_t *timer)
         return;
     uv_timer_stop(timer);
     h->state = HANDOVER_NONE;
+    service_stays(control);
     answer(control, -EPIPE, h->failure);
 }
 
@@ -221,6 +224,7 @@ int handover_begin(struct control *control, const char *program, struct client *
     h->state = HANDOVER_STARTED;
     uv_poll_start(&h->poll, UV_READABLE | UV_DISCONNECT, next_speaks);
     uv_timer_start(&h->timer, too_late, START_MS, 0);
+    service_leaving(control);
     log_line(&control->log, LOG_LEVEL_INFO, "\"%s\" is to take over", program);
     return 0;
 }
@@ -277,7 +281,7 @@ _Noreturn void handover_finish(struct control *control)
     peers_close(control);
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
-    sd_notifyf(0, "MAINPID=%d", (int)control->handover.next);
+    service_handed_over(control, control->handover.next);
     rc = store_send(&control->store, socket);
     if (rc < 0) {
         char why[128];

@@ -302,6 +302,7 @@ static void link_ready(struct link *link)
     p->engines = link->handshake.engines;
     p->reason[0] = '\0';
     p->ended = false;
+    service_changed(p->control);
     log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
     /* Who our ranks are goes before what they ask. */
     jobs_node_up(p->control, p->node);
@@ -335,6 +336,7 @@ static void linked_closed(struct peer *p, int status, const char *text)
     if (was_linked) {
         peer_note_reason(p, status, text);
         p->state = PEER_IDLE;
+        service_changed(p->control);
         jobs_node_down(p->control, p->node);
         peer_dial(p);
     } else {
@@ -500,6 +502,18 @@ bool peers_in_reach(const struct control *control, uint32_t node)
     const struct peer *p = control->peers ? control->peers->table[node] : NULL;
 
     return node == control->node || (p && (p->state == PEER_LINKED || p->state == PEER_DIALLING));
+}
+
+uint32_t peers_linked(const struct control *control)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; control->peers && i < control->node_count; i++) {
+        const struct peer *p = control->peers->table[i];
+
+        count += i != control->node && p && p->state == PEER_LINKED;
+    }
+    return count;
 }
 
 const char *peers_state(const struct control *control, uint32_t node, const char **reason)

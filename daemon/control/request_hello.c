@@ -17,6 +17,7 @@ static void welcome(struct client *c)
 
     c->state = CLIENT_SERVED;
     client_keep(c);
+    service_changed(control);
     w.version = VERSION;
     w.client = c->number;
     w.node = control->node;
