@@ -56,7 +56,8 @@ struct publisher {
 struct handover {
     uint32_t state; /* enum handover_state */
     int socket;     /* to the next one */
-    pid_t next;
+    pid_t next;     /* our parent's child, like us */
+    int process;    /* its pidfd */
     uint64_t deadline_ns;
     struct client *client; /* that asked for it, or NULL */
     uint32_t request;
