@@ -154,13 +154,15 @@ class Machine:
                 continue
         raise OSError(f"{self.name}: no process {pid}")
 
+    def power_off(self):
+        if self.init:
+            self.run("systemctl", "poweroff", check=False, timeout=20)
+
     def close(self):
         if self.process and self.process.poll() is None:
-            if self.init:
-                run(*self.words("systemctl", "poweroff"), check=False)
-            for ending in (lambda: None, self.process.terminate, self.process.kill):
-                ending()
+            for ending in (self.power_off, self.process.terminate, self.process.kill):
                 try:
+                    ending()
                     self.process.wait(20)
                     break
                 except subprocess.TimeoutExpired:
@@ -206,6 +208,6 @@ class World:
             machine.close()
         for name in reversed(self.made):
             run("ip", "netns", "del", name, check=False)
-        if os.path.ismount(self.folder):
-            run("umount", str(self.folder), check=False)
+        if os.path.ismount(self.folder) and run("umount", str(self.folder), check=False).returncode:
+            run("umount", "--lazy", str(self.folder), check=False)
         self.folder.rmdir()
