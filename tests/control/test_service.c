@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,7 +97,7 @@ static void expect_life(int count)
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-static void become(const char *mode, int log)
+static void become(const char *mode, const char *threads, int log)
 {
     char number[16];
 
@@ -106,11 +107,11 @@ static void become(const char *mode, int log)
     snprintf(number, sizeof(number), "%d", WATCHDOG_MS * 1000);
     setenv("WATCHDOG_USEC", number, 1);
     execl(program, program, "--socket", d.socket, "--log", "info", "--config", config, "--progress",
-          mode, "--progress-threads", "2", "--peer-deadline-ms", "500", NULL);
+          mode, "--progress-threads", threads, "--peer-deadline-ms", "500", NULL);
     _exit(127);
 }
 
-static void start(const char *mode)
+static void start(const char *mode, const char *threads)
 {
     int log[2];
 
@@ -122,18 +123,33 @@ static void start(const char *mode)
     fflush(NULL);
     d.pid = fork();
     if (d.pid == 0)
-        become(mode, log[1]);
+        become(mode, threads, log[1]);
     close(log[1]);
     d.log = log[0];
     CU_ASSERT_TRUE_FATAL(is_told("READY=1"));
     CU_ASSERT_EQUAL(speaker, d.pid);
 }
 
+/* By one signal, and listening: it may wait for us to take what it says. */
 static void stop(void)
 {
+    struct pollfd polled[] = {{.fd = (int)syscall(SYS_pidfd_open, d.pid, 0), .events = POLLIN},
+                              {.fd = manager, .events = POLLIN}};
+    bool told = false;
+    int status = -1;
+
     kill(d.pid, SIGTERM);
-    CU_ASSERT_TRUE(is_told("STOPPING=1"));
-    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    while (poll(polled, 2, WAIT_MS) > 0 && !(polled[0].revents & POLLIN))
+        told |= hear(0) && strstr(said, "STOPPING=1");
+    CU_ASSERT_TRUE(polled[0].revents & POLLIN);
+    CU_ASSERT_TRUE(told || is_told("STOPPING=1"));
+    CU_ASSERT_FALSE(daemon_says(&d, "Sanitizer")); /* all of its log, to its end */
+    CU_ASSERT_EQUAL(waitpid(d.pid, &status, 0), d.pid);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing was left there */
+    close(polled[0].fd);
+    close(d.log);
+    d.pid = 0;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -142,7 +158,7 @@ static void tells_its_status(void)
 {
     int s;
 
-    start("adaptive");
+    start("adaptive", "1");
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
     s = raw_connect(&d);
     CU_ASSERT_EQUAL_FATAL(raw_hello(s, "status", 0, 1), 0);
@@ -158,7 +174,7 @@ static void idle_and_busy_live(void)
     static const char *const modes[] = {"sleep", "dedicated"};
 
     for (int i = 0; i < 2; i++) {
-        start(modes[i]);
+        start(modes[i], "1");
         expect_life(5);
         stop();
     }
@@ -178,7 +194,7 @@ static void stuck_is_told_by_silence(void)
     pid_t thread;
     int rc;
 
-    start("adaptive");
+    start("adaptive", "2");
     expect_life(2);
     thread = thread_find(d.pid);
     rc = thread_hold(thread);
@@ -200,7 +216,7 @@ static void handed_over(void)
     pid_t before, next = 0;
 
     setenv("FDSTORE", "8192", 1);
-    start("adaptive");
+    start("adaptive", "1");
     unsetenv("FDSTORE");
     before = d.pid;
     kill(before, SIGUSR2);
@@ -231,7 +247,7 @@ static void write_config(const char *text)
 static void not_handed_over(void)
 {
     setenv("FDSTORE", "8192", 1);
-    start("adaptive");
+    start("adaptive", "1");
     unsetenv("FDSTORE");
     write_config("clients-max = many\n");
     kill(d.pid, SIGUSR2);
