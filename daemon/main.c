@@ -83,6 +83,15 @@ static void make_flags(struct option flags[FLAGS_MAX])
     flags[n + (int)(sizeof(own) / sizeof(own[0]))] = (struct option){0};
 }
 
+/* As an error of the log: under systemd with its level. */
+static void complain(const char *before, const char *why)
+{
+    struct log log;
+
+    log_open(&log, STDERR_FILENO, LOG_LEVEL_ERROR);
+    log_line(&log, LOG_LEVEL_ERROR, "%s%s", before, why);
+}
+
 static int parse_ready_fd(const char *text, int *out)
 {
     char *end;
@@ -151,7 +160,7 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
         default:
             rc = config_set(config, flags[flag].name, optarg, CONFIG_FLAG, why, sizeof(why));
             if (rc < 0)
-                fprintf(stderr, "pwcd: error: --%s\n", why);
+                complain("--", why);
         }
     }
     if (rc == 0 && optind < argc) {
@@ -185,7 +194,7 @@ static int load(struct config *config, const struct arguments *arguments)
     if (rc == 0 && arguments->job)
         rc = job_configure(config, why, sizeof(why));
     if (rc < 0)
-        fprintf(stderr, "pwcd: error: %s\n", why);
+        complain("", why);
     return rc;
 }
 

@@ -137,9 +137,11 @@ void associations_probe(struct peer *p)
  */
 static void end_with(const struct association *a, const char *why)
 {
-    log_line(&a->peer->control->log, LOG_LEVEL_ERROR,
-             "node %u has taken this node's fabric along: %s. This daemon ends", a->peer->node,
-             why);
+    struct log_subject about = log_node(a->peer->node);
+
+    log_about(&a->peer->control->log, LOG_LEVEL_ERROR, &about,
+              "node %u has taken this node's fabric along: %s. This daemon ends", a->peer->node,
+              why);
     _exit(EXIT_FAILURE);
 }
 

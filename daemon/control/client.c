@@ -161,25 +161,43 @@ static void remember(struct client *c, const char *reason)
                               memory_order_relaxed);
 }
 
+struct log_subject client_subject(const struct client *c)
+{
+    struct log_subject subject = log_nobody();
+
+    subject.pid = c->pid;
+    subject.user = c->uid;
+    if (c->in_engine) {
+        subject.client = c->number;
+        subject.rank = c->rank;
+        subject.job = c->job;
+    }
+    return subject;
+}
+
 void client_end(struct client *c, const char *reason)
 {
     struct log *log = &c->control->log;
+    struct log_subject about;
     bool stranger = c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING;
 
     if (c->state == CLIENT_ENDING)
         return;
+    about = client_subject(c);
     if (reason) {
-        log_hostile(log, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid, reason);
+        log_hostile(log, &about, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid,
+                    reason);
         reply_error(c, 0, -EPROTO, "%s", reason);
         if (!stranger) /* anybody can be one, as often as he likes: the log is enough */
             remember(c, reason);
     } else if (!stranger) {
-        log_line(log, LOG_LEVEL_INFO, "rank %u of job %s, pid %d, has left", c->rank, c->job,
-                 (int)c->pid);
+        log_about(log, LOG_LEVEL_INFO, &about, "rank %u of job %s, pid %d, has left", c->rank,
+                  c->job, (int)c->pid);
     }
     FAULT(CLIENT_ENDS);
     c->state = CLIENT_ENDING;
     client_journal(c)->lost |= JOURNAL_ENDED;
+    service_changed(c->control);
     handover_forget(c->control, c);
     tracing_leave(c);
     uv_timer_stop(&c->deadline);
@@ -252,9 +270,12 @@ static int watch_process(struct client *c)
 
 static void end_unwatched(struct client *c, int rc)
 {
+    struct log_subject about = client_subject(c);
+
     if (rc != -ESRCH) { /* else it is gone, and nobody is there to be told */
-        log_hostile(&c->control->log, "the process of a client, pid %d, cannot be watched: %s",
-                    (int)c->pid, strerror(-rc));
+        log_hostile(&c->control->log, &about,
+                    "the process of a client, pid %d, cannot be watched: %s", (int)c->pid,
+                    strerror(-rc));
         reply_error(c, 0, rc, "this daemon cannot watch your process: %s", strerror(-rc));
     }
     client_end(c, NULL);
@@ -352,6 +373,7 @@ struct client *client_adopt(struct control *control, uint32_t slot, int descript
 
 void client_accept(struct control *control, int descriptor)
 {
+    struct log_subject about = log_nobody();
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
     struct quota_user *user = NULL;
@@ -362,9 +384,11 @@ void client_accept(struct control *control, int descriptor)
         close(descriptor);
         return;
     }
+    about.pid = peer.pid;
+    about.user = peer.uid;
     if (!admission_allows(&control->admission, descriptor, peer.uid, peer.gid) &&
         !admission_sees_all(&control->admission, descriptor, peer.uid, peer.gid)) {
-        log_hostile(&control->log, "user %u (pid %d) is not served: --allow-users would",
+        log_hostile(&control->log, &about, "user %u (pid %d) is not served: --allow-users would",
                     (unsigned)peer.uid, (int)peer.pid);
         refuse(control, descriptor, CLIENT_NOT_SERVED);
         return;
@@ -375,7 +399,8 @@ void client_accept(struct control *control, int descriptor)
     if (slot != JOURNAL_NONE)
         user = quota_enter(control, peer.uid);
     if (!user) {
-        log_hostile(&control->log, "too many connections: %u, %u of user %u's without Hello",
+        log_hostile(&control->log, &about,
+                    "too many connections: %u, %u of user %u's without Hello",
                     control->client_count, strangers, (unsigned)peer.uid);
         journal_give(&control->journal, slot);
         refuse(control, descriptor, "too many connections to this daemon: try again later");

@@ -150,6 +150,8 @@ uint32_t clients_count(const struct control *control, uid_t uid, enum client_sta
 void client_await_question(struct client *c);
 /* Ends it; `reason` NULL: it hung up. Safe to call again. */
 void client_end(struct client *c, const char *reason);
+/* For the log. */
+struct log_subject client_subject(const struct client *c);
 /* Asks the engine to let go of it. */
 void client_leave_engine(struct client *c);
 /* Frees it when nothing of it is left. Call after anything that it waited for. */

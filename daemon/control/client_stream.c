@@ -259,13 +259,14 @@ static Pwc__ClientRequest *unpack(struct client *c, size_t size)
 {
     bool refused = false;
     ProtobufCAllocator memory = {.alloc = take, .free = give, .allocator_data = &refused};
+    struct log_subject about = client_subject(c);
     Pwc__ClientRequest *r = pwc__client_request__unpack(&memory, size - FRAME_HEAD_BYTES,
                                                         c->control->frame + FRAME_HEAD_BYTES);
 
     if (!r && refused)
-        log_line(&c->control->log, LOG_LEVEL_ERROR,
-                 "out of memory: a request of pid %d cannot be read, it is hung up on",
-                 (int)c->pid);
+        log_about(&c->control->log, LOG_LEVEL_ERROR, &about,
+                  "out of memory: a request of pid %d cannot be read, it is hung up on",
+                  (int)c->pid);
     if (!r)
         client_end(c, refused ? NULL : "a frame that is no request");
     return r;
@@ -397,8 +398,10 @@ void clients_resume(uv_async_t *async)
         if (c->overfull)
             client_end(c, "it does not read its replies");
         if (c->unanswered && c->state != CLIENT_ENDING) {
-            log_line(&control->log, LOG_LEVEL_ERROR,
-                     "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
+            struct log_subject about = client_subject(c);
+
+            log_about(&control->log, LOG_LEVEL_ERROR, &about,
+                      "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
             client_end(c, NULL);
         }
     }

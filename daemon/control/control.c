@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "check.h"
 #include "client.h"
@@ -42,7 +41,7 @@ static void accept_again(uv_timer_t *timer)
 /* Whoever knocks stays at the door, which would wake us without end. */
 static void stop_accepting(struct control *control, int error)
 {
-    log_hostile(&control->log,
+    log_hostile(&control->log, NULL,
                 "a connection cannot be accepted: %s. More descriptors (LimitNOFILE) or fewer "
                 "clients would help",
                 strerror(error));
@@ -75,7 +74,7 @@ static void end(struct control *control, const char *why)
         return;
     control->stopping = true;
     log_line(&control->log, LOG_LEVEL_INFO, "%s: ending", why);
-    sd_notify(0, "STOPPING=1");
+    service_ending(control);
     uv_stop(&control->loop);
 }
 
@@ -351,8 +350,7 @@ static void say_ready(struct control *control, int ready_fd)
                      ready_fd, strerror(errno));
         close(ready_fd);
     }
-    sd_notifyf(0, "READY=1\nSTATUS=node %u of %u, provider %s, socket %s", control->node,
-               control->node_count, control->provider, control->place.socket);
+    service_ready(control);
     log_line(&control->log, LOG_LEVEL_INFO, "node %u of %u serves at %s, provider %s",
              control->node, control->node_count, control->place.socket, control->provider);
 }

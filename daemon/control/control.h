@@ -25,6 +25,7 @@
 #include "pending.h"
 #include "place.h"
 #include "quota.h"
+#include "service.h"
 #include "store.h"
 #include "worker.h"
 
@@ -55,7 +56,8 @@ struct publisher {
 struct handover {
     uint32_t state; /* enum handover_state */
     int socket;     /* to the next one */
-    pid_t next;
+    pid_t next;     /* our parent's child, like us */
+    int process;    /* its pidfd */
     uint64_t deadline_ns;
     struct client *client; /* that asked for it, or NULL */
     uint32_t request;
@@ -91,6 +93,7 @@ struct control {
     uv_poll_t keeper;
 
     struct publisher publisher;
+    struct service service;
     struct worker *workers; /* NULL: not opened */
     uint32_t worker_count;
 

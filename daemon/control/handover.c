@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <systemd/sd-daemon.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "client.h"
 #include "clock.h"
@@ -24,17 +25,28 @@ enum {
     LOOK_MS = 1,        /* between looks whether requests are under way */
     PATIENCE_MS = 2000, /* with them; then they end with "outcome unknown" */
     NEXT_SOCKET = 3,
+    NEXT_STACK = 65536,
 };
 
 static const char variable[] = "PWCD_PREDECESSOR";
 
+/* What the next process starts with. */
+struct next_start {
+    const char *program;
+    char *const *argv;
+    char **environment;
+    int socket;
+    volatile int error; /* why it has not */
+};
+
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* Our environment, and which descriptor leads to us. */
+/* Our environment, and which descriptor leads to us. The watchdog is not ours alone any more. */
 static char **make_environment(void)
 {
+    static const char watched[] = "WATCHDOG_PID=";
     static char place[sizeof(variable) + 16];
-    size_t count = 0;
+    size_t count = 0, kept = 0;
     char **out;
 
     while (environ[count])
@@ -42,36 +54,64 @@ static char **make_environment(void)
     out = calloc(count + 2, sizeof(*out));
     if (!out)
         return NULL;
-    memcpy(out, environ, count * sizeof(*out));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], watched, sizeof(watched) - 1) != 0)
+            out[kept++] = environ[i];
     snprintf(place, sizeof(place), "%s=%d", variable, NEXT_SOCKET);
-    out[count] = place;
+    out[kept] = place;
     return out;
 }
 
+/* In the next process: our memory, a stack of its own, and we wait until it has another program. */
+static int become_next(void *argument)
+{
+    struct next_start *start = argument;
+    struct sigaction none = {.sa_handler = SIG_DFL};
+    sigset_t empty;
+
+    sigemptyset(&empty);
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &none, NULL); /* no handler of ours runs in our memory */
+    if (dup2(start->socket, NEXT_SOCKET) == NEXT_SOCKET &&
+        (start->socket != NEXT_SOCKET || fcntl(NEXT_SOCKET, F_SETFD, 0) == 0) &&
+        sigprocmask(SIG_SETMASK, &empty, NULL) == 0)
+        execve(start->program, start->argv, start->environment);
+    start->error = errno;
+    _exit(127);
+}
+
+/* A child of our parent's, not of ours: systemd does not wait for the end of a main process that it
+ * takes for somebody else's, and kills it at once. */
 static int spawn(struct control *control, const char *program, int socket)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    char **environment = make_environment();
-    sigset_t none, all;
-    int rc;
+    struct next_start start = {.program = program,
+                               .argv = control->argv,
+                               .environment = make_environment(),
+                               .socket = socket};
+    uint8_t *stack = malloc(NEXT_STACK);
+    sigset_t all, before;
+    int rc = -ENOMEM;
 
-    if (!environment)
-        return -ENOMEM;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, socket, NEXT_SOCKET);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    rc = -posix_spawn(&control->handover.next, program, &actions, &attributes, control->argv,
-                      environment);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    free(environment);
+    if (stack && start.environment) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        control->handover.next =
+            clone(become_next, stack + NEXT_STACK,
+                  CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD | SIGCHLD, &start,
+                  &control->handover.process);
+        rc = control->handover.next < 0 ? -errno : -start.error;
+        if (control->handover.next >= 0 && rc < 0)
+            close(control->handover.process);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    free(stack);
+    free(start.environment);
     return rc;
+}
+
+static void end_next(const struct handover *h)
+{
+    (void)syscall(SYS_pidfd_send_signal, h->process, SIGKILL, NULL, 0);
 }
 
 static void answer(struct control *control, int status, const char *text)
@@ -92,11 +132,14 @@ static void reap(uv_timer_t *timer)
 {
     struct control *control = timer->data;
     struct handover *h = &control->handover;
+    struct pollfd gone = {.fd = h->process, .events = POLLIN};
 
-    if (waitpid(h->next, NULL, WNOHANG) == 0)
+    if (poll(&gone, 1, 0) == 0)
         return;
     uv_timer_stop(timer);
+    close(h->process);
     h->state = HANDOVER_NONE;
+    service_stays(control);
     answer(control, -EPIPE, h->failure);
 }
 
@@ -116,7 +159,7 @@ static void give_up(struct control *control, const char *text)
     uv_timer_stop(&h->timer);
     uv_close((uv_handle_t *)&h->poll, poll_closed);
     close(h->socket);
-    kill(h->next, SIGKILL);
+    end_next(h);
     h->failure = text;
     h->state = HANDOVER_FAILED;
 }
@@ -205,8 +248,8 @@ int handover_begin(struct control *control, const char *program, struct client *
     if (rc == 0) {
         rc = uv_poll_init(&control->loop, &h->poll, ends[0]);
         if (rc < 0) {
-            kill(h->next, SIGKILL);
-            waitpid(h->next, NULL, 0);
+            end_next(h);
+            close(h->process);
         }
     }
     if (rc < 0) {
@@ -221,6 +264,7 @@ int handover_begin(struct control *control, const char *program, struct client *
     h->state = HANDOVER_STARTED;
     uv_poll_start(&h->poll, UV_READABLE | UV_DISCONNECT, next_speaks);
     uv_timer_start(&h->timer, too_late, START_MS, 0);
+    service_leaving(control);
     log_line(&control->log, LOG_LEVEL_INFO, "\"%s\" is to take over", program);
     return 0;
 }
@@ -277,7 +321,7 @@ _Noreturn void handover_finish(struct control *control)
     peers_close(control);
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
-    sd_notifyf(0, "MAINPID=%d", (int)control->handover.next);
+    service_handed_over(control, control->handover.next);
     rc = store_send(&control->store, socket);
     if (rc < 0) {
         char why[128];

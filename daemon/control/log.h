@@ -1,11 +1,16 @@
 /*
- * The log: one line a message to a descriptor, by level; lines that strangers cause are limited.
+ * The log: one line a message, by level, to a descriptor or, where that is the journal's
+ * (JOURNAL_STREAM), to the journal with its level and fields; lines that strangers cause are
+ * limited.
  *
- * Thread: log_line on any thread (one write a line); log_hostile on the control thread only.
+ * Thread: log_line and log_about on any thread (one write a line); log_hostile on the control
+ * thread only.
  */
 #ifndef PWC_CONTROL_LOG_H
 #define PWC_CONTROL_LOG_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level {
@@ -17,17 +22,45 @@ enum log_level {
 
 struct log {
     int descriptor;
+    bool journal; /* it leads there */
     enum log_level level;
     uint64_t window_ns;  /* start of the second that is being counted */
     uint32_t in_window;  /* hostile lines in it */
     uint32_t suppressed; /* since the last one that was written */
 };
 
+/* Whom a line is about, as fields of the journal. What is not known is -1, or NULL. */
+struct log_subject {
+    int64_t peer;    /* PWCD_PEER: another node's number */
+    int64_t client;  /* PWCD_CLIENT: its number, as in pwcctl clients */
+    int64_t rank;    /* PWCD_RANK */
+    int64_t pid;     /* PWCD_PID: the client's */
+    int64_t user;    /* PWCD_UID: the client's */
+    const char *job; /* PWCD_JOB */
+};
+
 void log_open(struct log *log, int descriptor, enum log_level level);
 __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum log_level level,
                                                     const char *format, ...);
-/* As log_line at warning, at most a few lines a second: the rest is counted. */
-__attribute__((format(printf, 2, 3))) void log_hostile(struct log *log, const char *format, ...);
+/* As log_line. `about` NULL: nobody. */
+__attribute__((format(printf, 4, 5))) void log_about(const struct log *log, enum log_level level,
+                                                     const struct log_subject *about,
+                                                     const char *format, ...);
+/* As log_about at warning, at most a few lines a second: the rest is counted. */
+__attribute__((format(printf, 3, 4))) void
+log_hostile(struct log *log, const struct log_subject *about, const char *format, ...);
+
+/* Nobody, to fill in. */
+struct log_subject log_nobody(void);
+/* A node. */
+struct log_subject log_node(uint32_t node);
+
+#define LOG_FIELDS_MAX  8u
+#define LOG_FIELD_BYTES 160u
+
+/* The journal's fields beside the text, "NAME=value" each: how many. */
+size_t log_fields(enum log_level level, const struct log_subject *about,
+                  char fields[LOG_FIELDS_MAX][LOG_FIELD_BYTES]);
 
 /* Makes text that came from elsewhere fit for a line: what is not printable ASCII becomes '?'. */
 void log_clean(char *text);

@@ -41,13 +41,15 @@ static const struct link_events events;
 
 void peer_note_reason(struct peer *p, int status, const char *text)
 {
+    struct log_subject about = log_node(p->node);
+
     if (status == -ESHUTDOWN)
         p->ended = true;
     /* Each reason once: attempts repeat. */
     if (strcmp(p->reason, text) != 0)
-        log_line(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
-                 "node %u (%s:%s): %s", p->node, p->control->nodes.nodes[p->node].host,
-                 p->control->nodes.nodes[p->node].port, text);
+        log_about(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, &about,
+                  "node %u (%s:%s): %s", p->node, p->control->nodes.nodes[p->node].host,
+                  p->control->nodes.nodes[p->node].port, text);
     snprintf(p->reason, sizeof(p->reason), "%s", text);
 }
 
@@ -141,9 +143,11 @@ int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fra
 
 static void lose(struct peer *p)
 {
-    log_line(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
-             "node %u is given up after %u ms: %s", p->node,
-             (unsigned)p->control->config->peer_deadline_ms, p->reason);
+    struct log_subject about = log_node(p->node);
+
+    log_about(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, &about,
+              "node %u is given up after %u ms: %s", p->node,
+              (unsigned)p->control->config->peer_deadline_ms, p->reason);
     p->state = PEER_LOST;
     drop_waiting(p);
     associations_lost(p);
@@ -245,6 +249,7 @@ static int link_proven(struct link *link, char *text, size_t text_size)
     struct peer *p = peer_of(control, link->handshake.node);
     uint32_t self = control->node;
     struct handshake_rival rival;
+    struct log_subject about;
 
     if (!p)
         return -ENOMEM;
@@ -260,7 +265,9 @@ static int link_proven(struct link *link, char *text, size_t text_size)
     }
     switch (handshake_choose(&link->handshake, &rival)) {
     case HANDSHAKE_DUPLICATE:
-        log_line(&control->log, LOG_LEVEL_ERROR, "two daemons claim node number %u", p->node);
+        about = log_node(p->node);
+        log_about(&control->log, LOG_LEVEL_ERROR, &about, "two daemons claim node number %u",
+                  p->node);
         return duplicate(link, text, text_size);
     case HANDSHAKE_KEEP:
         /* Unless the other end of ours is gone, which saying something brings to light. */
@@ -289,12 +296,14 @@ take:
 static void link_ready(struct link *link)
 {
     struct peer *p = link->owner;
+    struct log_subject about = log_node(p->node);
 
     p->state = PEER_LINKED;
     p->engines = link->handshake.engines;
     p->reason[0] = '\0';
     p->ended = false;
-    log_line(&p->control->log, LOG_LEVEL_INFO, "node %u is linked", p->node);
+    service_changed(p->control);
+    log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
     /* Who our ranks are goes before what they ask. */
     jobs_node_up(p->control, p->node);
     send_waiting(p);
@@ -327,6 +336,7 @@ static void linked_closed(struct peer *p, int status, const char *text)
     if (was_linked) {
         peer_note_reason(p, status, text);
         p->state = PEER_IDLE;
+        service_changed(p->control);
         jobs_node_down(p->control, p->node);
         peer_dial(p);
     } else {
@@ -350,9 +360,9 @@ static void link_closed(struct link *link, int status, const char *text)
     } else {
         stranger_remove(control->peers, link);
         if (status == UV_EOF && link->state != LINK_PROVING && !link->handshake.text[0])
-            log_hostile(&control->log, "a connection from elsewhere said nothing");
+            log_hostile(&control->log, NULL, "a connection from elsewhere said nothing");
         else if (status != -EALREADY)
-            log_hostile(&control->log, "a connection from elsewhere: %s", text);
+            log_hostile(&control->log, NULL, "a connection from elsewhere: %s", text);
     }
 }
 
@@ -492,6 +502,18 @@ bool peers_in_reach(const struct control *control, uint32_t node)
     const struct peer *p = control->peers ? control->peers->table[node] : NULL;
 
     return node == control->node || (p && (p->state == PEER_LINKED || p->state == PEER_DIALLING));
+}
+
+uint32_t peers_linked(const struct control *control)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; control->peers && i < control->node_count; i++) {
+        const struct peer *p = control->peers->table[i];
+
+        count += i != control->node && p && p->state == PEER_LINKED;
+    }
+    return count;
 }
 
 const char *peers_state(const struct control *control, uint32_t node, const char **reason)

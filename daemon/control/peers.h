@@ -36,6 +36,8 @@ void peers_notice(struct worker *worker, const struct engine_notice *notice);
 /* Linked, or being dialled. */
 bool peers_in_reach(const struct control *control, uint32_t node);
 
+/* How many other nodes are linked. */
+uint32_t peers_linked(const struct control *control);
 /* "linked", "dialling", ... and why the last connection ended ("" when it did not). */
 const char *peers_state(const struct control *control, uint32_t node, const char **reason);
 

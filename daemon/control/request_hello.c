@@ -13,9 +13,11 @@ static void welcome(struct client *c)
     struct control *control = c->control;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Welcome w = PWC__WELCOME__INIT;
+    struct log_subject about = client_subject(c);
 
     c->state = CLIENT_SERVED;
     client_keep(c);
+    service_changed(control);
     w.version = VERSION;
     w.client = c->number;
     w.node = control->node;
@@ -27,8 +29,9 @@ static void welcome(struct client *c)
     reply.id = c->hello_request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
     reply.welcome = &w;
-    log_line(&control->log, LOG_LEVEL_INFO, "rank %u of %u of job %s, pid %d, is client %u",
-             c->rank, c->size, c->job, (int)c->pid, c->number);
+    log_about(&control->log, LOG_LEVEL_INFO, &about,
+              "rank %u of %u of job %s, pid %d, is client %u", c->rank, c->size, c->job,
+              (int)c->pid, c->number);
     client_reply(c, &reply, NULL, 0);
 }
 

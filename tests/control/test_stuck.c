@@ -4,20 +4,17 @@
  *
  *     test_stuck PWCD PWCCTL
  */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "look.h"
 #include "raw_session.h"
+#include "thread.h"
 #include "../suite.h"
-
-#define THREAD "pwcd-progress\n"
 
 enum { SKIPPED = 77 };
 
@@ -27,50 +24,14 @@ static pid_t thread; /* the one to stop */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static bool is_progress(const char *task)
-{
-    char path[300], name[32] = "";
-    FILE *comm;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)d.pid, task);
-    comm = fopen(path, "re");
-    if (!comm)
-        return false;
-    if (!fgets(name, sizeof(name), comm))
-        name[0] = '\0';
-    fclose(comm);
-    return strcmp(name, THREAD) == 0;
-}
-
-static pid_t find_thread(void)
-{
-    char path[64];
-    DIR *tasks;
-    const struct dirent *task;
-    pid_t found = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/task", (int)d.pid);
-    tasks = opendir(path);
-    while (tasks && (task = readdir(tasks)) != NULL)
-        if (is_progress(task->d_name))
-            found = (pid_t)atoi(task->d_name);
-    if (tasks)
-        closedir(tasks);
-    return found;
-}
-
 static void stop_thread(void)
 {
-    int status;
-
-    CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
-    CU_ASSERT_EQUAL_FATAL(waitpid(thread, &status, __WALL), thread);
-    CU_ASSERT_TRUE_FATAL(WIFSTOPPED(status));
+    CU_ASSERT_EQUAL_FATAL(thread_hold(thread), 0);
 }
 
 static void let_go(void)
 {
-    CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_CONT, thread, NULL, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(thread_release(thread), 0);
 }
 
 /* ---- what is asked --------------------------------------------------------------------------- */
@@ -234,10 +195,11 @@ int main(int argc, char **argv)
         return 2;
     pwcctl = argv[2];
     rc = daemon_start(&d, argv[1], arguments);
-    thread = rc == 0 ? find_thread() : 0;
-    if (thread > 0 && ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0) {
+    thread = rc == 0 ? thread_find(d.pid) : 0;
+    rc = thread > 0 ? thread_hold(thread) : -ESRCH;
+    if (rc == 0 && thread_release(thread) == 0) {
         failed = suite_run("stuck", tests);
-    } else if (thread > 0 && errno == EPERM) {
+    } else if (rc == -EPERM) {
         printf("left out: this machine does not let a parent trace its child\n");
         failed = SKIPPED;
     }

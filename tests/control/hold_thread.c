@@ -1,0 +1,50 @@
+/*
+ * Holds a daemon's progress thread until the daemon is dead, by ptrace (thread.h): it looks as if a
+ * call did not return. Says "held" when it stands still, "dead" when the process has ended. Told
+ * nothing for so many seconds it lets go, and ends with 1.
+ *
+ *     hold_thread PID SECONDS
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "thread.h"
+
+static int fail(const char *what, int rc)
+{
+    fprintf(stderr, "hold_thread: %s: %s\n", what, strerror(-rc));
+    return 2;
+}
+
+/* Ends a wait. */
+static void wake(int number)
+{
+}
+
+int main(int argc, char **argv)
+{
+    struct sigaction action = {.sa_handler = wake};
+    pid_t thread;
+    int status, rc;
+
+    if (argc != 3)
+        return fail("give PID and SECONDS", -EINVAL);
+    thread = thread_find((pid_t)atoi(argv[1]));
+    if (thread == 0)
+        return fail("it has no progress thread", -ESRCH);
+    rc = thread_hold(thread);
+    if (rc < 0)
+        return fail("it cannot be stopped", rc);
+    puts("held");
+    fflush(stdout);
+    sigaction(SIGALRM, &action, NULL);
+    alarm((unsigned)atoi(argv[2]));
+    while (waitpid(thread, &status, __WALL) == thread)
+        if (WIFEXITED(status) || WIFSIGNALED(status))
+            return puts("dead") < 0;
+    return 1; /* our own end lets it go */
+}

@@ -1,0 +1,108 @@
+/* Whether engines live, told from their rounds: who is woken, and when the manager is told. */
+#include <stdio.h>
+#include "heartbeat.h"
+#include "../suite.h"
+
+enum { LOOKS = 8 };
+
+/* Rounds of one or two engines at each look, and what follows from them. */
+static const struct trace {
+    const char *what;
+    uint32_t engines;
+    uint64_t rounds[2][LOOKS];
+    const char *woken[2]; /* x: woken at that look */
+    const char *told;     /* x: the manager is told there */
+    const char *missed;   /* of the first engine */
+} traces[] = {
+    {"busy", 1, {{9, 20, 31, 40, 55, 61, 70, 88}}, {"--------"}, "xxxxxxxx", "00000000"},
+    {"one round between looks",
+     1,
+     {{1, 2, 3, 4, 5, 6, 7, 8}},
+     {"--------"},
+     "xxxxxxxx",
+     "00000000"},
+    {"idle, answers", 1, {{1, 1, 2, 2, 3, 3, 4, 4}}, {"-x-x-x-x"}, "x-x-x-x-", "00000000"},
+    {"idle, answers late", 1, {{1, 1, 1, 1, 2, 2, 2, 3}}, {"-xxx-xx-"}, "x---x--x", "00120010"},
+    {"never went round", 1, {{0, 0, 0, 0, 0, 0, 0, 0}}, {"xxxxxxxx"}, "--------", "01234567"},
+    {"stuck after work", 1, {{7, 8, 8, 8, 8, 8, 8, 8}}, {"--xxxxxx"}, "xx------", "00012345"},
+    {"stuck for a while", 1, {{7, 8, 8, 8, 8, 9, 9, 10}}, {"--xxx-x-"}, "xx---x-x", "00012000"},
+    {"counts over the end",
+     1,
+     {{UINT64_MAX, 0, 1, 2, 3, 4, 5, 6}},
+     {"--------"},
+     "xxxxxxxx",
+     "00000000"},
+    {"busy beside idle",
+     2,
+     {{5, 6, 7, 8, 9, 10, 11, 12}, {1, 1, 2, 2, 3, 3, 4, 4}},
+     {"--------", "-x-x-x-x"},
+     "x-x-x-x-",
+     "00000000"},
+    {"stuck beside busy",
+     2,
+     {{5, 5, 5, 5, 5, 5, 5, 5}, {1, 2, 3, 4, 5, 6, 7, 8}},
+     {"-xxxxxxx", "--------"},
+     "x-------",
+     "00123456"},
+    {"both idle",
+     2,
+     {{5, 5, 6, 6, 7, 7, 8, 8}, {3, 3, 4, 4, 5, 5, 6, 6}},
+     {"-x-x-x-x", "-x-x-x-x"},
+     "x-x-x-x-",
+     "00000000"},
+    {"answer at different looks",
+     2,
+     {{5, 6, 6, 6, 7, 7, 7, 8}, {3, 3, 3, 4, 4, 4, 5, 5}},
+     {"--------", "-xx-xx-x"},
+     "x--x--x-",
+     "00000000"},
+};
+
+static void test_traces(void)
+{
+    for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
+        const struct trace *t = &traces[i];
+        char woken[2][LOOKS + 1] = {"", ""}, told[LOOKS + 1] = "", missed[LOOKS + 1] = "";
+        struct heartbeat h;
+
+        heartbeat_init(&h, t->engines);
+        for (int look = 0; look < LOOKS; look++) {
+            for (uint32_t e = 0; e < t->engines; e++)
+                woken[e][look] = heartbeat_look(&h, e, t->rounds[e][look]) ? 'x' : '-';
+            missed[look] = (char)('0' + heartbeat_missed(&h, 0));
+            told[look] = heartbeat_tell(&h) ? 'x' : '-';
+        }
+        printf("\n    %-28s woken %s %s, told %s, missed %s ", t->what, woken[0], woken[1], told,
+               missed);
+        for (uint32_t e = 0; e < t->engines; e++)
+            CU_ASSERT_STRING_EQUAL(woken[e], t->woken[e]);
+        CU_ASSERT_STRING_EQUAL(told, t->told);
+        CU_ASSERT_STRING_EQUAL(missed, t->missed);
+    }
+}
+
+/* However many there are, one that is silent is enough. */
+static void test_each_counts(void)
+{
+    for (uint32_t silent = 0; silent < NODES_ENGINES_MAX; silent++) {
+        struct heartbeat h;
+
+        heartbeat_init(&h, NODES_ENGINES_MAX);
+        for (uint64_t look = 1; look <= LOOKS; look++) {
+            for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
+                (void)heartbeat_look(&h, e, e == silent ? 0 : look);
+            CU_ASSERT_FALSE(heartbeat_tell(&h));
+        }
+        CU_ASSERT_FALSE(heartbeat_look(&h, silent, 1));
+        CU_ASSERT_TRUE(heartbeat_tell(&h));
+        CU_ASSERT_FALSE(heartbeat_tell(&h)); /* asked anew */
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"traces", test_traces}, {"each counts", test_each_counts}, CU_TEST_INFO_NULL};
+
+    return suite_run("heartbeat", tests);
+}

@@ -1,0 +1,104 @@
+/* Fields of the journal, and where lines go. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "log.h"
+#include "../suite.h"
+
+static void expect(enum log_level level, const struct log_subject *about, const char *expected)
+{
+    char fields[LOG_FIELDS_MAX][LOG_FIELD_BYTES], all[LOG_FIELDS_MAX * LOG_FIELD_BYTES] = "";
+    size_t count = log_fields(level, about, fields);
+
+    CU_ASSERT_FATAL(count <= LOG_FIELDS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        strcat(all, i > 0 ? " " : "");
+        strcat(all, fields[i]);
+    }
+    CU_ASSERT_STRING_EQUAL(all, expected);
+}
+
+static void test_fields(void)
+{
+    struct log_subject nobody = log_nobody(), node = log_node(16383), rank = log_nobody();
+    struct log_subject long_name = log_nobody();
+    char job[2 * LOG_FIELD_BYTES], fields[LOG_FIELDS_MAX][LOG_FIELD_BYTES];
+
+    expect(LOG_LEVEL_ERROR, NULL, "PRIORITY=3");
+    expect(LOG_LEVEL_WARNING, &nobody, "PRIORITY=4");
+    expect(LOG_LEVEL_INFO, &node, "PRIORITY=6 PWCD_PEER=16383");
+    rank.client = 0;
+    rank.rank = UINT32_MAX;
+    rank.pid = 17;
+    rank.user = 0;
+    rank.job = "weather";
+    expect(LOG_LEVEL_DEBUG, &rank,
+           "PRIORITY=7 PWCD_CLIENT=0 PWCD_RANK=4294967295 PWCD_PID=17 PWCD_UID=0 "
+           "PWCD_JOB=weather");
+    memset(job, 'j', sizeof(job));
+    job[sizeof(job) - 1] = '\0';
+    long_name.job = job;
+    CU_ASSERT_EQUAL(log_fields(LOG_LEVEL_INFO, &long_name, fields), 2);
+    CU_ASSERT_EQUAL(strlen(fields[1]), LOG_FIELD_BYTES - 1);
+}
+
+/* To the journal only what systemd has connected with it. */
+static void test_journal(void)
+{
+    char stream[64];
+    struct stat st;
+    struct log log;
+    int ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    CU_ASSERT_EQUAL_FATAL(fstat(ends[1], &st), 0);
+    unsetenv("JOURNAL_STREAM");
+    log_open(&log, ends[1], LOG_LEVEL_INFO);
+    CU_ASSERT_FALSE(log.journal);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    log_open(&log, ends[1], LOG_LEVEL_INFO);
+    CU_ASSERT_TRUE(log.journal);
+    log_open(&log, STDIN_FILENO, LOG_LEVEL_INFO); /* another one */
+    CU_ASSERT_FALSE(log.journal);
+    setenv("JOURNAL_STREAM", "none", 1);
+    log_open(&log, ends[1], LOG_LEVEL_INFO);
+    CU_ASSERT_FALSE(log.journal);
+    unsetenv("JOURNAL_STREAM");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void test_lines(void)
+{
+    struct log_subject about = log_node(3);
+    char text[512] = "";
+    struct log log;
+    int ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    log_open(&log, ends[1], LOG_LEVEL_WARNING);
+    log_line(&log, LOG_LEVEL_INFO, "too low");
+    log_about(&log, LOG_LEVEL_INFO, &about, "too low");
+    log_line(&log, LOG_LEVEL_ERROR, "%d", 1);
+    log_about(&log, LOG_LEVEL_WARNING, &about, "node %d", 3);
+    log_hostile(&log, NULL, "stranger");
+    CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
+    CU_ASSERT_STRING_EQUAL(text,
+                           "pwcd: error: 1\npwcd: warning: node 3\npwcd: warning: stranger\n");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"fields", test_fields},
+                           {"journal", test_journal},
+                           {"lines", test_lines},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("log", tests);
+}

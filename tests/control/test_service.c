@@ -1,0 +1,286 @@
+/*
+ * What the service manager is told; here this test is the manager, at the other end of
+ * NOTIFY_SOCKET: readiness, status, signs of life while the engines live, and who takes over.
+ *
+ *     test_service PWCD
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "daemon.h"
+#include "thread.h"
+#include "../suite.h"
+
+enum { WAIT_MS = 20000, WATCHDOG_MS = 200 };
+
+static const char *program;
+static struct daemon d;
+static int manager;   /* the socket that is notified */
+static pid_t speaker; /* of the last message */
+static char said[4096];
+static char config[] = "/tmp/pwc-service-XXXXXX"; /* a file */
+
+/* ---- the manager ----------------------------------------------------------------------------- */
+
+static bool open_manager(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof(name);
+    char address[64];
+    int yes = 1;
+
+    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (setsockopt(manager, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
+        bind(manager, (struct sockaddr *)&name, sizeof(sa_family_t)) != 0 ||
+        getsockname(manager, (struct sockaddr *)&name, &size) != 0)
+        return false;
+    snprintf(address, sizeof(address), "@%.*s", (int)(size - sizeof(sa_family_t) - 1),
+             name.sun_path + 1);
+    return setenv("NOTIFY_SOCKET", address, 1) == 0;
+}
+
+/* The next message, into `said`; its descriptors go. False: none within the time. */
+static bool hear(int limit_ms)
+{
+    _Alignas(struct cmsghdr)
+        uint8_t room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
+    struct iovec part = {.iov_base = said, .iov_len = sizeof(said) - 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    struct pollfd wait = {.fd = manager, .events = POLLIN};
+    ssize_t got;
+
+    if (poll(&wait, 1, limit_ms) != 1)
+        return false;
+    got = recvmsg(manager, &message, MSG_CMSG_CLOEXEC);
+    CU_ASSERT_FATAL(got >= 0);
+    said[got] = '\0';
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
+        struct ucred from;
+        int descriptor;
+
+        if (head->cmsg_type == SCM_CREDENTIALS) {
+            memcpy(&from, CMSG_DATA(head), sizeof(from));
+            speaker = from.pid;
+        } else if (head->cmsg_type == SCM_RIGHTS) {
+            memcpy(&descriptor, CMSG_DATA(head), sizeof(descriptor));
+            close(descriptor);
+        }
+    }
+    return true;
+}
+
+/* Hears until it is told this. */
+static bool is_told(const char *text)
+{
+    while (hear(WAIT_MS))
+        if (strstr(said, text))
+            return true;
+    return false;
+}
+
+/* Signs of life, one behind the other. */
+static void expect_life(int count)
+{
+    for (int i = 0; i < count; i++)
+        CU_ASSERT_TRUE_FATAL(is_told("WATCHDOG=1"));
+}
+
+/* ---- the daemon ------------------------------------------------------------------------------ */
+
+static void become(const char *mode, const char *threads, int log)
+{
+    char number[16];
+
+    dup2(log, STDERR_FILENO);
+    snprintf(number, sizeof(number), "%d", (int)getpid());
+    setenv("WATCHDOG_PID", number, 1);
+    snprintf(number, sizeof(number), "%d", WATCHDOG_MS * 1000);
+    setenv("WATCHDOG_USEC", number, 1);
+    execl(program, program, "--socket", d.socket, "--log", "info", "--config", config, "--progress",
+          mode, "--progress-threads", threads, "--peer-deadline-ms", "500", NULL);
+    _exit(127);
+}
+
+static void start(const char *mode, const char *threads)
+{
+    int log[2];
+
+    memset(&d, 0, sizeof(d));
+    strcpy(d.directory, "/tmp/pwc-daemon-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(d.directory));
+    snprintf(d.socket, sizeof(d.socket), "%s/pwcd.sock", d.directory);
+    CU_ASSERT_EQUAL_FATAL(pipe2(log, O_CLOEXEC), 0);
+    fflush(NULL);
+    d.pid = fork();
+    if (d.pid == 0)
+        become(mode, threads, log[1]);
+    close(log[1]);
+    d.log = log[0];
+    CU_ASSERT_TRUE_FATAL(is_told("READY=1"));
+    CU_ASSERT_EQUAL(speaker, d.pid);
+}
+
+/* By one signal, and listening: it may wait for us to take what it says. */
+static void stop(void)
+{
+    struct pollfd polled[] = {{.fd = (int)syscall(SYS_pidfd_open, d.pid, 0), .events = POLLIN},
+                              {.fd = manager, .events = POLLIN}};
+    bool told = false;
+    int status = -1;
+
+    kill(d.pid, SIGTERM);
+    while (poll(polled, 2, WAIT_MS) > 0 && !(polled[0].revents & POLLIN))
+        told |= hear(0) && strstr(said, "STOPPING=1");
+    CU_ASSERT_TRUE(polled[0].revents & POLLIN);
+    CU_ASSERT_TRUE(told || is_told("STOPPING=1"));
+    CU_ASSERT_FALSE(daemon_says(&d, "Sanitizer")); /* all of its log, to its end */
+    CU_ASSERT_EQUAL(waitpid(d.pid, &status, 0), d.pid);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing was left there */
+    close(polled[0].fd);
+    close(d.log);
+    d.pid = 0;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void tells_its_status(void)
+{
+    int s;
+
+    start("adaptive", "1");
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
+    s = raw_connect(&d);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(s, "status", 0, 1), 0);
+    CU_ASSERT_TRUE(is_told("STATUS=1 client; node 0"));
+    close(s);
+    CU_ASSERT_TRUE(is_told("STATUS=0 clients; node 0"));
+    stop();
+}
+
+/* Asleep all the time, or never. */
+static void idle_and_busy_live(void)
+{
+    static const char *const modes[] = {"sleep", "dedicated"};
+
+    for (int i = 0; i < 2; i++) {
+        start(modes[i], "1");
+        expect_life(5);
+        stop();
+    }
+}
+
+static void expect_silence(void)
+{
+    while (hear(0))
+        continue;
+    while (hear(3 * WATCHDOG_MS))
+        CU_ASSERT_PTR_NULL(strstr(said, "WATCHDOG=1"));
+}
+
+/* One of two, which is enough. */
+static void stuck_is_told_by_silence(void)
+{
+    pid_t thread;
+    int rc;
+
+    start("adaptive", "2");
+    expect_life(2);
+    thread = thread_find(d.pid);
+    rc = thread_hold(thread);
+    if (rc == -EPERM) {
+        printf("left out: this machine does not let a parent trace its child ");
+    } else {
+        CU_ASSERT_EQUAL_FATAL(rc, 0);
+        CU_ASSERT_TRUE(daemon_says(&d, "has not gone round for"));
+        expect_silence();
+        CU_ASSERT_EQUAL_FATAL(thread_release(thread), 0);
+        expect_life(2);
+    }
+    stop();
+}
+
+/* The next process is told of, says that it is ready, and gives signs of life itself. */
+static void handed_over(void)
+{
+    pid_t before, next = 0;
+
+    setenv("FDSTORE", "8192", 1);
+    start("adaptive", "1");
+    unsetenv("FDSTORE");
+    before = d.pid;
+    kill(before, SIGUSR2);
+    CU_ASSERT_TRUE(is_told("RELOADING=1"));
+    CU_ASSERT_TRUE_FATAL(is_told("MAINPID="));
+    CU_ASSERT_EQUAL(speaker, before);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "WATCHDOG=1")); /* it has a whole interval to come up */
+    CU_ASSERT_FATAL(sscanf(said, "MAINPID=%d", &next) == 1 && next != before);
+    CU_ASSERT_TRUE(is_told("READY=1"));
+    CU_ASSERT_EQUAL(speaker, next);
+    CU_ASSERT_EQUAL(waitpid(before, NULL, 0), before);
+    d.pid = next; /* our child, as it would be systemd's */
+    expect_life(3);
+    CU_ASSERT_EQUAL(speaker, next);
+    stop();
+}
+
+static void write_config(const char *text)
+{
+    FILE *file = fopen(config, "we");
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT(fputs(text, file) >= 0);
+    CU_ASSERT_EQUAL(fclose(file), 0);
+}
+
+/* The next one does not come up, for its configuration is wrong: the daemon stays what it was. */
+static void not_handed_over(void)
+{
+    setenv("FDSTORE", "8192", 1);
+    start("adaptive", "1");
+    unsetenv("FDSTORE");
+    write_config("clients-max = many\n");
+    kill(d.pid, SIGUSR2);
+    CU_ASSERT_TRUE(is_told("RELOADING=1"));
+    CU_ASSERT_TRUE(is_told("READY=1"));
+    CU_ASSERT_EQUAL(speaker, d.pid);
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
+    CU_ASSERT_TRUE(daemon_says(&d, "this daemon stays"));
+    expect_life(2);
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    stop();
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"tells its status", tells_its_status},
+                           {"idle and busy live", idle_and_busy_live},
+                           {"stuck is told by silence", stuck_is_told_by_silence},
+                           {"handed over", handed_over},
+                           {"not handed over", not_handed_over},
+                           CU_TEST_INFO_NULL};
+    int failed, file;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2)
+        return 2;
+    program = argv[1];
+    file = mkstemp(config);
+    if (file < 0 || close(file) != 0 || !open_manager())
+        return 2;
+    failed = suite_run("service", tests);
+    if (d.pid > 0) /* a test has failed */
+        daemon_kill(&d);
+    unlink(config);
+    return failed;
+}
