@@ -79,15 +79,12 @@ static int resolve_socket(const struct pwc_attr *attr, struct environment *out, 
             return -EINVAL;
         }
         length = snprintf(out->other, sizeof(out->other), "%s", SYSTEM_SOCKET);
-    } else if (geteuid() == 0)
-        length = snprintf(out->socket, sizeof(out->socket), "%s", SYSTEM_SOCKET);
-    else if (runtime)
-        length = snprintf(out->socket, sizeof(out->socket), "%s/pwcd/pwcd.sock", runtime);
-    else {
-        snprintf(why, why_size,
-                 "neither PWC_SOCKET nor XDG_RUNTIME_DIR is set: set PWC_SOCKET "
-                 "to the path of the daemon's socket");
-        return -EINVAL;
+    } else {
+        length = 0;
+        if (geteuid() != 0 && runtime)
+            length = snprintf(out->socket, sizeof(out->socket), "%s/pwcd/pwcd.sock", runtime);
+        if (length == 0 || access(out->socket, F_OK) != 0)
+            length = snprintf(out->socket, sizeof(out->socket), "%s", SYSTEM_SOCKET);
     }
     return fits(length, sizeof(out->socket), "path of the daemon's socket", why, why_size);
 }

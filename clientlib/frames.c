@@ -98,7 +98,7 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
                 continue;
             if (!begun)
                 return -ETIMEDOUT;
-            shutdown(frames->fd, SHUT_RDWR); /* half a frame: the rest would not be understood */
+            shutdown(frames->fd, SHUT_WR); /* half a frame: the rest would not be understood */
             return -ESHUTDOWN;
         }
         if (sent < 0)

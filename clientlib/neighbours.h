@@ -96,7 +96,7 @@ void neighbours_drop(struct neighbours *n, struct direct_pair *pair);
 /* Each look at those that are active, where some are silent or may be. */
 static inline bool neighbours_may_rest(const struct neighbours *n)
 {
-    return n->count >= QUIET_FROM;
+    return n->count >= QUIET_FROM || n->active < n->count;
 }
 /* Activates those that call. Now and then: all that have written without calling, for the board is
  * hostile memory too; and leaves quiet who is silent. */

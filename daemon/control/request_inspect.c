@@ -294,6 +294,7 @@ static void fill_queues(json_t *document, const struct worker *w, const struct s
         put(row, "client", v->client);
         put(row, "rank", v->rank);
         put(row, "context", v->context);
+        json_object_set_new(row, "waits", json_boolean(v->waits));
         put(row, "submit_size", v->sizes.submit);
         put(row, "submit_used", v->submit_used);
         put(row, "submit_high", v->submit_high);

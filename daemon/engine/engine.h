@@ -322,6 +322,7 @@ struct engine_session_view {
     uint64_t reply_used, reply_high; /* bytes of events */
     uint64_t replies_expected;       /* requests that hold reply event space */
     uint64_t replies_owed;           /* requests delivered that may be replied to and are not yet */
+    bool waits;                      /* it asks to be woken by the next event, it says */
 };
 
 /* Of all contexts since this process opened the engine, those that are gone included. */

@@ -391,7 +391,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
         peer_broken(e, node, status);
     } else if (!e->peer_live[node]
                     .broken) { /* else a stripe of it may have failed: it goes again */
-        if (op->pending == 0)
+        if (op->pending == 0 && op->posted == 0)
             step_completed(e, flow, slot, op);
         op_kind_of(op->kind)->on_fabric(e, flow, op);
         flow_end_early(e, flow, slot, op);

@@ -76,6 +76,9 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     bool fresh = op->posted == 0;
     int r;
 
+    /* What it held was given back, or was of an earlier link. */
+    if (fresh)
+        op->nonce = UINT16_MAX;
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY || op->status < 0)
         return 0;
     r = op_usable(e, flow, op);
@@ -87,12 +90,13 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     if (protocol == ENGINE_PROTOCOL_REASSEMBLE && fresh && out->nonces_free <= nonces_kept) {
         /* Those of operations that ended between payload and record are lost to this link: when
          * nothing will give one back, begin a new link. */
-        if (e->peer_live[f->node].outstanding == 0 && queue_count(&e->peers[f->node].sent) == 0)
+        if (e->peer_live[f->node].outstanding == 0 && out->voids == 0 &&
+            queue_count(&e->peers[f->node].sent) == 0) {
             peer_broken(e, f->node, -ENOBUFS);
+            return -EAGAIN;
+        }
         return -EBUSY;
     }
-    if (fresh)
-        op->nonce = UINT16_MAX;
     write = (struct fabric_write){
         .peer = f->node,
         .memory = segment->memory.index,
@@ -114,6 +118,9 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     if (r < 0 && op->posted == 0) { /* nothing left: the nonce is still unused */
         ledger_free_nonce(e, f->node, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
+    } else if (r < 0 && r != -EAGAIN) { /* the target waits for the stripes that are missing */
+        peer_broken(e, f->node, r);
+        r = -EAGAIN;
     }
     return r;
 }

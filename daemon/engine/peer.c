@@ -147,12 +147,13 @@ void peer_rings_sweep(struct engine *e)
                 ring_withdraw(e, node, i);
 }
 
-static bool rings_part(const struct peer_live *live)
+static uint32_t rings_parting(const struct peer_live *live)
 {
+    uint32_t count = 0;
+
     for (uint32_t i = 0; i < PARTING_RINGS; i++)
-        if (live->parting[i].ring)
-            return true;
-    return false;
+        count += live->parting[i].ring != NULL;
+    return count;
 }
 
 static int ring_prepare(struct engine *e, uint32_t node)
@@ -238,7 +239,7 @@ void peer_grow(struct engine *e, uint32_t node)
     if (size > e->config.ledger_max)
         size = e->config.ledger_max;
     if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at ||
-        rings_part(live))
+        rings_parting(live) > 0)
         return;
     in->next_ring = heap_take(&e->heap, (uint32_t)size);
     if (!in->next_ring)
@@ -392,7 +393,8 @@ int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
         peer_discard(e, node);
     live->offer_asked = true;
     live->wanted = true;
-    if (live->link == LINK_NONE) {
+    /* Its ring will need a place, too, on its way out. */
+    if (live->link == LINK_NONE && rings_parting(live) < PARTING_RINGS) {
         r = e->heap_registered ? ring_prepare(e, node) : 0;
         if (r < 0)
             return r;

@@ -164,12 +164,14 @@ int turns_step(struct engine *e, uint32_t node, int budget, int *work)
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
         struct ready_list *list = &e->peer_live[node].ready[traffic];
         uint32_t first = NONE; /* of the flows that find no nonce: all have been asked */
+        int in_vain = 0;
 
         while (list->first != NONE && e->turns[list->first].ready.first != first &&
-               *work < budget) {
+               *work + in_vain < budget) {
             uint32_t flow = e->turns[list->first].ready.first;
             int r = turn_take(e, list, work);
 
+            in_vain += r == -EBUSY;
             if (r == -EBUSY)
                 first = first == NONE ? flow : first;
             else if (r < 0)

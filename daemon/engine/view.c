@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "client.h"
+#include "doorbell.h"
 #include "flow.h"
 #include "ledger.h"
 #include "session.h"
@@ -87,6 +88,8 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
             .reply_used = reply < 0 ? 0 : (uint64_t)reply,
             .reply_high = live->reply_high,
             .replies_owed = replies_owed(e, s),
+            .waits = atomic_load_explicit(&live->shared->event_bell.armed, memory_order_relaxed) !=
+                     DOORBELL_AWAKE,
             .replies_expected = s->reply_reserved / event_bytes(e->message_max),
         };
     }

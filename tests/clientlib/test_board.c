@@ -223,6 +223,23 @@ static void test_active(void)
     hall_free(h);
 }
 
+/* Quiet ones are heard, also when so few are left that nobody would fall quiet any more. */
+static void test_few_left(void)
+{
+    struct hall *h = hall_new(QUIET_FROM);
+    struct neighbours *n = &h->channel.neighbours;
+
+    fall_quiet(h, 0);
+    atomic_fetch_or(&h->origins[0].writer.shared->gone, PAIR_ORIGIN_GONE);
+    neighbours_check(n);
+    CU_ASSERT_EQUAL(n->count, QUIET_FROM - 1);
+    for (uint32_t i = 1; i < QUIET_FROM; i++) {
+        CU_ASSERT_FALSE(put(h, i));
+        CU_ASSERT_EQUAL(probe(h), 1);
+    }
+    hall_free(h);
+}
+
 /* ---- races ----------------------------------------------------------------------------------- */
 
 /* Written between the announcement and the look behind the barrier, by who had seen no mode yet. */
@@ -369,6 +386,7 @@ int main(int argc, char **argv)
         {"who is quiet calls", test_called},
         {"what a bell says", test_ring},
         {"who stays active", test_active},
+        {"few are left", test_few_left},
         {"written while it is left quiet", test_written_meanwhile},
         {"sleep", test_sleep},
         {"a hostile board", test_hostile},

@@ -1,10 +1,12 @@
 /* Who we are and where the daemon is, from attributes and environment; and what errors mean. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "environment.h"
 #include "suite.h"
@@ -155,18 +157,32 @@ static void test_environment(void)
 static void test_default_socket(void)
 {
     struct pwc_attr attr = {.job = "j", .size = 1, .timeout_ms = 5};
+    char why[256] = "", folder[] = "/tmp/pwc-environment.XXXXXX", path[64], own[80];
+    const char *const system = "/run/pwcd/pwcd.sock";
     struct environment found;
-    char why[256] = "";
+    int socket;
 
+    /* Nobody's own daemon is there; then ours is. */
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
     clear_environment();
-    setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
     CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
-    CU_ASSERT_STRING_EQUAL(found.socket,
-                           geteuid() == 0 ? "/run/pwcd/pwcd.sock" : "/run/user/7/pwcd/pwcd.sock");
+    CU_ASSERT_STRING_EQUAL(found.socket, system);
     CU_ASSERT_EQUAL(found.timeout_ms, 5);
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
+    CU_ASSERT_STRING_EQUAL(found.socket, system);
+    snprintf(path, sizeof(path), "%s/pwcd", folder);
+    snprintf(own, sizeof(own), "%s/pwcd.sock", path);
+    CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+    socket = open(own, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    CU_ASSERT_FATAL(socket >= 0);
+    CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
+    CU_ASSERT_STRING_EQUAL(found.socket, geteuid() == 0 ? system : own);
+    close(socket);
+    unlink(own);
+    rmdir(path);
+    rmdir(folder);
     clear_environment();
-    CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)),
-                    geteuid() == 0 ? 0 : -EINVAL);
 }
 
 /* In a Slurm job: the job's own daemon, else the node's. */

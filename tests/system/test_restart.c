@@ -32,6 +32,7 @@ static struct cluster cluster;
 static const char *pwcctl;
 static char configuration[] = "/tmp/pwc-restart.XXXXXX";
 static unsigned kills = 10, hand_overs = 4, registered;
+static bool directly = true; /* neighbours reach each other without the daemon */
 
 static void nap_ms(long ms)
 {
@@ -314,7 +315,8 @@ static void add_caller(struct caller *c, struct rank *from, struct rank *to)
     CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0); /* they have met */
 }
 
-/* All fall quiet; then one probe finds what one of them has put, for each. */
+/* All fall quiet; then one probe finds what one of them has put, for each; or, where it comes by
+ * the daemon, a wait does. */
 static void be_called(struct rank *to, struct caller *callers, int count)
 {
     int64_t until = now_ms() + QUIET_MS;
@@ -327,7 +329,9 @@ static void be_called(struct rank *to, struct caller *callers, int count)
         CU_ASSERT_EQUAL(pwc_put(callers[i].ctx, callers[i].remote, 0, NULL, 0, pwc_cid_u64(0),
                                 pwc_cid_u64((uint64_t)i), PWC_NO_LCE),
                         0);
-        CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 1);
+        CU_ASSERT_EQUAL(directly ? pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event)
+                                 : pwc_wait(to->ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS),
+                        1);
         CU_ASSERT_EQUAL(event.id, (uint64_t)i);
     }
 }
@@ -456,8 +460,10 @@ int main(int argc, char **argv)
         hand_overs = (unsigned)strtoul(argv[5], NULL, 10);
     if (argc > 6)
         registered = (unsigned)strtoul(argv[6], NULL, 10);
-    for (int i = 7; i < argc; i++)
+    for (int i = 7; i < argc; i++) {
         more[i] = argv[i]; /* behind those above */
+        directly = directly && strcmp(argv[i], "off") != 0;
+    }
     file = mkstemp(configuration);
     if (file < 0)
         return 1;

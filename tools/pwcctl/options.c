@@ -204,13 +204,10 @@ static int default_socket(struct options *o)
         return set_socket(o, named);
     if (job_socket(path, sizeof(o->socket)))
         return set_socket(o, path);
-    if (getenv("SLURM_JOB_ID") != NULL)
-        return set_socket(o, "/run/pwcd/pwcd.sock");
-    if (geteuid() != 0 && runtime != NULL)
+    path[0] = '\0';
+    if (getenv("SLURM_JOB_ID") == NULL && geteuid() != 0 && runtime != NULL)
         snprintf(path, sizeof(path), "%s/pwcd/pwcd.sock", runtime);
-    else
-        snprintf(path, sizeof(path), "/run/pwcd/pwcd.sock");
-    return set_socket(o, path);
+    return set_socket(o, access(path, F_OK) == 0 ? path : "/run/pwcd/pwcd.sock");
 }
 
 static int trace_options(struct options *o)

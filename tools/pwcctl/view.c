@@ -66,6 +66,7 @@ static const struct column user_columns[] = {
 static const struct column queue_columns[] = {{"client", "client", FORMAT_PLAIN, false},
                                               {"rank", "rank", FORMAT_PLAIN, false},
                                               {"context", "ctx", FORMAT_PLAIN, false},
+                                              {"waits", "waits", FORMAT_PLAIN, true},
                                               {"submit_used", "submit", FORMAT_BYTES, false},
                                               {"submit_high", "high", FORMAT_BYTES, false},
                                               {"local_used", "local", FORMAT_BYTES, false},

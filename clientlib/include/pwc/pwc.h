@@ -147,8 +147,8 @@ struct pwc_key {
  * A zeroed attr takes everything from the environment, the first that is set:
  *
  *     socket  PWC_SOCKET; in a Slurm job that of the job's own daemon (pwcd --job), which is waited
- *             for, or /run/pwcd/pwcd.sock; elsewhere that for root, and for others
- *             $XDG_RUNTIME_DIR/pwcd/pwcd.sock
+ *             for; elsewhere, where it is there and we are not root,
+ *             $XDG_RUNTIME_DIR/pwcd/pwcd.sock; then /run/pwcd/pwcd.sock
  *     job     PWC_JOB, PMIX_NAMESPACE, SLURM_JOB_ID with SLURM_STEP_ID
  *     rank    PWC_RANK, PMIX_RANK, SLURM_PROCID
  *     size    PWC_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_STEP_NUM_TASKS, SLURM_NTASKS

@@ -1,0 +1,137 @@
+/*
+ * A vector is spread over the ranks; each sums its part and puts the result into a place of its own
+ * at rank 0, round after round. The event of the put tells rank 0 that the number is there; a put
+ * without bytes tells the others that it has been used.
+ *
+ *     vector_sum [ROUNDS [SLOW_RANK]]    the slow rank computes a hundred times as long
+ *
+ * docs/first-hour.md goes through it, and finds the slow rank from outside.
+ */
+#include <pwc/pwc.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PART       100000u /* numbers of a rank */
+#define RANKS_MAX  64u
+#define TIMEOUT_MS 60000
+
+static uint64_t sum_of_part(uint32_t rank, unsigned times)
+{
+    volatile uint64_t sum = 0;
+
+    while (times-- > 0) {
+        sum = 0;
+        for (uint64_t i = 0; i < PART; i++)
+            sum += rank * (uint64_t)PART + i;
+    }
+    return sum;
+}
+
+struct gathering {
+    pwc_client *client;
+    pwc_ctx *ctx;
+    pwc_remote *others[RANKS_MAX]; /* of rank 0: all; of the others: rank 0 alone */
+    uint64_t *places; /* at rank 0 one for each rank; elsewhere the first is what is put from */
+    uint32_t rank, size;
+};
+
+static int await(const struct gathering *g, struct pwc_event *event)
+{
+    int rc = pwc_wait(g->ctx, PWC_ANY, PWC_REMOTE, event, TIMEOUT_MS);
+
+    if (rc <= 0)
+        return rc < 0 ? rc : -ETIMEDOUT;
+    return event->status;
+}
+
+/* Rank 0: a number from each of the others, and its own; then all may go on. */
+static int gather(const struct gathering *g, unsigned round, uint64_t own, uint64_t *sum)
+{
+    struct pwc_event event;
+    int rc = 0;
+
+    *sum = own;
+    for (uint32_t i = 1; rc == 0 && i < g->size; i++) {
+        rc = await(g, &event);
+        if (rc == 0)
+            *sum += g->places[pwc_peer_rank(event.peer)];
+    }
+    for (uint32_t i = 1; rc == 0 && i < g->size; i++)
+        rc = pwc_put(g->ctx, g->others[i], 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(round),
+                     PWC_NO_LCE);
+    return rc;
+}
+
+/* The others: put, and wait until rank 0 has the sum. */
+static int contribute(const struct gathering *g, unsigned round, uint64_t part)
+{
+    struct pwc_event event;
+    int rc;
+
+    *g->places = part;
+    rc = pwc_put(g->ctx, g->others[0], g->rank * sizeof(part), g->places, sizeof(part),
+                 pwc_cid_u64(0), pwc_cid_u64(round), PWC_NO_LCE);
+    return rc == 0 ? await(g, &event) : rc;
+}
+
+static int open_gathering(struct gathering *g)
+{
+    struct pwc_key mine, keys[RANKS_MAX];
+    pwc_region *region;
+    int rc;
+
+    g->rank = pwc_rank(g->client);
+    g->size = pwc_size(g->client);
+    rc = g->size <= RANKS_MAX ? pwc_ctx_create(g->client, NULL, &g->ctx) : -ERANGE;
+    if (rc == 0)
+        rc = pwc_alloc(g->client, RANKS_MAX * sizeof(uint64_t), 0, &region);
+    if (rc == 0)
+        rc = pwc_region_key(region, &mine);
+    if (rc == 0)
+        rc = pwc_exchange(g->ctx, &mine, sizeof(mine), keys);
+    for (uint32_t i = 0; rc == 0 && i < (g->rank == 0 ? g->size : 1); i++)
+        rc = pwc_bind(g->ctx, pwc_peer_of(i, 0), &keys[i], &g->others[i]);
+    if (rc == 0)
+        g->places = pwc_region_addr(region);
+    return rc;
+}
+
+static int run(struct gathering *g, unsigned rounds, uint32_t slow)
+{
+    uint64_t sum = 0, numbers = (uint64_t)g->size * PART;
+    int rc = 0;
+
+    for (unsigned round = 0; rc == 0 && round < rounds; round++) {
+        uint64_t part = sum_of_part(g->rank, g->rank == slow ? 100 : 1);
+
+        rc = g->rank == 0 ? gather(g, round, part, &sum) : contribute(g, round, part);
+    }
+    if (rc == 0)
+        rc = pwc_flush(g->ctx, PWC_ANY);
+    if (rc < 0 || g->rank != 0)
+        return rc;
+    printf("the sum of %llu numbers is %llu\n", (unsigned long long)numbers,
+           (unsigned long long)sum);
+    return sum == numbers * (numbers - 1) / 2 ? 0 : -EBADMSG;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
+    uint32_t slow = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : UINT32_MAX;
+    struct pwc_attr attr = {0}; /* socket, job, rank and size from the environment */
+    struct gathering g = {0};
+    int rc = pwc_init(&attr, &g.client);
+
+    if (rc == 0)
+        rc = open_gathering(&g);
+    if (rc == 0)
+        rc = run(&g, rounds, slow);
+    if (rc < 0)
+        fprintf(stderr, "vector_sum: %s\n", pwc_strerror(rc));
+    if (g.client && pwc_finalize(g.client) < 0)
+        rc = -EIO;
+    return rc < 0;
+}
