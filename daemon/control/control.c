@@ -148,6 +148,12 @@ static int open_auth(struct control *control, char *why, size_t why_size)
     }
     rc = vouching_works(munge, sizeof(munge));
     self->auth = HANDSHAKE_AUTH_MUNGE;
+    /* Clients have lived through the end of another process: links are tried until it is there. */
+    if (rc == -ECONNREFUSED && control->inherited) {
+        log_line(&control->log, LOG_LEVEL_WARNING, "no other node is linked before MUNGE runs: %s",
+                 munge);
+        rc = 0;
+    }
     if (rc < 0)
         snprintf(why, why_size,
                  "%u nodes need a secret that they share, or MUNGE (%s): give --secret FILE (mode "
@@ -436,12 +442,39 @@ static void control_close(struct control *control)
     sodium_memzero(&control->identity, sizeof(control->identity));
 }
 
+/* What stands in the configuration as text, and is used when the daemon that goes before us, if
+ * any, has gone: it stays when something is wrong here. */
+static int check_words(struct control *control)
+{
+    const struct config *config = control->config;
+    struct node_address at;
+    char why[WHY_MAX] = "";
+    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups,
+                            config->inspect_groups, why, sizeof(why));
+
+    admission_close(&control->admission);
+    if (rc == 0 && config->metrics)
+        rc = scrape_parse(config->metrics, &at, why, sizeof(why));
+    return control_explain(control, rc, why);
+}
+
+static int check_entry_of_ours(struct control *control)
+{
+    char why[WHY_MAX] = "";
+
+    if (control->nodes.count <= 1 || control->node >= control->nodes.count)
+        return 0;
+    return control_explain(control, check_entry(&control->nodes, control->node, why, sizeof(why)),
+                           why);
+}
+
 static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
-        open_nodes,    open_identity, open_engine_config, workers_open,   handover_await,
-        open_lifeline, open_place,    open_journal,       workers_settle, settle_identity,
-        open_tables,   workers_start, open_peers,         scrape_open,    open_listener};
+        open_nodes,     open_identity,   open_engine_config, check_words,   check_entry_of_ours,
+        workers_open,   handover_await,  open_lifeline,      open_place,    open_journal,
+        workers_settle, settle_identity, open_tables,        workers_start, open_peers,
+        scrape_open,    open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
     /* Where several users are served, none may look into us: before there is a secret to see. */
@@ -464,37 +497,26 @@ static int control_open(struct control *control)
 
 static int check_place(struct control *control)
 {
-    const struct config *config = control->config;
     char why[WHY_MAX] = "";
-    int rc = admission_open(&control->admission, config->allow_users, config->allow_groups,
-                            config->inspect_groups, why, sizeof(why));
 
-    if (rc == 0)
-        rc = place_path(&control->place, config->socket, why, sizeof(why));
-    return control_explain(control, rc, why);
+    return control_explain(
+        control, place_path(&control->place, control->config->socket, why, sizeof(why)), why);
 }
 
-static int check_machine(struct control *control)
+static int check_provider(struct control *control)
 {
     char why[WHY_MAX] = "";
-    int rc = 0;
 
-    if (control->nodes.count > 1 && control->node < control->nodes.count)
-        rc = control_explain(control, check_entry(&control->nodes, control->node, why, sizeof(why)),
-                             why);
-    *why = '\0';
-    if (control->node_count > 1 || control->worker_count > 1 || control->config->provider) {
-        int fabric = check_fabric(control->config, why, sizeof(why));
-
-        rc = control_explain(control, fabric, why) < 0 ? fabric : rc;
-    }
-    return rc;
+    if (control->node_count == 1 && control->worker_count <= 1 && !control->config->provider)
+        return 0;
+    return control_explain(control, check_fabric(control->config, why, sizeof(why)), why);
 }
 
 int control_check(const struct config *config)
 {
     static int (*const steps[])(struct control * control) = {
-        open_nodes, open_identity, open_engine_config, check_place, check_machine};
+        open_nodes,          open_identity, open_engine_config, check_words,
+        check_entry_of_ours, check_place,   check_provider};
     struct control *control = calloc(1, sizeof(*control));
     int rc = 0;
 
@@ -529,6 +551,7 @@ int control_run(const struct control_options *options)
         return EXIT_FAILURE;
     }
     control->config = options->config;
+    control->was_next = was_next;
     control->started_ns = clock_ns();
     control->place.lock_fd = control->place.listen_fd = -1;
     control->journal.descriptor = control->lifeline = -1;

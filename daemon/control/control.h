@@ -84,6 +84,7 @@ struct control {
 
     struct store store;     /* what outlives this process */
     struct journal journal; /* what is under way of clients */
+    bool was_next;          /* started by the daemon whose place it takes */
     bool inherited;         /* another process's state is taken over */
     bool leaving;           /* the next one is to take over: nothing new is begun */
     struct handover handover;

@@ -1,6 +1,6 @@
 /*
- * A job's own daemons (pwcd --job): who we are, where the others are and where our ranks find us. By
- * PMIx where the launcher has it, else by what Slurm says in the environment.
+ * A job's own daemons (pwcd --job): who we are, where the others are and where our ranks find us.
+ * By PMIx where the launcher has it, else by what Slurm says in the environment.
  *
  * Thread: main, at start.
  */

@@ -46,6 +46,9 @@ static void close_handles(struct link *link)
         uv_close((uv_handle_t *)&link->tcp, handle_closed);
     if (!uv_is_closing((uv_handle_t *)&link->deadline))
         uv_close((uv_handle_t *)&link->deadline, handle_closed);
+    /* What waits for a thread yet takes none. */
+    if (link->vouching)
+        (void)uv_cancel((uv_req_t *)&link->vouching->work);
 }
 
 static void end(struct link *link, int status, const char *text)

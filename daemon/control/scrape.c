@@ -249,7 +249,7 @@ int scrape_open(struct control *control)
     if (rc == 0)
         rc = listen_at(s, &at, why, sizeof(why));
     (void)control_explain(control, rc, why);
-    return control->inherited ? 0 : rc;
+    return control->inherited || control->was_next ? 0 : rc;
 }
 
 void scrape_close(struct control *control)

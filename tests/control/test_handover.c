@@ -250,6 +250,42 @@ static void does_not_come_up(void)
     expect_none("is started again");
 }
 
+/* What is wrong with its configuration, it finds while the one before it still serves. */
+static void wrongly_configured(void)
+{
+    static const char *const words[] = {"--allow-users nobody-of-this-name",
+                                        "--allow-groups nobody-of-this-name",
+                                        "--inspect-groups nobody-of-this-name",
+                                        "--metrics 10.0.0.1",
+                                        "--nodes 192.0.2.7:1,127.0.0.1:2 --node 0",
+                                        "--nodes no.such.name.invalid:1,127.0.0.1:2 --node 0"};
+    char path[128];
+    pid_t daemon;
+    int s;
+
+    setenv("PWCD_SECRET", "a secret that has 32 characters or more", 1);
+    start(program, NULL);
+    daemon = child_of(d.pid);
+    s = raw_connect(&d);
+    snprintf(path, sizeof(path), "%s/program", d.directory);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        FILE *file = fopen(path, "we");
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+        fprintf(file, "#!/bin/sh\nexec '%s' \"$@\" %s\n", program, words[i]);
+        fchmod(fileno(file), 0700);
+        fclose(file);
+        CU_ASSERT_TRUE(ask_upgrade(s, path));
+        CU_ASSERT_EQUAL(upgraded(s), -EPIPE);
+        CU_ASSERT_EQUAL(child_of(d.pid), daemon);
+    }
+    unlink(path);
+    unsetenv("PWCD_SECRET");
+    close(s);
+    stop();
+    expect_none("is started again");
+}
+
 /* It lives and says nothing. */
 static void stands_still(void)
 {
@@ -336,13 +372,11 @@ static void cannot_be_forked(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"again and again", again_and_again},
-                           {"does not come up", does_not_come_up},
-                           {"stands still", stands_still},
-                           {"hung up meanwhile", hung_up_meanwhile},
-                           {"cannot be opened", cannot_be_opened},
-                           {"cannot be forked", cannot_be_forked},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"again and again", again_and_again},       {"does not come up", does_not_come_up},
+        {"wrongly configured", wrongly_configured}, {"stands still", stands_still},
+        {"hung up meanwhile", hung_up_meanwhile},   {"cannot be opened", cannot_be_opened},
+        {"cannot be forked", cannot_be_forked},     CU_TEST_INFO_NULL};
     char file[64];
 
     signal(SIGPIPE, SIG_IGN);

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "control.pb-c.h"
+#include "job_socket.h"
 
 enum { QUESTION_MAX = 64, READ_BYTES = 65536, FRAME_HEAD = 4 };
 
@@ -72,11 +73,11 @@ static int ask(int fd)
 
 int top_source_begin(struct top_source *s)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sockaddr_un name;
+    socklen_t size = job_socket_address(s->socket, &name);
     top_source_end(s, "");
-    snprintf(name.sun_path, sizeof(name.sun_path), "%s", s->socket);
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&name, sizeof(name)) < 0)
+    if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&name, size) < 0)
         return fail(s, -errno);
     int rc = ask(s->fd);
     return rc < 0 ? fail(s, rc) : 0;
