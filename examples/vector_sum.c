@@ -121,7 +121,9 @@ int main(int argc, char **argv)
 {
     unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
     uint32_t slow = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : UINT32_MAX;
-    struct pwc_attr attr = {0}; /* socket, job, rank and size from the environment */
+    char why[256] = "";
+    /* Socket, job, rank and size from the environment; what is missing there is said in words. */
+    struct pwc_attr attr = {.error = why, .error_size = sizeof(why)};
     struct gathering g = {0};
     int rc = pwc_init(&attr, &g.client);
 
@@ -130,7 +132,7 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = run(&g, rounds, slow);
     if (rc < 0)
-        fprintf(stderr, "vector_sum: %s\n", pwc_strerror(rc));
+        fprintf(stderr, "vector_sum: %s\n", *why ? why : pwc_strerror(rc));
     if (g.client && pwc_finalize(g.client) < 0)
         rc = -EIO;
     return rc < 0;

@@ -260,6 +260,11 @@ int options_parse(struct options *out, int argc, char **argv)
                 optind < argc ? argv[optind] : "", optind < argc ? "\"" : "", usage);
         return -EINVAL;
     }
+    if (out->socket_count > 1) {
+        fprintf(stderr, "pwcctl: %u sockets: %s asks one daemon, only trace asks several\n",
+                out->socket_count, argv[optind]);
+        return -EINVAL;
+    }
     out->what = argv[optind];
     return out->socket[0] == '\0' ? default_socket(out) : 0;
 }
