@@ -553,6 +553,7 @@ int control_run(const struct control_options *options)
     control->config = options->config;
     control->was_next = was_next;
     control->started_ns = clock_ns();
+    control->started_day_ns = clock_of(CLOCK_REALTIME);
     control->place.lock_fd = control->place.listen_fd = -1;
     control->journal.descriptor = control->lifeline = -1;
     control->argv = options->argv;

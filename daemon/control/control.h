@@ -79,6 +79,7 @@ struct control {
     struct admission admission;
     struct place place;
     uint64_t started_ns, served_ns; /* when all was open */
+    uint64_t started_day_ns; /* by the time of day; noted once, for it is a name of this run */
     uint64_t message_max;
     char provider[HANDSHAKE_PROVIDER_MAX];
 

@@ -27,16 +27,6 @@ static const struct counters_peer *peer_rows(const struct counters_header *h)
     return (const void *)((const char *)h + h->peer_offset);
 }
 
-/* By the time of day, which may have been set since. */
-static uint64_t started_at(const struct control *control)
-{
-    struct timespec day;
-
-    clock_gettime(CLOCK_REALTIME, &day);
-    return (uint64_t)day.tv_sec * UINT64_C(1000000000) + (uint64_t)day.tv_nsec -
-           (clock_ns() - control->started_ns);
-}
-
 static void read_header(struct metrics_node *n, const struct counters_header *h)
 {
     n->clients = get(&h->clients);
@@ -214,7 +204,7 @@ int metrics_read(struct metrics *m, const struct control *control, const bool *r
         .version = PWC_VERSION,
         .provider = control->provider,
         .node_number = control->node,
-        .node = {.nodes = control->node_count, .started_ns = started_at(control)},
+        .node = {.nodes = control->node_count, .started_ns = control->started_day_ns},
         .engines = calloc(control->worker_count, sizeof(*m->engines)),
         .peers = calloc(h->peer_rows + 1, sizeof(*m->peers)),
         .contexts = calloc(h->session_rows + 1, sizeof(*m->contexts)),

@@ -130,7 +130,10 @@ static void clients_show(void)
 {
     int s = raw_connect(&d);
     bool shown = false;
+    double started;
 
+    CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
+    started = value_of("\npwcd_start_time_seconds ");
     CU_ASSERT_EQUAL_FATAL(raw_hello(s, "secret-job", 0, 1), 0);
     for (int i = 0; i < 200 && !shown; i++) {
         CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
@@ -138,6 +141,8 @@ static void clients_show(void)
         usleep(10000); /* a reading holds for 250 ms */
     }
     CU_ASSERT_TRUE(shown);
+    CU_ASSERT_EQUAL(value_of("\npwcd_start_time_seconds "),
+                    started); /* another would be a restart */
     CU_ASSERT_PTR_NULL(strstr(answer, "secret-job"));
     CU_ASSERT_PTR_NULL(strstr(answer, "uid="));
     close(s);
