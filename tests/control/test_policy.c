@@ -531,14 +531,11 @@ static void lookers_apart(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"own user only", own_user_only},
-                           {"allowed users", allowed_users},
-                           {"allowed groups", allowed_groups},
-                           {"connections apart", connections_apart},
-                           {"jobs apart", jobs_apart},
-                           {"traces apart", traces_apart},
-                           {"lookers apart", lookers_apart},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"own user only", own_user_only},   {"allowed users", allowed_users},
+        {"allowed groups", allowed_groups}, {"connections apart", connections_apart},
+        {"jobs apart", jobs_apart},         {"traces apart", traces_apart},
+        {"lookers apart", lookers_apart},   CU_TEST_INFO_NULL};
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
