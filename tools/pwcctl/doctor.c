@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const level_names[] = {"ok", "warn", "wrong"};
+static const char *const level_names[DOCTOR_LEVELS] = {"ok", "warn", "wrong", "unknown"};
 
 static void print(const char *name, const struct doctor_finding *f)
 {
-    printf("%-5s  %-13s  %s\n", level_names[f->level], name, f->found);
+    printf("%-5s  %-13s  %s\n", f->level == DOCTOR_UNKNOWN ? "-" : level_names[f->level], name,
+           f->found);
     if (*f->mend != '\0')
         printf("%-5s  %-13s  to mend: %s\n", "", "", f->mend);
 }
@@ -20,7 +21,7 @@ static json_t *row_of(const char *name, const struct doctor_finding *f)
                      "found", f->found, "mend", *f->mend != '\0' ? f->mend : NULL);
 }
 
-static int print_document(json_t *rows, const unsigned counts[3])
+static int print_document(json_t *rows, const unsigned counts[DOCTOR_LEVELS])
 {
     json_t *document = json_pack("{s:s, s:O, s:i, s:i}", "what", "doctor", "checks", rows, "wrong",
                                  (int)counts[DOCTOR_WRONG], "warnings", (int)counts[DOCTOR_WARN]);
@@ -37,7 +38,7 @@ int doctor_run(const char *socket, bool json)
 {
     struct doctor_facts *facts = calloc(1, sizeof(*facts));
     json_t *rows = json_array();
-    unsigned counts[3] = {0};
+    unsigned counts[DOCTOR_LEVELS] = {0};
     int rc = facts != NULL && rows != NULL ? 0 : -ENOMEM;
     if (rc == 0) {
         doctor_look_at_daemon(facts, socket);

@@ -71,6 +71,8 @@ enum doctor_level {
     DOCTOR_OK,
     DOCTOR_WARN,  /* works, but worse than it could */
     DOCTOR_WRONG, /* does not work, or will fail */
+    DOCTOR_UNKNOWN,
+    DOCTOR_LEVELS,
 };
 
 struct doctor_finding {

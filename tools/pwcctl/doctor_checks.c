@@ -117,7 +117,7 @@ static struct doctor_finding judge_progress(const struct doctor_facts *f)
 {
     const struct doctor_daemon *d = &f->daemon;
     if (d->status != 0)
-        return finding(DOCTOR_OK, "", "not known: no daemon answers");
+        return finding(DOCTOR_UNKNOWN, "", "not known: no daemon answers");
     if (d->stuck)
         return finding(DOCTOR_WRONG,
                        "pwcctl counters shows whether it goes on; a stuck provider needs a restart "
@@ -151,6 +151,8 @@ static struct doctor_finding judge_versions(const struct doctor_facts *f)
     if (strcmp(p->pwcd_version, p->version) != 0)
         return finding(DOCTOR_WARN, "install one version of all", "pwcctl is %s, %s %s", p->version,
                        p->pwcd, p->pwcd_version);
+    if (d->status != 0)
+        return finding(DOCTOR_OK, "", "pwcctl and pwcd are %s", p->version);
     return finding(DOCTOR_OK, "", "%s everywhere", p->version);
 }
 
@@ -158,7 +160,7 @@ static struct doctor_finding judge_peers(const struct doctor_facts *f)
 {
     const struct doctor_daemon *d = &f->daemon;
     if (d->status != 0)
-        return finding(DOCTOR_OK, "", "not known: no daemon answers");
+        return finding(DOCTOR_UNKNOWN, "", "not known: no daemon answers");
     if (d->nodes <= 1)
         return finding(DOCTOR_OK, "", "this node is alone");
     if (d->lost > 0)
@@ -175,7 +177,7 @@ static struct doctor_finding judge_clients(const struct doctor_facts *f)
 {
     const struct doctor_daemon *d = &f->daemon;
     if (d->status != 0)
-        return finding(DOCTOR_OK, "", "not known: no daemon answers");
+        return finding(DOCTOR_UNKNOWN, "", "not known: no daemon answers");
     if (d->quarantined > 0)
         return finding(DOCTOR_WARN, "pwcctl clients tells which, and how",
                        "%u client%s broke the protocol", d->quarantined,
@@ -297,7 +299,7 @@ static struct doctor_finding judge_clock(const struct doctor_facts *f)
                                        "hyperv_clocksource_tsc_page"};
     const char *clock = f->machine.clock;
     if (*clock == '\0')
-        return finding(DOCTOR_OK, "", "not known");
+        return finding(DOCTOR_UNKNOWN, "", "not known");
     for (size_t i = 0; i < sizeof(fast) / sizeof(fast[0]); i++)
         if (strcmp(clock, fast[i]) == 0)
             return finding(DOCTOR_OK, "", "the kernel's clock is %s", clock);
@@ -328,7 +330,7 @@ static struct doctor_finding judge_huge_pages(const struct doctor_facts *f)
     const char *pages = f->machine.shm_pages, *provider = provider_of(f);
     bool none = strcmp(pages, "never") == 0 || strcmp(pages, "deny") == 0;
     if (*pages == '\0')
-        return finding(DOCTOR_OK, "", "not known");
+        return finding(DOCTOR_UNKNOWN, "", "not known");
     if (none && !in_software(provider))
         return finding(
             DOCTOR_WARN, "echo within_size >/sys/kernel/mm/transparent_hugepage/shmem_enabled",
@@ -344,7 +346,7 @@ static struct doctor_finding judge_tcp(const struct doctor_facts *f)
     if (!over_ip(provider))
         return finding(DOCTOR_OK, "", "no sockets are used");
     if (least == 0)
-        return finding(DOCTOR_OK, "", "not known");
+        return finding(DOCTOR_UNKNOWN, "", "not known");
     if (least < WINDOW_LEAST)
         return finding(DOCTOR_WARN,
                        "sysctl -w net.ipv4.tcp_rmem='4096 131072 6291456' net.ipv4.tcp_wmem='4096 "

@@ -15,7 +15,10 @@ static double number(const json_t *object, const char *key)
 
 static void take_text(char *out, const json_t *value)
 {
-    snprintf(out, TOP_TEXT_MAX, "%s", json_is_string(value) ? json_string_value(value) : "");
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    if (json_is_boolean(value))
+        text = json_is_true(value) ? "yes" : "no";
+    snprintf(out, TOP_TEXT_MAX, "%s", text);
     for (char *c = out; *c; c++)
         if (*c < ' ' || *c > '~') /* a job's name may hold anything */
             *c = '?';

@@ -26,6 +26,7 @@ static const struct top_column queue_columns[] = {
     {"JOB", "job", TOP_TEXT, FORMAT_PLAIN, 6, 6, NULL, NULL, false},
     {"RANK", "rank", TOP_NUMBER, FORMAT_PLAIN, 4, 1, NULL, NULL, false},
     {"CTX", "context", TOP_NUMBER, FORMAT_PLAIN, 3, 1, NULL, NULL, false},
+    {"WAITS", "waits", TOP_TEXT, FORMAT_PLAIN, 5, 3, NULL, NULL, false},
     {"PUT/S", "put_ops", TOP_RATE, FORMAT_COUNT, 6, 2, NULL, NULL, false},
     {"GET/S", "get_ops", TOP_RATE, FORMAT_COUNT, 6, 3, NULL, NULL, false},
     {"AM/S", "am_ops", TOP_RATE, FORMAT_COUNT, 6, 3, NULL, NULL, false},
