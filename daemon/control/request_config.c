@@ -48,6 +48,8 @@ static json_t *settled(const struct control *control, const struct config_key *k
         {"address", control->config->address ? control->config->address : key->unset},
     };
 
+    if (strcmp(key->name, "auth") == 0 && control->node_count > 1)
+        return string_of(control->identity.auth == HANDSHAKE_AUTH_MUNGE ? "munge" : "secret");
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(key->name, texts[i].name) == 0)
             return string_of(texts[i].text);

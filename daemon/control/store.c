@@ -137,32 +137,36 @@ bool store_add_spare(struct store *s, int descriptor, const char *format, ...)
     return added;
 }
 
-void store_remove(struct store *s, const char *format, ...)
+static struct stored *find_named(const struct store *s, const char *format, va_list arguments)
 {
     char name[STORE_NAME_MAX];
+
+    vsnprintf(name, sizeof(name), format, arguments);
+    return find(s, name);
+}
+
+void store_remove(struct store *s, const char *format, ...)
+{
     struct stored *entry;
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(name, sizeof(name), format, arguments);
+    entry = find_named(s, format, arguments);
     va_end(arguments);
-    entry = find(s, name);
     if (!entry)
         return;
+    say_removed(entry->name);
     forget(s, entry);
-    say_removed(name);
 }
 
 int store_take(struct store *s, const char *format, ...)
 {
-    char name[STORE_NAME_MAX];
     struct stored *entry;
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(name, sizeof(name), format, arguments);
+    entry = find_named(s, format, arguments);
     va_end(arguments);
-    entry = find(s, name);
     if (!entry || entry->taken)
         return -1;
     entry->taken = true;
@@ -171,13 +175,13 @@ int store_take(struct store *s, const char *format, ...)
 
 bool store_has(const struct store *s, const char *format, ...)
 {
-    char name[STORE_NAME_MAX];
+    const struct stored *entry;
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(name, sizeof(name), format, arguments);
+    entry = find_named(s, format, arguments);
     va_end(arguments);
-    return find(s, name) != NULL;
+    return entry != NULL;
 }
 
 const char *store_next(const struct store *s, uint32_t *at, const char *prefix)

@@ -21,6 +21,7 @@ struct tracing {
 struct tracer {
     uint64_t next[NODES_ENGINES_MAX]; /* of each engine's records */
     uint32_t request, starting;       /* engines that do not record yet */
+    int status;                       /* why it cannot begin */
 };
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -156,12 +157,25 @@ static void answer(struct client *c, uint32_t request)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
+static void fail(struct client *c)
+{
+    uint32_t request = c->tracer->request;
+    int status = c->tracer->status;
+
+    tracing_leave(c);
+    reply_error(c, request, status, "this daemon is out of memory");
+}
+
+/* It answers when all of its calls are back, also where one of them could not be made: another
+ * start would count them as its own. */
 static void started(struct call *call)
 {
     struct client *c = client_of_call(call);
 
-    if (c->tracer && --c->tracer->starting == 0)
+    if (c->tracer && --c->tracer->starting == 0 && c->tracer->status == 0)
         answer(c, c->tracer->request);
+    else if (c->tracer && c->tracer->starting == 0)
+        fail(c);
     client_stream_resume(c);
     client_settle(c);
 }
@@ -199,10 +213,9 @@ static void start(struct client *c, uint32_t request)
             c->tracer->next[e] = trace_ring_head(t->ring);
         rc = start_engine(c, &control->workers[e]);
     }
-    if (rc == 0)
-        return;
-    tracing_leave(c);
-    reply_error(c, request, rc, "this daemon is out of memory");
+    c->tracer->status = rc;
+    if (rc < 0 && c->tracer->starting == 0)
+        fail(c);
 }
 
 void request_trace(struct client *c, uint32_t request)

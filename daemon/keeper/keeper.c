@@ -86,6 +86,8 @@ static void become_daemon(struct keeper *k, pid_t parent)
     char lifeline[24];
 
     sigemptyset(&none);
+    /* Until it listens for it: it is about to read all anew. */
+    (void)signal(SIGUSR2, SIG_IGN);
     sigprocmask(SIG_SETMASK, &none, NULL);
     snprintf(lifeline, sizeof(lifeline), "%d", (int)parent);
     setenv("PWCD_KEEPER", lifeline, 1);
