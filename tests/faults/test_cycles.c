@@ -28,6 +28,8 @@
 enum {
     CYCLES = 1000,
     WARM = 200, /* until memory that is kept for later has been taken */
+    QUARTERS = 4,
+    SLOWDOWN = 5, /* beside other work */
     LIMIT_MS = 10000,
     RESIDENT_KIB = 1024, /* that it may differ by */
     P99_US = 10000,
@@ -157,15 +159,28 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Of so many cycles in a row. */
+static double p99_of(double *first, unsigned count)
+{
+    qsort(first, count, sizeof(first[0]), by_size);
+    return first[count * 99 / 100];
+}
+
+/* Beside other work by the best quarter: what the daemon costs, it costs in each. */
 static void freed_in_time(void)
 {
-    double p99;
+    double best = p99_of(us, cycles / QUARTERS), p99;
 
-    qsort(us, cycles, sizeof(us[0]), by_size);
-    p99 = us[cycles * 99 / 100];
-    printf("\n    from death to freed: p50 %.0f us, p99 %.0f us, longest %.0f us ", us[cycles / 2],
-           p99, us[cycles - 1]);
-    CU_ASSERT(!bounded || p99 <= P99_US); /* in the long run, which has the machine to itself */
+    for (unsigned i = 1; i < QUARTERS; i++) {
+        p99 = p99_of(us + i * (cycles / QUARTERS), cycles / QUARTERS);
+        best = p99 < best ? p99 : best;
+    }
+    p99 = p99_of(us, cycles);
+    printf(
+        "\n    from death to freed: p50 %.0f us, p99 %.0f us (%.0f in the best quarter), longest "
+        "%.0f us ",
+        us[cycles / 2], p99, best, us[cycles - 1]);
+    CU_ASSERT(bounded ? p99 <= P99_US : best <= SLOWDOWN * P99_US);
 }
 
 int main(int argc, char **argv)

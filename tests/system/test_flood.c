@@ -22,6 +22,8 @@
 #include "cluster.h"
 #include "rank.h"
 
+#define SLOWER       50u /* at most so many times */
+#define WHILES       5
 #define REGION_BYTES (1u << 20)
 #define WATCH_MS     300
 #define WAIT_MS      20000
@@ -86,7 +88,7 @@ static uint64_t rounds_in_a_while(void)
 
 static void beside(const char *job, bool stopped)
 {
-    uint64_t alone, now;
+    uint64_t alone, now = 0;
     pid_t bad[2];
 
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
@@ -106,10 +108,16 @@ static void beside(const char *job, bool stopped)
     /* All that it may have is taken: from now on it is refused without end. */
     CU_ASSERT(comes_true(&told->taken, 100));
     CU_ASSERT(comes_true(&told->refused, 10000));
-    now = rounds_in_a_while();
+    /* Of some whiles the best: other work on this machine takes some of each, a flood all of them.
+     */
+    for (int i = 0; i < WHILES && now * SLOWER < alone; i++) {
+        uint64_t rounds = rounds_in_a_while();
+
+        now = rounds > now ? rounds : now;
+    }
     printf("\n    %llu rounds beside it, %llu alone ", (unsigned long long)now,
            (unsigned long long)alone);
-    CU_ASSERT(bystanders_go_on(&others, 100));
+    CU_ASSERT(now * SLOWER >= alone);
     /* The target dies first: what is queued towards it ends, and nobody else notices. */
     for (int i = 1; i >= 0; i--) {
         CU_ASSERT_EQUAL(kill(bad[i], SIGKILL), 0);

@@ -291,7 +291,16 @@ static uint64_t all_kinds(unsigned lazy)
 
 static void test_all_kinds(void)
 {
-    CU_ASSERT(all_kinds(1) + all_kinds(30) + all_kinds(3000) > 0);
+    static const unsigned lazy[] = {1, 30, 3000};
+    uint64_t best = 0;
+
+    for (size_t i = 0; i < sizeof(lazy) / sizeof(lazy[0]); i++) {
+        uint64_t direct = all_kinds(lazy[i]);
+
+        best = direct > best ? direct : best;
+    }
+    printf("%llu at best went directly ", (unsigned long long)best);
+    CU_ASSERT(best > 2000);
 }
 
 /* ---- what a target leaves ------------------------------------------------------------------- */

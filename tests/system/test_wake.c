@@ -20,7 +20,8 @@
 #define REGION_BYTES (4u << 20)
 #define ASLEEP_MS    100 /* longer than anybody polls */
 #define IDLE_MS      2000
-#define TICK_NS      INT64_C(10000000) /* of the kernel's accounting of processor time */
+#define LOOKS        5
+#define TICK_NS      INT64_C(10000000) /* who sleeps may take it in ten seconds */
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 2 /* the sanitizer's own share */
 #else
@@ -160,36 +161,56 @@ static void test_wake(void)
     }
 }
 
-/* With clients attached, one of them in pwc_wait, and links that have carried traffic. */
-static void test_idle(void)
-{
-    const int64_t share = IDLE_MS * INT64_C(1000000) / 100 + TICK_NS; /* a percent */
-    const struct {
-        const char *name;
-        pid_t pid;
-        int64_t limit;
-    } idlers[] = {
-        {"client", getpid(), share}, /* a timer wakes it, too: once a second */
-        {"daemon 0", cluster.nodes[0].pid, provider_sleeps ? TICK_NS : share},
-        {"daemon 1", cluster.nodes[1].pid, provider_sleeps ? TICK_NS : share},
-    };
-    unsigned count = 1 + cluster.options.nodes;
-    struct sleeper sleeper = {.manner = IN_WAIT};
-    int64_t before[3], after;
-    pthread_t thread;
+struct idler {
+    const char *name;
+    pid_t pid;
+    int64_t limit; /* ns in IDLE_MS */
+    int64_t least; /* that it has taken in one of the looks */
+};
 
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
-    CU_ASSERT(fell_asleep(&sleeper));
+/* For a while; whether each has kept to its limit in this or an earlier one. */
+static bool all_idle(struct idler *idlers, unsigned count)
+{
+    int64_t before[3];
+    bool idle = true;
+
     for (unsigned i = 0; i < count; i++)
         before[i] = process_cpu_ns(idlers[i].pid);
     pause_ms(IDLE_MS);
     for (unsigned i = 0; i < count; i++) {
-        after = process_cpu_ns(idlers[i].pid);
-        printf("\n    %s: %.3f ms of processor time in %d ms", idlers[i].name,
-               (double)(after - before[i]) / 1e6, IDLE_MS);
-        CU_ASSERT(before[i] > 0 && after >= before[i] &&
-                  after - before[i] <= SLOWDOWN * idlers[i].limit);
+        int64_t took = process_cpu_ns(idlers[i].pid) - before[i];
+
+        CU_ASSERT(before[i] > 0 && took >= 0);
+        idlers[i].least = took < idlers[i].least ? took : idlers[i].least;
+        idle = idle && idlers[i].least <= idlers[i].limit;
     }
+    return idle;
+}
+
+/* With clients attached, one of them in pwc_wait, and links that have carried traffic. Other work
+ * on this machine makes a wake-up dearer: of some looks the best counts. */
+static void test_idle(void)
+{
+    const int64_t share = SLOWDOWN * IDLE_MS * INT64_C(1000000) / 200; /* half a percent */
+    const int64_t none = provider_sleeps ? SLOWDOWN * IDLE_MS * TICK_NS / 10000 : share;
+    struct idler idlers[] = {
+        {"client", getpid(), share, INT64_MAX}, /* a timer wakes it, too: once a second */
+        {"daemon 0", cluster.nodes[0].pid, none, INT64_MAX},
+        {"daemon 1", cluster.nodes[1].pid, none, INT64_MAX},
+    };
+    unsigned count = 1 + cluster.options.nodes;
+    struct sleeper sleeper = {.manner = IN_WAIT};
+    pthread_t thread;
+    bool idle = false;
+
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
+    CU_ASSERT(fell_asleep(&sleeper));
+    for (int i = 0; i < LOOKS && !idle; i++)
+        idle = all_idle(idlers, count);
+    CU_ASSERT_TRUE(idle);
+    for (unsigned i = 0; i < count; i++)
+        printf("\n    %s: %.3f ms of processor time in %d ms", idlers[i].name,
+               (double)idlers[i].least / 1e6, IDLE_MS);
     CU_ASSERT_EQUAL(pwc_put(ranks[0].ctx, ranks[0].remote, 0, NULL, 0, pwc_cid_u64(0),
                             pwc_cid_u64(1), PWC_NO_LCE),
                     0);
