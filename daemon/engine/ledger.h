@@ -59,6 +59,9 @@ int ledger_stage_voids(struct engine *e, uint32_t node);
 /* Free bytes for operations. */
 uint64_t ledger_credit(const struct engine *e, uint32_t node);
 
+/* Whether a run may leave that is not to take those that are kept for ACKs. */
+bool ledger_runs_free(const struct engine *e, uint32_t node);
+
 /* An announced write has arrived. */
 int ledger_arrived(struct engine *e, uint32_t immediate);
 /* Consumes announced records, up to `budget`, of which long ones take more. What was taken of it,

@@ -159,7 +159,7 @@ bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
     uint16_t runs = (uint16_t)(live->out.run - live->out.run_done);
 
     if (e->fabric->traits.can_sleep || node == e->config.node || live->outstanding <= runs ||
-        live->out.sent < e->peers[node].tx_tail)
+        live->out.sent < e->peers[node].tx_tail || !ledger_runs_free(e, node))
         return false;
     peer_activate(e, node);
     if (e->now - live->out.run_at >= NUDGE_NS)
@@ -175,11 +175,16 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
     struct peer_live *live = &e->peer_live[node];
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
+    bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
     uint64_t upto;
 
     if (unacked == 0 && !in->ack_due)
         return;
-    if (unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4) {
+    /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
+     * a peer whose window is full as well has more than that out. */
+    if (!much && !ledger_runs_free(e, node))
+        return;
+    if (much) {
         in->ack_due = true;
         in->ack_at = 0;
     }
@@ -192,5 +197,6 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
         return;
     in->acked = upto;
     in->ack_due = upto != p->rx_consumed;
-    in->runs_unacked = 0;
+    if (!in->ack_due)
+        in->runs_unacked = 0;
 }

@@ -10,7 +10,8 @@
 #include "steps.h"
 
 /* Runs outstanding that carry no ACK; the rest of the window is for those that do, or two full
- * windows would wait for each other. */
+ * windows would wait for each other. So an ACK does not stand behind more than may leave
+ * (waits_for_runs), and takes of that rest only when it covers much (ledger_stage_ack). */
 #define RUNS_WITHOUT_ACK (RUN_WINDOW - 16u)
 
 static uint64_t credit_floor(const struct peer *p, const struct ledger_out *out)
@@ -30,6 +31,18 @@ uint64_t ledger_credit(const struct engine *e, uint32_t node)
     return out->staging && used < limit ? limit - used : 0;
 }
 
+/* Where runs are cut, what waits may need more runs than the window has. Two in a row are longer
+ * than ordered_max. */
+static bool waits_for_runs(const struct engine *e, const struct peer *p,
+                           const struct ledger_out *out, uint64_t bytes)
+{
+    uint16_t outstanding = (uint16_t)(out->run - out->run_acked);
+    uint64_t room = outstanding < RUNS_WITHOUT_ACK ? RUNS_WITHOUT_ACK - outstanding : 1;
+
+    return e->ordered_max > 0 &&
+           (p->tx_tail + bytes - out->sent - 1) / (e->ordered_max / 2) >= room;
+}
+
 void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark)
 {
@@ -45,6 +58,9 @@ void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
     struct wire_record *head;
 
     if (used > out->size - kept || out->switching)
+        return NULL;
+    if ((share == LEDGER_OPERATION || share == LEDGER_NOTE) &&
+        waits_for_runs(e, p, out, pad + size))
         return NULL;
     if (mark) {
         struct sent *sent;
@@ -71,17 +87,21 @@ void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
     return head;
 }
 
-static bool run_window_open(const struct peer *p, const struct peer_live *live)
+/* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed, those of a ring
+ * that was left for a larger one too. */
+static bool run_window_open(const struct ledger_out *out)
 {
-    const struct ledger_out *out = &live->out;
-    uint16_t outstanding = (uint16_t)(out->run - out->run_done);
-    uint64_t window = out->urgent ? RUN_WINDOW : RUNS_WITHOUT_ACK;
+    uint16_t unwritten = (uint16_t)(out->run - out->run_done);
+    uint16_t outstanding = (uint16_t)(out->run - out->run_acked);
 
-    if (outstanding >= RUN_WINDOW)
-        return false;
-    /* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed, those of a
-     * ring that was left for a larger one too. */
-    return out->run_end[(out->run - window) % RUN_WINDOW] <= p->tx_acked;
+    return unwritten < RUN_WINDOW && outstanding < (out->urgent ? RUN_WINDOW : RUNS_WITHOUT_ACK);
+}
+
+bool ledger_runs_free(const struct engine *e, uint32_t node)
+{
+    const struct ledger_out *out = &e->peer_live[node].out;
+
+    return (uint16_t)(out->run - out->run_acked) < RUNS_WITHOUT_ACK;
 }
 
 /* Where writes keep their order only up to some length, a run is cut between two records. */
@@ -114,7 +134,7 @@ int ledger_post(struct engine *e, uint32_t node)
         struct fabric_write write;
         int r;
 
-        if (!run_window_open(p, live))
+        if (!run_window_open(out))
             return posted;
         if (length > out->size - offset)
             length = out->size - offset;
@@ -273,6 +293,8 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
         commit(e);
         out->wanting = false;
     }
+    while (out->run_acked != out->run && out->run_end[out->run_acked % RUN_WINDOW] <= consumed)
+        out->run_acked++;
     peer_activate(e, node);
     return 0;
 }

@@ -356,6 +356,7 @@ struct ledger_out {
     uint32_t size;
     uint16_t run;       /* number of the next run */
     uint16_t run_done;  /* oldest run whose write has not completed */
+    uint16_t run_acked; /* oldest run that has not been acknowledged, all of it */
     uint64_t base;      /* position at which this ring began */
     uint64_t sent;      /* position up to which runs have been posted */
     uint64_t completed; /* position up to which their writes have completed */

@@ -681,6 +681,64 @@ static void test_window_over_two_rings(void)
     bench_free(b);
 }
 
+/* As many runs are out as may leave without an ACK, and none is acknowledged. */
+static struct bench *bench_out_of_runs(void)
+{
+    struct bench *b = linked_bench();
+
+    ask_for_answers(b, 60);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    b->engine->peer_live[1].in.runs_unacked = 0;
+    b->fabric.kinds = 0;
+    return b;
+}
+
+/* With no run left but those kept for ACKs, one leaves when it covers much, however long it is due:
+ * two peers that spend them on less wait for each other. */
+static void test_runs_kept_for_acks(void)
+{
+    struct bench *b = bench_out_of_runs();
+    uint32_t runs = b->fabric.runs;
+
+    for (uint32_t i = 1; i < RUN_WINDOW; i++) {
+        send_flow(b, WIRE_GO, 7);
+        bench_steps(b, 110); /* longer than any ACK waits */
+        CU_ASSERT_EQUAL(b->fabric.runs, runs + i / (RUN_WINDOW / 4));
+    }
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* Where runs are cut, what waits for the peer's ACK leaves one of ours a run. */
+static void test_ack_behind_cut_runs(void)
+{
+    struct wire_region revokes[120];
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    struct bench *b = bench_out_of_runs();
+    const struct peer *peer = &b->engine->peers[1];
+    const struct ledger_out *out = &b->engine->peer_live[1].out;
+    uint16_t before = out->run;
+
+    for (size_t i = 0; i < sizeof(revokes) / sizeof(revokes[0]); i++)
+        revokes[i] = (struct wire_region){
+            .head = {.words = sizeof(revokes[0]) / 8, .kind = WIRE_REVOKE}, .slot = 3};
+    b->engine->ordered_max = 64;
+    bench_send(b, revokes, sizeof(revokes));
+    for (uint32_t i = 0; i < RUN_WINDOW / 4; i++)
+        send_flow(b, WIRE_GO, 7);
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
+    CU_ASSERT((uint16_t)(out->run - before) < RUN_WINDOW / 4);
+    for (int i = 0; i < 120 && out->sent < peer->tx_tail; i++) {
+        ack.consumed = out->sent;
+        bench_send(b, &ack, sizeof(ack));
+    }
+    CU_ASSERT_EQUAL(peer->notes[NOTES_OTHERS].staged, peer->notes[NOTES_OTHERS].queue.tail);
+    CU_ASSERT_EQUAL(out->sent, peer->tx_tail);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -752,6 +810,8 @@ int main(void)
         {"bounds of credit", test_bounds_of_credit},
         {"refused, then spilled", test_refused_into_spill},
         {"window over two rings", test_window_over_two_rings},
+        {"runs kept for ACKs", test_runs_kept_for_acks},
+        {"an ACK behind cut runs", test_ack_behind_cut_runs},
         {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
