@@ -263,6 +263,15 @@ int cluster_close(struct cluster *cluster)
     return rc;
 }
 
+int cluster_end(struct cluster *cluster, int status)
+{
+    if (cluster_close(cluster) != 0)
+        status = 1;
+    if (cluster->failure[0])
+        fprintf(stderr, "%s\n", cluster->failure);
+    return status;
+}
+
 void cluster_kill(struct cluster *cluster, unsigned node)
 {
     kill(cluster->nodes[node].pid, SIGKILL);

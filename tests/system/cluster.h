@@ -49,6 +49,10 @@ int cluster_open(struct cluster *cluster, const struct cluster_options *options)
  * when one of them did not end well. */
 int cluster_close(struct cluster *cluster);
 
+/* What a main returns: closes it, prints what has failed; `status`, or 1 where it did not end well.
+ */
+int cluster_end(struct cluster *cluster, int status);
+
 /* SIGKILL, and waits for the end. */
 void cluster_kill(struct cluster *cluster, unsigned node);
 /* A killed one again, at its old place. */

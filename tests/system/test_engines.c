@@ -146,9 +146,5 @@ int main(int argc, char **argv)
     options.provider = argv[2];
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("engines", tests);
-    if (cluster_close(&cluster) != 0)
-        status = 1;
-    if (cluster.failure[0])
-        fprintf(stderr, "%s\n", cluster.failure);
-    return status;
+    return cluster_end(&cluster, status);
 }

@@ -159,9 +159,5 @@ int main(int argc, char **argv)
         status = suite_run("flood", tests);
     if (others.runs)
         bystanders_stop(&others);
-    if (cluster_close(&cluster) != 0)
-        status = 1;
-    if (cluster.failure[0])
-        fprintf(stderr, "%s\n", cluster.failure);
-    return status;
+    return cluster_end(&cluster, status);
 }

@@ -765,9 +765,5 @@ int main(int argc, char **argv)
     options.more = (const char *const *)argv + 2;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("neighbour_messages", tests);
-    if (cluster_close(&cluster) != 0)
-        status = 1;
-    if (cluster.failure[0])
-        fprintf(stderr, "%s\n", cluster.failure);
-    return status;
+    return cluster_end(&cluster, status);
 }

@@ -463,9 +463,5 @@ int main(int argc, char **argv)
     options.more = (const char *const *)argv + 2;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("neighbours", tests);
-    if (cluster_close(&cluster) != 0)
-        status = 1;
-    if (cluster.failure[0])
-        fprintf(stderr, "%s\n", cluster.failure);
-    return status;
+    return cluster_end(&cluster, status);
 }

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 {
     const char *keys[KEYS_MAX + 1] = {NULL};
     struct cluster_options options = {.nodes = 2, .more = keys};
-    int status, given = 0;
+    int status = 1, given = 0;
 
     if (argc < 2 || argc % 2 != 0 || argc - 2 > KEYS_MAX)
         return usage(argv[0]);
@@ -99,14 +99,7 @@ int main(int argc, char **argv)
             keys[given++] = argv[i];
             keys[given++] = argv[i + 1];
         }
-    if (cluster_open(&cluster, &options) != 0) {
-        fprintf(stderr, "%s\n", cluster.failure);
-        return 1;
-    }
-    status = run_tests() == 0 ? 0 : 1;
-    if (cluster_close(&cluster) != 0) {
-        fprintf(stderr, "%s\n", cluster.failure);
-        status = 1;
-    }
-    return status;
+    if (cluster_open(&cluster, &options) == 0)
+        status = run_tests() == 0 ? 0 : 1;
+    return cluster_end(&cluster, status);
 }

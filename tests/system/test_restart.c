@@ -470,10 +470,7 @@ int main(int argc, char **argv)
     close(file);
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("restart", registered > 0 ? measured : tests);
-    if (cluster_close(&cluster) != 0)
-        status = 1;
+    status = cluster_end(&cluster, status);
     unlink(configuration);
-    if (cluster.failure[0])
-        fprintf(stderr, "%s\n", cluster.failure);
     return status;
 }

@@ -251,9 +251,5 @@ int main(int argc, char **argv)
         status = suite_run("wake", tests);
     for (int i = 0; i < 2; i++)
         rank_detach(&ranks[i]);
-    if (cluster_close(&cluster) != 0)
-        status = 1;
-    if (cluster.failure[0])
-        fprintf(stderr, "%s\n", cluster.failure);
-    return status;
+    return cluster_end(&cluster, status);
 }
