@@ -13,16 +13,14 @@ static void pause_between(void)
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
 }
 
-json_t *look_at(const struct daemon *d, const char *what)
+json_t *look_on(int s, const char *what)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
     Pwc__ClientReply *reply = NULL;
     json_t *document = NULL;
-    int fds[3], count, s = raw_connect(d);
+    int fds[3], count;
 
-    if (s < 0)
-        return NULL;
     inspect.what = (char *)(uintptr_t)what;
     request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
     request.inspect = &inspect;
@@ -32,7 +30,18 @@ json_t *look_at(const struct daemon *d, const char *what)
         document = json_loads(reply->inspected->json, 0, NULL);
     if (reply)
         pwc__client_reply__free_unpacked(reply, NULL);
-    close(s);
+    return document;
+}
+
+json_t *look_at(const struct daemon *d, const char *what)
+{
+    json_t *document = NULL;
+    int s = raw_connect(d);
+
+    if (s >= 0) {
+        document = look_on(s, what);
+        close(s);
+    }
     return document;
 }
 

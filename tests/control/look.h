@@ -16,7 +16,9 @@ struct holdings {
     int descriptors;
 };
 
-/* The answer to Inspect, the caller's to release, or NULL. */
+/* The answer to Inspect, the caller's to release, or NULL: on a connection, or on one of its own.
+ */
+json_t *look_on(int socket, const char *what);
 json_t *look_at(const struct daemon *d, const char *what);
 bool look_holdings(const struct daemon *d, struct holdings *out);
 /* Until it holds what it held then; prints the difference after too long a time. */

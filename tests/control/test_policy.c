@@ -107,29 +107,9 @@ struct seen {
     int clients, queues, regions, users, foreign;
 };
 
-static json_t *inspected(int s, const char *what)
-{
-    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-    Pwc__Inspect inspect = PWC__INSPECT__INIT;
-    Pwc__ClientReply *reply = NULL;
-    json_t *document = NULL;
-    int fds[3], count;
-
-    inspect.what = (char *)(uintptr_t)what;
-    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
-    request.inspect = &inspect;
-    if (raw_request(s, 9, &request))
-        reply = raw_reply(s, fds, &count);
-    if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_INSPECTED)
-        document = json_loads(reply->inspected->json, 0, NULL);
-    if (reply)
-        pwc__client_reply__free_unpacked(reply, NULL);
-    return document;
-}
-
 static int rows_of(int s, const char *what, const char *rows, int *foreign)
 {
-    json_t *document = inspected(s, what), *array = json_object_get(document, rows);
+    json_t *document = look_on(s, what), *array = json_object_get(document, rows);
     int count = document ? (int)json_array_size(array) : -1;
 
     for (int i = 0; foreign && i < count; i++)

@@ -86,9 +86,6 @@ static void taker_open(struct taker *t, const struct daemon *d, enum thing thing
 static int take(struct taker *t, const struct daemon *d, enum thing thing, uint32_t number,
                 int *extra, struct answer *out)
 {
-    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
-    Pwc__Hello hello = PWC__HELLO__INIT;
-
     memset(out, 0, sizeof(*out));
     switch (thing) {
     case CONTEXT:
@@ -104,13 +101,8 @@ static int take(struct taker *t, const struct daemon *d, enum thing thing, uint3
     case CLIENT:
         *extra = raw_connect(d);
         CU_ASSERT_FATAL(*extra >= 0);
-        hello.version_min = hello.version_max = 1;
-        hello.job = "many";
-        hello.rank = number;
-        hello.size = TOO_FEW;
-        r.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
-        r.hello = &hello;
-        return ask(*extra, &r, out);
+        CU_ASSERT_TRUE(raw_ask_hello(*extra, "many", number, TOO_FEW));
+        return ask_nothing(*extra, out);
     }
     answer_close(out);
     return out->status;
