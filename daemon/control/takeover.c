@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +129,8 @@ static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *ra
     return rc < 0 ? rc : 0;
 }
 
-static void attach_session(struct worker *w, struct engine *e, uint32_t handle, bool direct)
+/* 0; -EBADF: it was dropped. */
+static int attach_session(struct worker *w, struct engine *e, uint32_t handle, bool direct)
 {
     struct store *store = &w->control->store;
     struct engine_session_found found;
@@ -173,7 +175,7 @@ static void attach_session(struct worker *w, struct engine *e, uint32_t handle, 
         &(struct attached_session){
             .shared = s->mapping.base, .client = found.client, .wake = wake, .range = s->range});
     engine_session_attach(e, handle, s->mapping.base);
-    return;
+    return 0;
 drop:
     store_remove(store, "%u.session.%u.%u", w->engine, handle, direct);
     store_remove(store, "%u.doorbell.%u", w->engine, handle);
@@ -183,9 +185,11 @@ drop:
     drop(doorbell);
     drop(wake);
     drop(board);
+    return -EBADF;
 }
 
-static void attach_segment(struct worker *w, struct engine *e, uint32_t handle)
+/* As attach_session. */
+static int attach_segment(struct worker *w, struct engine *e, uint32_t handle)
 {
     struct store *store = &w->control->store;
     struct engine_segment_found found;
@@ -222,12 +226,56 @@ static void attach_segment(struct worker *w, struct engine *e, uint32_t handle)
                                                        .client = found.client,
                                                        .range = s->range});
     engine_segment_attach(e, handle, s->mapping.base);
-    return;
+    return 0;
 drop:
     store_remove(store, "%u.segment.%u", w->engine, handle);
     store_remove(store, "%u.reader.%u", w->engine, handle);
     drop(memory);
     drop(reader);
+    return -EBADF;
+}
+
+/* Whether a name of the store is exactly the one that this gives: another that reads alike would be
+ * found again and again. */
+__attribute__((format(printf, 2, 3))) static bool is_named(const char *name, const char *format,
+                                                           ...)
+{
+    char exact[STORE_NAME_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(exact, sizeof(exact), format, arguments);
+    va_end(arguments);
+    return strcmp(name, exact) == 0;
+}
+
+static void attach_sessions(struct worker *w, struct engine *e)
+{
+    struct store *store = &w->control->store;
+    char prefix[STORE_NAME_MAX];
+    uint32_t handle, direct;
+    const char *name;
+
+    snprintf(prefix, sizeof(prefix), "%u.session.", w->engine);
+    for (uint32_t at = 0; (name = store_next(store, &at, prefix));)
+        if (sscanf(name + strlen(prefix), "%u.%u", &handle, &direct) == 2 && direct <= 1 &&
+            is_named(name, "%s%u.%u", prefix, handle, direct) &&
+            attach_session(w, e, handle, direct) < 0)
+            at = 0; /* the table has changed */
+}
+
+static void attach_segments(struct worker *w, struct engine *e)
+{
+    struct store *store = &w->control->store;
+    char prefix[STORE_NAME_MAX];
+    uint32_t handle;
+    const char *name;
+
+    snprintf(prefix, sizeof(prefix), "%u.segment.", w->engine);
+    for (uint32_t at = 0; (name = store_next(store, &at, prefix));)
+        if (sscanf(name + strlen(prefix), "%u", &handle) == 1 &&
+            is_named(name, "%s%u", prefix, handle) && attach_segment(w, e, handle) < 0)
+            at = 0;
 }
 
 static struct client_session *session_of(struct control *control, uint32_t engine, uint32_t handle)
@@ -236,7 +284,7 @@ static struct client_session *session_of(struct control *control, uint32_t engin
                                           : NULL;
 }
 
-/* 0; negative: it was dropped. */
+/* As attach_session. */
 static int attach_pair(struct control *control, const char *name)
 {
     uint32_t engines[2], handles[2], slot = BOARD_NONE;
@@ -275,26 +323,12 @@ static void attach_pairs(struct control *control)
 void takeover_attach(void *context, struct engine *engine)
 {
     struct worker *w = context;
-    struct store *store = &w->control->store;
-    char prefix[STORE_NAME_MAX];
-    const char *next;
-    uint32_t at, number, handle, direct;
 
     if (!w->control->inherited)
         return;
     attach_clients(w, engine);
-    snprintf(prefix, sizeof(prefix), "%u.session.", w->engine);
-    for (at = 0; (next = store_next(store, &at, prefix));)
-        if (sscanf(next, "%u.session.%u.%u", &number, &handle, &direct) == 3 && direct <= 1) {
-            attach_session(w, engine, handle, direct);
-            at = 0; /* the table has changed */
-        }
-    snprintf(prefix, sizeof(prefix), "%u.segment.", w->engine);
-    for (at = 0; (next = store_next(store, &at, prefix));)
-        if (sscanf(next, "%u.segment.%u", &number, &handle) == 2) {
-            attach_segment(w, engine, handle);
-            at = 0;
-        }
+    attach_sessions(w, engine);
+    attach_segments(w, engine);
     end_the_gone(w, engine);
 }
 
