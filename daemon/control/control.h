@@ -61,6 +61,7 @@ struct handover {
     uint64_t deadline_ns;
     struct client *client; /* that asked for it, or NULL */
     uint32_t request;
+    bool again; /* a signal has asked for one more meanwhile */
     uv_signal_t signal;
     uv_poll_t poll;
     uv_timer_t timer;

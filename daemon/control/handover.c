@@ -127,6 +127,17 @@ static void answer(struct control *control, int status, const char *text)
     h->client = NULL;
 }
 
+static void begin_by_signal(struct control *control)
+{
+    char why[512] = "";
+    int rc;
+
+    control->handover.again = false;
+    rc = handover_begin(control, NULL, NULL, 0, why, sizeof(why));
+    if (rc < 0)
+        log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
+}
+
 /* Whoever stands still in a call of the kernel may take a while: we don't wait for that. */
 static void reap(uv_timer_t *timer)
 {
@@ -141,6 +152,8 @@ static void reap(uv_timer_t *timer)
     h->state = HANDOVER_NONE;
     service_stays(control);
     answer(control, -EPIPE, h->failure);
+    if (h->again)
+        begin_by_signal(control);
 }
 
 static void poll_closed(uv_handle_t *poll)
@@ -275,14 +288,15 @@ void handover_forget(struct control *control, const struct client *client)
         control->handover.client = NULL;
 }
 
+/* Who is to take over already may have read what has changed since: it comes behind that. */
 static void asked_by_signal(uv_signal_t *handle, int number)
 {
     struct control *control = handle->data;
-    char why[512] = "";
-    int rc = handover_begin(control, NULL, NULL, 0, why, sizeof(why));
 
-    if (rc < 0)
-        log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
+    if (control->handover.state == HANDOVER_NONE)
+        begin_by_signal(control);
+    else
+        control->handover.again = true;
 }
 
 void handover_open(struct control *control)
@@ -322,6 +336,7 @@ _Noreturn void handover_finish(struct control *control)
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     service_handed_over(control, control->handover.next);
+    (void)uv_run(&control->loop, UV_RUN_NOWAIT); /* signals from before that was said */
     rc = store_send(&control->store, socket);
     if (rc < 0) {
         char why[128];
@@ -331,6 +346,8 @@ _Noreturn void handover_finish(struct control *control)
         control_end_at_once(control, why);
     }
     send_guests(control);
+    if (control->handover.again) /* it listens for signals since it said that it is ready */
+        (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
     (void)store_send_end(socket);
     _exit(EXIT_SUCCESS);
 }

@@ -155,23 +155,16 @@ static bool ask_upgrade(int s, const char *to)
     return raw_request(s, 3, &request);
 }
 
-/* Its answer: 0, or the Error's. */
+/* The status of its answer. */
 static int upgraded(int s)
 {
-    int fds[3], count, status = -ECONNRESET;
-    Pwc__ClientReply *reply = raw_reply(s, fds, &count);
+    struct answer a;
 
-    if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_DONE)
-        status = 0;
-    else if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR)
-        status = reply->error->status;
-    if (reply)
-        pwc__client_reply__free_unpacked(reply, NULL);
-    return status;
+    return ask_nothing(s, &a);
 }
 
-/* A script in the daemon's folder that goes on when told, or when killed. */
-static void make_program(char path[128], char told[128])
+/* A script in the daemon's folder that goes on with these words when told, or is killed. */
+static void make_program(char path[128], char told[128], const char *words)
 {
     FILE *file;
 
@@ -180,7 +173,7 @@ static void make_program(char path[128], char told[128])
     CU_ASSERT_EQUAL_FATAL(mkfifo(told, 0600), 0);
     file = fopen(path, "we");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-    fprintf(file, "#!/bin/sh\nread word < '%s'\n", told);
+    fprintf(file, "#!/bin/sh\nread word < '%s'\n%s\n", told, words);
     fchmod(fileno(file), 0700);
     fclose(file);
 }
@@ -223,7 +216,7 @@ static void does_not_come_up(void)
     first = raw_connect(&d);
     second = raw_connect(&d);
     /* Both in one turn of its loop: that the first has ended, and that the second is asked for. */
-    make_program(path, told);
+    make_program(path, told, "");
     CU_ASSERT_TRUE(ask_upgrade(first, path));
     CU_ASSERT_TRUE(daemon_says(&d, "/program\" is to take over"));
     fifo = open(told, O_WRONLY | O_CLOEXEC);
@@ -248,6 +241,43 @@ static void does_not_come_up(void)
     close(second);
     stop();
     expect_none("is started again");
+}
+
+/* A signal that comes while another process is to take over is for what has changed since: it asks
+ * once more, behind a hand-over that has failed and behind one that has not. */
+static void asked_meanwhile(void)
+{
+    static const bool comes_up[] = {false, true};
+
+    for (size_t i = 0; i < sizeof(comes_up) / sizeof(comes_up[0]); i++) {
+        char path[128], told[128], words[200] = "";
+        int s, fifo;
+        pid_t daemon, next;
+
+        start(program, NULL);
+        daemon = child_of(d.pid);
+        s = raw_connect(&d);
+        if (comes_up[i])
+            snprintf(words, sizeof(words), "exec '%s' \"$@\"", program);
+        make_program(path, told, words);
+        CU_ASSERT_TRUE(ask_upgrade(s, path));
+        CU_ASSERT_TRUE(daemon_says(&d, "/program\" is to take over"));
+        fifo = open(told, O_WRONLY | O_CLOEXEC);
+        next = beside(daemon);
+        kill(daemon, SIGUSR2);
+        for (int turn = 0; turn < 2; turn++)
+            CU_ASSERT_TRUE(raw_is_served(&d)); /* it has seen the signal */
+        close(fifo);
+        CU_ASSERT_EQUAL(upgraded(s), comes_up[i] ? 0 : -EPIPE);
+        if (next_daemon(daemon) == next)
+            (void)next_daemon(next);
+        close(s);
+        unlink(path);
+        unlink(told);
+        stop();
+        expect_none("is started again");
+        expect_none("no hand-over");
+    }
 }
 
 /* What is wrong with its configuration, it finds while the one before it still serves. */
@@ -294,7 +324,7 @@ static void stands_still(void)
 
     start(odd_program, "hasty");
     s = raw_connect(&d);
-    make_program(path, told);
+    make_program(path, told, "");
     fifo = open(told, O_RDWR | O_CLOEXEC);
     CU_ASSERT_TRUE(ask_upgrade(s, path));
     CU_ASSERT_EQUAL(upgraded(s), -EPIPE);
@@ -372,11 +402,15 @@ static void cannot_be_forked(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {
-        {"again and again", again_and_again},       {"does not come up", does_not_come_up},
-        {"wrongly configured", wrongly_configured}, {"stands still", stands_still},
-        {"hung up meanwhile", hung_up_meanwhile},   {"cannot be opened", cannot_be_opened},
-        {"cannot be forked", cannot_be_forked},     CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"again and again", again_and_again},
+                           {"does not come up", does_not_come_up},
+                           {"asked meanwhile", asked_meanwhile},
+                           {"wrongly configured", wrongly_configured},
+                           {"stands still", stands_still},
+                           {"hung up meanwhile", hung_up_meanwhile},
+                           {"cannot be opened", cannot_be_opened},
+                           {"cannot be forked", cannot_be_forked},
+                           CU_TEST_INFO_NULL};
     char file[64];
 
     signal(SIGPIPE, SIG_IGN);
