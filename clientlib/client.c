@@ -25,12 +25,11 @@ enum {
     RETRY_MS = 10,
 };
 
-/* Anybody may take an abstract name. */
 static int check_owner(int fd, const char *path, char *why, size_t why_size)
 {
     uid_t owner = job_socket_peer(fd);
 
-    if (*path != '@' || owner == geteuid() || owner == 0)
+    if (job_socket_trusted(path, owner))
         return 0;
     snprintf(why, why_size, "%s is served by user %d, whom we do not know: set PWC_SOCKET", path,
              (int)owner);

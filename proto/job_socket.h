@@ -1,18 +1,20 @@
 /*
  * Where the socket of a job's own daemon is, and how sockets are named: a name that begins with @
  * is an abstract one. It has no file, so nothing is left of it, however the daemon ends; and no
- * mode, so each end looks at whom the kernel says the other one is.
+ * mode, so each end looks at whom the kernel says the other one is: anybody may take such a name.
  */
 #ifndef PWC_JOB_SOCKET_H
 #define PWC_JOB_SOCKET_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #define JOB_SOCKET_ID_MAX 64 /* of a job's number or name, terminator included */
 
@@ -48,6 +50,18 @@ static inline uid_t job_socket_peer(int socket)
     socklen_t size = sizeof(peer);
 
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : (uid_t)-1;
+}
+
+/*
+ * Whether who serves at this name may: at an abstract one that is we ourselves, root, or the user
+ * whose number stands in the name. `owner`: as job_socket_peer says.
+ */
+static inline bool job_socket_trusted(const char *name, uid_t owner)
+{
+    unsigned named;
+
+    return *name != '@' || owner == geteuid() || owner == 0 ||
+           (sscanf(name, "@pwcd/%u/", &named) == 1 && owner == named && owner != (uid_t)-1);
 }
 
 #endif

@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "command.h"
 #include "counters_abi.h"
 #include "fake_daemon.h"
+#include "job_socket.h"
 
 /* Set once by main, then only read. */
 static const char *pwcctl_path;
@@ -81,6 +83,53 @@ static void test_stale_socket(void)
     CU_ASSERT(command_said(command, "no daemon serves there"));
     command_free(command);
     unlink(socket_path);
+}
+
+/* Hangs up on one who connects. */
+static pid_t serve_as_another(const char *socket_name)
+{
+    int told[2];
+    char byte;
+    CU_ASSERT_EQUAL_FATAL(pipe(told), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sockaddr_un name;
+        socklen_t size = job_socket_address(socket_name, &name);
+        int s = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (setresuid(65534, 65534, 65534) == 0 && bind(s, (struct sockaddr *)&name, size) == 0 &&
+            listen(s, 1) == 0 && write(told[1], "x", 1) == 1)
+            close(accept(s, NULL, NULL));
+        _exit(0);
+    }
+    close(told[1]);
+    CU_ASSERT_EQUAL(read(told[0], &byte, 1), 1);
+    close(told[0]);
+    return pid;
+}
+
+/* Anybody may take an abstract name: whoever serves there is we, root, or whom the name tells. */
+static void test_foreign_daemon(void)
+{
+    static const struct {
+        const char *name, *words[3], *said;
+    } rows[] = {
+        {"@pwcd-test/%d", {"status"}, "served by user 65534, whom we do not know"},
+        {"@pwcd/0/%d", {"trace", "--out=/dev/null"}, "served by user 65534, whom we do not know"},
+        {"@pwcd-test/%d", {"top", "--batch", "--count=1"}, "Permission denied"},
+        {"@pwcd/65534/%d", {"status"}, "the daemon closed the connection"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && geteuid() == 0; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), rows[i].name, (int)getpid());
+        const char *argv[] = {pwcctl_path,      "--socket",       name, rows[i].words[0],
+                              rows[i].words[1], rows[i].words[2], NULL};
+        pid_t pid = serve_as_another(name);
+        struct command *command = command_start(argv, NULL);
+        CU_ASSERT_EQUAL(command_finish(command), 1);
+        CU_ASSERT(command_said(command, rows[i].said));
+        command_free(command);
+        CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
+    }
 }
 
 static void test_daemon_refuses(void)
@@ -284,6 +333,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "bad options", test_bad_options);
     CU_add_test(suite, "no daemon", test_no_daemon);
     CU_add_test(suite, "a stale socket", test_stale_socket);
+    CU_add_test(suite, "a foreign daemon", test_foreign_daemon);
     CU_add_test(suite, "a daemon that refuses", test_daemon_refuses);
     CU_add_test(suite, "answers that make no sense", test_answers_that_make_no_sense);
     CU_add_test(suite, "a table", test_table);

@@ -190,7 +190,7 @@ static bool job_socket(char *path, size_t size)
     socklen_t length = job_socket_address(path, &name);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool answers = fd >= 0 && connect(fd, (struct sockaddr *)&name, length) == 0 &&
-                   job_socket_peer(fd) == geteuid();
+                   job_socket_trusted(path, job_socket_peer(fd));
     if (fd >= 0)
         close(fd);
     return answers;

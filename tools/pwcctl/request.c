@@ -53,7 +53,7 @@ static int explain(const struct reason *reason, const char *path, int rc)
     return rc;
 }
 
-static int connect_to(const char *path, int seconds, int *out)
+static int open_connection(const char *path, int seconds)
 {
     struct sockaddr_un name;
     socklen_t size = job_socket_address(path, &name);
@@ -68,8 +68,23 @@ static int connect_to(const char *path, int seconds, int *out)
         close(fd);
         return rc;
     }
-    *out = fd;
-    return 0;
+    return fd;
+}
+
+/* A connection to somebody whom we know, as the library has it; or why there is none. */
+static int connect_to(const char *path, int seconds, const struct reason *reason)
+{
+    int fd = open_connection(path, seconds);
+    if (fd < 0)
+        return explain(reason, path, fd);
+    uid_t owner = job_socket_peer(fd);
+    if (job_socket_trusted(path, owner))
+        return fd;
+    close(fd);
+    snprintf(reason->why, reason->size,
+             "%s is served by user %d, whom we do not know: --socket tells where ours serves", path,
+             (int)owner);
+    return -EACCES;
 }
 
 static int send_all(int fd, const void *bytes, size_t size)
@@ -153,11 +168,10 @@ static int ask(const char *path, int seconds, Pwc__ClientRequest *request,
                Pwc__ClientReply__BodyCase expected, Pwc__ClientReply **out,
                const struct reason *reason)
 {
-    int fd = -1;
-    int rc = connect_to(path, seconds, &fd);
-    if (rc < 0)
-        return explain(reason, path, rc);
-    rc = send_request(fd, request);
+    int fd = connect_to(path, seconds, reason);
+    if (fd < 0)
+        return fd;
+    int rc = send_request(fd, request);
     if (rc == 0)
         rc = receive_answer(fd, out);
     close(fd);
@@ -194,9 +208,7 @@ int request_inspect(const char *socket_path, const char *what, char **out)
 int request_connect(const char *socket_path, char *why, size_t why_size)
 {
     const struct reason reason = {why, why_size};
-    int fd = -1;
-    int rc = connect_to(socket_path, ANSWER_SECONDS, &fd);
-    return rc == 0 ? fd : explain(&reason, socket_path, rc);
+    return connect_to(socket_path, ANSWER_SECONDS, &reason);
 }
 
 int request_trace(int connection, const char *socket_path, Pwc__ClientReply **out, char *why,

@@ -79,6 +79,8 @@ int top_source_begin(struct top_source *s)
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&name, size) < 0)
         return fail(s, -errno);
+    if (!job_socket_trusted(s->socket, job_socket_peer(s->fd)))
+        return fail(s, -EACCES);
     int rc = ask(s->fd);
     return rc < 0 ? fail(s, rc) : 0;
 }
