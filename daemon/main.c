@@ -192,7 +192,7 @@ static int load(struct config *config, const struct arguments *arguments)
     if (rc == 0 && file)
         rc = config_load(config, file, why, sizeof(why));
     if (rc == 0 && arguments->job)
-        rc = job_configure(config, why, sizeof(why));
+        rc = job_configure(config, arguments->check || arguments->providers, why, sizeof(why));
     if (rc < 0)
         complain("", why);
     return rc;
@@ -215,9 +215,12 @@ static void print(const struct config *config)
     }
 }
 
-static int check(const struct config *config)
+static int check(const struct config *config, const struct arguments *arguments)
 {
     print(config);
+    if (arguments->job && !config->nodes && !config->nodes_file)
+        fprintf(stderr, "pwcd: the nodes of this job come by PMIx, when pwcd --job runs on all of "
+                        "them: they are not checked\n");
     return control_check(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -268,7 +271,7 @@ int main(int argc, char **argv)
     if (rc == 1) {
         status = EXIT_SUCCESS;
     } else if (rc == 0 && arguments.check) {
-        status = check(&config);
+        status = check(&config, &arguments);
     } else if (rc == 0 && arguments.providers) {
         status = check_providers(&config, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     } else if (rc == 0 && arguments.keep && !is_kept()) {

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "nearest.h"
 
 static uint64_t *number_at(struct config *config, const struct config_key *key)
@@ -26,7 +27,7 @@ static struct config_origin *origin_of(struct config *config, const struct confi
 
 void config_init(struct config *config)
 {
-    *config = (struct config){0};
+    *config = (struct config){.port_held = -1};
     for (const struct config_key *key = config_keys(); key->name; key++)
         if (key->kind != CONFIG_STRING)
             *number_at(config, key) = key->initial;
@@ -38,6 +39,8 @@ void config_free(struct config *config)
         if (key->kind == CONFIG_STRING)
             free(*string_at(config, key));
     free(config->file);
+    if (config->port_held >= 0)
+        close(config->port_held);
     config_init(config);
 }
 

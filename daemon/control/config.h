@@ -77,6 +77,7 @@ struct config {
     uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions;
     uint64_t user_binds, user_pairs, user_queue;
     char *file;                                    /* that was read, or NULL */
+    int port_held;                                 /* keeps the control port ours (job.h), or -1 */
     struct config_origin origins[CONFIG_KEYS_MAX]; /* by the key's place in the table */
 };
 

@@ -253,26 +253,47 @@ static int by_environment(struct config *config, char *why, size_t why_size)
 
 /* ---- by PMIx --------------------------------------------------------------------------------- */
 
-/* A port that is free now, unless one is given. */
-static int find_port(const struct config *config, char port[6])
+static int bind_any(int family, uint16_t *port)
 {
-    struct sockaddr_in name = {.sin_family = AF_INET};
-    socklen_t size = sizeof(name);
-    int s, rc;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } name = {.any.sa_family = (sa_family_t)family};
+    socklen_t size = family == AF_INET6 ? sizeof(name.v6) : sizeof(name.v4);
+    int s = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1, no = 0, rc;
 
-    name.sin_port = htons((uint16_t)config->job_port);
-    if (config->job_port == 0) {
-        s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        rc = s < 0 || bind(s, (struct sockaddr *)&name, sizeof(name)) != 0 ||
-                     getsockname(s, (struct sockaddr *)&name, &size) != 0
-                 ? -errno
-                 : 0;
-        if (s >= 0)
-            close(s);
-        if (rc < 0)
-            return rc;
+    if (s < 0)
+        return -errno;
+    if ((family == AF_INET6 && setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) != 0) ||
+        setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+        bind(s, &name.any, size) != 0 || getsockname(s, &name.any, &size) != 0) {
+        rc = -errno;
+        close(s);
+        return rc;
     }
-    snprintf(port, 6, "%u", (unsigned)ntohs(name.sin_port));
+    *port = ntohs(family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
+    return s;
+}
+
+int job_hold_port(uint16_t *port)
+{
+    int s = bind_any(AF_INET6, port); /* holds the port of IPv4, too */
+
+    return s >= 0 ? s : bind_any(AF_INET, port);
+}
+
+/* The one that is given, or one that is free. */
+static int find_port(struct config *config, char port[6])
+{
+    uint16_t number = (uint16_t)config->job_port;
+
+    if (number == 0) {
+        config->port_held = job_hold_port(&number);
+        if (config->port_held < 0)
+            return config->port_held;
+    }
+    snprintf(port, 6, "%u", (unsigned)number);
     return 0;
 }
 
@@ -322,12 +343,14 @@ static int by_pmix(struct config *config, char *why, size_t why_size)
     return rc;
 }
 
-int job_configure(struct config *config, char *why, size_t why_size)
+int job_configure(struct config *config, bool alone, char *why, size_t why_size)
 {
     const char *local = value_of("SLURM_LOCALID");
     int rc;
 
     if (config->nodes || config->nodes_file)
+        return set_socket(config, why, why_size);
+    if (introduction_offered() && alone)
         return set_socket(config, why, why_size);
     if (introduction_offered()) {
         rc = by_pmix(config, why, why_size);

@@ -1,10 +1,14 @@
 /* What a job's daemon takes from Slurm's environment, and what it must not. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "config.h"
+#include "introduction.h"
 #include "job.h"
 #include "../suite.h"
 
@@ -92,7 +96,7 @@ static void environments(void)
 
         config_init(&config);
         set_environment(rows[i].settings);
-        rc = job_configure(&config, why, sizeof(why));
+        rc = job_configure(&config, false, why, sizeof(why));
         CU_ASSERT_EQUAL(rc == 0, rows[i].nodes != NULL);
         if (rc == 0 && rows[i].nodes) {
             snprintf(socket, sizeof(socket), rows[i].socket, geteuid());
@@ -118,7 +122,7 @@ static void one_is_enough(void)
 
     set_environment(settings);
     config_init(&config);
-    CU_ASSERT_EQUAL(job_configure(&config, why, sizeof(why)), 1);
+    CU_ASSERT_EQUAL(job_configure(&config, false, why, sizeof(why)), 1);
     config_free(&config);
 }
 
@@ -135,7 +139,7 @@ static void flags(void)
     CU_ASSERT_EQUAL(config_set(&config, "socket", "/s", CONFIG_FLAG, why, sizeof(why)), 0);
     CU_ASSERT_EQUAL(config_set(&config, "job-port", "9", CONFIG_FLAG, why, sizeof(why)), 0);
     CU_ASSERT_EQUAL(config_set(&config, "address", "127.1.1.1", CONFIG_FLAG, why, sizeof(why)), 0);
-    CU_ASSERT_EQUAL(job_configure(&config, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(job_configure(&config, false, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(config.socket, "/s");
     CU_ASSERT_STRING_EQUAL(config.nodes, "127.0.0.2:9,127.0.0.1:9");
     CU_ASSERT_STRING_EQUAL(config.address, "127.1.1.1");
@@ -144,11 +148,54 @@ static void flags(void)
 
     config_init(&config);
     CU_ASSERT_EQUAL(config_set(&config, "nodes", "x:1,y:2", CONFIG_FLAG, why, sizeof(why)), 0);
-    CU_ASSERT_EQUAL(job_configure(&config, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(job_configure(&config, false, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(config.nodes, "x:1,y:2");
     CU_ASSERT_EQUAL(config.node, UINT64_MAX);
     CU_ASSERT_PTR_NULL(config.address);
     config_free(&config);
+}
+
+/* Who only looks waits for no other task, and asks nobody. */
+static void looked_at_alone(void)
+{
+    static const char *const settings[SETTINGS_MAX] = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a",
+                                                       "PMIX_NAMESPACE=gone", "PMIX_RANK=0"};
+    struct config config;
+    char why[512];
+
+    set_environment(settings);
+    config_init(&config);
+    CU_ASSERT_EQUAL(job_configure(&config, true, why, sizeof(why)), 0);
+    CU_ASSERT_PTR_NOT_NULL(config.socket);
+    CU_ASSERT_EQUAL(config.nodes == NULL, introduction_offered());
+    config_free(&config);
+}
+
+static int bind_to(uint16_t port, int reuse)
+{
+    struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CU_ASSERT_EQUAL(setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)), 0);
+    if (bind(s, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(s, 1) == 0)
+        return s;
+    close(s);
+    return -1;
+}
+
+/* Between its choice and our listening nobody else gets the port. */
+static void port_is_held(void)
+{
+    uint16_t port = 0;
+    int held = job_hold_port(&port), s;
+
+    CU_ASSERT_FATAL(held >= 0 && port != 0);
+    CU_ASSERT_EQUAL(bind_to(port, 0), -1);
+    s = bind_to(port, 1);
+    CU_ASSERT(s >= 0);
+    close(s);
+    close(held);
 }
 
 int main(void)
@@ -156,6 +203,8 @@ int main(void)
     CU_TestInfo tests[] = {{"environments", environments},
                            {"one is enough", one_is_enough},
                            {"flags", flags},
+                           {"looked at alone", looked_at_alone},
+                           {"the port is held", port_is_held},
                            CU_TEST_INFO_NULL};
 
     return suite_run("job", tests);
