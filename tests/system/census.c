@@ -9,7 +9,7 @@
 #include "../tools/command.h"
 #include "process.h"
 
-#define TRIES    200
+#define LIMIT_S  20
 #define PAUSE_MS 50
 
 /* The view's array, to be released by the caller, or NULL. */
@@ -71,23 +71,28 @@ int census_take(const char *pwcctl, const struct cluster_node *node, struct cens
                : 0;
 }
 
+/* Operations come and go with the bystanders' traffic. */
+static bool is_as_then(const struct census *now, const struct census *then)
+{
+    return now->clients == then->clients && now->contexts == then->contexts &&
+           now->regions == then->regions && now->grants == then->grants &&
+           now->descriptors == then->descriptors && now->mappings == then->mappings &&
+           now->ops <= then->ops + 1;
+}
+
+/* A daemon that comes back may take longer to answer than pwcctl waits: it is asked again. */
 bool census_returns_to(const char *pwcctl, const struct cluster_node *node,
                        const struct census *then)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-    struct census now;
+    time_t end = time(NULL) + LIMIT_S;
+    struct census now = {0};
 
-    for (int i = 0; i < TRIES; i++) {
-        if (census_take(pwcctl, node, &now) < 0)
-            return false;
-        /* Operations come and go with the bystanders' traffic. */
-        if (now.clients == then->clients && now.contexts == then->contexts &&
-            now.regions == then->regions && now.grants == then->grants &&
-            now.descriptors == then->descriptors && now.mappings == then->mappings &&
-            now.ops <= then->ops + 1)
+    do {
+        if (census_take(pwcctl, node, &now) == 0 && is_as_then(&now, then))
             return true;
         nanosleep(&pause, NULL);
-    }
+    } while (time(NULL) < end);
     fprintf(stderr,
             "%s: clients %d, were %d; contexts %d, %d; regions %d, %d; grants %d, %d; operations "
             "%d, %d; descriptors %d, %d; mappings %d, %d\n",
