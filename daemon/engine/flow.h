@@ -38,8 +38,9 @@ void flow_ready(struct engine *e, uint32_t flow);
 void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
  * Starts and stages operations, and takes their bytes off what its turn has left, until that is not
- * more than 0. -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now; 1: its turn
- * is over, more is there; 0: nothing more to do until something happens.
+ * more than 0. -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now; -EBUSY: no
+ * nonce is left for it; 1: its turn is over, more is there; 0: nothing more to do until something
+ * happens.
  */
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work);
 /* Posts local events and lets finished operations leave. */

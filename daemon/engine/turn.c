@@ -122,12 +122,19 @@ void turns_clear(struct engine *e, uint32_t node)
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
+/* Flows that find no nonce, until the step is over: each is asked once, and others may need none.
+ */
+struct aside {
+    struct ready_list flows;
+    int count;
+};
+
 /* The first of them stages, until its turn or what it has is over. As turns_step. */
-static int turn_take(struct engine *e, struct ready_list *list, int *work)
+static int turn_take(struct engine *e, struct ready_list *list, struct aside *aside, int *work)
 {
     struct turn *turn = &e->turns[list->first];
     uint32_t flow = turn->ready.first;
-    int r;
+    int r = 0;
 
     /* In debt for a payload: that matters to the others, if there are any. */
     if (turn->left <= 0 && list->first == list->last)
@@ -137,21 +144,20 @@ static int turn_take(struct engine *e, struct ready_list *list, int *work)
         if (r == -ENOSPC || r == -EAGAIN)
             return r;
         list_pop(&turn->ready, e->flow_next);
-        if (r == -EBUSY) { /* others may need no nonce */
+        if (r == -EBUSY) {
+            list_push(&aside->flows, e->flow_next, flow);
+            aside->count++;
+        } else if (r == 1) {
             list_push(&turn->ready, e->flow_next, flow);
-            turn_push(e, list_pop(list, e->turn_next));
-            return r;
-        }
-        if (r == 1)
-            list_push(&turn->ready, e->flow_next, flow);
-        else
+        } else {
             e->flow_live[flow].ready = false;
+        }
     } else {
         ++*work;
     }
     if (turn->ready.first == NONE)
         list_pop(list, e->turn_next);
-    else if (turn->left <= 0)
+    else if (turn->left <= 0 || r == -EBUSY)
         turn_push(e, list_pop(list, e->turn_next));
     return 0;
 }
@@ -163,21 +169,16 @@ int turns_step(struct engine *e, uint32_t node, int budget, int *work)
     /* Replies first: requests that wait for a nonce hold none of them back. */
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
         struct ready_list *list = &e->peer_live[node].ready[traffic];
-        uint32_t first = NONE; /* of the flows that find no nonce: all have been asked */
-        int in_vain = 0;
+        struct aside aside = {{NONE, NONE}, 0};
+        int r = 0;
 
-        while (list->first != NONE && e->turns[list->first].ready.first != first &&
-               *work + in_vain < budget) {
-            uint32_t flow = e->turns[list->first].ready.first;
-            int r = turn_take(e, list, work);
-
-            in_vain += r == -EBUSY;
-            if (r == -EBUSY)
-                first = first == NONE ? flow : first;
-            else if (r < 0)
-                return r;
-        }
-        starved |= first != NONE;
+        while (r == 0 && list->first != NONE && *work + aside.count < budget)
+            r = turn_take(e, list, &aside, work);
+        while (aside.flows.first != NONE)
+            turn_ready(e, list_pop(&aside.flows, e->flow_next));
+        if (r < 0)
+            return r;
+        starved |= aside.count > 0;
     }
     return starved ? -EAGAIN : 0;
 }

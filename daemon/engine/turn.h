@@ -37,7 +37,8 @@ static inline bool turns_waiting(const struct peer_live *live)
 {
     return live->ready[FLOW_REQUESTS].first != NONE || live->ready[FLOW_REPLIES].first != NONE;
 }
-/* Lets flows stage in turn. -EAGAIN: the fabric takes no more now; -ENOSPC: the ledger is full. */
+/* Lets flows stage in turn. -ENOSPC: the ledger is full; -EAGAIN: the fabric takes no more now, or
+ * some found no nonce. */
 int turns_step(struct engine *e, uint32_t node, int budget, int *work);
 
 #endif
