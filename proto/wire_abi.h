@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 4u
+#define WIRE_VERSION 5u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -75,7 +75,7 @@ enum wire_flags {
     WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
                                and `flow` the replier's own number, for a FAIL to name */
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
-    WIRE_STRIPES = 3 << 5,  /* the payload came in 1 << this announced pieces, all of one nonce */
+    WIRE_STRIPES = 3 << 5,  /* the payload came in 1 + this announced pieces, all of one nonce */
 };
 #define WIRE_STRIPES_SHIFT 5
 
@@ -131,7 +131,8 @@ static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_LENGTH_BITS 16
 #define BATCH_OFFSET_BITS 48
 
-/* VOID: its flags are WIRE_NONCE and WIRE_STRIPES. */
+/* VOID: its flags are WIRE_NONCE and WIRE_STRIPES, which tells of the pieces that have been sent.
+ */
 struct wire_void {
     struct wire_record head;
     uint16_t nonce;

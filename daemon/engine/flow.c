@@ -127,8 +127,10 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
             r = op_kind_of(op->kind)->start(e, flow, slot, op);
         if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
             break;
-        if (r < 0)
+        if (r < 0) {
+            put_abandon(e, f->node, op); /* of its stripes some may be on their way */
             flow_fail_op(e, f, slot, op, r);
+        }
         if (op->pending > 0) {
             step_posted(e, flow, slot, op);
             *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
@@ -158,14 +160,18 @@ static bool flow_owes_record(struct engine *e, struct flow *f)
  * back, or those of a few flows would stop the large puts of all others. */
 static void flow_void(struct engine *e, struct flow *f)
 {
+    uint64_t slot = f->staged;
+
     if (e->peer_live[f->node].link != LINK_UP)
         return; /* nonces are a link's */
-    for (uint64_t slot = f->staged; slot < f->started;) {
+    while (slot < f->started) {
         struct op *op = flow_op(e, f, slot);
 
         put_abandon(e, f->node, op);
         slot += op->span;
     }
+    if (slot < f->ops.tail && flow_op(e, f, slot)->posted > 0)
+        put_abandon(e, f->node, flow_op(e, f, slot)); /* half on its way */
 }
 
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
@@ -391,7 +397,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
         peer_broken(e, node, status);
     } else if (!e->peer_live[node]
                     .broken) { /* else a stripe of it may have failed: it goes again */
-        if (op->pending == 0 && op->posted == 0)
+        if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
             step_completed(e, flow, slot, op);
         op_kind_of(op->kind)->on_fabric(e, flow, op);
         flow_end_early(e, flow, slot, op);
@@ -449,7 +455,6 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
 {
     struct flow *f = &e->flows[flow];
 
-    flow_void(e, f);
     while (slot < f->ops.tail) {
         struct op *op = flow_op(e, f, slot);
 
@@ -481,6 +486,7 @@ void flow_gone_known(struct engine *e, uint32_t flow)
 
 void flow_gone(struct engine *e, uint32_t flow)
 {
+    flow_void(e, &e->flows[flow]);
     flow_die(e, flow, e->flows[flow].staged, false);
     commit(e);
     flow_finish(e, flow);

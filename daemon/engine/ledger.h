@@ -50,9 +50,9 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed);
 /* The link begins again at `consumed`: everything staged behind it goes back to its queue. */
 void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed);
 void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce);
-/* The payload with this nonce is on its way, in 1 << stripe_shift stripes, and its record does not
- * follow now. The next step tells the peer, before any operation: then both have the nonce back. */
-void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripe_shift);
+/* So many stripes of the payload with this nonce are on their way, and its record does not follow
+ * now. The next step tells the peer, before any operation: then both have the nonce back. */
+void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes);
 /* Does that: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t node);
 

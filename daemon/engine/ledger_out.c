@@ -207,18 +207,18 @@ void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
         out->nonces[out->nonces_free++] = (uint16_t)nonce;
 }
 
-/* Those to be voided stand at the other end of the stack of free ones, with their stripes. */
+/* Those to be voided stand at the other end of the stack of free ones, with their stripes - 1. */
 #define VOID_STRIPES_SHIFT 8u
 static_assert(NONCE_WINDOW == 1u << VOID_STRIPES_SHIFT, "a nonce and its stripes in 16 bits");
 
-void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripe_shift)
+void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes)
 {
     struct ledger_out *out = &e->peer_live[node].out;
 
     if (out->nonces_free + out->voids == NONCE_WINDOW)
         return;
     out->nonces[NONCE_WINDOW - ++out->voids] =
-        (uint16_t)(nonce | stripe_shift << VOID_STRIPES_SHIFT);
+        (uint16_t)(nonce | (stripes - 1) << VOID_STRIPES_SHIFT);
     peer_activate(e, node);
 }
 

@@ -183,7 +183,7 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, w, w + 1);
     if (nonce) {
-        w->head.flags |= WIRE_NONCE | op_stripe_shift(e, op) << WIRE_STRIPES_SHIFT;
+        w->head.flags |= WIRE_NONCE | ((1u << op_stripe_shift(e, op)) - 1) << WIRE_STRIPES_SHIFT;
         w->nonce = op->nonce;
         op->nonce = UINT16_MAX;
     }

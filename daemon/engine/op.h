@@ -70,8 +70,8 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Its payload is on its way ahead of its record, which does not follow now: the nonce that it may
- * hold goes back. */
+/* Its payload, or some stripes of it, are on their way ahead of its record, which does not follow
+ * now: the nonce that it may hold goes back. */
 void put_abandon(struct engine *e, uint32_t node, struct op *op);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
 

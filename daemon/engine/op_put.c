@@ -88,8 +88,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     protocol = protocol_for(e, op);
     nonces_kept = f->traffic == FLOW_REPLIES ? 0 : NONCES_FOR_REPLIES;
     if (protocol == ENGINE_PROTOCOL_REASSEMBLE && fresh && out->nonces_free <= nonces_kept) {
-        /* Those of operations that ended between payload and record are lost to this link: when
-         * nothing will give one back, begin a new link. */
+        /* When nothing under way will give one back, a new link begins with all of them. */
         if (e->peer_live[f->node].outstanding == 0 && out->voids == 0 &&
             queue_count(&e->peers[f->node].sent) == 0) {
             peer_broken(e, f->node, -ENOBUFS);
@@ -127,11 +126,14 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 
 void put_abandon(struct engine *e, uint32_t node, struct op *op)
 {
+    uint32_t stripes = op->posted > 0 ? op->posted : 1u << op_stripe_shift(e, op);
+
     if ((op->kind != SUBMIT_PUT && op->kind != SUBMIT_LONG) || op->length == 0 ||
         op->flags & SUBMIT_INLINE || op->phase != OP_QUEUED || op->nonce == UINT16_MAX)
         return;
-    ledger_void(e, node, op->nonce, op_stripe_shift(e, op));
+    ledger_void(e, node, op->nonce, stripes);
     op->nonce = UINT16_MAX;
+    op->posted = 0; /* if it goes on it begins anew */
 }
 
 static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)

@@ -47,10 +47,11 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
     return in->session != NONE && e->sessions[in->session].spill_bytes > 0;
 }
 
-/* In how many writes its payload was announced. */
+/* In how many writes its payload was announced: STRIPES_MAX at most. */
 static uint32_t stripes_of(uint8_t flags)
 {
-    return 1u << ((flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
+    static_assert(STRIPES_MAX == 1 + (WIRE_STRIPES >> WIRE_STRIPES_SHIFT), "stripes");
+    return 1u + ((flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
 }
 
 /* The payload that travels by itself: 1 it is here, 0 not all of it. */
@@ -61,7 +62,7 @@ static int payload_met(struct engine *e, uint32_t node, uint8_t flags, uint16_t 
 
     if (!(flags & WIRE_NONCE))
         return 1;
-    if (nonce >= NONCE_WINDOW || stripes > STRIPES_MAX || in->payloads[nonce] > stripes)
+    if (nonce >= NONCE_WINDOW || in->payloads[nonce] > stripes)
         return -EPROTO;
     if (in->payloads[nonce] < stripes) {
         in->blocked = true;

@@ -1,9 +1,11 @@
 /*
- * Nonces of payloads that travel ahead of their records: flows that are held give theirs back, so
- * that they do not stop the large puts of others.
+ * Nonces of payloads that travel ahead of their records: flows that are held, and those that end,
+ * give theirs back, also in the middle of a payload's stripes, so that they do not stop the large
+ * puts of others; nor do those that find no nonce stop what needs none.
  */
 #include "../suite.h"
 #include "driver.h"
+#include "flow.h"
 #include "state.h"
 #include "world_path.h"
 
@@ -120,6 +122,157 @@ static void ended_clients(void)
     world_path_close(&path);
 }
 
+/* ---- in the middle of a payload's stripes ---------------------------------------------------- */
+
+enum end { ORIGIN_ENDS, TARGET_ENDS, KEY_ENDS };
+
+static int bind(struct world *w, uint32_t from, uint32_t to)
+{
+    int request = world_bind(w, from, 0, to, 0, &w->clients[to].contexts[0].key), handle;
+
+    CU_ASSERT_EQUAL_FATAL(world_await(w, request), 0);
+    handle = (int)w->requests[request].handle;
+    world_request_free(w, request);
+    return handle;
+}
+
+static bool put(struct world *w, uint32_t from, int remote)
+{
+    const struct submit_record record = {.kind = SUBMIT_PUT,
+                                         .flags = SUBMIT_NO_LCE | SUBMIT_NO_RCE,
+                                         .remote = (uint32_t)remote,
+                                         .length = 4096,
+                                         .segment = w->clients[from].segments[WORLD_MAIN].handle};
+
+    return world_submit(w, from, 0, &record, NULL, NULL, NULL) >= 0;
+}
+
+/* Stripes on their way of the put that comes next in this flow, where that is some and not all. */
+static uint32_t half_posted(struct engine *e, int remote)
+{
+    struct flow *f = &e->flows[e->remotes[remote].flow];
+
+    return f->started < f->ops.tail ? flow_op(e, f, f->started)->posted : 0;
+}
+
+/* The flow from client 1 to 3 ends when so many stripes have left. How many nonces are missing. */
+static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
+{
+    const struct world_options options = {
+        .seed = seed,
+        .nodes = 2,
+        .protocol = ENGINE_PROTOCOL_REASSEMBLE,
+        .submit_bytes = 65536,
+        .limits = {.stripe_min = 1024, .packed_max = 256},
+        .sim = {.rails = 4, .outstanding_max = 10},
+    };
+    struct world *w;
+    struct engine *e;
+    const struct ledger_out *out;
+    uint32_t generation, missing;
+    int remote, rounds = 0;
+
+    CU_ASSERT_EQUAL_FATAL(world_open(&options, &w), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        CU_ASSERT_EQUAL_FATAL(world_client_open(w, i / 2, i, 1), (int)i);
+    CU_ASSERT_FATAL(world_settle(w, 10000));
+    bind(w, 0, 2);
+    remote = bind(w, 1, 3);
+    e = w->nodes[0].engine;
+    out = &e->peer_live[1].out;
+    generation = world_link_of(w, 0, 1)->generation;
+    for (; half_posted(e, remote) != stripes && rounds < 10000; rounds++) {
+        put(w, 1, remote);
+        world_round(w);
+    }
+    CU_ASSERT_FATAL(rounds < 10000);
+    if (end == KEY_ENDS)
+        world_withdraw(w, 3, 0);
+    else
+        world_client_close(w, end == ORIGIN_ENDS ? 1 : 3);
+    CU_ASSERT(world_settle(w, 10000));
+    missing = NONCE_WINDOW - out->nonces_free;
+    CU_ASSERT_EQUAL(world_link_of(w, 0, 1)->generation, generation);
+    world_leave(w);
+    if (w->failed)
+        printf("\n  %s\n", w->failure);
+    CU_ASSERT_FALSE(w->failed);
+    world_close(w);
+    return missing;
+}
+
+static void half_way(void)
+{
+    static const char *const ends[] = {"origin", "target", "key"};
+
+    for (uint32_t i = 0; i < 3 * 3; i++) {
+        uint32_t missing = 0;
+
+        for (uint64_t seed = 1; seed <= 10; seed++)
+            missing += end_half_way(seed, (enum end)(i / 3), 1 + i % 3);
+        if (missing > 0)
+            printf("\n  %s ends after %u of 4 stripes: %u nonces are lost\n", ends[i / 3],
+                   1 + i % 3, missing);
+        CU_ASSERT_EQUAL(missing, 0);
+    }
+}
+
+/* ---- who needs none -------------------------------------------------------------------------- */
+
+static uint64_t staged(uint32_t from, uint32_t to)
+{
+    const struct engine *e = path.world->nodes[0].engine;
+
+    return e->flows[e->remotes[driver.remotes[from][to].handle].flow].staged;
+}
+
+/* There is no nonce; the flow that needs none stands behind two of its client's that do, and behind
+ * another client's: one step takes it all the same. */
+static void others_go_on(void)
+{
+    const struct world_options options = {
+        .seed = 6,
+        .protocol = ENGINE_PROTOCOL_REASSEMBLE,
+        .limits = {.packed_max = 256, .chunks_max = 256},
+    };
+    static const struct {
+        uint32_t from, to, length;
+    } puts[] = {{0, 1, 512}, {2, 1, 512}, {2, 3, 512}, {2, 5, 0}};
+    struct ledger_out *out;
+    uint64_t deadline, before;
+    uint32_t free;
+    char failure[400];
+
+    CU_ASSERT_EQUAL_FATAL(world_path_open(&path, &options, 8, failure), 0);
+    CU_ASSERT_EQUAL_FATAL(driver_open(&driver, &path.path, 1), 0);
+    for (int i = 0; i < 4; i++)
+        driver_remote(&driver, puts[i].from, puts[i].to);
+    driver_remote(&driver, 4, 7);
+    driver_finish(&driver);
+    out = &path.world->nodes[0].engine->peer_live[1].out;
+    /* Something under way: else an engine without any nonce begins a new link. */
+    driver_submit(&driver, (struct model_op){.from = 4, .to = 7, .kind = PATH_PUT});
+    engine_step(path.world->nodes[0].engine, sim_now(path.world->sim), 64, &deadline);
+    free = out->nonces_free;
+    out->nonces_free = 0;
+    before = staged(2, 5);
+    for (int i = 0; i < 4; i++)
+        driver_submit(&driver, (struct model_op){.from = puts[i].from,
+                                                 .to = puts[i].to,
+                                                 .kind = PATH_PUT,
+                                                 .length = puts[i].length});
+    engine_step(path.world->nodes[0].engine, sim_now(path.world->sim), 64, &deadline);
+    CU_ASSERT_EQUAL(staged(2, 5), before + 1);
+    CU_ASSERT_EQUAL(out->nonces_free, 0);
+    out->nonces_free = free;
+    driver_finish(&driver);
+    CU_ASSERT_FALSE(driver.failed);
+    if (driver.failed)
+        printf("\n  %s\n", driver.failure);
+    driver_close(&driver);
+    world_path_close(&path);
+}
+
 static void one_rail(void)
 {
     held_flows(1);
@@ -135,6 +288,8 @@ int main(void)
     CU_TestInfo tests[] = {{"held flows", one_rail},
                            {"held flows, four rails", four_rails},
                            {"clients that end", ended_clients},
+                           {"ends half way through the stripes", half_way},
+                           {"who needs none goes on", others_go_on},
                            CU_TEST_INFO_NULL};
 
     return suite_run("nonces", tests);

@@ -247,16 +247,17 @@ static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
 static void test_stripes(void)
 {
     static const struct {
-        uint32_t shift, before, after;
+        uint32_t stripes, before, after;
         uint16_t nonce;
         bool taken, broken;
     } rows[] = {
-        {0, 0, 0, 7, false, false}, {0, 1, 0, 7, true, false},   {0, 0, 1, 7, true, false},
-        {0, 2, 0, 7, false, true},  {1, 1, 0, 7, false, false},  {1, 2, 0, 7, true, false},
-        {1, 1, 1, 7, true, false},  {1, 3, 0, 7, false, true},   {1, 1, 2, 7, false, true},
-        {2, 3, 0, 7, false, false}, {2, 0, 4, 255, true, false}, {2, 3, 1, 0, true, false},
-        {2, 5, 0, 7, true, true},   {2, 0, 5, 7, true, true},    {2, 4, 0, 7, true, false},
-        {3, 4, 0, 7, false, true},  {0, 0, 0, 256, false, true}, {2, 1, 0, 65535, false, true},
+        {1, 0, 0, 7, false, false},  {1, 1, 0, 7, true, false},     {1, 0, 1, 7, true, false},
+        {1, 2, 0, 7, false, true},   {2, 1, 0, 7, false, false},    {2, 2, 0, 7, true, false},
+        {2, 1, 1, 7, true, false},   {2, 3, 0, 7, false, true},     {2, 1, 2, 7, false, true},
+        {3, 2, 0, 7, false, false},  {3, 2, 1, 7, true, false},     {3, 4, 0, 7, false, true},
+        {4, 3, 0, 7, false, false},  {4, 0, 4, 255, true, false},   {4, 3, 1, 0, true, false},
+        {4, 5, 0, 7, true, true},    {4, 0, 5, 7, true, true},      {4, 4, 0, 7, true, false},
+        {1, 0, 0, 256, false, true}, {4, 1, 0, 65535, false, true},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -264,7 +265,7 @@ static void test_stripes(void)
         struct wire_op record = {
             .head = {.words = sizeof(record) / 8,
                      .kind = WIRE_PLACED,
-                     .flags = (uint8_t)(WIRE_NONCE | rows[i].shift << WIRE_STRIPES_SHIFT)},
+                     .flags = (uint8_t)(WIRE_NONCE | (rows[i].stripes - 1) << WIRE_STRIPES_SHIFT)},
             .flow = bench_inflow(b),
             .rid = 9,
             .nonce = rows[i].nonce,
