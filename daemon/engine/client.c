@@ -320,8 +320,8 @@ void segment_dropped(struct engine *e, uint32_t segment, int status)
     FAULT(SEGMENT_DROPPED);
     if (status < 0) { /* the card may still reach it: it stays what it is */
         e->segment_live[segment].dropping = false;
-        e->segment_live[segment].registered = true;
-        e->drop_at = e->now + DROP_RETRY_NS;
+        e->segment_live[segment].registered = e->segment_live[segment].refused = true;
+        drop_later(e);
         return;
     }
     e->segment_live[segment] = (struct segment_live){0};
@@ -336,7 +336,8 @@ static void segment_sweep(struct engine *e, uint32_t segment)
     struct segment *seg = &e->segments[segment];
     struct segment_live *live = &e->segment_live[segment];
 
-    if (live->busy > 0 || live->adding || live->dropping || seg->regions > 0)
+    if (live->busy > 0 || live->adding || live->dropping || seg->regions > 0 ||
+        (live->refused && e->drop_at > 0))
         return;
     if (!live->registered) {
         segment_dropped(e, segment, 0);

@@ -126,9 +126,8 @@ void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int stat
 
     e->peer_live[node].drops--;
     if (status < 0) {
-        parting->refused = true;
-        e->rings_refused++;
-        e->drop_at = e->now + DROP_RETRY_NS;
+        parting->refused = e->rings_refused = true;
+        drop_later(e);
     } else {
         heap_give(&e->heap, parting->ring, parting->size);
         parting->ring = NULL;
@@ -138,10 +137,10 @@ void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int stat
 
 void peer_rings_sweep(struct engine *e)
 {
-    uint32_t nodes = e->rings_refused > 0 ? e->config.nodes : 0;
-
-    e->rings_refused = 0;
-    for (uint32_t node = 0; node < nodes; node++)
+    if (!e->rings_refused || e->drop_at > 0)
+        return;
+    e->rings_refused = false;
+    for (uint32_t node = 0; node < e->config.nodes; node++)
         for (uint32_t i = 0; i < PARTING_RINGS; i++)
             if (e->peer_live[node].parting[i].refused)
                 ring_withdraw(e, node, i);

@@ -318,6 +318,7 @@ struct segment_live {
     bool registered;
     bool adding;
     bool dropping;
+    bool refused; /* the fabric could not let go of it: asked again later */
 };
 
 struct flow_live {
@@ -420,7 +421,7 @@ struct parting_ring {
     uint32_t memory;
     bool refused; /* the fabric could not let go of it: asked again later */
 };
-#define DROP_RETRY_NS UINT64_C(100000000)
+#define DROP_RETRY_NS UINT64_C(100000000) /* after the first refusal all are asked again */
 /* A link has one ring, and a second while it changes. */
 #define PARTING_RINGS 2u
 
@@ -509,11 +510,11 @@ struct engine {
     uint32_t active_count;
     uint32_t *dirty; /* sessions with something to publish */
     uint32_t dirty_count;
-    bool told;         /* the last step published something */
-    uint32_t spilling; /* sessions with spilled events */
-    bool sweep;        /* something on its way out may have got further */
-    uint64_t drop_at;  /* when memory that the fabric held on to is dropped again, ns; or 0 */
-    uint32_t rings_refused;
+    bool told;          /* the last step published something */
+    uint32_t spilling;  /* sessions with spilled events */
+    bool sweep;         /* something on its way out may have got further */
+    uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
+    bool rings_refused; /* some of that is rings */
     bool fabric_failed;
     bool orphans;         /* sessions and segments that were not attached are to be closed */
     uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */
@@ -583,6 +584,13 @@ static inline void set8(struct engine *e, uint8_t *field, uint8_t value)
 static inline void commit(struct engine *e)
 {
     arena_commit(&e->arena);
+}
+
+/* The fabric could not let go of some memory. */
+static inline void drop_later(struct engine *e)
+{
+    if (e->drop_at == 0)
+        e->drop_at = e->now + DROP_RETRY_NS;
 }
 
 #endif

@@ -64,6 +64,7 @@ static int still_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cooki
 
     if (f->self)
         return fabric_mem_drop(f->self, memory, cookie);
+    f->drops++;
     still_push(f, &(struct fabric_event){
                       .kind = FABRIC_DROPPED, .cookie = cookie, .status = f->drop_status});
     return 0;

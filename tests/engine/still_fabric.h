@@ -17,6 +17,7 @@ struct still_fabric {
     uint32_t head, tail;
     uint32_t memories;
     int32_t drop_status; /* of memory that is dropped */
+    uint32_t drops;      /* asked for; those that went to `self` are not counted */
     int poll_status;     /* of poll, when less than 0 */
     uint32_t kinds;      /* of records that were written: 1 << enum wire_kind */
     uint32_t runs;       /* written */

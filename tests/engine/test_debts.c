@@ -61,13 +61,15 @@ static void declined_ring_is_freed(void)
 }
 
 /* The fabric cannot let go of memory: a peer, or the card, may still write to it, so it is nobody
- * else's until the fabric could. */
+ * else's until the fabric could. It is asked again after a while, and not before, whatever else
+ * comes to its end meanwhile. */
 static void memory_not_dropped_stays(void)
 {
     struct bench *b = linked_bench();
     const struct parting_ring *parting = b->engine->peer_live[1].parting;
     static _Alignas(4096) uint8_t more[4096];
     int segment = engine_segment_open(b->engine, 0, more, sizeof(more));
+    uint64_t begun = b->now;
 
     bench_steps(b, 4);
     b->fabric.drop_status = -EBUSY;
@@ -84,9 +86,23 @@ static void memory_not_dropped_stays(void)
     bench_steps(b, 4);
     CU_ASSERT_EQUAL(b->engine->peer_live[1].link, LINK_NONE);
     CU_ASSERT_PTR_NOT_NULL(parting[1].ring);
+    CU_ASSERT_EQUAL(b->fabric.drops, 3);
+    for (int i = 0; i < 8; i++) {
+        b->engine->sweep = true;
+        bench_steps(b, 1);
+    }
+    CU_ASSERT_EQUAL(b->fabric.drops, 3);
+    CU_ASSERT(b->now < begun + DROP_RETRY_NS);
+    /* All at once, though not all of them were refused so long ago; and again when in vain. */
+    for (uint32_t times = 2; times < 4; times++) {
+        b->now += DROP_RETRY_NS;
+        bench_steps(b, 8);
+        CU_ASSERT_EQUAL(b->fabric.drops, 3 * times);
+    }
     b->fabric.drop_status = 0;
-    b->now += 2 * DROP_RETRY_NS;
+    b->now += DROP_RETRY_NS;
     bench_steps(b, 8);
+    CU_ASSERT_EQUAL(b->fabric.drops, 12);
     CU_ASSERT_PTR_NULL(parting[0].ring);
     CU_ASSERT_PTR_NULL(parting[1].ring);
     CU_ASSERT_EQUAL(b->engine->segments[segment].state, SEGMENT_FREE);
