@@ -140,6 +140,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
     direct_show_ended(e, i, false);
     if (bind_ask(e, i) < 0) {
         arena_rollback(&e->arena);
+        flow_retire(e, (uint32_t)flow); /* if it was made for this */
         return -ENOBUFS;
     }
     commit(e);

@@ -226,6 +226,28 @@ static void binds_are_bounded(void)
     bench_free(b);
 }
 
+/* There is no memory to ask with: nothing stays of the question. */
+static void bind_without_memory(void)
+{
+    static const struct bench_shape shape = {.ring_bytes = 8192, .region_bytes = 4096};
+    struct bench *b = bench_new(&shape);
+    uint32_t free, flows = 0;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_steps(b, 4);
+    free = b->engine->pool.state->free;
+    b->engine->pool.state->free = 0;
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 1, 7, NULL, 5), -ENOBUFS);
+    b->engine->pool.state->free = free;
+    bench_steps(b, 4);
+    for (uint32_t i = 0; i < b->config.flows_max; i++)
+        flows += b->engine->flows[i].state != FLOW_FREE;
+    CU_ASSERT_EQUAL(flows, 0);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_FREE);
+    bench_free(b);
+}
+
 /* Asked for again while a peer has not answered: its one end is to be told to who asked last. */
 static void withdrawal_is_asked_for_again(void)
 {
@@ -270,6 +292,7 @@ int main(void)
         {"too large is declined", too_large_is_declined},
         {"nonces are given back", nonces_are_given_back},
         {"binds are bounded", binds_are_bounded},
+        {"a bind without memory", bind_without_memory},
         CU_TEST_INFO_NULL};
 
     return suite_run("debts", tests);
