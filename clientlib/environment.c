@@ -83,7 +83,8 @@ static int resolve_socket(const struct pwc_attr *attr, struct environment *out, 
         length = 0;
         if (geteuid() != 0 && runtime)
             length = snprintf(out->socket, sizeof(out->socket), "%s/pwcd/pwcd.sock", runtime);
-        if (length == 0 || access(out->socket, F_OK) != 0)
+        /* One that is too long is nobody's: below. */
+        if (length == 0 || ((size_t)length < sizeof(out->socket) && access(out->socket, F_OK) != 0))
             length = snprintf(out->socket, sizeof(out->socket), "%s", SYSTEM_SOCKET);
     }
     return fits(length, sizeof(out->socket), "path of the daemon's socket", why, why_size);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,35 @@ static void test_default_socket(void)
     clear_environment();
 }
 
+/* Whoever has a runtime directory of his own, and where its socket has no room: told, rather than
+ * led to another's daemon. Root has none: it plays somebody else. */
+static void test_long_runtime_directory(void)
+{
+    struct pwc_attr attr = {.job = "j", .size = 1};
+    char why[256] = "", folder[ENVIRONMENT_SOCKET_MAX];
+    const size_t fits = sizeof(folder) - sizeof("/pwcd/pwcd.sock");
+    const bool root = geteuid() == 0;
+    struct environment found;
+
+    if (root && seteuid(1) != 0) {
+        printf("left out: nobody else to be\n");
+        return;
+    }
+    clear_environment();
+    for (size_t length = fits; length < fits + 2; length++) {
+        memset(folder, 'x', length);
+        folder[0] = '/';
+        folder[length] = '\0';
+        setenv("XDG_RUNTIME_DIR", folder, 1);
+        CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)),
+                        length == fits ? 0 : -EINVAL);
+        CU_ASSERT_EQUAL(*why == '\0', length == fits);
+    }
+    clear_environment();
+    if (root)
+        CU_ASSERT_EQUAL(seteuid(0), 0);
+}
+
 /* In a Slurm job: the job's own daemon, else the node's. */
 static void test_job_socket(void)
 {
@@ -251,6 +281,7 @@ int main(void)
     static const struct suite_test tests[] = {
         {"attributes and environment", test_environment},
         {"the default socket", test_default_socket},
+        {"a long runtime directory", test_long_runtime_directory},
         {"a job's socket", test_job_socket},
         {"what errors mean", test_strerror},
     };
