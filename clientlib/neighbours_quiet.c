@@ -3,7 +3,7 @@
  * they call (neighbours.h, board_abi.h; barriers G and I in pair.h). Thread: the context's.
  */
 #include <stdatomic.h>
-#include <time.h>
+#include "deadline.h"
 #include "doorbell.h"
 #include "neighbours.h"
 
@@ -124,17 +124,9 @@ static void rest(struct neighbours *n)
     n->turn = n->run = 0;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static void rest_at_times(struct neighbours *n)
 {
-    int64_t now = now_ns();
+    int64_t now = clock_now();
 
     if (now - n->rested < REST_NS)
         return;
