@@ -80,6 +80,17 @@ static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b
     return ((a ^ b) >> (14 - q->shift)) == 0;
 }
 
+/* With n entries more, or n less at the head: whether no chunk comes, or goes. */
+static inline bool queue_push_stays(const struct queue *q, uint32_t n)
+{
+    return q->head != q->tail && queue_one_chunk(q, q->tail - 1, q->tail + n - 1);
+}
+
+static inline bool queue_pop_stays(const struct queue *q, uint32_t n)
+{
+    return q->head + n != q->tail && queue_one_chunk(q, q->head, q->head + n);
+}
+
 /*
  * Within a transaction: makes entries [tail, tail + n) exist and moves the tail behind them; the
  * caller fills them before the commit. At least `keep` chunks stay free: what must not fail keeps
@@ -88,7 +99,7 @@ static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b
  */
 static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
-    if (q->head == q->tail || !queue_one_chunk(q, q->tail - 1, q->tail + n - 1))
+    if (!queue_push_stays(q, n))
         return queue_push_chunks(pool, q, n, keep);
     arena_set64(pool->arena, &q->tail, q->tail + n);
     return 0;
@@ -97,10 +108,10 @@ static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t 
 /* Within a transaction: drops n entries at the head, or at the tail. */
 static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t n)
 {
-    if (q->head + n == q->tail || !queue_one_chunk(q, q->head, q->head + n))
-        queue_pop_chunks(pool, q, n);
-    else
+    if (queue_pop_stays(q, n))
         arena_set64(pool->arena, &q->head, q->head + n);
+    else
+        queue_pop_chunks(pool, q, n);
 }
 
 /* Chunks that it holds, its directory included; and how many more with n entries more. */

@@ -144,10 +144,10 @@ static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uin
            chunks.user + need <= e->config.chunks_user;
 }
 
+/* It takes `grows` chunks more. */
 static int push_counted(struct engine *e, uint32_t session, struct queue *q, uint32_t n,
-                        uint32_t keep)
+                        uint32_t grows, uint32_t keep)
 {
-    uint32_t grows = queue_growth(q, n);
     int r = queue_push(&e->pool, q, n, keep);
 
     if (r == 0)
@@ -161,12 +161,12 @@ int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint3
 
     if (grows > 0 && !may_grow(e, session, e->session_live[session].chunks, grows))
         return -ENOBUFS;
-    return push_counted(e, session, q, n, e->chunks_keep);
+    return push_counted(e, session, q, n, grows, e->chunks_keep);
 }
 
 int quota_push_reply(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
 {
-    return push_counted(e, session, q, n, e->chunks_keep / 2);
+    return push_counted(e, session, q, n, queue_growth(q, n), e->chunks_keep / 2);
 }
 
 int quota_push_spill(struct engine *e, uint32_t session, uint32_t n)

@@ -45,7 +45,7 @@ void quota_count(struct engine *e, uint32_t session, const struct queue *q);
 /* Requests: within a transaction that is committed, or nothing has changed. */
 static inline int quota_push(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
 {
-    if (q->head == q->tail || !queue_one_chunk(q, q->tail - 1, q->tail + n - 1))
+    if (!queue_push_stays(q, n))
         return quota_push_chunks(e, session, q, n);
     set64(e, &q->tail, q->tail + n);
     return 0;
@@ -53,10 +53,10 @@ static inline int quota_push(struct engine *e, uint32_t session, struct queue *q
 
 static inline void quota_pop(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
 {
-    if (q->head + n == q->tail || !queue_one_chunk(q, q->head, q->head + n))
-        quota_pop_chunks(e, session, q, n);
-    else
+    if (queue_pop_stays(q, n))
         set64(e, &q->head, q->head + n);
+    else
+        quota_pop_chunks(e, session, q, n);
 }
 
 #endif
