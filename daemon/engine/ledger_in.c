@@ -157,15 +157,16 @@ bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
 {
     struct peer_live *live = &e->peer_live[node];
     uint16_t runs = (uint16_t)(live->out.run - live->out.run_done);
+    uint64_t last = live->out.run_posted[(uint16_t)(live->out.run - 1) % RUN_WINDOW];
 
     if (e->fabric->traits.can_sleep || node == e->config.node || live->outstanding <= runs ||
         live->out.sent < e->peers[node].tx_tail || !ledger_runs_free(e, node))
         return false;
     peer_activate(e, node);
-    if (e->now - live->out.run_at >= NUDGE_NS)
+    if (e->now - last >= NUDGE_NS)
         return ledger_beat(e, node);
-    if (live->out.run_at + NUDGE_NS < *deadline)
-        *deadline = live->out.run_at + NUDGE_NS;
+    if (last + NUDGE_NS < *deadline)
+        *deadline = last + NUDGE_NS;
     return false;
 }
 

@@ -165,7 +165,6 @@ int ledger_post(struct engine *e, uint32_t node)
         out->run_posted[out->run % RUN_WINDOW] = e->now;
         step_run(e, node, out->run, length);
         out->run++;
-        out->run_at = e->now;
         live->outstanding++;
         live->runs_out++;
         posted = 1;

@@ -364,7 +364,6 @@ struct ledger_out {
     uint64_t done_bits; /* completed runs from run_done on */
     uint64_t run_end[RUN_WINDOW];
     uint64_t run_posted[RUN_WINDOW]; /* when, ns */
-    uint64_t run_at;                 /* when the last run was posted, ns */
     uint64_t remote_address;
     uint64_t remote_key;
     bool owned;     /* traced: what is staged and not posted has an owner */
