@@ -81,8 +81,8 @@ static int64_t local_space(struct engine *e, uint32_t session)
     return used < 0 ? used : space > 0 ? space : 0;
 }
 
-static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struct submit_record *r,
-                    uint32_t span, int32_t status)
+static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
+                          const struct submit_record *r, uint32_t span, int32_t status)
 {
     struct op *op = flow_op(e, f, slot);
     const uint8_t *bytes = (const uint8_t *)(r + 1);
@@ -110,7 +110,7 @@ static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struc
     };
     if (span == 1) {
         memcpy(op->small, bytes, left);
-        return;
+        return op;
     }
     for (uint32_t i = 1; i < span; i++) {
         uint32_t n = left < sizeof(*op) ? left : (uint32_t)sizeof(*op);
@@ -119,6 +119,7 @@ static void op_fill(struct engine *e, struct flow *f, uint64_t slot, const struc
         bytes += n;
         left -= n;
     }
+    return op;
 }
 
 static void count_submitted(struct session_live *live, const struct submit_record *r)
@@ -178,6 +179,7 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     uint32_t extra, span, flow;
     uint64_t slot;
     struct flow *f;
+    struct op *op;
     int status;
 
     if (reason != QUARANTINE_NONE) {
@@ -200,7 +202,7 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     slot = f->ops.tail;
     if (submission_room(e, session, f, span) < 0)
         return 0;
-    op_fill(e, f, slot, r, span, status);
+    op = op_fill(e, f, slot, r, span, status);
     ring_consume(ring, size);
     set64(e, answer ? &s->answer_head : &s->submit_head, ring->head);
     set64(e, &s->reserved, s->reserved + r->reserve);
@@ -211,13 +213,13 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
         reply_hold(e, flow);
     if (answer && remote)
         set32(e, &remote->replies, remote->replies + 1);
-    if (flow_op(e, f, slot)->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
+    if (op->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
         set64(e, &f->staged, f->ops.tail);
         set64(e, &f->started, f->ops.tail);
     }
     commit(e);
     FAULT(OPERATION_QUEUED);
-    step_submitted(e, flow, slot, flow_op(e, f, slot));
+    step_submitted(e, flow, slot, op);
     count_submitted(&e->session_live[session], r);
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);
