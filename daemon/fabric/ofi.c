@@ -402,7 +402,7 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     if (!ofi)
         return rc;
     ofi->fabric.ops = &ofi_ops;
-    ofi->sleep_descriptor = -1;
+    ofi->sleep_descriptor = ofi->connection_descriptor = -1;
     rc = ofi_provider_find(config, &ofi->info);
     if (rc)
         goto fail;
