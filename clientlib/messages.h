@@ -41,8 +41,7 @@ int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned 
 /* The operation of a message that has been checked; `block` holds its head and must outlive it. */
 struct operation message_operation(struct channel_outbox *outbox, const struct outgoing *m,
                                    struct message *block);
-/* Submits a message that has been checked; `token` is that of the request which it answers, or 0.
- */
+/* Submits a message that has been checked; `token` is that of the request it answers, or 0. */
 int message_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct outgoing *m,
                  uint32_t token);
 

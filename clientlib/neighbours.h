@@ -121,8 +121,7 @@ static inline bool neighbours_handles(const struct pair_side *other, uint32_t in
 /* Before a last look and sleep: they shall have us woken. `mode` is enum doorbell_mode. */
 void neighbours_arm(struct neighbours *n, uint32_t mode);
 void neighbours_disarm(struct neighbours *n);
-/* A call has found no room in the ring of one of ours, or something in it that is to be read first.
- */
+/* A call has found no room in the ring of one of ours, or something in it to be read first. */
 static inline void neighbours_refuse(struct direct_pair *pair)
 {
     pair->refused_at = pair->writer.consumed_seen;

@@ -28,8 +28,7 @@ int mapping_create_with_reader(struct mapping *m, const char *name, size_t size,
 int mapping_adopt(struct mapping *m, int fd, size_t size);
 /* As adopt, of one that an earlier process of this daemon created: it is treated like our own. */
 int mapping_inherit(struct mapping *m, int fd, size_t size);
-/* Some bytes of a sealed file; the descriptor need not allow writing where that is not asked for.
- */
+/* Some bytes of a sealed file; the descriptor need not allow writing where none is asked for. */
 struct mapping_part {
     uint64_t file_size;
     uint64_t offset, length;

@@ -18,8 +18,8 @@
  *     H  writer: `room_bell` armed, then the same barrier, then a look at `consumed`
  *        reader: `consumed` stored, then `room_bell` loaded, in the order of the program
  *     I  writer: head stored, then its bit on the reader's board set (release)
- *        reader: bits taken (acquire), then the heads of their pairs loaded. Before, as in G:
- * `bell` set to DOORBELL_QUIET, then the barrier, then a look at the head
+ *        reader: bits taken (acquire), then the heads of their pairs loaded. Before, as in G,
+ *          `bell` set to DOORBELL_QUIET, then the barrier, then a look at the head
  *
  * G and H pair a barrier in the sleeper alone, which is on its slow path, with none in the other,
  * which would otherwise wait in every put until the line is its own: the kernel runs a full barrier

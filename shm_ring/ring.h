@@ -85,8 +85,7 @@ static inline void ring_publish(struct ring_producer *p)
     p->published = p->tail;
     atomic_store_explicit(&p->shared->tail, p->tail, memory_order_release); /* A */
 }
-/* Bytes between the private tail and the consumer's head as published now; -EPROTO if out of range.
- */
+/* Bytes from the consumer's head, as published now, to the private tail; -EPROTO: out of range. */
 int64_t ring_used(struct ring_producer *p);
 
 /*

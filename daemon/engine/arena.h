@@ -93,8 +93,7 @@ static inline void arena_commit(struct arena *a)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Puts the open transaction back, for an operation that finds in its middle that it cannot be done.
- */
+/* Puts the open transaction back, for what finds in its middle that it cannot be done. */
 void arena_rollback(struct arena *a);
 
 #endif

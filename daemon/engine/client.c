@@ -185,8 +185,8 @@ int engine_session_attach(struct engine *e, uint32_t session, void *base)
     if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
         return -EINVAL;
     session_views(e, session, base);
-    e->departed.delivered -=
-        e->sessions[session].delivered; /* an earlier process has told of them */
+    /* An earlier process has told of them. */
+    e->departed.delivered -= e->sessions[session].delivered;
     e->session_live[session].shared->fences = e->host->fence != NULL;
     bind_show_ended(e, session);
     if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)

@@ -4,8 +4,7 @@
 
 #include "state.h"
 
-/* The client broke the protocol: nothing of it is taken any more, and the caller is told to end it.
- */
+/* The client broke the protocol: nothing of it is taken any more; the caller is told to end it. */
 void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason reason);
 const char *quarantine_text(uint32_t reason);
 /* After a restart, before anything is attached: notices that may have died with the old process

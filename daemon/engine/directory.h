@@ -60,8 +60,7 @@ struct directory_job {
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
     uint32_t *places; /* by rank: engine << 16 | node, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
-    struct directory_gather
-        last; /* whole, for a node that lost it on the way; open: there is one */
+    struct directory_gather last; /* whole, for a node that lost it; open: there is one */
     struct directory_failure failures[DIRECTORY_OPEN_MAX]; /* the last ones */
     uint32_t failed;                                       /* so far */
 };

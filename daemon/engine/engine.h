@@ -216,14 +216,12 @@ int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct
  * nowhere any more. The handles are good until the next call or step. */
 int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out);
-/* The context at this end of a flow from or to a sibling is woken by the next step, if it sleeps.
- */
+/* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
 /* ---- peers, from the handshake ------------------------------------------------------------- */
 
-/* One side's half of what the handshake carries for the engines: plain data, authenticated by it.
- */
+/* One side's half of what the handshake carries for engines: plain data, authenticated by it. */
 struct engine_offer {
     uint32_t node;
     uint32_t incarnation;

@@ -395,8 +395,8 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
         peer_drained(e, node);
     } else if (status < 0) {
         peer_broken(e, node, status);
-    } else if (!e->peer_live[node]
-                    .broken) { /* else a stripe of it may have failed: it goes again */
+    } else if (!e->peer_live[node].broken) {
+        /* Else a stripe of it may have failed: it goes again. */
         if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
             step_completed(e, flow, slot, op);
         op_kind_of(op->kind)->on_fabric(e, flow, op);

@@ -1,5 +1,5 @@
-/* The inbound ledger: arrivals, consumption in run order, acknowledgement. Thread: the progress
- * thread. */
+/* The inbound ledger: arrivals, consumption in run order, acknowledgement.
+ * Thread: the progress thread. */
 #include "ledger.h"
 
 #include <string.h>
@@ -72,8 +72,7 @@ static void ack_wanted(const struct engine *e, struct ledger_in *in, uint64_t de
     in->ack_at = e->now + delay;
 }
 
-/* Of a record, for one of the budget: a step tells other clients of theirs soon, whatever is in it.
- */
+/* Of a record, for one of the budget: a step soon tells other clients of theirs all the same. */
 #define CONSUME_BYTES 64u
 
 int ledger_consume(struct engine *e, uint32_t node, int budget)

@@ -1,5 +1,5 @@
-/* The outbound ledger: staging, runs, credit, acknowledgement, rewind. Thread: the progress thread.
- */
+/* The outbound ledger: staging, runs, credit, acknowledgement, rewind.
+ * Thread: the progress thread. */
 #include "ledger.h"
 
 #include <string.h>

@@ -91,8 +91,7 @@ static uint32_t chunk_left(const struct flow *f)
     return (entries - (uint32_t)(f->ops.tail & (entries - 1))) * (uint32_t)sizeof(struct op);
 }
 
-/* Takes records from the ring as long as they belong together. The ring's head stands behind them.
- */
+/* Takes records from the ring while they belong together. The ring's head stands behind them. */
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
 {

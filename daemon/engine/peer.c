@@ -306,8 +306,7 @@ static void switch_decline(struct engine *e, uint32_t node)
     e->peer_live[node].out.next.bytes = 0;
 }
 
-/* Sender: leave the old ring for the larger one once nothing of the old staging is in the fabric.
- */
+/* Sender: leaves the old ring for the larger one once the fabric has nothing of the old staging. */
 static void switch_ring(struct engine *e, uint32_t node)
 {
     struct peer *p = &e->peers[node];

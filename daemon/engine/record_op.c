@@ -1,5 +1,5 @@
-/* Operations from a peer: what they name is looked up, checked, placed and told. Thread: the
- * progress thread. */
+/* Operations from a peer: what they name is looked up, checked, placed and told.
+ * Thread: the progress thread. */
 #include "records.h"
 
 #include <string.h>

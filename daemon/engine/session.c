@@ -1,5 +1,4 @@
-/* Sessions: the views over their rings, publishing, and the way out. Thread: the progress thread.
- */
+/* Sessions: the views over their rings, publishing, the way out. Thread: the progress thread. */
 #include "session.h"
 
 #include <string.h>

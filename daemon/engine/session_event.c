@@ -20,8 +20,7 @@ void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint6
     session_dirty(e, session);
 }
 
-/* One operation's local event; the caller notes the ring's tail. 0 or what is wrong with the ring.
- */
+/* One operation's local event; the caller notes the ring's tail. 0, or what is wrong with it. */
 static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                       uint64_t lid, uint64_t bytes)
 {

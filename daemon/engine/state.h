@@ -2,8 +2,7 @@
  * What the engine knows: the entries of the arena's tables, and the private state beside them.
  *
  * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
- * types
- * (`*_live`) die with the process and are rebuilt by engine_open and by the next handshake.
+ * types (`*_live`) die with the process and are rebuilt by engine_open and by the next handshake.
  * Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_STATE_H

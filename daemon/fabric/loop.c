@@ -219,8 +219,7 @@ static int loop_read(struct fabric *fabric, const struct fabric_read *r)
     return post(loop, &o);
 }
 
-/* Copies what the budget allows. The key is checked for each piece: memory may be dropped between.
- */
+/* Copies what the budget allows. Each piece's key is checked: memory may be dropped between. */
 static void copy(struct loop *loop, struct loop_operation *o, uint64_t *budget)
 {
     uint64_t left = o->length - o->done;

@@ -6,8 +6,8 @@
  *
  * What libfabric leaves open is settled here:
  * - A provider is chosen by what it can do, in libfabric's order of preference, unless named. One
- *   that is named, and has no reliable datagrams, is used by message endpoints, of which there is
- * one for each peer: both sides have to connect, and after a break connect anew.
+ *   that is named, and has no reliable datagrams, is used by message endpoints, one for each peer:
+ *   both sides have to connect, and after a break connect anew.
  * - disconnect ends every outstanding operation with -ECANCELED: whether it was placed is not
  *   known. Some providers keep the transport connection to a removed peer, so writes and reads that
  *   either side posted before may still land: memory is safe from them once it has been dropped.
@@ -43,8 +43,7 @@ int ofi_open(const struct ofi_config *config, struct fabric **out);
 /* The provider that was chosen, for status and the handshake. */
 const char *ofi_provider_name(const struct fabric *fabric);
 
-/* ---- without opening one ----------------------------------------------------------------------
- */
+/* ---- without opening one --------------------------------------------------------------------- */
 
 #define OFI_NAME_MAX 64u
 

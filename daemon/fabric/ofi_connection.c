@@ -11,8 +11,7 @@
  *               | socket address, 16 or 28  | token, 16 |
  *               +---------------------------+-----------+
  *     request   +-----------+-----------+
- *               | whom, 16  | who, 16   |     the tokens of the listener and of the one who
- * connects
+ *               | whom, 16  | who, 16   |     tokens of the listener and of who connects
  *               +-----------+-----------+
  *
  * A request may come before its peer is connected here, or while the last connection still stands:
@@ -48,8 +47,7 @@ static bool same_token(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, OFI_TOKEN) == 0;
 }
 
-/* ---- one connection ---------------------------------------------------------------------------
- */
+/* ---- one connection -------------------------------------------------------------------------- */
 
 static int open_endpoint(struct ofi *ofi, struct fi_info *info, struct fid_ep **out)
 {
@@ -109,8 +107,7 @@ static int accept_request(struct ofi *ofi, struct ofi_peer *peer, struct fi_info
     return ofi_error(rc);
 }
 
-/* ---- requests that wait ------------------------------------------------------------------------
- */
+/* ---- requests that wait ---------------------------------------------------------------------- */
 
 static void reject(struct ofi *ofi, struct fi_info *info)
 {
@@ -158,8 +155,7 @@ static struct fi_info *take_waiting(struct ofi *ofi, const uint8_t *who)
     return NULL;
 }
 
-/* ---- connecting and disconnecting ---------------------------------------------------------------
- */
+/* ---- connecting and disconnecting ------------------------------------------------------------ */
 
 int ofi_connection_check(const struct ofi *ofi, const struct fabric_address *address)
 {
@@ -207,8 +203,7 @@ void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer)
         reject(ofi, info);
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static struct ofi_peer *peer_of(struct ofi *ofi, const struct fid *endpoint)
 {
@@ -295,8 +290,7 @@ void ofi_connections_poll(struct ofi *ofi, bool now)
         ;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------
- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 int ofi_connections_open(struct ofi *ofi)
 {

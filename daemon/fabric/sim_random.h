@@ -24,8 +24,7 @@ static inline uint64_t sim_random_next(struct sim_random *r)
     return z ^ z >> 31;
 }
 
-/* A number below `limit` (0 when limit is 0); the bias of the multiplication does not matter here.
- */
+/* A number below `limit` (0 when limit is 0); the multiplication's bias does not matter here. */
 static inline uint64_t sim_random_below(struct sim_random *r, uint64_t limit)
 {
     return (uint64_t)((unsigned __int128)sim_random_next(r) * limit >> 64);

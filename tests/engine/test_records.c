@@ -284,8 +284,7 @@ static void test_stripes(void)
     }
 }
 
-/* ---- active messages --------------------------------------------------------------------------
- */
+/* ---- active messages ------------------------------------------------------------------------- */
 
 struct message_record {
     struct wire_op op;
@@ -421,8 +420,7 @@ static void test_replies_to_nothing(void)
     }
 }
 
-/* ---- notes that come late ---------------------------------------------------------------------
- */
+/* ---- notes that come late -------------------------------------------------------------------- */
 
 /* What the client submits next; `ring` is the data of one of its rings. */
 static void submit(struct bench *b, struct ring_control *control, uint32_t ring, const void *record,
