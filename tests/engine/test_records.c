@@ -214,23 +214,70 @@ static void test_senseless_batches_break_the_link(void)
     }
 }
 
-static void test_run_lengths(void)
+/* A good put stands in the ring; the announcement of its run does not fit it: it is not taken. Of a
+ * run that is longer than the put, the put is. */
+static void test_runs(void)
 {
-    static const uint32_t lengths[] = {0, 1, 4, 9, 63, 16392, 1u << 31, UINT32_MAX};
+    static const struct {
+        uint32_t length;
+        uint16_t ahead;
+        bool taken;
+    } rows[] = {
+        {0, 0, false},  {1, 0, false},           {4, 0, false},           {8, 0, false},
+        {9, 0, false},  {56, 0, false},          {63, 0, false},          {64, 0, true},
+        {72, 0, true},  {16392, 0, false},       {1u << 31, 0, false},    {UINT32_MAX, 0, false},
+        {64, 1, false}, {64, RUN_WINDOW, false}, {64, UINT16_MAX, false},
+    };
 
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = linked_bench();
         struct put_record put = good_put(b);
 
+        CU_ASSERT_EQUAL_FATAL(sizeof(put), 64);
         memcpy(b->ring + b->position, &put, sizeof(put));
-        ((struct wire_record *)(b->ring + b->position))->run = lengths[i];
+        ((struct wire_record *)(b->ring + b->position))->run = rows[i].length;
         still_push(&b->fabric,
                    &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                          .immediate = wire_immediate(WIRE_RUN, 1, b->run)});
+                                          .immediate = wire_immediate(
+                                              WIRE_RUN, 1, (uint16_t)(b->run + rows[i].ahead))});
         bench_steps(b, 2);
-        CU_ASSERT_TRUE(b->broken);
+        CU_ASSERT_EQUAL(b->broken, rows[i].length != 64 || rows[i].ahead >= RUN_WINDOW);
+        if ((bench_events(b) > 0) != rows[i].taken)
+            printf("\n  row %zu: events %d\n", i, bench_events(b) > 0);
+        CU_ASSERT_EQUAL(bench_events(b) > 0, rows[i].taken);
+        CU_ASSERT_EQUAL(b->segment[64] == '0', rows[i].taken);
         bench_free(b);
     }
+}
+
+/* What this node's own client bound, or a region that may only be read, is not the peer's to put
+ * to. */
+static void test_what_is_not_the_peers(void)
+{
+    static const struct bench_shape shape = {
+        .ring_bytes = RING, .region_bytes = 4096, .with_self = true};
+    struct bench *b = bench_new(&shape);
+    struct engine_key key;
+    struct put_record put;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bind(b, 5);
+    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, ENGINE_REMOTE_READ, &key),
+                          0);
+    put = good_put(b);
+    put.put.slot = key.slot;
+    put.put.generation = key.generation;
+    bench_send(b, &put, sizeof(put));
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_TRUE(b->fabric.kinds >> WIRE_FAIL & 1);
+    put = good_put(b);
+    put.put.op.flow = 0;
+    bench_send(b, &put, sizeof(put));
+    CU_ASSERT_TRUE(b->broken);
+    CU_ASSERT_EQUAL(bench_events(b), 0);
+    CU_ASSERT_EQUAL(b->segment[64], 0);
+    bench_free(b);
 }
 
 static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
@@ -794,7 +841,8 @@ int main(void)
         {"a good batch is taken", test_good_batch_is_taken},
         {"refused batches touch nothing", test_refused_batches_touch_nothing},
         {"senseless batches break the link", test_senseless_batches_break_the_link},
-        {"lengths of runs", test_run_lengths},
+        {"runs", test_runs},
+        {"what is not the peer's", test_what_is_not_the_peers},
         {"stripes of a payload", test_stripes},
         {"a good message is taken", test_good_message_is_taken},
         {"a request without its event", test_request_without_event},
