@@ -1,8 +1,13 @@
 /*
- * Writes trace events: a process for each node, a thread for each lane of a client or a peer.
+ * Writes trace events: a process for each node, a thread for each lane of a client or a peer. Run
+ * by pwcctl's only thread.
  *
  * Slices ("X") of one lane don't overlap, and the steps of an operation stand inside it. Arrows
  * ("s", "t", "f") lead from an operation over the write that carried its record to its event.
+ *
+ * Viewers differ in what they take, so: a thread's number is no other thread's nor process's, an
+ * arrow's id is a number (text would have to be hexadecimal), and arrows stand behind all slices,
+ * for what has the same time is taken in the order of the file.
  */
 #include "trace_events.h"
 #include <errno.h>
@@ -11,14 +16,12 @@
 #include <string.h>
 #include "session_abi.h"
 
-#define LANES_SHOWN 1000u       /* numbers of threads that a track has */
-#define PEER_TRACKS 1000000000u /* first thread of peers: behind those of clients */
-
 struct writer {
     const struct trace_model *model;
     const struct trace_source *sources;
     json_t *const *clients;
     FILE *to;
+    uint32_t first_thread;
     bool begun;
 };
 
@@ -56,11 +59,19 @@ static uint32_t process_of(const struct writer *w, const struct slice *s)
     return w->sources[s->source].node + 1; /* viewers take process 0 for none */
 }
 
-static uint64_t thread_of(const struct slice *s)
+static uint32_t thread_of(const struct writer *w, const struct slice *s)
 {
-    uint32_t lane = s->lane < LANES_SHOWN ? s->lane : LANES_SHOWN - 1;
-    uint64_t track = (uint64_t)s->engine * 4096 + s->track % 4096;
-    return (s->kind == SLICE_RUN ? PEER_TRACKS : 1) + track * LANES_SHOWN + lane;
+    return w->first_thread + s->thread;
+}
+
+/* Processes have the numbers below. */
+static uint32_t first_thread(const struct trace_model *m, const struct trace_source *sources)
+{
+    uint32_t nodes = 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (sources[m->slices[i].source].nodes > nodes)
+            nodes = sources[m->slices[i].source].nodes;
+    return nodes + 1;
 }
 
 static void begin_event(struct writer *w)
@@ -71,15 +82,21 @@ static void begin_event(struct writer *w)
 
 /* ---- names of tracks ------------------------------------------------------------------------- */
 
-static void put_name(struct writer *w, const char *what, uint32_t process, uint64_t thread,
+/* A name of a process or thread ("what"), and its place from above. */
+static void put_name(struct writer *w, const char *what, uint32_t process, uint32_t thread,
                      const char *name)
 {
     json_t *string = json_string(name);
     char *text = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
     begin_event(w);
     fprintf(w->to,
-            "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%" PRIu64 ",\"args\":{\"name\":%s}}",
+            "{\"ph\":\"M\",\"name\":\"%s_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":%s}}",
             what, process, thread, text ? text : "\"?\"");
+    begin_event(w);
+    fprintf(w->to,
+            "{\"ph\":\"M\",\"name\":\"%s_sort_index\",\"pid\":%u,\"tid\":%u"
+            ",\"args\":{\"sort_index\":%u}}",
+            what, process, thread, thread);
     free(text);
     json_decref(string);
 }
@@ -89,7 +106,8 @@ static uint32_t number_in(const json_t *row, const char *key)
     return (uint32_t)json_integer_value(json_object_get(row, key));
 }
 
-/* "rank 3 of job, context ..."; the daemon's word, while it still knew the client. */
+/* "rank 3 (job, pid)", the daemon's word while it still knew the client. Viewers show some twenty
+ * characters: further lanes leave the rest out. */
 static void client_name(const struct writer *w, const struct slice *s, char *to, size_t size)
 {
     const json_t *rows = json_object_get(w->clients[s->source], "clients");
@@ -97,70 +115,58 @@ static void client_name(const struct writer *w, const struct slice *s, char *to,
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *job = json_string_value(json_object_get(row, "job"));
-        if (number_in(row, "client") == s->track && number_in(row, "engine") == s->engine)
+        if (number_in(row, "client") != s->track || number_in(row, "engine") != s->engine)
+            continue;
+        if (s->lane == 0)
             snprintf(to, size, "rank %u (%.40s, pid %u)", number_in(row, "rank"), job ? job : "?",
                      number_in(row, "pid"));
+        else
+            snprintf(to, size, "rank %u", number_in(row, "rank"));
     }
 }
 
-static void track_name(const struct writer *w, const struct slice *s, char *to, size_t size)
+static void put_track(struct writer *w, const struct slice *s)
 {
-    const struct trace_source *source = &w->sources[s->source];
-    char name[96];
+    char name[96], text[128];
     if (s->kind == SLICE_RUN)
-        snprintf(name, sizeof(name), "writes to node %u", s->track % source->nodes);
+        snprintf(name, sizeof(name), "writes to node %u", s->track % w->sources[s->source].nodes);
     else
         client_name(w, s, name, sizeof(name));
     if (s->lane == 0)
-        snprintf(to, size, "%s", name);
+        snprintf(text, sizeof(text), "%s", name);
     else
-        snprintf(to, size, "%s +%u", name, s->lane);
+        snprintf(text, sizeof(text), "%s +%u", name, s->lane);
+    put_name(w, "thread", process_of(w, s), thread_of(w, s), text);
 }
 
-/* Each lane once: the first slice that stands in it. */
-static int put_names(struct writer *w)
+static void put_names(struct writer *w)
 {
     const struct trace_model *m = w->model;
-    size_t room = 1024;
-    while (room < 4 * m->count)
-        room *= 2;
-    uint64_t *seen = calloc(room, sizeof(*seen));
-    if (seen == NULL)
-        return -ENOMEM;
-    for (size_t i = 0; i < m->count; i++) {
-        const struct slice *s = &m->slices[i];
-        if (s->kind == SLICE_MARK)
-            continue;
-        uint64_t thread = thread_of(s), name = (uint64_t)process_of(w, s) << 48 | thread;
-        size_t slot = name * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (room - 1);
-        while (seen[slot] != 0 && seen[slot] != name)
-            slot = (slot + 1) & (room - 1);
-        if (seen[slot] == name)
-            continue;
-        seen[slot] = name;
-        char text[128];
-        track_name(w, s, text, sizeof(text));
-        put_name(w, "thread_name", process_of(w, s), thread, text);
-        begin_event(w);
-        fprintf(w->to,
-                "{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%u,\"tid\":%" PRIu64
-                ",\"args\":{\"sort_index\":%" PRIu64 "}}",
-                process_of(w, s), thread, thread);
-    }
-    free(seen);
-    return 0;
+    uint32_t named = TRACE_NONE;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->slices[i].source != named) { /* sources come one behind the other */
+            char text[32];
+            named = m->slices[i].source;
+            uint32_t process = process_of(w, &m->slices[i]);
+            snprintf(text, sizeof(text), "node %u", w->sources[named].node);
+            put_name(w, "process", process, process, text);
+        }
+    for (size_t i = 0; i < m->count; i++)
+        if (m->slices[i].opens_lane)
+            put_track(w, &m->slices[i]);
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-static void put_span(struct writer *w, const struct slice *s, const char *name, uint64_t from,
-                     uint64_t to)
+static void put_span(struct writer *w, const struct slice *s, const char *category,
+                     const char *name, uint64_t from, uint64_t to)
 {
     begin_event(w);
     fprintf(w->to,
-            "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"pwcd\",\"pid\":%u,\"tid\":%" PRIu64
+            "{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u"
             ",\"ts\":%.3f,\"dur\":%.3f",
-            name, process_of(w, s), thread_of(s), since_first(w, from), (double)(to - from) / 1000);
+            name, category, process_of(w, s), thread_of(w, s), since_first(w, from),
+            (double)(to - from) / 1000);
 }
 
 /* The steps that lie one behind the other inside it. */
@@ -175,7 +181,7 @@ static void put_steps(struct writer *w, const struct slice *s)
     for (int i = MOMENT_POSTED; i < MOMENTS; i++) {
         if (s->at[i] <= from || (i == MOMENT_END && s->position == 0))
             continue;
-        put_span(w, s, names[i], from, s->at[i]);
+        put_span(w, s, "step", names[i], from, s->at[i]);
         fputs("}", w->to);
         from = s->at[i];
     }
@@ -189,7 +195,7 @@ static void put_operation(struct writer *w, const struct slice *s)
     else
         snprintf(name, sizeof(name), "%s",
                  s->length || s->what != 1 ? kind_name(s->what) : kind_name(0));
-    put_span(w, s, name, s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
+    put_span(w, s, "operation", name, s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
     fprintf(w->to,
             ",\"args\":{\"to_rank\":%u,\"to_context\":%u,\"node\":%u,\"bytes\":%u"
             ",\"flow\":%u,\"sequence\":%u,\"status\":%d%s}}",
@@ -207,7 +213,7 @@ static void put_slice(struct writer *w, const struct slice *s)
         put_operation(w, s);
         break;
     case SLICE_RUN:
-        put_span(w, s, "write", s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
+        put_span(w, s, "write", "write", s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
         fprintf(w->to, ",\"args\":{\"bytes\":%u,\"number\":%u}}", s->length, s->sequence);
         break;
     case SLICE_EVENT:
@@ -215,16 +221,16 @@ static void put_slice(struct writer *w, const struct slice *s)
             snprintf(name, sizeof(name), "%u events", s->count);
         else
             snprintf(name, sizeof(name), "event of a %s", kind_name(s->what));
-        put_span(w, s, name, s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
+        put_span(w, s, "event", name, s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
         fprintf(w->to, ",\"args\":{\"from_node\":%u,\"bytes\":%u,\"flow\":%u,\"sequence\":%u}}",
                 s->origin % w->sources[s->source].nodes, s->length, s->flow, s->sequence);
         break;
     default:
         begin_event(w);
         fprintf(w->to,
-                "{\"ph\":\"i\",\"s\":\"p\",\"name\":\"%s %u\",\"cat\":\"pwcd\",\"pid\":%u"
-                ",\"tid\":1,\"ts\":%.3f}",
-                mark_name(s->what), s->track, process_of(w, s),
+                "{\"ph\":\"i\",\"s\":\"p\",\"name\":\"%s %u\",\"cat\":\"mark\",\"pid\":%u"
+                ",\"tid\":%u,\"ts\":%.3f}",
+                mark_name(s->what), s->track, process_of(w, s), process_of(w, s),
                 since_first(w, s->at[MOMENT_BEGIN]));
         break;
     }
@@ -232,15 +238,16 @@ static void put_slice(struct writer *w, const struct slice *s)
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
-static void put_arrow(struct writer *w, const char *phase, const struct slice *operation,
-                      const struct slice *at, uint64_t when)
+/* `way` numbers the operation whose way it shows. */
+static void put_arrow(struct writer *w, const char *phase, size_t way, const struct slice *at,
+                      uint64_t when)
 {
     begin_event(w);
     fprintf(w->to,
-            "{\"ph\":\"%s\",\"name\":\"way\",\"cat\":\"pwcd\",\"id\":\"%u.%u.%u\""
-            ",\"pid\":%u,\"tid\":%" PRIu64 ",\"ts\":%.3f%s}",
-            phase, operation->origin, operation->flow, operation->sequence, process_of(w, at),
-            thread_of(at), since_first(w, when), *phase == 'f' ? ",\"bp\":\"e\"" : "");
+            "{\"ph\":\"%s\",\"name\":\"way\",\"cat\":\"way\",\"id\":%zu,\"pid\":%u,\"tid\":%u"
+            ",\"ts\":%.3f%s}",
+            phase, way, process_of(w, at), thread_of(w, at), since_first(w, when),
+            *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
 /* From an operation to what is known of its way. */
@@ -251,34 +258,31 @@ static void put_arrows(struct writer *w, const struct slice *s)
     const struct slice *event = s->arrived_as != TRACE_NONE ? &slices[s->arrived_as] : NULL;
     if (s->kind != SLICE_OPERATION || (run == NULL && event == NULL))
         return;
-    put_arrow(w, "s", s, s, s->at[MOMENT_BEGIN]);
+    size_t way = (size_t)(s - slices) + 1;
+    put_arrow(w, "s", way, s, s->at[MOMENT_BEGIN]);
     if (run != NULL)
-        put_arrow(w, event != NULL ? "t" : "f", s, run, run->at[MOMENT_BEGIN]);
+        put_arrow(w, event != NULL ? "t" : "f", way, run, run->at[MOMENT_BEGIN]);
     if (event != NULL)
-        put_arrow(w, "f", s, event, event->at[MOMENT_BEGIN]);
+        put_arrow(w, "f", way, event, event->at[MOMENT_BEGIN]);
 }
 
 int trace_events_write(const struct trace_model *m, const struct trace_source *sources,
                        json_t *const *clients, int64_t real_ns, uint64_t lost, FILE *to)
 {
-    struct writer w = {.model = m, .sources = sources, .clients = clients, .to = to};
-    uint32_t named = TRACE_NONE;
+    struct writer w = {.model = m,
+                       .sources = sources,
+                       .clients = clients,
+                       .to = to,
+                       .first_thread = first_thread(m, sources)};
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", to);
+    put_names(&w);
     for (size_t i = 0; i < m->count; i++)
-        if (m->slices[i].source != named) { /* sources come one behind the other */
-            char text[32];
-            named = m->slices[i].source;
-            snprintf(text, sizeof(text), "node %u", sources[named].node);
-            put_name(&w, "process_name", process_of(&w, &m->slices[i]), 0, text);
-        }
-    int rc = put_names(&w);
-    for (size_t i = 0; i < m->count; i++) {
         put_slice(&w, &m->slices[i]);
+    for (size_t i = 0; i < m->count; i++)
         put_arrows(&w, &m->slices[i]);
-    }
     fprintf(to,
             "\n],\"otherData\":{\"producer\":\"pwcctl %s\",\"realtime_ns\":\"%" PRId64
             "\",\"lost_records\":\"%" PRIu64 "\",\"begun_before\":\"%" PRIu64 "\"}}\n",
             PWC_VERSION, (int64_t)m->first_ns + real_ns, lost, m->unknown);
-    return rc < 0 ? rc : fflush(to) != 0 || ferror(to) ? -EIO : 0;
+    return fflush(to) != 0 || ferror(to) ? -EIO : 0;
 }

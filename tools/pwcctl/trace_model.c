@@ -363,10 +363,10 @@ static int by_track(const void *a, const void *b)
     bool x_run = x->kind == SLICE_RUN, y_run = y->kind == SLICE_RUN;
     if (x->source != y->source)
         return x->source < y->source ? -1 : 1;
+    if (x_run != y_run)
+        return x_run ? 1 : -1; /* writes stand below all clients */
     if (x->engine != y->engine)
         return x->engine < y->engine ? -1 : 1;
-    if (x_run != y_run)
-        return x_run ? 1 : -1;
     if (x->track != y->track)
         return x->track < y->track ? -1 : 1;
     if (x->at[MOMENT_BEGIN] != y->at[MOMENT_BEGIN])
@@ -380,12 +380,12 @@ static bool same_track(const struct slice *x, const struct slice *y)
            (x->kind == SLICE_RUN) == (y->kind == SLICE_RUN);
 }
 
-/* The first lane whose last slice has ended. */
+/* The first lane whose last slice has ended. A thread's number is its place from above. */
 static int give_lanes(struct trace_model *m)
 {
     struct slice **order = malloc((m->count + 1) * sizeof(*order));
     uint64_t *ends = malloc((m->count + 1) * sizeof(*ends));
-    size_t count = 0, lanes = 0;
+    size_t count = 0, lanes = 0, above = 0;
     for (size_t i = 0; order != NULL && i < m->count; i++)
         if (m->slices[i].kind != SLICE_MARK)
             order[count++] = &m->slices[i];
@@ -394,14 +394,20 @@ static int give_lanes(struct trace_model *m)
     for (size_t i = 0; order != NULL && ends != NULL && i < count; i++) {
         struct slice *s = order[i];
         size_t lane = 0;
-        if (i == 0 || !same_track(order[i - 1], s))
+        /* What has no duration takes its place all the same, and where nothing else ends: viewers
+         * would not find an arrow's end there. */
+        uint64_t moment = s->at[MOMENT_END] == s->at[MOMENT_BEGIN];
+        if (i > 0 && !same_track(order[i - 1], s)) {
+            above += lanes;
             lanes = 0;
-        while (lane < lanes && ends[lane] > s->at[MOMENT_BEGIN])
+        }
+        while (lane < lanes && ends[lane] > s->at[MOMENT_BEGIN] - moment)
             lane++;
+        s->opens_lane = lane == lanes;
         lanes += lane == lanes;
-        /* What has no duration takes its place all the same. */
-        ends[lane] = s->at[MOMENT_END] + (s->at[MOMENT_END] == s->at[MOMENT_BEGIN]);
+        ends[lane] = s->at[MOMENT_END] + moment;
         s->lane = (uint32_t)lane;
+        s->thread = (uint32_t)(above + lane);
     }
     int rc = order != NULL && ends != NULL ? 0 : -ENOMEM;
     free(order);

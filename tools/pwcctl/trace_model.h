@@ -37,6 +37,8 @@ struct slice {
     uint32_t source, engine;
     uint32_t track;                  /* a client's handle, or a peer's number */
     uint32_t lane;                   /* slices of a track that overlap stand in different ones */
+    uint32_t thread;                 /* the lane's number among those of all tracks, from above */
+    bool opens_lane;                 /* the first that stands in its lane */
     uint32_t origin, flow, sequence; /* of the operation: who, which, which one */
     uint32_t towards;                /* the number of the other side */
     uint32_t length;
