@@ -175,6 +175,17 @@ static const struct family peer_families[] = {
       "Operations whose consumption by that node is awaited."},
      NULL,
      {{PEER(awaited), ""}}},
+    {{"pwcd_peer_operation_latency_seconds", OPENMETRICS_COUNTER, "seconds",
+      "How long operations towards that node took in all, by step."},
+     "step",
+     {{PEER(timed_ns[ENGINE_LATENCY_QUEUED]), "queued"},
+      {PEER(timed_ns[ENGINE_LATENCY_FABRIC]), "fabric"},
+      {PEER(timed_ns[ENGINE_LATENCY_LOCAL]), "local"}}},
+    {{"pwcd_peer_operations_timed", OPENMETRICS_COUNTER, NULL, "How many of them there were."},
+     "step",
+     {{PEER(timed[ENGINE_LATENCY_QUEUED]), "queued"},
+      {PEER(timed[ENGINE_LATENCY_FABRIC]), "fabric"},
+      {PEER(timed[ENGINE_LATENCY_LOCAL]), "local"}}},
     {.label = NULL},
 };
 

@@ -37,6 +37,7 @@ struct metrics_peer {
     uint64_t node, up, wanted;
     uint64_t tx_bytes, rx_bytes, tx_credit, tx_sent, rx_consumed;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown, awaited;
+    uint64_t timed[ENGINE_LATENCIES], timed_ns[ENGINE_LATENCIES]; /* by step */
 };
 
 /* Whose row it is. Texts outlive the rendering. */

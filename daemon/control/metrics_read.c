@@ -224,6 +224,26 @@ int metrics_read(struct metrics *m, const struct control *control, const bool *r
     return 0;
 }
 
+int metrics_add_latencies(struct metrics *m, const struct snapshot_latency *rows, int count)
+{
+    uint32_t *at = calloc(m->node.nodes, sizeof(*at)); /* by node: 1 + where its row is */
+
+    if (!at)
+        return -ENOMEM;
+    for (size_t i = 0; i < m->peer_count; i++)
+        at[m->peers[i].node] = (uint32_t)i + 1;
+    for (int i = 0; i < count; i++) {
+        uint32_t row = rows[i].node < m->node.nodes ? at[rows[i].node] : 0;
+
+        for (uint32_t step = 0; row > 0 && step < ENGINE_LATENCIES; step++) {
+            m->peers[row - 1].timed[step] += rows[i].count[step];
+            m->peers[row - 1].timed_ns[step] += rows[i].sum_ns[step];
+        }
+    }
+    free(at);
+    return 0;
+}
+
 void metrics_free(struct metrics *m)
 {
     free(m->engines);

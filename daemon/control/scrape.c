@@ -16,6 +16,13 @@ enum { ANSWER_MS = 1000, WHY_MAX = 512 };
 
 #define FRESH_NS UINT64_C(250000000)
 
+/* What an engine has told last. */
+struct told {
+    struct engine_latency_view sum;
+    struct snapshot_latency *rows;
+    int row_count;
+};
+
 struct scrape {
     struct control *control;
     char address[NODE_HOST_MAX + 16];
@@ -24,7 +31,7 @@ struct scrape {
     bool reading;        /* they have been asked */
     bool asked[NODES_ENGINES_MAX];
     struct snapshot *views[NODES_ENGINES_MAX]; /* lent to those that are asked */
-    struct engine_latency_view *latencies;     /* by engine, as it last told */
+    struct told *told;                         /* by engine */
     uint64_t read_ns;                          /* when bodies were made */
     struct http_body *bodies[2];               /* plain, OpenMetrics; NULL: not made */
 };
@@ -51,19 +58,23 @@ static void make_bodies(struct scrape *s)
 {
     bool responding[NODES_ENGINES_MAX];
     struct metrics metrics;
+    bool read;
     int rc;
 
     for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
         responding[e] = !s->asked[e];
     rc = metrics_read(&metrics, s->control, responding);
-    for (uint32_t e = 0; rc == 0 && e < s->control->worker_count; e++)
+    read = rc == 0;
+    for (uint32_t e = 0; rc == 0 && e < s->control->worker_count; e++) {
         for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
-            histogram_merge(&metrics.latency.steps[i], &s->latencies[e].steps[i]);
+            histogram_merge(&metrics.latency.steps[i], &s->told[e].sum.steps[i]);
+        rc = metrics_add_latencies(&metrics, s->told[e].rows, s->told[e].row_count);
+    }
     for (int i = 0; i < 2; i++) {
         http_body_release(s->bodies[i]);
         s->bodies[i] = rc == 0 ? body_new(&metrics, i == 1) : NULL;
     }
-    if (rc == 0)
+    if (read)
         metrics_free(&metrics);
     s->read_ns = clock_ns();
 }
@@ -94,9 +105,15 @@ static bool all_have_answered(const struct scrape *s)
 static void counted(struct call *call)
 {
     struct scrape *s = call->owner;
+    struct snapshot *view = s->views[call->cookie];
+    struct told *told = &s->told[call->cookie];
+    struct snapshot_latency *rows = told->rows;
 
     s->asked[call->cookie] = false;
-    s->latencies[call->cookie] = *s->views[call->cookie]->latency_sum;
+    told->sum = *view->latency_sum;
+    told->rows = view->latency_rows;
+    told->row_count = view->latency_row_count;
+    view->latency_rows = rows; /* room for the next time */
     if (s->reading && all_have_answered(s))
         give_all(s);
 }
@@ -217,11 +234,12 @@ static bool make_views(struct scrape *s)
     uint32_t engines = s->control->worker_count;
     bool whole;
 
-    s->latencies = calloc(engines, sizeof(*s->latencies));
-    whole = s->latencies != NULL;
+    s->told = calloc(NODES_ENGINES_MAX, sizeof(*s->told));
+    whole = s->told != NULL;
     for (uint32_t e = 0; whole && e < engines; e++) {
         s->views[e] = snapshot_new(SNAPSHOT_LATENCY_SUM, 1);
-        whole = s->views[e] != NULL;
+        s->told[e].rows = calloc(SNAPSHOT_LATENCY_ROWS_MAX + 1, sizeof(*s->told[e].rows));
+        whole = s->views[e] && s->told[e].rows;
     }
     return whole;
 }
@@ -274,7 +292,9 @@ void scrape_free(struct control *control)
     http_body_release(s->bodies[1]);
     for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
         snapshot_free(s->views[e]);
-    free(s->latencies);
+    for (uint32_t e = 0; s->told && e < NODES_ENGINES_MAX; e++)
+        free(s->told[e].rows);
+    free(s->told);
     free(s);
     control->scrape = NULL;
 }

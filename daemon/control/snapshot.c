@@ -26,10 +26,12 @@ struct snapshot *snapshot_new(unsigned parts, uint32_t share)
     s->latencies =
         rows(parts, SNAPSHOT_LATENCIES, SNAPSHOT_LATENCIES_MAX / share, sizeof(*s->latencies));
     s->latency_sum = rows(parts, SNAPSHOT_LATENCY_SUM, 1, sizeof(*s->latency_sum));
+    s->latency_rows =
+        rows(parts, SNAPSHOT_LATENCY_SUM, SNAPSHOT_LATENCY_ROWS_MAX, sizeof(*s->latency_rows));
     if ((parts & SNAPSHOT_CLIENTS && !s->clients) || (parts & SNAPSHOT_SESSIONS && !s->sessions) ||
         (parts & SNAPSHOT_PEERS && !s->peers) || (parts & SNAPSHOT_REGIONS && !s->regions) ||
         (parts & SNAPSHOT_OPS && !s->ops) || (parts & SNAPSHOT_LATENCIES && !s->latencies) ||
-        (parts & SNAPSHOT_LATENCY_SUM && !s->latency_sum)) {
+        (parts & SNAPSHOT_LATENCY_SUM && (!s->latency_sum || !s->latency_rows))) {
         snapshot_free(s);
         return NULL;
     }
@@ -47,6 +49,7 @@ void snapshot_free(struct snapshot *s)
     free(s->ops);
     free(s->latencies);
     free(s->latency_sum);
+    free(s->latency_rows);
     free(s);
 }
 
@@ -57,14 +60,23 @@ static int kept(struct snapshot *s, int got, int max)
     return got < 0 ? 0 : got > max ? max : got;
 }
 
-static void sum_latencies(struct engine_latency_view *sum, struct engine *e)
+static void sum_latencies(struct snapshot *s, struct engine *e)
 {
-    struct engine_latency_view *one = sum + 1;
+    struct engine_latency_view *sum = s->latency_sum, *one = sum + 1;
 
     *sum = (struct engine_latency_view){0};
-    for (uint32_t from = 0; engine_view_latencies(e, &from, one, 1) == 1;)
-        for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
+    s->latency_row_count = 0;
+    for (uint32_t from = 0; engine_view_latencies(e, &from, one, 1) == 1;) {
+        struct snapshot_latency *row = &s->latency_rows[s->latency_row_count];
+
+        s->latency_row_count += s->latency_row_count < SNAPSHOT_LATENCY_ROWS_MAX;
+        row->node = one->node;
+        for (uint32_t i = 0; i < ENGINE_LATENCIES; i++) {
+            row->count[i] = histogram_count(&one->steps[i]);
+            row->sum_ns[i] = one->steps[i].sum;
             histogram_merge(&sum->steps[i], &one->steps[i]);
+        }
+    }
 }
 
 void snapshot_fill(struct snapshot *s, struct engine *e)
@@ -103,7 +115,7 @@ void snapshot_fill(struct snapshot *s, struct engine *e)
         s->latency_count = kept(s, engine_view_latencies(e, &from, s->latencies, max + 1), max);
     }
     if (s->latency_sum)
-        sum_latencies(s->latency_sum, e);
+        sum_latencies(s, e);
 }
 
 void snapshot_keep(struct snapshot *s, snapshot_shows *shows, void *context)

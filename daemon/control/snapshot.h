@@ -19,7 +19,7 @@ enum snapshot_part {
     SNAPSHOT_REGIONS = 1 << 3,
     SNAPSHOT_OPS = 1 << 4,
     SNAPSHOT_LATENCIES = 1 << 5,
-    SNAPSHOT_LATENCY_SUM = 1 << 6, /* of all peers */
+    SNAPSHOT_LATENCY_SUM = 1 << 6, /* of all peers, and each one's sums */
 };
 
 /* Rows beyond these are counted as truncated: the answer has to fit a frame. */
@@ -29,7 +29,14 @@ enum snapshot_part {
 #define SNAPSHOT_REGIONS_MAX  2048
 #define SNAPSHOT_OPS_MAX      2048
 /* These are long: copying them all takes the progress thread some 0.2 ms. */
-#define SNAPSHOT_LATENCIES_MAX 256
+#define SNAPSHOT_LATENCIES_MAX    256
+#define SNAPSHOT_LATENCY_ROWS_MAX 1024
+
+/* What the operations of a peer took in all, by step. */
+struct snapshot_latency {
+    uint32_t node;
+    uint64_t count[ENGINE_LATENCIES], sum_ns[ENGINE_LATENCIES];
+};
 
 struct snapshot {
     unsigned parts;
@@ -42,7 +49,9 @@ struct snapshot {
     struct engine_op_view *ops;
     struct engine_latency_view *latencies;
     struct engine_latency_view *latency_sum; /* and room for one peer's */
-    int client_count, session_count, peer_count, region_count, op_count, latency_count;
+    struct snapshot_latency *latency_rows;
+    int client_count, session_count, peer_count, region_count, op_count, latency_count,
+        latency_row_count;
 };
 
 /* One of `share` that go into one answer: each has its part of the rows. */

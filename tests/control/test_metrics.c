@@ -134,7 +134,12 @@ static const char *render(const struct metrics *metrics)
 static void rendered(void)
 {
     struct metrics_engine engine = {.engine = 2, .responding = 1, .cpu_ns = 2500000000};
-    struct metrics_peer peers[] = {{.node = 1, .up = 1, .records_out = 17}, {.node = 5}};
+    struct metrics_peer peers[] = {{.node = 1,
+                                    .up = 1,
+                                    .records_out = 17,
+                                    .timed = {[ENGINE_LATENCY_FABRIC] = 3},
+                                    .timed_ns = {[ENGINE_LATENCY_FABRIC] = 1500000000}},
+                                   {.node = 5}};
     struct metrics_context context = {.owner = {.job = "a\"b", .client = 3, .rank = 4, .uid = 1000},
                                       .put_ops = 99};
     struct metrics_client client = {.owner = {.job = "a\"b", .client = 3}, .memory = 4096};
@@ -157,6 +162,9 @@ static void rendered(void)
         "pwcd_progress_cpu_seconds_total{engine=\"2\"} 2.5\n",
         "pwcd_peer_records_total{peer=\"1\",direction=\"out\"} 17\n",
         "pwcd_peer_up{peer=\"5\"} 0\n",
+        "pwcd_peer_operations_timed_total{peer=\"1\",step=\"fabric\"} 3\n",
+        "pwcd_peer_operation_latency_seconds_total{peer=\"1\",step=\"fabric\"} 1.5\n",
+        "pwcd_peer_operation_latency_seconds_total{peer=\"1\",step=\"local\"} 0.0\n",
         "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"0.000001023\"} 2\n",
         "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"0.000002047\"} 5\n",
         "pwcd_operation_latency_seconds_bucket{step=\"local\",le=\"1.073741823\"} 5\n",
