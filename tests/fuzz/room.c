@@ -140,7 +140,8 @@ static bool open_control(struct room *room)
     control->worker_count = 1;
     w->control = control;
     w->arena_fd = -1;
-    w->progress = w->thread = (struct progress *)(void *)room;
+    w->progress = (struct progress *)(void *)room;
+    w->thread = w->progress;
     w->target = (struct call_target){
         .attachments = &w->attachments, .fabric = room->fabric, .calls = &w->counters.calls};
     log_open(&control->log, open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG);
