@@ -6,14 +6,15 @@
 
 void config_amount(const struct config_key *key, uint64_t number, char *to, size_t size)
 {
+    char letter[2] = "";
     unsigned unit = 0;
 
     while (key->kind == CONFIG_BYTES && number > 0 && number % 1024 == 0 && CONFIG_UNITS[unit]) {
         number /= 1024;
         unit++;
     }
-    snprintf(to, size, "%" PRIu64 "%.*s", number, unit > 0,
-             unit > 0 ? &CONFIG_UNITS[unit - 1] : "");
+    letter[0] = unit > 0 ? CONFIG_UNITS[unit - 1] : '\0';
+    snprintf(to, size, "%" PRIu64 "%s", number, letter);
 }
 
 static const char *choice_at(const char *choices, uint64_t index, size_t *length)
