@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "loop.h"
+#include "state.h"
 #include "wire_abi.h"
 
 #define SELF       0u
@@ -109,6 +110,70 @@ void bench_bind(struct bench *b, uint32_t origin_flow)
 
     memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
     (void)bench_send(b, &bind, sizeof(bind));
+}
+
+void bench_note(struct bench *b, uint8_t kind, uint32_t flow, uint32_t sequence)
+{
+    struct wire_flow note = {.head = {.words = sizeof(note) / 8, .kind = kind},
+                             .flow = flow,
+                             .sequence = sequence,
+                             .status = -EHOSTDOWN};
+
+    (void)bench_send(b, &note, sizeof(note));
+}
+
+void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t rights)
+{
+    struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
+                               .remote = remote,
+                               .status = status,
+                               .flow = 3,
+                               .rights = rights,
+                               .length = 4096,
+                               .address = 65536};
+
+    (void)bench_send(b, &bound, sizeof(bound));
+}
+
+void bench_remote(struct bench *b)
+{
+    const struct engine_key key = BENCH_KEY;
+
+    (void)engine_bind(b->engine, 0, OTHER, 1, &key, 1);
+    bench_bound(b, 0, 0, 3);
+}
+
+void bench_ack(struct bench *b)
+{
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+
+    bench_steps(b, 2);
+    ack.consumed = b->engine->peer_live[OTHER].out.sent;
+    (void)bench_send(b, &ack, sizeof(ack));
+}
+
+void bench_submit(struct bench *b, const struct submit_record *record)
+{
+    struct ring_control *ring = &b->session->submit;
+    uint64_t tail = atomic_load(&ring->tail);
+
+    memcpy(b->submit + tail % b->session->sizes.submit, record, record->size);
+    atomic_store(&ring->tail, tail + record->size);
+    bench_steps(b, 2);
+}
+
+bool bench_local_event(struct bench *b, struct event_record *out)
+{
+    struct ring_control *ring = &b->session->local;
+    uint64_t head = atomic_load(&ring->head);
+
+    bench_steps(b, 1);
+    if (atomic_load(&ring->tail) == head)
+        return false;
+    memcpy(out, b->submit + b->session->sizes.submit + head % b->session->sizes.local,
+           sizeof(*out));
+    atomic_store(&ring->head, head + out->size);
+    return true;
 }
 
 uint32_t bench_inflow(const struct bench *b)

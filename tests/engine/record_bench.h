@@ -56,6 +56,24 @@ int bench_link(struct bench *b);
 bool bench_send(struct bench *b, const void *records, uint32_t size);
 /* Resolves the client's region for a flow of ours. */
 void bench_bind(struct bench *b, uint32_t origin_flow);
+/* A note about one of the engine's flows, or an inflow of it. */
+void bench_note(struct bench *b, uint8_t kind, uint32_t flow, uint32_t sequence);
+/* Our answer to a BIND: `status`, and a region of 4096 bytes with these rights. */
+void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t rights);
+/* A remote of the client's to us (flow 0 and remote 0 in a bench without self), with both rights.
+ * The key that it is for is BENCH_KEY. */
+#define BENCH_KEY                                                                                  \
+    (struct engine_key)                                                                            \
+    {                                                                                              \
+        .node = 1, .slot = 2, .generation = 9                                                      \
+    }
+void bench_remote(struct bench *b);
+/* All that we were sent is consumed. */
+void bench_ack(struct bench *b);
+/* The client submits; the record's size says how much of it there is. */
+void bench_submit(struct bench *b, const struct submit_record *record);
+/* The next local event, consumed. False: there is none. */
+bool bench_local_event(struct bench *b, struct event_record *out);
 /* The flow of the first bind. */
 uint32_t bench_inflow(const struct bench *b);
 /* Bytes of events that the client has been shown. */

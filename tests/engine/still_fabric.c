@@ -48,7 +48,7 @@ static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, uns
                          uint64_t cookie)
 {
     struct still_fabric *f = (struct still_fabric *)fabric;
-    struct fabric_event event = {.kind = FABRIC_ADDED, .cookie = cookie};
+    struct fabric_event event = {.kind = FABRIC_ADDED, .cookie = cookie, .status = f->add_status};
 
     if (f->self)
         return fabric_mem_add(f->self, base, length, access, cookie);
@@ -80,6 +80,27 @@ static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t leng
     }
 }
 
+/* A read or a payload: 0, or why it is not posted. */
+static int post(struct still_fabric *f, const struct fabric_event *event)
+{
+    if (f->post_status < 0 && f->post_after == 0)
+        return f->post_status;
+    f->post_after -= f->post_status < 0;
+    if (f->holds)
+        f->held[f->held_count++ % 8] = *event;
+    else
+        still_push(f, event);
+    return 0;
+}
+
+void still_release(struct still_fabric *f)
+{
+    f->holds = false;
+    for (uint32_t i = 0; i < f->held_count; i++)
+        still_push(f, &f->held[i % 8]);
+    f->held_count = 0;
+}
+
 static int still_write(struct fabric *fabric, const struct fabric_write *write)
 {
     struct still_fabric *f = (struct still_fabric *)fabric;
@@ -87,9 +108,10 @@ static int still_write(struct fabric *fabric, const struct fabric_write *write)
 
     if (way)
         return fabric_post_write(way, write);
-    if (write->announce && write->immediate >> 30 == WIRE_RUN)
-        note_kinds(f, write->source, write->length);
-    f->runs += write->announce && write->immediate >> 30 == WIRE_RUN;
+    if (!write->announce || write->immediate >> 30 != WIRE_RUN)
+        return post(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
+    note_kinds(f, write->source, write->length);
+    f->runs++;
     still_push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
     return 0;
 }
@@ -100,9 +122,8 @@ static int still_read(struct fabric *fabric, const struct fabric_read *read)
 
     if (way)
         return fabric_post_read(way, read);
-    still_push((struct still_fabric *)fabric,
-               &(struct fabric_event){.kind = FABRIC_READ, .cookie = read->cookie});
-    return 0;
+    return post((struct still_fabric *)fabric,
+                &(struct fabric_event){.kind = FABRIC_READ, .cookie = read->cookie});
 }
 
 static int still_poll(struct fabric *fabric, struct fabric_event *events, int room)

@@ -5,6 +5,7 @@
 #ifndef PWC_TESTS_ENGINE_STILL_FABRIC_H
 #define PWC_TESTS_ENGINE_STILL_FABRIC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "engine.h" /* the fabric as the engine sees it */
 
@@ -16,14 +17,22 @@ struct still_fabric {
     struct fabric_event events[STILL_EVENTS];
     uint32_t head, tail;
     uint32_t memories;
+    int32_t add_status;  /* of memory that is added */
     int32_t drop_status; /* of memory that is dropped */
     uint32_t drops;      /* asked for; those that went to `self` are not counted */
+    int post_status;     /* of reads and payloads, when less than 0, */
+    uint32_t post_after; /* behind so many that succeed */
+    bool holds;          /* reads and payloads do not complete, */
+    struct fabric_event held[8];
+    uint32_t held_count; /* until still_release */
     int poll_status;     /* of poll, when less than 0 */
     uint32_t kinds;      /* of records that were written: 1 << enum wire_kind */
     uint32_t runs;       /* written */
 };
 
 void still_open(struct still_fabric *f);
+/* What was held completes. */
+void still_release(struct still_fabric *f);
 /* What the next poll tells. */
 void still_push(struct still_fabric *f, const struct fabric_event *event);
 

@@ -1,0 +1,612 @@
+/*
+ * Binds, regions and withdrawals at their bounds: what is asked of the engine that cannot be, what
+ * a peer says of flows, remotes and regions that are not, tables that are full, and memory that is
+ * not there, each at the point where it is met. One engine; the test is its control room and its
+ * peer (record_bench.h). One thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "bind.h"
+#include "engine.h"
+#include "record_bench.h"
+#include "session_abi.h"
+#include "state.h"
+#include "wire_abi.h"
+
+#define RING 8192u /* of each of the session's rings */
+#define PEER 1u    /* its node */
+
+static struct bench *bench_of(bool with_self)
+{
+    const struct bench_shape shape = {
+        .ring_bytes = RING, .region_bytes = 4096, .with_self = with_self};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    return b;
+}
+
+/* With a remote to the peer. */
+static struct bench *bound_bench(void)
+{
+    struct bench *b = bench_of(false);
+
+    bench_remote(b);
+    CU_ASSERT_EQUAL_FATAL(b->engine->remotes[0].state, REMOTE_READY);
+    return b;
+}
+
+/* All memory for records is taken: what was left. */
+static uint32_t take_memory(struct bench *b)
+{
+    uint32_t free = b->engine->pool.state->free;
+
+    b->engine->pool.state->free = 0;
+    return free;
+}
+
+static void give_memory(struct bench *b, uint32_t free)
+{
+    b->engine->pool.state->free = free;
+    bench_steps(b, 4);
+}
+
+static void send_region(struct bench *b, uint8_t kind, uint32_t slot, uint32_t generation)
+{
+    const struct wire_region record = {.head = {.words = sizeof(record) / 8, .kind = kind},
+                                       .slot = slot,
+                                       .generation = generation};
+
+    bench_send(b, &record, sizeof(record));
+}
+
+static struct wire_bind bind_record(const struct bench *b)
+{
+    struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
+                             .flow = WIRE_NONE,
+                             .origin_flow = 5,
+                             .origin = 1,
+                             .has_key = 1,
+                             .slot = b->key.slot,
+                             .generation = b->key.generation,
+                             .job = "j"};
+
+    memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
+    return bind;
+}
+
+static uint32_t inflows(const struct bench *b)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < b->config.flows_max; i++)
+        count += b->engine->inflows[i].state != INFLOW_FREE;
+    return count;
+}
+
+static const struct wire_bound *last_answer(const struct bench *b)
+{
+    const struct queue *notes = &b->engine->peers[PEER].notes[NOTES_OTHERS].queue;
+    const struct wire_bound *answer = queue_at(&b->engine->pool, notes, notes->tail - 1);
+
+    CU_ASSERT_EQUAL_FATAL(answer->head.kind, WIRE_BOUND);
+    return answer;
+}
+
+/* ---- what control asks for ------------------------------------------------------------------- */
+
+static void binds_that_cannot_be(void)
+{
+    static const struct {
+        uint32_t session, node, key_node;
+        int status;
+    } rows[] = {{0, 1, 1, 0},
+                {3, 1, 1, -EINVAL}, /* not open */
+                {4, 1, 1, -EINVAL},
+                {UINT32_MAX, 1, 1, -EINVAL},
+                {0, 2, 2, -EHOSTUNREACH},
+                {0, UINT32_MAX, 1, -EHOSTUNREACH},
+                {0, 1, 0, -EKEYREJECTED},
+                {0, 1, UINT32_MAX, -EKEYREJECTED}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_of(false);
+        const struct engine_key key = {.node = rows[i].key_node};
+
+        CU_ASSERT_EQUAL(engine_bind(b->engine, rows[i].session, rows[i].node, 1, &key, 1),
+                        rows[i].status);
+        bench_free(b);
+    }
+}
+
+static void binds_without_room(void)
+{
+    struct bench *b = bench_of(false);
+    uint32_t free;
+
+    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
+    b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
+    free = take_memory(b);
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOBUFS);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_FREE);
+    give_memory(b, free);
+    for (uint32_t i = 0; i < b->config.remotes_max; i++)
+        CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOSPC);
+    bench_free(b);
+    /* As many flows as there may be, with a remote left. */
+    b = bench_of(false);
+    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
+    b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
+    b->engine->config.flows_max = 2;
+    for (uint32_t peer = 1; peer <= 2; peer++)
+        CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, peer, NULL, 1), 0);
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 3, NULL, 1), -ENOSPC);
+    CU_ASSERT_EQUAL(b->engine->remotes[2].state, REMOTE_FREE);
+    b->engine->config.flows_max = b->config.flows_max;
+    bench_free(b);
+}
+
+static void unbinds(void)
+{
+    struct bench *b = bound_bench();
+    const struct submit_record get = {
+        .size = sizeof(get), .kind = SUBMIT_GET, .reserve = event_bytes(0), .length = 64};
+
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, b->config.remotes_max), -EINVAL);
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 1), -EINVAL);
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 1, 0), -EINVAL);
+    b->fabric.holds = true; /* it is in use, and stays a while */
+    bench_submit(b, &get);
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), -EINVAL);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_READY);
+    /* Withdrawn as well: the answer to that is due before it is free. */
+    send_region(b, WIRE_REVOKE, 2, 9);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].revoke_due, 1);
+    b->engine->sweep = true;
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_REVOKED);
+    still_release(&b->fabric);
+    bench_steps(b, 2);
+    bench_ack(b);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_FREE);
+    CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_REVOKED);
+    bench_free(b);
+}
+
+static void regions_that_cannot_be(void)
+{
+    static const struct {
+        uint32_t client, segment;
+        uint64_t offset, length;
+        unsigned rights;
+        int status;
+    } rows[] = {
+        {0, 0, 0, 4096, 0, 0},
+        {0, 0, BENCH_SEGMENT - 1, 1, 3, 0},
+        {0, 0, 0, BENCH_SEGMENT, 3, 0},
+        {1, 0, 0, 4096, 3, -EINVAL}, /* not live */
+        {2, 0, 0, 4096, 3, -EINVAL}, /* not its own */
+        {4, 0, 0, 4096, 3, -EINVAL},
+        {UINT32_MAX, 0, 0, 4096, 3, -EINVAL},
+        {0, 1, 0, 4096, 3, -EINVAL}, /* not open */
+        {0, 4, 0, 4096, 3, -EINVAL},
+        {0, UINT32_MAX, 0, 4096, 3, -EINVAL},
+        {0, 0, 0, 0, 3, -EINVAL},
+        {0, 0, 0, 4096, 4, -EINVAL},
+        {0, 0, 0, 4096, UINT32_MAX, -EINVAL},
+        {0, 0, BENCH_SEGMENT + 1, 1, 3, -ERANGE},
+        {0, 0, UINT64_MAX, 1, 3, -ERANGE},
+        {0, 0, 0, BENCH_SEGMENT + 1, 3, -ERANGE},
+        {0, 0, 1, BENCH_SEGMENT, 3, -ERANGE},
+        {0, 0, 1, UINT64_MAX, 3, -ERANGE},
+        {0, 0, BENCH_SEGMENT, 1, 3, -ERANGE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct engine_client_info info = {.rank = 1, .size = 3, .job = "j"};
+        const struct engine_client_info other = {.uid = 7, .size = 1, .job = "k"};
+        struct bench *b = bench_of(false);
+        struct engine_key key;
+
+        CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 1);
+        CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &other), 2);
+        engine_client_close(b->engine, 1);
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(engine_region_open(b->engine, rows[i].client, rows[i].segment,
+                                           rows[i].offset, rows[i].length, rows[i].rights, &key),
+                        rows[i].status);
+        bench_free(b);
+    }
+}
+
+static void regions_without_room(void)
+{
+    struct bench *b = bench_of(false);
+    struct engine_key key;
+
+    for (uint32_t i = 1; i < b->config.regions_max; i++)
+        CU_ASSERT_EQUAL(engine_region_open(b->engine, 0, 0, 0, 8, 3, &key), 0);
+    CU_ASSERT_EQUAL(engine_region_open(b->engine, 0, 0, 0, 8, 3, &key), -ENOSPC);
+    bench_free(b);
+}
+
+/* ---- what a peer asks for ---------------------------------------------------------------------
+ */
+
+/* A BIND may name the flow that there is already; it has to be that one. */
+static void binds_of_known_flows(void)
+{
+    enum target { THE_CLIENT, THE_OTHER_CONTEXT };
+    static const struct {
+        const char *what;
+        uint32_t flow, origin_flow;
+        enum target target;
+        bool right;
+    } rows[] = {
+        {"its own", 1, 5, THE_CLIENT, true},
+        {"of another node", 0, 0, THE_CLIENT, false},
+        {"of another context", 1, 5, THE_OTHER_CONTEXT, false},
+        {"by another number of its own", 1, 6, THE_CLIENT, false},
+        {"one that has gone", 2, 7, THE_CLIENT, false},
+        {"one that is on its way out", 3, 8, THE_CLIENT, false},
+        {"none", 8, 5, THE_CLIENT, false},
+        {"none at all", UINT32_MAX - 1, 5, THE_CLIENT, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_of(true); /* flow 0 is its own */
+        struct session_sizes sizes = {RING, RING, RING, RING, RING};
+        void *second = aligned_alloc(4096, (session_bytes(&sizes) + 4095) / 4096 * 4096);
+        struct wire_bind bind = bind_record(b);
+        uint32_t before;
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+        memset(second, 0, session_bytes(&sizes));
+        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, second, &sizes), 1);
+        bench_bind(b, 5);
+        bench_bind(b, 7);
+        bench_bind(b, 8);
+        bench_note(b, WIRE_CLOSE, 2, 0);
+        b->engine->inflows[3].owed = 1; /* a reply of the client's */
+        bench_note(b, WIRE_CLOSE, 3, 0);
+        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[2].state, INFLOW_FREE);
+        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[3].state, INFLOW_PARTING);
+        before = inflows(b);
+        bind.flow = rows[i].flow;
+        bind.origin_flow = rows[i].origin_flow;
+        bind.target = rows[i].target == THE_OTHER_CONTEXT ? UINT64_C(1) << 32 : 0;
+        bench_send(b, &bind, sizeof(bind));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(inflows(b), before);
+        if (last_answer(b)->status != (rows[i].right ? 0 : -EHOSTUNREACH))
+            printf("%s: %d\n", rows[i].what, last_answer(b)->status);
+        CU_ASSERT_EQUAL(last_answer(b)->status, rows[i].right ? 0 : -EHOSTUNREACH);
+        b->engine->inflows[3].owed = 0;
+        bench_free(b);
+        free(second);
+    }
+}
+
+/* Each field that says who is meant, and the key for what. */
+static void binds_to_what_is_not_theirs(void)
+{
+    static const struct {
+        const char *what;
+        size_t at, bytes;
+        uint64_t value;
+        int status;
+    } rows[] = {
+#define FIELD(name) #name, offsetof(struct wire_bind, name), sizeof(((struct wire_bind *)0)->name)
+        {FIELD(uid), 0, 0},
+        {FIELD(uid), 1, -EHOSTUNREACH},
+        {"job", offsetof(struct wire_bind, job), 1, 'k', -EHOSTUNREACH},
+        {"job", offsetof(struct wire_bind, job) + 1, 1, 'k', -EHOSTUNREACH},
+        {"job", offsetof(struct wire_bind, job), 1, 0, -EHOSTUNREACH},
+        {FIELD(target), 1, -EKEYREJECTED}, /* another client's region */
+        {FIELD(target), 2, -EHOSTUNREACH},
+        {FIELD(target), UINT64_C(1) << 32, -EHOSTUNREACH},
+        {FIELD(has_key), 0, 0},
+        {FIELD(slot), 1, -EKEYREJECTED},
+        {FIELD(slot), 8, -EKEYREJECTED},
+        {FIELD(slot), UINT32_MAX, -EKEYREJECTED},
+        {FIELD(generation), 0, -EKEYREJECTED},
+        {FIELD(generation), 2, -EKEYREJECTED},
+        {"secret", offsetof(struct wire_bind, secret), 1, 0, -EKEYREJECTED},
+        {"secret", offsetof(struct wire_bind, secret) + 15, 1, 0, -EKEYREJECTED},
+#undef FIELD
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct engine_client_info info = {.rank = 1, .size = 3, .job = "j"};
+        const struct session_sizes sizes = {RING, RING, RING, RING, RING};
+        void *second = calloc(1, session_bytes(&sizes));
+        struct bench *b = bench_of(false);
+        struct wire_bind bind = bind_record(b);
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+        CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 1);
+        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 1, 0, second, &sizes), 1);
+        CU_ASSERT_EQUAL_FATAL(bind.generation, 1);
+        CU_ASSERT_TRUE_FATAL(bind.secret[0] != 0 && bind.secret[15] != 0);
+        memcpy((uint8_t *)&bind + rows[i].at, &rows[i].value, rows[i].bytes);
+        bench_send(b, &bind, sizeof(bind));
+        CU_ASSERT_FALSE(b->broken);
+        if (last_answer(b)->status != rows[i].status)
+            printf("%s %llu: %d\n", rows[i].what, (unsigned long long)rows[i].value,
+                   last_answer(b)->status);
+        CU_ASSERT_EQUAL(last_answer(b)->status, rows[i].status);
+        bench_free(b);
+        free(second);
+    }
+}
+
+/* A flow that is on its way out is not the new one of that number. */
+static void binds_beside_one_that_parts(void)
+{
+    struct bench *b = bench_of(false);
+
+    bench_bind(b, 5);
+    bench_bind(b, 5); /* the same */
+    CU_ASSERT_EQUAL(inflows(b), 1);
+    b->engine->inflows[0].owed = 1;
+    bench_note(b, WIRE_CLOSE, 0, 0);
+    bench_bind(b, 5);
+    CU_ASSERT_EQUAL(inflows(b), 2);
+    CU_ASSERT_EQUAL(last_answer(b)->flow, 1);
+    b->engine->inflows[0].owed = 0;
+    bench_free(b);
+}
+
+static void binds_into_full_tables(void)
+{
+    struct bench *b = bench_of(false);
+    uint32_t free;
+
+    b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
+    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
+    for (uint32_t flow = 0; flow < b->config.flows_max; flow++)
+        bench_bind(b, flow);
+    CU_ASSERT_EQUAL(inflows(b), b->config.flows_max);
+    CU_ASSERT_EQUAL(last_answer(b)->status, 0);
+    bench_bind(b, 99);
+    CU_ASSERT_EQUAL(last_answer(b)->status, -ENOSPC);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+    /* Grants. */
+    b = bench_of(false);
+    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
+    b->engine->grants_max = 0;
+    bench_bind(b, 5);
+    CU_ASSERT_EQUAL(last_answer(b)->status, -ENOSPC);
+    b->engine->grants_max = b->config.remotes_max;
+    bench_free(b);
+    /* Without memory for the answer it waits, whole. */
+    b = bench_of(false);
+    bench_steps(b, 2);
+    free = take_memory(b);
+    bench_bind(b, 5);
+    CU_ASSERT_EQUAL(inflows(b), 0);
+    CU_ASSERT_EQUAL(b->engine->grants[0].region, NONE);
+    give_memory(b, free);
+    CU_ASSERT_EQUAL(inflows(b), 1);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* What the memory of a region that is bound could not be registered with is told. */
+static void binds_to_what_is_not_registered(void)
+{
+    static uint8_t memory[4096];
+    struct bench *b = bench_of(false);
+    struct engine_key key;
+    struct wire_bind bind;
+
+    b->fabric.add_status = -EIO;
+    CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, memory, sizeof(memory)), 1);
+    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 1, 0, 8, 3, &key), 0);
+    bind = bind_record(b);
+    bind.slot = key.slot;
+    bind.generation = key.generation;
+    memcpy(bind.secret, key.secret, sizeof(bind.secret));
+    bench_send(b, &bind, sizeof(bind));
+    CU_ASSERT_EQUAL(last_answer(b)->status, -EIO);
+    bench_free(b);
+    b = bench_of(false);
+    CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, memory, sizeof(memory)), 1);
+    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 1, 0, 8, 3, &key), 0);
+    bind.slot = key.slot;
+    bind.generation = key.generation;
+    memcpy(bind.secret, key.secret, sizeof(bind.secret));
+    bench_steps(b, 2);
+    b->engine->segment_live[1].registered = false; /* not yet */
+    bench_send(b, &bind, sizeof(bind));
+    CU_ASSERT_EQUAL(last_answer(b)->status, -EAGAIN);
+    bench_free(b);
+}
+
+/* ---- what a peer answers ----------------------------------------------------------------------
+ */
+
+static void answers_to_nothing(void)
+{
+    struct bench *b = bench_of(true);
+    struct engine *e = b->engine;
+    uint32_t own = b->remote, free;
+
+    /* For a remote that asks another node. */
+    CU_ASSERT_EQUAL_FATAL(engine_bind(e, 0, 0, 0, &b->key, 1), 0);
+    for (uint32_t i = 0; i < b->config.remotes_max; i++)
+        if (i != own)
+            bench_bound(b, i, -EKEYREJECTED, 0);
+    bench_bound(b, own, -EKEYREJECTED, 0);
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(e->remotes[own].state, REMOTE_READY);
+    bench_free(b);
+    b = bench_of(true);
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 0, 0, &b->key, 1), 0);
+    own = b->remote + 1;
+    CU_ASSERT_EQUAL_FATAL(b->engine->remotes[own].asked, 1);
+    {
+        const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
+                                         .remote = own,
+                                         .status = -EKEYREJECTED,
+                                         .flow = WIRE_NONE};
+
+        CU_ASSERT_EQUAL(bind_answered(b->engine, PEER, (const uint8_t *)&bound, sizeof(bound)), 0);
+        CU_ASSERT_EQUAL(b->engine->remotes[own].asked, 1);
+    }
+    bench_free(b);
+    /* "Not yet", when there is no memory to ask again. */
+    b = bench_of(false);
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
+    bench_ack(b);
+    free = take_memory(b);
+    bench_bound(b, 0, -EAGAIN, 0);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].asked, 1);
+    give_memory(b, free);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].asked, 1);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_BINDING);
+    bench_bound(b, 0, 0, 3);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_READY);
+    bench_free(b);
+}
+
+/* The owner's registrations are new: what has a key is resolved again, or is lost. */
+static void refreshes(void)
+{
+    struct bench *b = bound_bench();
+    uint32_t free;
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
+    bench_bound(b, 1, 0, 0);
+    bench_ack(b);
+    free = take_memory(b);
+    bind_refresh_node(b->engine, PEER);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_REVOKED);
+    CU_ASSERT_EQUAL(b->engine->remotes[1].state, REMOTE_READY);
+    give_memory(b, free);
+    bench_free(b);
+    b = bound_bench();
+    bind_refresh_node(b->engine, PEER);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_STALE);
+    bench_bound(b, 0, 0, 3);
+    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_READY);
+    bench_free(b);
+}
+
+/* ---- withdrawals ------------------------------------------------------------------------------
+ */
+
+/* Only what has that key, of that generation, from that node. */
+static void withdrawals_of_others(void)
+{
+    static const struct {
+        uint32_t slot, generation;
+        bool mine;
+    } rows[] = {{2, 9, true},  {2, 8, false}, {2, 10, false},
+                {3, 9, false}, {0, 0, false}, {UINT32_MAX, UINT32_MAX, false}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bound_bench();
+
+        CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
+        bench_bound(b, 1, 0, 0); /* without a key */
+        send_region(b, WIRE_REVOKE, rows[i].slot, rows[i].generation);
+        CU_ASSERT_EQUAL(b->engine->remotes[0].state == REMOTE_REVOKED, rows[i].mine);
+        CU_ASSERT_EQUAL(b->engine->remotes[1].state, REMOTE_READY);
+        bench_free(b);
+    }
+}
+
+/* Without memory a withdrawal is asked for, and answered, later. */
+static void withdrawals_without_memory(void)
+{
+    struct bench *b = bench_of(false);
+    uint32_t free;
+
+    bench_bind(b, 5);
+    bench_ack(b);
+    free = take_memory(b);
+    CU_ASSERT_EQUAL(engine_region_close(b->engine, 0, b->key.slot, b->key.generation, 1), 0);
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->grants[0].asked, 0);
+    give_memory(b, free);
+    CU_ASSERT_EQUAL(b->engine->grants[0].asked, 1);
+    bench_free(b);
+    b = bound_bench();
+    bench_ack(b);
+    free = take_memory(b);
+    send_region(b, WIRE_REVOKE, 2, 9);
+    CU_ASSERT_EQUAL(b->fabric.kinds & 1u << WIRE_REVOKED, 0);
+    give_memory(b, free);
+    CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_REVOKED);
+    bench_free(b);
+}
+
+/* Remotes of several regions are in use when these are withdrawn: each answer waits for its own,
+ * and for memory. */
+static void withdrawals_of_what_is_in_use(void)
+{
+    static const struct engine_key keys[] = {
+        {.node = PEER, .slot = 2, .generation = 9},
+        {.node = PEER, .slot = 3, .generation = 9},
+        {.node = PEER, .slot = 2, .generation = 10},
+    };
+    struct bench *b = bench_of(false);
+    uint32_t free;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, &keys[i], 1), 0);
+        bench_bound(b, i, 0, 3);
+    }
+    b->fabric.holds = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct submit_record get = {.size = sizeof(get),
+                                          .kind = SUBMIT_GET,
+                                          .reserve = event_bytes(0),
+                                          .remote = i,
+                                          .length = 64};
+
+        bench_submit(b, &get);
+        send_region(b, WIRE_REVOKE, keys[i].slot, keys[i].generation);
+        CU_ASSERT_EQUAL(b->engine->remotes[i].revoke_due, 1);
+    }
+    bench_ack(b);
+    CU_ASSERT_EQUAL(b->fabric.kinds & 1u << WIRE_REVOKED, 0);
+    free = take_memory(b);
+    still_release(&b->fabric);
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->fabric.kinds & 1u << WIRE_REVOKED, 0);
+    give_memory(b, free);
+    for (uint32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(b->engine->remotes[i].revoke_due, 0);
+    CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_REVOKED);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"binds that cannot be", binds_that_cannot_be},
+                           {"binds without room", binds_without_room},
+                           {"unbinds", unbinds},
+                           {"regions that cannot be", regions_that_cannot_be},
+                           {"regions without room", regions_without_room},
+                           {"binds of known flows", binds_of_known_flows},
+                           {"binds to what is not theirs", binds_to_what_is_not_theirs},
+                           {"binds beside one that parts", binds_beside_one_that_parts},
+                           {"binds into full tables", binds_into_full_tables},
+                           {"binds to what is not registered", binds_to_what_is_not_registered},
+                           {"answers to nothing", answers_to_nothing},
+                           {"refreshes", refreshes},
+                           {"withdrawals of others", withdrawals_of_others},
+                           {"withdrawals without memory", withdrawals_without_memory},
+                           {"withdrawals of what is in use", withdrawals_of_what_is_in_use},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("binds", tests);
+}
