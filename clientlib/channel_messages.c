@@ -30,11 +30,10 @@ bool channel_block_valid(const struct channel *ch, const struct event_record *ev
     return event->id_len == ((bytes + 7) & ~UINT64_C(7));
 }
 
-static bool message_valid(const struct channel *ch, const struct inbox *inbox,
-                          const struct event_record *event, uint32_t size)
+static bool message_valid(const struct channel *ch, const struct event_record *event, uint32_t size)
 {
-    return ch->deliver && event->kind == inbox->message_kind && size >= sizeof(*event) &&
-           size == event_bytes(event->id_len) && channel_block_valid(ch, event);
+    return ch->deliver && size >= sizeof(*event) && size == event_bytes(event->id_len) &&
+           channel_block_valid(ch, event);
 }
 
 /* Room for the longest reply in the answer ring. */
@@ -97,7 +96,7 @@ int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_rec
     const struct message *block = (const struct message *)(event + 1);
     int rc;
 
-    if (!message_valid(ch, inbox, event, size))
+    if (!message_valid(ch, event, size))
         return channel_break(ch);
     if (event->kind == EVENT_REQUEST && block->token != WIRE_NONE && !can_answer(ch)) {
         ch->hold = HOLD_ANSWER;

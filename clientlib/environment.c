@@ -39,7 +39,7 @@ static int number_from(const char *const *names, size_t count, uint32_t *out, ch
             continue;
         errno = 0;
         number = strtoull(value, &end, 10);
-        if (errno == 0 && *end == '\0' && *value >= '0' && *value <= '9' && number < UINT32_MAX) {
+        if (errno == 0 && *end == '\0' && *value >= '0' && number < UINT32_MAX) {
             *out = (uint32_t)number;
             return 0;
         }

@@ -214,15 +214,16 @@ static int take_key(struct file_reader *reader, const char *name, const char *va
     return rc;
 }
 
+/* Behind the first complaint no line is read (read_line), and no value comes. */
 static int take_value(void *context, const char *section, const char *name, const char *value)
 {
     struct file_reader *reader = context;
 
-    if (reader->status == 0 && *section && strcmp(section, "pwcd") != 0) {
+    if (*section && strcmp(section, "pwcd") != 0) {
         reader->status = -EINVAL;
         snprintf(reader->why, sizeof(reader->why), "no section [%.64s]: put all keys under [pwcd]",
                  section);
-    } else if (reader->status == 0) {
+    } else {
         reader->status = take_key(reader, name, value);
     }
     return reader->status == 0;
@@ -252,10 +253,12 @@ int config_load(struct config *config, const char *path, char *why, size_t why_s
         snprintf(why, why_size, "config \"%s\" cannot be read: name a regular file", path);
         return -EIO;
     }
-    if (rc == 0 && reader.status == 0)
-        return config->file ? 0 : -ENOMEM;
-    if (rc < 0)
+    if (rc < 0 || !config->file) {
+        snprintf(why, why_size, "config \"%s\": %s", path, strerror(ENOMEM));
         return -ENOMEM;
+    }
+    if (rc == 0 && reader.status == 0)
+        return 0;
     /* What inih understands not at all it counts; our complaint is about the line read last. */
     snprintf(why, why_size, "config \"%s\" line %d: %s", path, rc > 0 ? rc : (int)reader.line,
              reader.why[0] ? reader.why : "give key = value");

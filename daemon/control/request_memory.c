@@ -139,9 +139,10 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
  * segments takes from others the short way, not the daemon. */
 static bool may_share(const struct control *control)
 {
-    struct rlimit limit;
+    struct rlimit limit = {0}; /* where it cannot be known: none */
 
-    return control->config->direct == CONFIG_DIRECT_AUTO && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    return control->config->direct == CONFIG_DIRECT_AUTO &&
            control->segments_shared < limit.rlim_cur / 8;
 }
 

@@ -335,10 +335,9 @@ void inflow_free(struct engine *e, uint32_t inflow)
     if (in->session != NONE) {
         uint32_t *link = &e->sessions[in->session].first_inflow;
 
-        while (*link != NONE && *link != inflow)
+        while (*link != inflow)
             link = &e->inflows[*link].next;
-        if (*link == inflow)
-            set32(e, link, in->next);
+        set32(e, link, in->next);
     }
     if (in->reply_flow != NONE)
         set32(e, &e->flows[in->reply_flow].serves, NONE);

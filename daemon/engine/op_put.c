@@ -79,7 +79,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     /* What it held was given back, or was of an earlier link. */
     if (fresh)
         op->nonce = UINT16_MAX;
-    if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY || op->status < 0)
+    if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY)
         return 0;
     r = op_usable(e, flow, op);
     if (r < 0)

@@ -41,10 +41,10 @@ static bool inflow_open(const struct engine *e, const struct inflow *in)
            e->clients[s->client].quarantine == QUARANTINE_NONE;
 }
 
-/* Whether something of its context waits for room in the event ring. */
+/* Whether something of its context, which is there, waits for room in the event ring. */
 static bool inflow_spills(const struct engine *e, const struct inflow *in)
 {
-    return in->session != NONE && e->sessions[in->session].spill_bytes > 0;
+    return e->sessions[in->session].spill_bytes > 0;
 }
 
 /* In how many writes its payload was announced: STRIPES_MAX at most. */

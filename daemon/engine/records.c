@@ -67,8 +67,7 @@ static int take_offer(struct engine *e, uint32_t node, const uint8_t *record, ui
     if (size != sizeof(w))
         return -EPROTO;
     memcpy(&w, record, sizeof(w));
-    if (out->next.bytes != 0 || out->switching || w.bytes <= out->size ||
-        (w.bytes & (w.bytes - 1)) != 0)
+    if (out->next.bytes != 0 || w.bytes <= out->size || (w.bytes & (w.bytes - 1)) != 0)
         return -EPROTO;
     out->next = w;
     peer_activate(e, node);

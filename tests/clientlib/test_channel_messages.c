@@ -567,6 +567,51 @@ static void test_misplaced_messages(void)
     pair_free(p);
 }
 
+/* What the daemon says of the room that it has given back cannot be: asked when a reply needs it.
+ */
+static void test_impossible_room(void)
+{
+    enum { ANSWER_HEAD, RELEASED, ROWS };
+
+    for (int row = 0; row < ROWS; row++) {
+        struct pair *p =
+            pair_new_sized(&(struct session_sizes){RING, SESSION_RING_MIN, RING, RING, RING});
+        struct session_shared *shared = p->daemon.shared;
+
+        p->reply = true;
+        if (row == ANSWER_HEAD)
+            p->channel.local.limit = UINT32_MAX;
+        while (!channel_holds_request(&p->channel)) {
+            CU_ASSERT_EQUAL_FATAL(post_request(p, 1), 0);
+            CU_ASSERT_EQUAL_FATAL(probe(p, 0), 0);
+        }
+        if (row == ANSWER_HEAD)
+            atomic_store(&shared->answer.head, atomic_load(&shared->answer.tail) + 8);
+        else
+            atomic_store(&shared->released, UINT64_MAX);
+        CU_ASSERT_EQUAL(probe(p, 0), -EPROTO);
+        CU_ASSERT_EQUAL(probe(p, 0), -EPROTO);
+        pair_free(p);
+    }
+}
+
+/* What was given back is not taken back. */
+static void test_room_taken_back(void)
+{
+    struct pair *p =
+        pair_new_sized(&(struct session_sizes){RING, SESSION_RING_MIN, RING, RING, RING});
+    struct submit_record silent = {.reserve = event_bytes(0)};
+
+    while (submit(p, SUBMIT_SHORT, SUBMIT_NO_REPLY) == 0)
+        CU_ASSERT_PTR_NOT_NULL_FATAL(fake_session_read(&p->daemon));
+    fake_session_end_silent(&p->daemon, &silent);
+    CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, SUBMIT_NO_REPLY), 0);
+    CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, SUBMIT_NO_REPLY), -EAGAIN);
+    atomic_fetch_sub(&p->daemon.shared->released, 8);
+    CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, SUBMIT_NO_REPLY), -EPROTO);
+    pair_free(p);
+}
+
 static void test_bells(void)
 {
     struct pair *p = pair_new();
@@ -611,6 +656,8 @@ int main(void)
         {"submission in two steps", test_two_steps},
         {"messages that make no sense", test_bad_messages},
         {"messages where none may be", test_misplaced_messages},
+        {"impossible room", test_impossible_room},
+        {"room taken back", test_room_taken_back},
         {"bells", test_bells},
     };
 

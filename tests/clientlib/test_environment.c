@@ -39,6 +39,7 @@ static void set_environment(const char *const *settings, size_t count)
     }
 }
 
+#define NOBODY  65534 /* any user who is not root */
 #define LONG_60 "123456789012345678901234567890123456789012345678901234567890"
 
 static void test_environment(void)
@@ -179,6 +180,19 @@ static void test_default_socket(void)
     CU_ASSERT_FATAL(socket >= 0);
     CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(found.socket, geteuid() == 0 ? system : own);
+    if (geteuid() == 0) { /* root has none of its own, others do */
+        CU_ASSERT_EQUAL(chmod(folder, 0755) + chmod(path, 0755), 0);
+        CU_ASSERT_EQUAL_FATAL(seteuid(NOBODY), 0);
+        CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
+        CU_ASSERT_STRING_EQUAL(found.socket, own);
+        setenv("XDG_RUNTIME_DIR", "/no/such/folder", 1);
+        CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
+        CU_ASSERT_STRING_EQUAL(found.socket, system);
+        unsetenv("XDG_RUNTIME_DIR");
+        CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
+        CU_ASSERT_STRING_EQUAL(found.socket, system);
+        CU_ASSERT_EQUAL(seteuid(0), 0);
+    }
     close(socket);
     unlink(own);
     rmdir(path);

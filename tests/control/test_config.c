@@ -104,6 +104,25 @@ static void values(void)
     }
 }
 
+/* The longest text, and the first that is too long. */
+static void lengths(void)
+{
+    const size_t most = CONFIG_TEXT_MAX * 256;
+    static char text[CONFIG_TEXT_MAX * 256 + 1];
+
+    for (size_t length = most - 1; length <= most; length++) {
+        struct config config;
+        char why[256] = "";
+
+        config_init(&config);
+        memset(text, 'a', length);
+        CU_ASSERT_EQUAL(config_set(&config, "nodes", text, CONFIG_FLAG, why, sizeof(why)),
+                        length < most ? 0 : -EINVAL);
+        CU_ASSERT_EQUAL(strstr(why, "nodes is empty or too long") != NULL, length == most);
+        config_free(&config);
+    }
+}
+
 static void sources(void)
 {
     struct config config;
@@ -119,7 +138,15 @@ static void sources(void)
     CU_ASSERT_EQUAL(setenv("PWCD_NODES", "b:2", 1), 0);
     CU_ASSERT_EQUAL(config_environment(&config, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(config.nodes, "b:2");
+    CU_ASSERT_EQUAL(config_set(&config, "nodes", "c:3", CONFIG_FILE, why, sizeof(why)), 0);
+    CU_ASSERT_STRING_EQUAL(config.nodes, "b:2");
+    CU_ASSERT_EQUAL(setenv("PWCD_NODES", "", 1), 0);
+    CU_ASSERT_EQUAL(config_environment(&config, why, sizeof(why)), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "environment variable PWCD_NODES: nodes is empty"));
     unsetenv("PWCD_NODES");
+    CU_ASSERT_EQUAL(config_source_of(&config, "nodes"), CONFIG_ENVIRONMENT);
+    CU_ASSERT_EQUAL(config_source_of(&config, "node"), CONFIG_FLAG);
+    CU_ASSERT_EQUAL(config_source_of(&config, "no such key"), CONFIG_DEFAULT);
     config_free(&config);
 }
 
@@ -464,11 +491,11 @@ static void numbers(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"values", values},         {"sources", sources},       {"files", files},
-        {"places", places},         {"defaults", defaults},     {"table", table},
-        {"nearest", nearest},       {"secrets", secrets},       {"node lists", node_lists},
-        {"node files", node_files}, {"many nodes", many_nodes}, {"numbers", numbers},
-        CU_TEST_INFO_NULL};
+        {"values", values},         {"lengths", lengths},       {"sources", sources},
+        {"files", files},           {"places", places},         {"defaults", defaults},
+        {"table", table},           {"nearest", nearest},       {"secrets", secrets},
+        {"node lists", node_lists}, {"node files", node_files}, {"many nodes", many_nodes},
+        {"numbers", numbers},       CU_TEST_INFO_NULL};
     static const char *const names[] = {"conf", "secret", "link", "pipe", "nodes"};
     int failed;
 

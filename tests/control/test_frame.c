@@ -84,7 +84,8 @@ static void over_the_bound(void)
         struct frame_parser p;
         const uint8_t *body;
         size_t size;
-        uint8_t head[FRAME_HEAD_BYTES];
+        uint8_t head[FRAME_HEAD_BYTES], *to;
+        size_t room;
 
         frame_parser_init(&p, BOUND);
         frame_head_write(head, rows[i].announced);
@@ -92,9 +93,31 @@ static void over_the_bound(void)
         CU_ASSERT_EQUAL(frame_next(&p, &body, &size), rows[i].expected);
         CU_ASSERT_EQUAL(frame_is_ready(&p), rows[i].expected < 0);
         CU_ASSERT_EQUAL(frame_is_partial(&p), rows[i].expected == 0);
+        CU_ASSERT_EQUAL(frame_space(&p, &to, &room), 0); /* none for what will be refused */
         CU_ASSERT(p.capacity <= BOUND + FRAME_HEAD_BYTES);
         frame_parser_destroy(&p);
     }
+}
+
+/* It is ready with its last byte, and until it is taken. */
+static void ready(void)
+{
+    static const uint8_t bytes[FRAME_HEAD_BYTES + 2] = {2};
+    struct frame_parser p;
+    const uint8_t *body;
+    size_t size;
+
+    frame_parser_init(&p, BOUND);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        CU_ASSERT_FALSE(frame_is_ready(&p));
+        CU_ASSERT_EQUAL(frame_is_partial(&p), i > 0);
+        feed(&p, bytes + i, 1);
+    }
+    CU_ASSERT_TRUE(frame_is_ready(&p));
+    CU_ASSERT_FALSE(frame_is_partial(&p));
+    CU_ASSERT_EQUAL(frame_next(&p, &body, &size), 1);
+    CU_ASSERT_FALSE(frame_is_ready(&p));
+    frame_parser_destroy(&p);
 }
 
 /* A stream without end in small frames holds no more than a few of them. */
@@ -148,6 +171,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"whatever the cuts", whatever_the_cuts},
                            {"over the bound", over_the_bound},
+                           {"ready", ready},
                            {"endless", endless},
                            {"garbage", garbage},
                            CU_TEST_INFO_NULL};

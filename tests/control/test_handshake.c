@@ -421,6 +421,42 @@ static void out_of_order(void)
     CU_ASSERT_EQUAL(greet(&h, &ours), 0);
     CU_ASSERT_EQUAL(greet(&h, &ours), -EPROTO);
     CU_ASSERT_EQUAL(handshake_proved(&h, mac, sizeof(mac)), -EPROTO);
+    /* A responder's greetings, each twice, and both behind their time. */
+    handshake_begin(&h, &a, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+    CU_ASSERT_EQUAL(greeted(&h, &l), 0);
+    CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
+    handshake_begin(&h, &a, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+    CU_ASSERT_EQUAL(greeted(&h, &l), 0);
+    CU_ASSERT_EQUAL(greet(&h, &ours), 0);
+    CU_ASSERT_EQUAL(greet(&h, &ours), -EPROTO);
+    CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
+}
+
+/* One that names no provider; and the version is the highest that both speak. */
+static void provider_and_version(void)
+{
+    struct handshake_identity a = identity(1), b = identity(3);
+    struct letter l = letter_of(&a, 3);
+    struct handshake_greeting none = {.version_min = l.version_min,
+                                      .version_max = l.version_max,
+                                      .node = l.node,
+                                      .target = l.target,
+                                      .nodes = l.nodes,
+                                      .nonce = l.nonce,
+                                      .nonce_size = l.nonce_size,
+                                      .boot_id = l.boot_id,
+                                      .boot_id_size = l.boot_id_size};
+    struct handshake h;
+
+    handshake_begin(&h, &b, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+    CU_ASSERT_EQUAL(handshake_greeted(&h, &none, (const uint8_t *)&l, sizeof(l)), -EPROTO);
+    b.version_max = HANDSHAKE_VERSION_MAX + 2;
+    for (uint32_t more = 0; more <= 3; more++) {
+        l.version_max = HANDSHAKE_VERSION_MAX + more;
+        handshake_begin(&h, &b, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
+        CU_ASSERT_EQUAL(greeted(&h, &l), 0);
+        CU_ASSERT_EQUAL(h.version, HANDSHAKE_VERSION_MAX + (more < 2 ? more : 2));
+    }
 }
 
 /* Two connections between nodes 1 and 3: both ends keep the same one. */
@@ -544,6 +580,7 @@ int main(void)
                            {"reflection", reflection},
                            {"altered on the way", altered_on_the_way},
                            {"out of order", out_of_order},
+                           {"provider and version", provider_and_version},
                            {"two connections", two_connections},
                            {"sealed frames", sealed_frames},
                            {"sealed frames refused", sealed_frames_refused},

@@ -589,6 +589,56 @@ static void withdrawals_of_what_is_in_use(void)
     bench_free(b);
 }
 
+/* Another node's, which has the same slot and generation, is none of it. */
+static void withdrawals_of_two_nodes(void)
+{
+    struct bench *b = bench_of(true);
+    struct remote *own = &b->engine->remotes[0];
+    const struct engine_key key = {
+        .node = PEER, .slot = own->key.slot, .generation = own->key.generation};
+    const struct submit_record get = {.size = sizeof(get),
+                                      .kind = SUBMIT_GET,
+                                      .remote = 1,
+                                      .reserve = event_bytes(0),
+                                      .length = 64};
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, &key, 1), 0);
+    bench_bound(b, 1, 0, 3);
+    b->fabric.holds = true;
+    bench_submit(b, &get);
+    send_region(b, WIRE_REVOKE, key.slot, key.generation);
+    CU_ASSERT_EQUAL(b->engine->remotes[1].revoke_due, 1);
+    own->revoke_due = 1;
+    still_release(&b->fabric);
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(b->engine->remotes[1].revoke_due, 0);
+    CU_ASSERT_EQUAL(own->revoke_due, 1);
+    own->revoke_due = 0;
+    bench_free(b);
+}
+
+/* ---- a next process ---------------------------------------------------------------------------
+ */
+
+/* A context that it was not given the memory of takes nothing, and ends. */
+static void sessions_that_nobody_attaches(void)
+{
+    struct bench *b = bound_bench();
+    const struct submit_record put = {
+        .size = sizeof(put), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
+
+    still_open(&b->fabric);
+    memset(b->memory, 0, engine_private_bytes(&b->config));
+    CU_ASSERT_EQUAL_FATAL(
+        engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 2, &b->engine), 0);
+    CU_ASSERT_EQUAL_FATAL(b->engine->open_count, 1);
+    bench_submit(b, &put);
+    bench_steps(b, 4);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->submit.head), 0);
+    CU_ASSERT_EQUAL(b->engine->open_count, 0);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"binds that cannot be", binds_that_cannot_be},
@@ -606,6 +656,8 @@ int main(void)
                            {"withdrawals of others", withdrawals_of_others},
                            {"withdrawals without memory", withdrawals_without_memory},
                            {"withdrawals of what is in use", withdrawals_of_what_is_in_use},
+                           {"withdrawals of two nodes", withdrawals_of_two_nodes},
+                           {"sessions that nobody attaches", sessions_that_nobody_attaches},
                            CU_TEST_INFO_NULL};
 
     return suite_run("binds", tests);

@@ -261,6 +261,30 @@ static void places_of_a_long(void)
     }
 }
 
+/* As long as a message may be, and longer. */
+static void blocks_too_long(void)
+{
+    for (uint32_t more = 0; more <= 8; more += 8) {
+        struct {
+            struct submit_record record;
+            struct message block;
+            uint64_t rest[1000];
+        } message = {.record = operation(SUBMIT_MEDIUM), .block = {.kind = SUBMIT_MEDIUM}};
+        struct waiting w;
+
+        begin(&w);
+        message.block.arguments = SESSION_ARGUMENTS_MAX;
+        message.block.payload_len = w.b->config.packed_max + more;
+        message.record.flags = SUBMIT_NO_REPLY;
+        message.record.length = 0;
+        message.record.rid_len = (uint16_t)(w.b->session->message_max + more);
+        message.record.size += message.record.rid_len;
+        bench_submit(w.b, &message.record);
+        CU_ASSERT_EQUAL(w.b->quarantined, more > 0);
+        end(&w);
+    }
+}
+
 /* ---- the fabric -------------------------------------------------------------------------------
  */
 
@@ -316,11 +340,8 @@ static void stripes_that_do_not_leave(void)
 static void without_a_nonce(void)
 {
     static const struct {
-        bool outstanding, voids, sent, broken;
-    } rows[] = {{false, false, false, true},
-                {true, false, false, false},
-                {false, true, false, false},
-                {false, false, true, false}};
+        bool outstanding, sent, broken;
+    } rows[] = {{false, false, true}, {true, false, false}, {false, true, false}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct submit_record put = reassembled(), get = operation(SUBMIT_GET);
@@ -336,12 +357,43 @@ static void without_a_nonce(void)
         if (rows[i].sent)
             submit_inline(w.b, 1);
         out->nonces_free = NONCES_FOR_REPLIES;
-        out->voids = rows[i].voids;
         bench_submit(w.b, &put);
-        out->voids = 0;
         CU_ASSERT_EQUAL(w.b->broken, rows[i].broken);
         end(&w);
     }
+}
+
+/* One is on its way back, of a flow that was held when its payload had left already. */
+static void a_nonce_on_its_way_back(void)
+{
+    const struct engine_key key = BENCH_KEY;
+    struct submit_record put = reassembled();
+    struct ledger_out *out;
+    struct waiting w;
+
+    begin(&w);
+    CU_ASSERT_EQUAL_FATAL(engine_bind(w.b->engine, 0, 1, 2, &key, 1), 0);
+    bench_bound(w.b, 1, 0, 3);
+    out = &w.b->engine->peer_live[1].out;
+    out->switching = true; /* no record is staged */
+    bench_submit(w.b, &put);
+    CU_ASSERT_EQUAL_FATAL(w.b->engine->flows[FLOW].started, 1);
+    CU_ASSERT_EQUAL_FATAL(w.b->engine->flows[FLOW].staged, 0);
+    out->nonces_free = NONCES_FOR_REPLIES;
+    put.remote = 1;
+    bench_submit(w.b, &put);
+    bench_note(w.b, WIRE_STOP, FLOW, 0);
+    CU_ASSERT_EQUAL(out->voids, 1);
+    CU_ASSERT_FALSE(w.b->broken);
+    out->switching = false;
+    bench_steps(w.b, 2);
+    CU_ASSERT_EQUAL(out->voids, 0);
+    CU_ASSERT_TRUE(w.b->fabric.kinds & 1u << WIRE_VOID);
+    bench_ack(w.b);
+    bench_steps(w.b, 2);
+    CU_ASSERT_EQUAL(w.b->engine->flows[1].staged, 1); /* by that nonce */
+    CU_ASSERT_FALSE(w.b->broken);
+    end(&w);
 }
 
 /* ---- puts in a row ----------------------------------------------------------------------------
@@ -371,6 +423,8 @@ static void what_goes_together(void)
         {FIELD(remote), SECOND_REMOTE, false, false},
         {FIELD(reserve), sizeof(struct event_record) + 8, false, true},
         {FIELD(length), 16, false, true}, /* more than there is */
+        {FIELD(kind), SUBMIT_PAD, false, true},
+        {FIELD(kind), SUBMIT_GET, false, true}, /* which has its bytes with it */
         {FIELD(size), 64, false, true},
         {FIELD(size), 8, false, true},
         {FIELD(size), 4, false, true},
@@ -392,6 +446,25 @@ static void what_goes_together(void)
             printf("row %zu, %s\n", i, rows[i].what);
         CU_ASSERT_EQUAL((w.b->fabric.kinds & 1u << WIRE_BATCH) != 0, rows[i].together);
         CU_ASSERT_EQUAL(w.b->quarantined, rows[i].refused);
+        end(&w);
+    }
+}
+
+/* As many as one batch may have, and one more: all of them leave, in two. */
+static void rows_of_all_lengths(void)
+{
+    for (uint32_t count = 63; count <= 66; count++) { /* BATCH_PUTS_MAX is 64 */
+        struct packed puts[66];
+        struct waiting w;
+
+        begin(&w);
+        for (uint32_t i = 0; i < count; i++)
+            puts[i] = packed();
+        submit_packed(w.b, puts, count);
+        CU_ASSERT_TRUE(w.b->fabric.kinds & 1u << WIRE_BATCH);
+        CU_ASSERT_EQUAL((w.b->fabric.kinds & 1u << WIRE_PUT) != 0, count == 65);
+        bench_ack(w.b);
+        expect_events(w.b, count, 0);
         end(&w);
     }
 }
@@ -424,19 +497,66 @@ static void a_row_that_begins_badly(void)
 /* Its event ring says nothing that can be, or has room for one event only. */
 static void a_row_without_event_room(void)
 {
-    for (int full = 0; full < 2; full++) {
+    static const struct {
+        uint64_t reserved, head;
+    } rows[] = {{RING - EVENT_BYTES_MAX - sizeof(struct event_record), 0},
+                {RING - EVENT_BYTES_MAX, 0},
+                {RING, 0},
+                {0, 8}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct waiting w;
-        struct session *s;
 
         begin(&w);
-        s = &w.b->engine->sessions[0];
-        if (full)
-            s->reserved = RING - EVENT_BYTES_MAX - event_bytes(0);
-        else
-            atomic_store(&w.b->session->local.head, 8);
+        w.b->engine->sessions[0].reserved = rows[i].reserved;
+        atomic_store(&w.b->session->local.head, rows[i].head);
         submit_inline(w.b, 2);
         CU_ASSERT_EQUAL(w.b->fabric.kinds & 1u << WIRE_BATCH, 0);
         CU_ASSERT_TRUE(w.b->quarantined);
+        end(&w);
+    }
+}
+
+/* ---- wake-ups ---------------------------------------------------------------------------------
+ */
+
+/* They are no operations: there is nothing in them but whom. Who is not there to be woken any more
+ * does no harm, for the client may not know. */
+static void wakes(void)
+{
+    static const struct {
+        const char *what;
+        uint32_t at, bytes;
+        uint64_t value;
+        bool refused;
+    } rows[] = {
+#define FIELD(name)                                                                                \
+#name, offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)
+        {FIELD(remote), 0, false},
+        {FIELD(remote), 1, false}, /* not bound */
+        {FIELD(remote), 7, false},
+        {FIELD(remote), 8, true},
+        {FIELD(remote), UINT32_MAX - 1, true},
+        {FIELD(remote), SUBMIT_NO_REMOTE, false},
+        {FIELD(flags), SUBMIT_NO_LCE, true},
+        {FIELD(lid_len), 8, true},
+        {FIELD(rid_len), 8, true},
+        {FIELD(reserve), 8, true},
+        {FIELD(size), sizeof(struct submit_record) + 8, true},
+#undef FIELD
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct packed wake = {.record = {.size = sizeof(wake.record), .kind = SUBMIT_WAKE}};
+        struct waiting w;
+
+        begin(&w);
+        memcpy((uint8_t *)&wake.record + rows[i].at, &rows[i].value, rows[i].bytes);
+        bench_submit(w.b, &wake.record);
+        if (w.b->quarantined != rows[i].refused)
+            printf("%s %llu\n", rows[i].what, (unsigned long long)rows[i].value);
+        CU_ASSERT_EQUAL(w.b->quarantined, rows[i].refused);
+        CU_ASSERT_EQUAL(atomic_load(&w.b->session->submit.head) > 0, !rows[i].refused);
         end(&w);
     }
 }
@@ -447,11 +567,15 @@ int main(void)
                            {"withdrawn for what waits", withdrawn_for_what_waits},
                            {"without a key", without_a_key},
                            {"places of a Long", places_of_a_long},
+                           {"blocks too long", blocks_too_long},
                            {"stripes that do not leave", stripes_that_do_not_leave},
                            {"without a nonce", without_a_nonce},
+                           {"a nonce on its way back", a_nonce_on_its_way_back},
                            {"what goes together", what_goes_together},
+                           {"rows of all lengths", rows_of_all_lengths},
                            {"a row that begins badly", a_row_that_begins_badly},
                            {"a row without event room", a_row_without_event_room},
+                           {"wakes", wakes},
                            CU_TEST_INFO_NULL};
 
     return suite_run("waits", tests);

@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -264,6 +266,15 @@ static void test_adopt_part(void)
         mapping_destroy(&m);
     }
     mapping_destroy(&whole);
+
+    const struct mapping_part all = {.file_size = size, .length = size};
+    int bare = memfd_create("bare", MFD_CLOEXEC); /* without our seals */
+    struct mapping m;
+    void *at;
+
+    CU_ASSERT_EQUAL_FATAL(ftruncate(bare, (off_t)size), 0);
+    CU_ASSERT_EQUAL(mapping_adopt_part(&m, bare, &all, &at), -EPROTO);
+    close(bare);
 }
 
 static void test_destroy(void)
@@ -280,6 +291,99 @@ static void test_destroy(void)
     mapping_destroy(&m); /* twice */
 }
 
+/* What the process may have no more of: nothing is left behind of what was begun. */
+static void test_limits(void)
+{
+    static const struct {
+        const char *what;
+        int resource; /* of what there is nothing more; descriptors: so many */
+        rlim_t left;
+        int result;
+        bool reader;
+    } rows[] = {
+        {"descriptors", RLIMIT_NOFILE, 0, -EMFILE, false},
+        {"descriptors", RLIMIT_NOFILE, 0, -EMFILE, true},
+        {"length of files", RLIMIT_FSIZE, 0, -EFBIG, false},
+        {"length of files", RLIMIT_FSIZE, 0, -EFBIG, true},
+        {"address space", RLIMIT_AS, 0, -ENOMEM, false},
+        {"address space", RLIMIT_AS, 0, -ENOMEM, true},
+        {"a reader's descriptor", RLIMIT_NOFILE, 1, 0, true},
+    };
+    const size_t size = 1024 * page; /* more than any room that is mapped already */
+
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mapping m = {.fd = -1};
+        struct rlimit before, none;
+        int reader = -1, next = dup(0), rc;
+
+        close(next); /* the lowest that is free */
+        CU_ASSERT_EQUAL_FATAL(getrlimit((__rlimit_resource_t)rows[i].resource, &before), 0);
+        none = before;
+        none.rlim_cur = rows[i].resource == RLIMIT_NOFILE ? (rlim_t)next + rows[i].left : 0;
+        CU_ASSERT_EQUAL_FATAL(setrlimit((__rlimit_resource_t)rows[i].resource, &none), 0);
+        rc = mapping_create_with_reader(&m, "test", size, rows[i].reader ? &reader : NULL);
+        CU_ASSERT_EQUAL_FATAL(setrlimit((__rlimit_resource_t)rows[i].resource, &before), 0);
+        if (rc != rows[i].result)
+            printf("%s: %d\n", rows[i].what, rc);
+        CU_ASSERT_EQUAL(rc, rows[i].result);
+        CU_ASSERT_EQUAL(reader, -1);
+        CU_ASSERT_EQUAL(open_fd(next), rc == 0);
+        mapping_destroy(&m);
+        CU_ASSERT_FALSE(open_fd(next));
+    }
+}
+
+/* Neither a reader's descriptor nor a byte of the file. */
+static void test_two_limits(void)
+{
+    struct mapping m = {.fd = -1};
+    struct rlimit files, descriptors;
+    int reader = -1, next = dup(0), rc;
+
+    close(next);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_FSIZE, &files), 0);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, files.rlim_max});
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next + 1, descriptors.rlim_max});
+    rc = mapping_create_with_reader(&m, "test", page, &reader);
+    setrlimit(RLIMIT_FSIZE, &files);
+    setrlimit(RLIMIT_NOFILE, &descriptors);
+    CU_ASSERT_EQUAL(rc, -EFBIG);
+    CU_ASSERT_EQUAL(reader, -1);
+    CU_ASSERT_FALSE(open_fd(next));
+}
+
+/* The same of what came from another: the descriptor stays the caller's. */
+static void test_adopt_without_room(void)
+{
+    const size_t size = 1024 * page;
+    struct mapping m = {.fd = -1}, n = {.fd = -1};
+    const struct mapping_part part = {.file_size = size, .length = size};
+    struct rlimit before, none;
+    void *at = NULL;
+    int results[3];
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", size), 0);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_AS, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_AS, &none), 0);
+    results[0] = mapping_adopt(&n, m.fd, size);
+    results[1] = mapping_inherit(&n, m.fd, size);
+    results[2] = mapping_adopt_part(&n, m.fd, &part, &at);
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_AS, &before), 0);
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(results[i], -ENOMEM);
+    CU_ASSERT_PTR_NULL(n.base);
+    CU_ASSERT_PTR_NULL(at);
+    CU_ASSERT_TRUE(open_fd(m.fd));
+    CU_ASSERT_EQUAL(mapping_inherit(&n, m.fd, size), 0);
+    m.fd = -1; /* it passed */
+    mapping_destroy(&n);
+    mapping_destroy(&m);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -290,6 +394,9 @@ int main(void)
         {"adopt refuses", test_adopt_refuses},
         {"adopt at", test_adopt_at},
         {"adopt a part", test_adopt_part},
+        {"limits", test_limits},
+        {"two limits", test_two_limits},
+        {"adopt without room", test_adopt_without_room},
         {"destroy", test_destroy},
         CU_TEST_INFO_NULL,
     };

@@ -1,0 +1,416 @@
+/*
+ * Operations from a peer at points where something else is on its way: the flow, the client, the
+ * memory for what has to be said of it. test_records has the fields. One engine; the test is its
+ * peer (record_bench.h). One thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../suite.h"
+#include "engine.h"
+#include "record_bench.h"
+#include "session_abi.h"
+#include "state.h"
+#include "wire_abi.h"
+
+#define RING 8192u /* of each of the session's rings */
+#define PEER 1u    /* its node */
+
+static struct bench *bench_of(bool with_self)
+{
+    const struct bench_shape shape = {
+        .ring_bytes = RING, .region_bytes = 4096, .with_self = with_self};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bind(b, 5);
+    for (uint32_t i = 0; i < SESSION_HANDLERS / 64; i++)
+        atomic_store(&b->session->handlers[i], UINT64_MAX);
+    return b;
+}
+
+struct put_record {
+    struct wire_put put;
+    uint8_t payload[16];
+};
+
+static struct put_record good_put(const struct bench *b)
+{
+    return (struct put_record){
+        .put = {.op = {.head = {.words = sizeof(struct put_record) / 8, .kind = WIRE_PUT},
+                       .flow = bench_inflow(b),
+                       .length = 16},
+                .slot = b->key.slot,
+                .generation = b->key.generation},
+        .payload = "0123456789abcde"};
+}
+
+struct message_record {
+    struct wire_op op;
+    struct message block;
+    uint8_t payload[8000];
+};
+
+/* With this much payload: a Medium, else a Short. */
+static struct message_record message_of(uint32_t flow, uint32_t payload)
+{
+    struct message_record m = {
+        .op = {.head = {.kind = WIRE_NOTE, .flags = WIRE_MESSAGE}, .flow = flow},
+        .block = {.kind = payload > 0 ? SUBMIT_MEDIUM : SUBMIT_SHORT, .payload_len = payload}};
+
+    m.op.rid_len = (uint16_t)(sizeof(m.block) + abi_pad8(payload));
+    m.op.head.words = (uint16_t)((sizeof(m.op) + m.op.rid_len) / 8);
+    return m;
+}
+
+static void send_message(struct bench *b, const struct message_record *m)
+{
+    bench_send(b, m, m->op.head.words * 8u);
+}
+
+/* What we were told of the last operations: kinds of notes. */
+static bool was_sent(const struct bench *b, uint8_t kind)
+{
+    return b->fabric.kinds & 1u << kind;
+}
+
+/* ---- whose flow it is -------------------------------------------------------------------------
+ */
+
+static void flows_of_others(void)
+{
+    enum { ITS_OWN = 1, OF_ANOTHER_NODE = 0, PARTING = 2, FREE = 3 };
+    static const struct {
+        uint32_t flow;
+        bool taken;
+    } rows[] = {{ITS_OWN, true}, {OF_ANOTHER_NODE, false}, {PARTING, false}, {FREE, false}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_of(true);
+        struct put_record put = good_put(b);
+        struct message_record request = message_of(PARTING, 0);
+
+        bench_bind(b, 6);
+        send_message(b, &request);
+        bench_note(b, WIRE_CLOSE, PARTING, 0);
+        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[OF_ANOTHER_NODE].node, 0);
+        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[PARTING].state, INFLOW_PARTING);
+        put.put.op.flow = rows[i].flow;
+        bench_send(b, &put, sizeof(put));
+        CU_ASSERT_EQUAL(b->broken, !rows[i].taken);
+        CU_ASSERT_EQUAL(b->segment[0] == '0', rows[i].taken);
+        bench_free(b);
+    }
+}
+
+/* ---- where it may be put ----------------------------------------------------------------------
+ */
+
+/* The key is right, and yet it must not be written: what was there stays. */
+static void regions_not_to_be_written(void)
+{
+    enum { READ_ONLY, ANOTHERS, NOT_ATTACHED, ROWS };
+    static const int statuses[ROWS] = {-EKEYREJECTED, -EKEYREJECTED, -EHOSTDOWN};
+
+    for (int row = 0; row < ROWS; row++) {
+        static uint8_t others_memory[4096];
+        const struct engine_client_info info = {.rank = 1, .size = 2, .job = "j"};
+        struct bench *b = bench_of(false);
+        struct put_record put = good_put(b);
+        struct engine_key key = b->key;
+
+        CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 1);
+        CU_ASSERT_EQUAL_FATAL(
+            engine_segment_open(b->engine, 1, others_memory, sizeof(others_memory)), 1);
+        bench_steps(b, 2);
+        if (row == READ_ONLY)
+            CU_ASSERT_EQUAL_FATAL(
+                engine_region_open(b->engine, 0, 0, 0, 4096, ENGINE_REMOTE_READ, &key), 0);
+        if (row == ANOTHERS)
+            CU_ASSERT_EQUAL_FATAL(
+                engine_region_open(b->engine, 1, 1, 0, 4096, ENGINE_REMOTE_WRITE, &key), 0);
+        if (row == NOT_ATTACHED) /* of an earlier process, and not mapped yet */
+            b->engine->segment_live[0].base = NULL;
+        put.put.slot = key.slot;
+        put.put.generation = key.generation;
+        bench_send(b, &put, sizeof(put));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_TRUE(was_sent(b, WIRE_FAIL));
+        {
+            const struct queue *notes = &b->engine->peers[PEER].notes[NOTES_VERDICTS].queue;
+            const struct wire_flow *fail = queue_at(&b->engine->pool, notes, notes->tail - 1);
+
+            CU_ASSERT_EQUAL(fail->status, statuses[row]);
+        }
+        CU_ASSERT_EQUAL(b->segment[0], 0);
+        CU_ASSERT_EQUAL(others_memory[0], 0);
+        bench_free(b);
+    }
+}
+
+static bool memory_faulted(void *context, uint32_t client)
+{
+    return true;
+}
+
+struct batch_record {
+    struct wire_batch batch;
+    struct {
+        struct wire_batch_put put;
+        uint8_t payload[8];
+    } puts[300];
+};
+
+static struct batch_record batch_of(const struct bench *b, uint32_t count)
+{
+    struct batch_record batch = {
+        .batch = {.op = {.head = {.kind = WIRE_BATCH}, .flow = bench_inflow(b), .rid = count},
+                  .slot = b->key.slot,
+                  .generation = b->key.generation}};
+
+    batch.batch.op.head.words =
+        (uint16_t)((sizeof(batch.batch) + count * sizeof(batch.puts[0])) / 8);
+    for (uint32_t i = 0; i < count; i++) {
+        batch.puts[i].put.place = 8;
+        batch.puts[i].payload[0] = 'x';
+    }
+    return batch;
+}
+
+/* Its client has cut its memory short: it is quarantined, the origin is told, the link stands. */
+static void memory_that_faults(void)
+{
+    for (int batch = 0; batch < 2; batch++) {
+        struct bench *b = bench_of(false);
+        struct put_record put = good_put(b);
+        struct batch_record puts = batch_of(b, 2);
+
+        b->host.faulted = memory_faulted;
+        if (batch)
+            bench_send(b, &puts, puts.batch.op.head.words * 8u);
+        else
+            bench_send(b, &put, sizeof(put));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_TRUE(b->quarantined);
+        CU_ASSERT_TRUE(was_sent(b, WIRE_FAIL));
+        CU_ASSERT_EQUAL(bench_events(b), 0);
+        bench_free(b);
+    }
+}
+
+/* As long as what is copied has room for, and longer. */
+static void batches_too_long(void)
+{
+    struct bench *b = bench_of(false);
+    uint32_t most = b->engine->record_max / sizeof(((struct batch_record *)0)->puts[0]);
+
+    for (uint32_t count = most; count <= most + 1; count++) {
+        struct batch_record batch = batch_of(b, count);
+
+        bench_send(b, &batch, batch.batch.op.head.words * 8u);
+        CU_ASSERT_EQUAL(b->broken, count > most);
+    }
+    CU_ASSERT_EQUAL(b->segment[0], 'x');
+    bench_free(b);
+}
+
+/* ---- who is told ------------------------------------------------------------------------------
+ */
+
+/* Without memory to say that it is refused, or to hold its flow, it comes again, payload and all.
+ */
+static void refusals_without_memory(void)
+{
+    static const struct {
+        uint32_t spill_max; /* 0: it is refused, else spilled */
+        bool nonce;
+        bool first; /* there is memory for a verdict, or for the event, but not for a note */
+    } rows[] = {{0, false, false}, {0, true, false},    {0, false, true},
+                {0, true, true},   {RING, false, true}, {RING, true, true}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_of(false);
+        struct wire_op op = {.head = {.words = sizeof(op) / 8, .kind = WIRE_NOTE},
+                             .flow = bench_inflow(b)};
+        const struct queue *grows;
+        uint32_t free;
+
+        for (uint32_t n = 0; n < RING / event_bytes(0); n++, op.sequence++)
+            bench_send(b, &op, sizeof(op));
+        /* The next note that is no verdict needs a chunk of its own. */
+        while (b->engine->peers[PEER].notes[NOTES_OTHERS].queue.tail %
+               (CHUNK_BYTES >> NOTE_SHIFT)) {
+            const struct wire_region revoke = {
+                .head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}, .slot = 3};
+
+            bench_send(b, &revoke, sizeof(revoke));
+            bench_ack(b);
+        }
+        bench_ack(b);
+        bench_steps(b, 2);
+        b->engine->config.spill_max = rows[i].spill_max;
+        b->engine->chunks_keep = 0;
+        free = b->engine->pool.state->free;
+        grows = rows[i].spill_max > 0 ? &b->engine->sessions[0].spill
+                                      : &b->engine->peers[PEER].notes[NOTES_VERDICTS].queue;
+        b->engine->pool.state->free = rows[i].first ? queue_growth(grows, 1) : 0;
+        if (rows[i].nonce) {
+            op.head.kind = WIRE_PLACED;
+            op.head.flags = WIRE_NONCE;
+            op.length = 64;
+            still_push(&b->fabric,
+                       &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                              .immediate = wire_immediate(WIRE_PAYLOAD, PEER, 0)});
+        }
+        b->fabric.kinds = 0;
+        bench_send(b, &op, sizeof(op));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_FALSE(was_sent(b, WIRE_REFUSE));
+        CU_ASSERT_FALSE(was_sent(b, WIRE_STOP));
+        CU_ASSERT_EQUAL(b->engine->inflows[0].state, INFLOW_OPEN);
+        b->engine->pool.state->free = free;
+        bench_steps(b, 4);
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(was_sent(b, WIRE_REFUSE), rows[i].spill_max == 0);
+        CU_ASSERT_EQUAL(was_sent(b, WIRE_STOP), rows[i].spill_max != 0);
+        bench_free(b);
+    }
+}
+
+/* ---- replies ----------------------------------------------------------------------------------
+ */
+
+/* A request of the client's that is not replied to yet. */
+static void request_something(struct bench *b)
+{
+    struct {
+        struct submit_record record;
+        struct message block;
+    } request = {.record = {.size = sizeof(request),
+                            .kind = SUBMIT_SHORT,
+                            .reserve = event_bytes(0),
+                            .rid_len = sizeof(request.block)},
+                 .block = {.kind = SUBMIT_SHORT}};
+
+    bench_remote(b);
+    b->engine->sessions[0].sizes.reply = 1u << 20; /* as for a client of any size */
+    bench_submit(b, &request.record);
+    CU_ASSERT_FALSE_FATAL(b->quarantined);
+    CU_ASSERT_EQUAL_FATAL(b->engine->flows[0].replies_expected, 1);
+}
+
+/* One that is too long for its requester gives it its space back; one whose payload cannot be named
+ * breaks the link. */
+static void replies_that_do_not_fit(void)
+{
+    enum { FITS, TOO_LONG, NO_SUCH_PAYLOAD, NOT_THERE_YET, ROWS };
+
+    for (int row = 0; row < ROWS; row++) {
+        struct bench *b = bench_of(false);
+        struct message_record reply = message_of(0, row == TOO_LONG ? 6000 : 0);
+
+        request_something(b);
+        reply.op.head.flags |= WIRE_REPLY;
+        reply.block.token = 0;
+        if (row >= NO_SUCH_PAYLOAD) {
+            reply.op.head.kind = WIRE_PLACED;
+            reply.op.head.flags |= WIRE_NONCE;
+            reply.op.nonce = row == NO_SUCH_PAYLOAD ? NONCE_WINDOW : 3;
+            reply.op.length = 64;
+            reply.block.kind = SUBMIT_LONG;
+        }
+        send_message(b, &reply);
+        CU_ASSERT_EQUAL(b->broken, row == NO_SUCH_PAYLOAD);
+        CU_ASSERT_EQUAL(was_sent(b, WIRE_FAIL), row == TOO_LONG);
+        CU_ASSERT_EQUAL(b->engine->sessions[0].reply_tail > 0, row == FITS);
+        CU_ASSERT_EQUAL(b->engine->sessions[0].reply_released > 0, row == TOO_LONG);
+        bench_free(b);
+    }
+}
+
+/* A Long reply goes where its request came from: by a remote of the client's that leads there. */
+static void ways_of_a_long_reply(void)
+{
+    enum { TO_ITSELF, TO_ANOTHER_RANK, TO_THE_REQUESTER, NOWHERE, ROWS };
+
+    for (uint32_t row = 0; row < ROWS; row++) {
+        struct bench *b = bench_of(true); /* remote 0 leads to itself */
+        struct message_record request = message_of(bench_inflow(b), 0);
+        struct {
+            struct submit_record record;
+            struct message block;
+        } answer = {.record = {.size = sizeof(answer),
+                               .kind = SUBMIT_LONG,
+                               .remote = row,
+                               .reserve = event_bytes(0),
+                               .length = 64,
+                               .rid = bench_inflow(b),
+                               .rid_len = sizeof(answer.block)},
+                    .block = {.kind = SUBMIT_LONG}};
+
+        send_message(b, &request);
+        for (uint32_t peer = 2; peer > 0; peer--) { /* it has come from 1 */
+            const struct engine_key key = BENCH_KEY;
+
+            CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, peer, &key, 1), 0);
+            bench_bound(b, 3 - peer, 0, 3);
+        }
+        memcpy(b->answer, &answer, sizeof(answer));
+        atomic_store(&b->session->answer.tail, sizeof(answer));
+        bench_steps(b, 4);
+        CU_ASSERT_EQUAL(b->quarantined, row != TO_THE_REQUESTER);
+        CU_ASSERT_EQUAL(was_sent(b, WIRE_PLACED), row == TO_THE_REQUESTER);
+        bench_free(b);
+    }
+}
+
+/* ---- notes ------------------------------------------------------------------------------------
+ */
+
+/* Of a flow that has gone, and of a second ring while the first is not taken yet. */
+static void notes_out_of_time(void)
+{
+    static const uint8_t kinds[] = {WIRE_FAIL, WIRE_REFUSE, WIRE_STOP, WIRE_GO, WIRE_GONE};
+    const struct {
+        struct wire_offer first, second;
+    } offers = {
+        {.head = {.words = sizeof(struct wire_offer) / 8, .kind = WIRE_OFFER}, .bytes = 32768},
+        {.head = {.words = sizeof(struct wire_offer) / 8, .kind = WIRE_OFFER}, .bytes = 65536}};
+    struct bench *b;
+
+    for (size_t i = 0; i < sizeof(kinds); i++) {
+        b = bench_of(false);
+        bench_remote(b);
+        CU_ASSERT_EQUAL_FATAL(engine_unbind(b->engine, 0, 0), 0);
+        bench_steps(b, 2);
+        bench_ack(b);
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL_FATAL(b->engine->flows[0].state, FLOW_FREE);
+        CU_ASSERT_EQUAL_FATAL(b->engine->flows[0].node, PEER);
+        bench_note(b, kinds[i], 0, 0);
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(b->engine->flows[0].state, FLOW_FREE);
+        CU_ASSERT_EQUAL(b->engine->flows[0].held, 0);
+        bench_free(b);
+    }
+    b = bench_of(false);
+    bench_send(b, &offers, sizeof(offers));
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"flows of others", flows_of_others},
+                           {"regions not to be written", regions_not_to_be_written},
+                           {"memory that faults", memory_that_faults},
+                           {"batches too long", batches_too_long},
+                           {"refusals without memory", refusals_without_memory},
+                           {"replies that do not fit", replies_that_do_not_fit},
+                           {"ways of a Long reply", ways_of_a_long_reply},
+                           {"notes out of time", notes_out_of_time},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("arrivals", tests);
+}
