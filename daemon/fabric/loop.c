@@ -257,7 +257,9 @@ static int loop_poll(struct fabric *fabric, struct fabric_event *events, int roo
         }
         events[n++] = (struct fabric_event){
             .kind = o->kind, .status = o->status, .peer = o->peer, .cookie = o->cookie};
-        loop->head++;
+        /* From the beginning again when it is empty: few pages of the ring are ever touched. */
+        if (++loop->head == loop->tail)
+            loop->head = loop->tail = 0;
     }
     return n;
 }
