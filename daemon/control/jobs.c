@@ -62,6 +62,16 @@ static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *fr
     return 0;
 }
 
+/* The same of what jobs_node_up tells: without a link it is not kept, for a new one begins with it.
+ */
+static void tell_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+{
+    if (node != control->node)
+        peers_send_now(control, node, frame);
+    else
+        (void)jobs_frame(control, node, frame);
+}
+
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
 
 /* What another node gives as one. */
@@ -194,6 +204,30 @@ static void leave(struct control *control, const struct directory_id *id, uint32
             fail_gather(control, job, &job->gathers[i], -EHOSTDOWN);
 }
 
+/* All ranks of a node, or those that are doubted, as `next` has it. */
+static void leave_all(struct control *control, uint32_t node,
+                      bool (*next)(const struct directory *d, uint32_t node, uint32_t *job_at,
+                                   uint32_t *rank_at))
+{
+    uint32_t job = 0, rank = 0;
+
+    while (next(control->directory, node, &job, &rank)) {
+        const struct directory_job *j = &control->directory->jobs[job];
+        char name[DIRECTORY_NAME_MAX];
+        struct directory_id id = {.uid = j->uid, .job = name};
+
+        memcpy(name, j->name, sizeof(name)); /* the job may end with this rank */
+        leave(control, &id, rank, node);
+    }
+}
+
+/* Whom a node has not told of again since its link is new has gone unheard: while there was no
+ * link, or with a daemon that was started anew. */
+static void roll(struct control *control, uint32_t from)
+{
+    leave_all(control, from, directory_next_doubted);
+}
+
 static void answer(struct control *control, uint32_t to, uint64_t cookie, int status, uint32_t node,
                    uint32_t engine)
 {
@@ -321,6 +355,9 @@ int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *fra
             return -EPROTO;
         rank_at(control, from, frame->rank_at);
         return 0;
+    case PWC__PEER_FRAME__BODY_ROLL:
+        roll(control, from);
+        return 0;
     case PWC__PEER_FRAME__BODY_WHERE_IS:
         if (!jobs_name_valid(frame->where_is->job))
             return -EPROTO;
@@ -366,7 +403,7 @@ static void tell_home(struct client *c, bool gone, uint64_t cookie)
     at.cookie = cookie;
     frame.body_case = PWC__PEER_FRAME__BODY_RANK_AT;
     frame.rank_at = &at;
-    tell(c->control, home_of(c->control, &id), &frame);
+    tell_now(c->control, home_of(c->control, &id), &frame);
 }
 
 /* Notes whom a pending request waits for. */
@@ -453,10 +490,21 @@ static uint64_t cookie_of(const struct control *control, const struct pending *p
     return (uint64_t)p->generation << 32 | (uint32_t)(p - control->pending.entries);
 }
 
+static void tell_roll(struct control *control, uint32_t node)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__Roll all = PWC__ROLL__INIT;
+
+    frame.body_case = PWC__PEER_FRAME__BODY_ROLL;
+    frame.roll = &all;
+    tell_now(control, node, &frame);
+}
+
 void jobs_node_up(struct control *control, uint32_t node)
 {
     struct pending *p;
 
+    directory_doubt(control->directory, node);
     for (struct client *c = control->clients; c; c = c->next) {
         struct directory_id id = id_of(c);
 
@@ -472,6 +520,7 @@ void jobs_node_up(struct control *control, uint32_t node)
         else if (p->kind == PENDING_WHERE)
             jobs_where(p->client, (uint32_t)p->peer, cookie_of(control, p));
     }
+    tell_roll(control, node);
 }
 
 void jobs_node_down(struct control *control, uint32_t node)
@@ -501,15 +550,6 @@ static void fail_waiting(struct control *control, uint32_t node)
 
 void jobs_node_lost(struct control *control, uint32_t node)
 {
-    uint32_t job = 0, rank = 0;
-
-    while (directory_next_rank_of(control->directory, node, &job, &rank)) {
-        const struct directory_job *j = &control->directory->jobs[job];
-        char name[DIRECTORY_NAME_MAX];
-        struct directory_id id = {.uid = j->uid, .job = name};
-
-        memcpy(name, j->name, sizeof(name)); /* the job may end with this rank */
-        leave(control, &id, rank, node);
-    }
+    leave_all(control, node, directory_next_rank_of);
     fail_waiting(control, node);
 }

@@ -36,7 +36,8 @@ void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uin
 
 /* A frame of the directory; -EPROTO: it is none, or makes no sense. */
 int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* A link is new: its node is told of our ranks whose home it is, and asked again what it was. */
+/* A link is new: its node is told of all our ranks whose home it is, and asked again what it was.
+ */
 void jobs_node_up(struct control *control, uint32_t node);
 /* A link was lost: what was on its way may be lost with it. */
 void jobs_node_down(struct control *control, uint32_t node);

@@ -139,6 +139,18 @@ int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fra
     return w ? 0 : -ENOBUFS;
 }
 
+void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+{
+    struct peer *p = peer_of(control, node);
+
+    if (!p || control->stopping)
+        return;
+    if (p->state == PEER_LINKED)
+        link_send(p->link, frame);
+    else
+        peer_dial(p);
+}
+
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 static void lose(struct peer *p)

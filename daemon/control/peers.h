@@ -29,6 +29,8 @@ void peers_free(struct control *control);
 /* Sends, once there is a link: dials if need be. What cannot be sent shows by jobs_node_lost.
  * -ENOBUFS: too much waits for the link, or there is no memory for it. */
 int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
+/* Sends where there is a link; else it only dials. */
+void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 
 /* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN, _SILENT, _GONE. */
 void peers_notice(struct worker *worker, const struct engine_notice *notice);

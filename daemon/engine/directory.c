@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define DOUBTED (UINT32_C(1) << 30) /* of a place */
+
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count)
 {
     memset(d, 0, sizeof(*d));
@@ -45,7 +47,7 @@ static uint32_t node_of(const struct directory_job *job, uint32_t rank)
 }
 
 static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
-              "no place reads as DIRECTORY_NOWHERE or DIRECTORY_LEFT");
+              "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
 
 static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
                     struct directory_job **out)
@@ -145,7 +147,7 @@ int directory_where(const struct directory *d, const struct directory_id *id, ui
     *engine = 0;
     if (!job || rank >= job->size || node_of(job, rank) == DIRECTORY_NOWHERE)
         return -EHOSTUNREACH;
-    *engine = job->places[rank] >> 16;
+    *engine = (job->places[rank] & ~DOUBTED) >> 16;
     return (int)node_of(job, rank);
 }
 
@@ -302,15 +304,33 @@ uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint
     return DIRECTORY_NOWHERE;
 }
 
-bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
-                            uint32_t *rank_at)
+static bool next_rank_of(const struct directory *d, uint32_t node, uint32_t bits, uint32_t *job_at,
+                         uint32_t *rank_at)
 {
     for (; *job_at < DIRECTORY_JOBS_MAX; (*job_at)++, *rank_at = 0) {
         const struct directory_job *job = &d->jobs[*job_at];
 
         for (; job->used && *rank_at < job->size; (*rank_at)++)
-            if (node_of(job, *rank_at) == node)
+            if (node_of(job, *rank_at) == node && (job->places[*rank_at] & bits) == bits)
                 return true;
     }
     return false;
+}
+
+bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at)
+{
+    return next_rank_of(d, node, 0, job_at, rank_at);
+}
+
+void directory_doubt(struct directory *d, uint32_t node)
+{
+    for (uint32_t job = 0, rank = 0; directory_next_rank_of(d, node, &job, &rank); rank++)
+        d->jobs[job].places[rank] |= DOUBTED;
+}
+
+bool directory_next_doubted(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at)
+{
+    return next_rank_of(d, node, DOUBTED, job_at, rank_at);
 }

@@ -58,7 +58,7 @@ struct directory_job {
     uint32_t size;
     uint32_t live;    /* ranks attached */
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
-    uint32_t *places; /* by rank: engine << 16 | node, DIRECTORY_NOWHERE or DIRECTORY_LEFT */
+    uint32_t *places; /* by rank: doubt, engine << 16 | node, DIRECTORY_NOWHERE or _LEFT */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
     struct directory_gather last; /* whole, for a node that lost it; open: there is one */
     struct directory_failure failures[DIRECTORY_OPEN_MAX]; /* the last ones */
@@ -141,6 +141,13 @@ uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint
 /* A node's rank, so that all of a lost node can be detached: the next (job, rank) from *job_at,
  * *rank_at on; false: no more. */
 bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at);
+
+/* What was said of a node's ranks may be out of date: each is doubted until it is attached again.
+ */
+void directory_doubt(struct directory *d, uint32_t node);
+/* As directory_next_rank_of, of those that are doubted. */
+bool directory_next_doubted(const struct directory *d, uint32_t node, uint32_t *job_at,
                             uint32_t *rank_at);
 
 #endif

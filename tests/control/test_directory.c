@@ -280,6 +280,36 @@ static void a_node_is_lost(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
+/* Its link is new: who is attached again is there, who is not has left. */
+static void a_node_comes_back(void)
+{
+    uint32_t at_job = 0, at_rank = 0, engine, failed;
+    struct directory_job *at;
+
+    directory_init(&d, &memory, NODES);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 4, 2, 5), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 4, 2, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 4, 1, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 3, 4, 2, 0), 0);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 3, 2, &at, &failed), 0);
+    CU_ASSERT_FALSE(directory_next_doubted(&d, 2, &at_job, &at_rank));
+    directory_doubt(&d, 2);
+    /* Doubt takes nothing away. */
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 0, &engine), 2);
+    CU_ASSERT_EQUAL(engine, 5);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 4, 3, 0), -EADDRINUSE);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 4, 2, 0), 0);
+    at_job = at_rank = 0;
+    CU_ASSERT_TRUE(directory_next_doubted(&d, 2, &at_job, &at_rank));
+    CU_ASSERT_EQUAL(at_rank, 0);
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 0, 2, &at, &failed), 0);
+    CU_ASSERT_FALSE(directory_next_doubted(&d, 2, &at_job, &at_rank));
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 1, &engine), 2);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, 2, &engine), 1);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
 /* Jobs spread over their homes, and every node finds the same one. */
 static void homes(void)
 {
@@ -307,6 +337,7 @@ int main(void)
                            {"a failure is remembered", a_failure_is_remembered},
                            {"a rank leaves", a_rank_leaves},
                            {"a node is lost", a_node_is_lost},
+                           {"a node comes back", a_node_comes_back},
                            {"homes", homes},
                            CU_TEST_INFO_NULL};
 

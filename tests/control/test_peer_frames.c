@@ -31,6 +31,7 @@ static struct daemon d; /* node 1 */
 static struct plan plan;
 static char job[16]; /* its directory is at the daemon */
 static char our_job[16];
+static char pair_job[16]; /* of two ranks of ours, its directory too */
 static uint8_t their_address[FABRIC_ADDRESS_MAX];
 static size_t their_address_size;
 
@@ -46,6 +47,7 @@ static Pwc__Contribution contribution;
 static Pwc__Gathered gathered;
 static Pwc__Offer offer;
 static Pwc__Beat beat;
+static Pwc__Roll roll;
 
 static void fill(struct raw_peer *p)
 {
@@ -81,6 +83,7 @@ static void fill(struct raw_peer *p)
     offer.address = (ProtobufCBinaryData){.len = their_address_size, .data = their_address};
     pwc__beat__init(&beat);
     beat.answer = true;
+    pwc__roll__init(&roll);
 }
 
 /* The frame that "rank_at.job" is about. */
@@ -93,7 +96,7 @@ static Pwc__PeerFrame frame_of(const char *path)
         {"greeting", &greeting}, {"proof", &proof},       {"refusal", &refusal},
         {"rank_at", &rank_at},   {"where_is", &where_is}, {"rank_is", &rank_is},
         {"offer", &offer},       {"gathered", &gathered}, {"contribution", &contribution},
-        {"beat", &beat},
+        {"beat", &beat},         {"roll", &roll},
     };
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     size_t length = strcspn(path, ".");
@@ -406,7 +409,7 @@ static void versions(void)
 static void out_of_place(void)
 {
     static const char *const first[] = {"proof", "rank_at",      "where_is", "rank_is",
-                                        "offer", "contribution", "gathered"};
+                                        "offer", "contribution", "gathered", "roll"};
     static const char *const later[] = {"greeting", "proof"};
     struct raw_peer p;
     Pwc__PeerFrame frame;
@@ -637,14 +640,95 @@ static void results_out_of_range(void)
     }
 }
 
+/* ---- a link is new --------------------------------------------------------------------------- */
+
+static void say(struct raw_peer *p, const char *name)
+{
+    Pwc__PeerFrame frame = frame_of(name);
+
+    CU_ASSERT_TRUE(raw_peer_send(p, &frame));
+}
+
+/* Of two ranks that the daemon knows us to have. */
+static int where(struct raw_peer *p, uint32_t rank)
+{
+    fill(p);
+    where_is.job = pair_job;
+    where_is.rank = rank;
+    say(p, "where_is");
+    return answer_of(p);
+}
+
+static void tell_rank(struct raw_peer *p, uint32_t rank)
+{
+    fill(p);
+    rank_at.job = pair_job;
+    rank_at.size = 2;
+    rank_at.rank = rank;
+    say(p, "rank_at");
+    CU_ASSERT_EQUAL(answer_of(p), 0);
+}
+
+/* That a rank has gone may be lost with a link: who is not told of again on the next is gone. */
+static void ranks_not_told_again(void)
+{
+    struct raw_peer p;
+
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    tell_rank(&p, 0);
+    tell_rank(&p, 1);
+    fill(&p);
+    say(&p, "roll");
+    CU_ASSERT_EQUAL(where(&p, 0), 0);
+    CU_ASSERT_EQUAL(where(&p, 1), 0);
+    raw_peer_close(&p);
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    tell_rank(&p, 1);
+    fill(&p);
+    say(&p, "roll");
+    CU_ASSERT_EQUAL(where(&p, 0), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(where(&p, 1), 0);
+    raw_peer_close(&p);
+}
+
+/* Of a daemon's own ranks, with the one that attaches; and their end behind the names. */
+static void tells_its_ranks(void)
+{
+    struct holdings before;
+    struct raw_peer p;
+    struct answer a;
+    int s, names = 0;
+    bool all = false;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    s = begin_hello();
+    answer_rank(&p, asked(&p), 0, 1);
+    CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+    raw_peer_close(&p);
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    while (!all) {
+        Pwc__PeerFrame *frame = raw_peer_next(&p);
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(frame);
+        names += frame->body_case == PWC__PEER_FRAME__BODY_RANK_AT && !frame->rank_at->gone &&
+                 strcmp(frame->rank_at->job, our_job) == 0;
+        all = frame->body_case == PWC__PEER_FRAME__BODY_ROLL;
+        pwc__peer_frame__free_unpacked(frame, NULL);
+    }
+    CU_ASSERT_EQUAL(names, 1);
+    leave(s, &before);
+    raw_peer_close(&p);
+}
+
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static void name_job(char name[16], uint32_t home)
+static void name_job(char name[16], const char *stem, uint32_t home)
 {
     const struct directory_id id = {.uid = getuid(), .job = name};
 
     for (int i = 0; i == 0 || directory_home(&id, 2) != home; i++)
-        snprintf(name, 16, "job%d", i);
+        snprintf(name, 16, "%s%d", stem, i);
 }
 
 /* What the daemon says of its fabric's address: a good one to offer back. */
@@ -657,7 +741,8 @@ static void good_offer(void)
     fill(&p);
     frame = frame_of("offer");
     CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
-    back = raw_peer_next(&p);
+    while ((back = raw_peer_next(&p)) && back->body_case == PWC__PEER_FRAME__BODY_ROLL)
+        pwc__peer_frame__free_unpacked(back, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(back);
     CU_ASSERT_EQUAL_FATAL(back->body_case, PWC__PEER_FRAME__BODY_OFFER);
     CU_ASSERT_FATAL(back->offer->address.len <= sizeof(their_address));
@@ -683,6 +768,8 @@ int main(int argc, char **argv)
                            {"answers out of range", answers_out_of_range},
                            {"places out of range", places_out_of_range},
                            {"results out of range", results_out_of_range},
+                           {"ranks not told again are gone", ranks_not_told_again},
+                           {"tells its ranks on a new link", tells_its_ranks},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};
     int failed = 1, rc = 1;
@@ -690,8 +777,9 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
         return 2;
-    name_job(job, 1);
-    name_job(our_job, WE);
+    name_job(job, "job", 1);
+    name_job(pair_job, "pair", 1);
+    name_job(our_job, "job", WE);
     if (plan_open(&plan) && plan_start(&d, argv[1], "1", plan.secrets[0], plan.nodes)) {
         failed = suite_run("peer frames", tests);
         rc = daemon_stop(&d);
