@@ -338,8 +338,12 @@ static int meet(struct player *p)
 
 static int play_victim(struct player *p)
 {
+    const struct timespec pause = {.tv_nsec = 200000};
     int rc = 0;
 
+    atomic_store(&p->stage->bound, 1);
+    while (!atomic_load(&p->stage->may_begin) && !is_over(p))
+        nanosleep(&pause, NULL);
     atomic_store(&p->stage->begun, 1);
     switch (p->role) {
     case ROLE_ALL:

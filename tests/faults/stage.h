@@ -18,7 +18,9 @@
 struct stage {
     struct pwc_key keys[STAGE_RANKS];      /* its rank's, before it is there */
     _Atomic uint32_t present[STAGE_RANKS]; /* its rank's: it can be bound */
-    _Atomic uint32_t begun;                /* the victim's: it has bound the others */
+    _Atomic uint32_t bound;                /* the victim's: it has bound the others */
+    _Atomic uint32_t may_begin;            /* the test's: it has counted what was before */
+    _Atomic uint32_t begun;                /* the victim's: so may the others */
     _Atomic uint32_t over;                 /* the test's: the victim has ended */
     _Atomic uint32_t given_up;             /* a rank has got an error, and leaves */
     uint32_t call_ms;                      /* the test's: timeout of calls; 0: the usual */

@@ -103,7 +103,7 @@ static bool run(const struct plan *plan, int *status)
         .may_fail = plan->point >= FIRST_OF_CALLS && plan->action != 0 ? TRIAL_IN_TIME : TRIAL_NONE,
         .context = &role,
         .in_victim = in_victim,
-        .begun = plan->action == 0 ? note_counts : NULL,
+        .bound = plan->action == 0 ? note_counts : NULL,
     };
     bool good;
 

@@ -86,14 +86,13 @@ static bool await_victim(const struct trial *t, const struct trial_plan *plan, p
                          int *status)
 {
     struct pollfd exited = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-    bool told = plan->begun == NULL;
     int left = LIMIT_MS;
 
     while (poll(&exited, 1, 1) == 0 && left-- > 0) {
-        if (told || !t->stage->begun)
+        if (t->stage->may_begin || !t->stage->bound)
             continue;
-        told = true;
-        plan->begun(plan->context);
+        plan->bound(plan->context);
+        t->stage->may_begin = 1;
     }
     if (left <= 0) {
         fprintf(stderr, "the victim does not end\n");
@@ -123,6 +122,7 @@ bool trial_run(struct trial *t, const struct trial_plan *plan, int *status)
     snprintf(job, sizeof(job), "trial-%u", t->runs++);
     memset(t->stage, 0, sizeof(*t->stage));
     t->stage->call_ms = plan->call_ms;
+    t->stage->may_begin = plan->bound == NULL;
     pid = start_victim(t, plan, job);
     for (uint32_t i = 0; i < 2; i++) {
         survivors[i] =

@@ -36,7 +36,7 @@ struct trial_plan {
     enum trial_failure may_fail;
     void *context;
     void (*in_victim)(void *context); /* before it becomes the program */
-    void (*begun)(void *context);     /* here, when it has bound the others; or NULL */
+    void (*bound)(void *context);     /* here, when it has bound the others, and waits; or NULL */
 };
 
 /* Starts the daemons, and sees that they serve. Prints what is wrong. */
