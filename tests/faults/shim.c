@@ -47,7 +47,10 @@ static uint32_t module_count;
 
 /* Allocations of our own, by address. */
 static pthread_mutex_t allocations_lock = PTHREAD_MUTEX_INITIALIZER;
-static uintptr_t allocations[ALLOCATIONS];
+static struct allocation {
+    uintptr_t base; /* 0: never taken, 1: given up */
+    struct shim_site *site;
+} allocations[ALLOCATIONS];
 
 /* ---- sites ----------------------------------------------------------------------------------- */
 
@@ -162,19 +165,28 @@ static uint32_t slot_of(const void *base)
     return (uint32_t)(((uintptr_t)base >> 4) * 2654435761u);
 }
 
-/* A slot that was given up (1) is taken again, but does not end a search. */
-static void note(const void *base, const void *caller)
+static void count(struct shim_site *site, int64_t more)
 {
-    if (!base || !board || key_of(SHIM_MALLOC, caller) == 0)
+    atomic_fetch_add(&board->live, more);
+    if (site)
+        atomic_fetch_add(&site->live, more);
+}
+
+/* A slot that was given up is taken again, but does not end a search. */
+static void note(enum shim_call call, const void *base, const void *caller)
+{
+    uint64_t key = base && board ? key_of(call, caller) : 0;
+
+    if (key == 0)
         return;
     pthread_mutex_lock(&allocations_lock);
     for (uint32_t i = 0, at = slot_of(base); i < ALLOCATIONS; i++, at++) {
-        uintptr_t *slot = &allocations[at % ALLOCATIONS];
+        struct allocation *slot = &allocations[at % ALLOCATIONS];
 
-        if (*slot > 1)
+        if (slot->base > 1)
             continue;
-        *slot = (uintptr_t)base;
-        atomic_fetch_add(&board->live, 1);
+        *slot = (struct allocation){(uintptr_t)base, site_of(key)};
+        count(slot->site, 1);
         break;
     }
     pthread_mutex_unlock(&allocations_lock);
@@ -186,14 +198,14 @@ static void forget(const void *base)
         return;
     pthread_mutex_lock(&allocations_lock);
     for (uint32_t i = 0, at = slot_of(base); i < ALLOCATIONS; i++, at++) {
-        uintptr_t *slot = &allocations[at % ALLOCATIONS];
+        struct allocation *slot = &allocations[at % ALLOCATIONS];
 
-        if (*slot == 0)
+        if (slot->base == 0)
             break;
-        if (*slot != (uintptr_t)base)
+        if (slot->base != (uintptr_t)base)
             continue;
-        *slot = 1;
-        atomic_fetch_sub(&board->live, 1);
+        slot->base = 1;
+        count(slot->site, -1);
         break;
     }
     pthread_mutex_unlock(&allocations_lock);
@@ -203,15 +215,15 @@ void *malloc(size_t size)
 {
     void *base = fails(SHIM_MALLOC, CALLER) ? NULL : __libc_malloc(size);
 
-    note(base, CALLER);
+    note(SHIM_MALLOC, base, CALLER);
     return base;
 }
 
-void *calloc(size_t count, size_t size)
+void *calloc(size_t number, size_t size)
 {
-    void *base = fails(SHIM_CALLOC, CALLER) ? NULL : __libc_calloc(count, size);
+    void *base = fails(SHIM_CALLOC, CALLER) ? NULL : __libc_calloc(number, size);
 
-    note(base, CALLER);
+    note(SHIM_CALLOC, base, CALLER);
     return base;
 }
 
@@ -223,7 +235,7 @@ void *realloc(void *old, size_t size)
         return NULL;
     forget(old);
     base = __libc_realloc(old, size);
-    note(base ? base : old, CALLER);
+    note(SHIM_REALLOC, base ? base : old, CALLER);
     return base;
 }
 
@@ -238,7 +250,7 @@ char *strdup(const char *text)
     size_t size = strlen(text) + 1;
     char *copy = fails(SHIM_STRDUP, CALLER) ? NULL : __libc_malloc(size);
 
-    note(copy, CALLER);
+    note(SHIM_STRDUP, copy, CALLER);
     return copy ? memcpy(copy, text, size) : NULL;
 }
 

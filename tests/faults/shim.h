@@ -65,6 +65,7 @@ enum shim_call {
 struct shim_site {
     _Atomic uint64_t key; /* call, module and offset; 0: free */
     _Atomic uint64_t passed;
+    _Atomic int64_t live; /* allocations of it that are not freed, in all processes of the board */
 };
 
 struct shim_board {
