@@ -75,7 +75,7 @@ enum fabric_event_kind {
     FABRIC_READ = 2,    /* cookie, status */
     FABRIC_ARRIVED = 3, /* immediate: a peer's announced write has been placed here */
     FABRIC_ADDED = 4,   /* cookie, status, memory */
-    FABRIC_DROPPED = 5, /* cookie, status */
+    FABRIC_DROPPED = 5, /* cookie, status; nothing that arrived there comes behind it */
     FABRIC_BROKEN =
         6, /* peer, status: the transport lost it; its operations' events come as well */
 };

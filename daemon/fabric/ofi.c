@@ -311,7 +311,6 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         n += ofi_operations_deliver(&ofi->operations, events, (room + 1) >> 1);
     if (ofi->peers.broken_head != OFI_NO_PEER)
         n += ofi_peers_deliver(&ofi->peers, events + n, room - n);
-    n += ofi_registrar_collect(&ofi->registrar, events + n, room - n);
 
     /* Always read the queue, be it for no entry: this is what makes the provider progress. */
     int want = room - n < BATCH ? room - n : BATCH;
@@ -328,6 +327,11 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         n += take_error(ofi, &events[n]);
     else if (got < 0 && got != -FI_EAGAIN && got != -FI_EAVAIL && n == 0)
         return ofi_error(got);
+    /* That memory is gone is told behind all that had come there: what the queue held has been read
+     * when it is read short, or as often as it is long. */
+    ofi->full_reads = got < want ? 0 : ofi->full_reads + 1;
+    if (ofi->full_reads % ofi->queue_reads == 0)
+        n += ofi_registrar_collect(&ofi->registrar, events + n, room - n);
     return n;
 }
 
@@ -422,6 +426,7 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     rc = ofi_peers_open(&ofi->peers, or_default(config->peers_max, DEFAULT_PEERS));
     if (!rc)
         rc = ofi_operations_open(&ofi->operations, operations);
+    ofi->queue_reads = operations / BATCH + 1;
     if (!rc)
         rc = ofi_rails_open(ofi, operations);
     if (!rc)

@@ -268,6 +268,8 @@ struct ofi {
                              object: watching that costs for each packet. -1: cannot sleep */
     int queue_descriptor;
     int connection_descriptor; /* of the connections' events, with message endpoints; else -1 */
+    uint32_t full_reads;       /* of the queue, in a row */
+    uint32_t queue_reads;      /* that take all it can hold */
     bool armed;
     bool named_addresses; /* addresses are names of shared memory, not of a network */
 };

@@ -156,6 +156,78 @@ static void messages(void)
     fabric_close(ours);
 }
 
+/* ---- an end of memory, and what had come there ------------------------------------------------
+ */
+
+static struct fabric_memory added(struct fabric *fabric, void *base, uint64_t length)
+{
+    struct fabric_event event = {0};
+
+    CU_ASSERT_EQUAL_FATAL(
+        fabric_mem_add(fabric, base, length, FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE, 0), 0);
+    for (int64_t until = milliseconds() + 5000; milliseconds() < until && !event.kind;)
+        (void)fabric_poll(fabric, &event, 1);
+    CU_ASSERT_EQUAL_FATAL(event.kind, FABRIC_ADDED);
+    return event.memory;
+}
+
+/* More announcements wait than one poll takes when the memory goes: they come first. */
+static void dropped_behind_arrivals(void)
+{
+    enum { COUNT = 200, ROOM = 64 };
+    static uint8_t source[64], target[64];
+    struct ofi_config config = {.provider = "tcp;ofi_rxm"};
+    struct fabric_address us, them;
+    struct fabric_event events[ROOM];
+    struct fabric *ours, *theirs;
+    struct fabric_memory from, to;
+    int posted = 0, arrived = 0, descriptor;
+    bool dropped = false;
+
+    if (ofi_open(&config, &ours) != 0)
+        return;
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &theirs), 0);
+    CU_ASSERT_EQUAL_FATAL(fabric_address_of(ours, &us), 0);
+    CU_ASSERT_EQUAL_FATAL(fabric_address_of(theirs, &them), 0);
+    to = added(ours, target, sizeof(target));
+    from = added(theirs, source, sizeof(source));
+    CU_ASSERT_EQUAL_FATAL(fabric_connect(ours, 1, &them), 0);
+    CU_ASSERT_EQUAL_FATAL(fabric_connect(theirs, 1, &us), 0);
+    /* With room for one event the provider's queue fills. */
+    for (int64_t until = milliseconds() + 5000; arrived < 10 && milliseconds() < until;) {
+        struct fabric_write w = {.peer = 1,
+                                 .memory = from.index,
+                                 .source = source,
+                                 .length = 8,
+                                 .remote_address = to.address,
+                                 .remote_key = to.key,
+                                 .announce = true};
+
+        while (posted < COUNT && fabric_post_write(theirs, &w) == 0)
+            posted++;
+        (void)fabric_poll(theirs, events, ROOM);
+        if (posted == COUNT || arrived == 0)
+            for (int i = 0, n = fabric_poll(ours, events, 1); i < n; i++)
+                arrived += events[i].kind == FABRIC_ARRIVED;
+    }
+    CU_ASSERT_EQUAL(posted, COUNT);
+    CU_ASSERT_EQUAL(fabric_mem_drop(ours, to.index, 0), 0);
+    for (int64_t until = milliseconds() + 1000; milliseconds() < until;)
+        if (fabric_arm(ours, &descriptor) == -EAGAIN)
+            break; /* the result is there */
+    while (!dropped && arrived <= COUNT)
+        for (int i = 0, n = fabric_poll(ours, events, ROOM); i < n; i++) {
+            CU_ASSERT_FALSE(dropped && events[i].kind == FABRIC_ARRIVED);
+            arrived += events[i].kind == FABRIC_ARRIVED;
+            dropped |= events[i].kind == FABRIC_DROPPED;
+        }
+    for (int i = 0; i < 100; i++)
+        CU_ASSERT_EQUAL(fabric_poll(ours, events, ROOM), 0);
+    printf("%d of %d had come ", arrived, COUNT);
+    fabric_close(theirs);
+    fabric_close(ours);
+}
+
 static int count_files(const char *stem)
 {
     DIR *folder = opendir("/dev/shm");
@@ -243,6 +315,7 @@ int main(void)
         {"bound to an interface", by_interface},
         {"rails", rails},
         {"message endpoints", messages},
+        {"dropped behind arrivals", dropped_behind_arrivals},
         {"leftovers of a killed process", leftovers},
         {"signal handlers", signals},
         CU_TEST_INFO_NULL,
