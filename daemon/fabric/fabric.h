@@ -1,8 +1,8 @@
 /*
  * The fabric as the engine sees it: peers, registered memory, one-sided writes and reads, events.
  *
- * Implementations: ofi (libfabric), sim (virtual time, seeded faults), loop (this node to itself),
- * and decorators (delay) around another fabric.
+ * Implementations: ofi (libfabric), stream (TCP), sim (virtual time, seeded faults), loop (this
+ * node to itself), and decorators (delay) around another fabric.
  *
  * Thread: the progress thread makes every call. mem_add and mem_drop are asynchronous: the work may
  * happen elsewhere, the result comes as an event of poll.

@@ -3,10 +3,8 @@
  *
  * Thread: the one that opens the fabric.
  */
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,10 +14,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "ofi_private.h"
+#include "source.h"
 
 #define API_VERSION   FI_VERSION(1, 14)
 #define IMMEDIATE_MIN 4 /* bytes of remote data that we need */
-#define DEFAULT_BIND  "127.0.0.1"
 
 void ofi_say(const struct ofi_config *config, const char *format, ...)
 {
@@ -54,45 +52,9 @@ int ofi_error(ssize_t result)
 
 /* ---- the address to bind to ------------------------------------------------------------------ */
 
-static int address_of_interface(const char *name, struct sockaddr_storage *out)
-{
-    struct ifaddrs *all;
-    int rc = -ENODEV;
-
-    if (getifaddrs(&all) != 0)
-        return -errno;
-    for (const struct ifaddrs *a = all; a; a = a->ifa_next) {
-        if (a->ifa_addr && a->ifa_addr->sa_family == AF_INET && strcmp(a->ifa_name, name) == 0) {
-            memcpy(out, a->ifa_addr, sizeof(struct sockaddr_in));
-            rc = 0;
-            break;
-        }
-    }
-    freeifaddrs(all);
-    return rc;
-}
-
-static int bind_address(const char *text, struct sockaddr_storage *out)
-{
-    struct sockaddr_in *four = (struct sockaddr_in *)out;
-    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
-
-    memset(out, 0, sizeof(*out));
-    if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
-        out->ss_family = AF_INET;
-        return 0;
-    }
-    if (inet_pton(AF_INET6, text, &six->sin6_addr) == 1) {
-        out->ss_family = AF_INET6;
-        return 0;
-    }
-    return address_of_interface(text, out);
-}
-
 static int hint_source(struct fi_info *hints, const struct sockaddr_storage *address)
 {
-    size_t size =
-        address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    size_t size = source_size(address);
 
     hints->src_addr = malloc(size);
     if (!hints->src_addr)
@@ -233,10 +195,10 @@ static int search_named(const char *provider, const struct sockaddr_storage *sou
 
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
 {
-    const char *bind_to = config->bind ? config->bind : DEFAULT_BIND;
+    const char *bind_to = config->bind ? config->bind : SOURCE_DEFAULT;
     struct sockaddr_storage source;
     struct fi_info *found = NULL, *chosen;
-    int rc = bind_address(bind_to, &source);
+    int rc = source_parse(bind_to, &source);
 
     if (rc) {
         ofi_say(config, "cannot bind to '%s': %s; give an IP address or an interface that has one",
@@ -310,7 +272,7 @@ static bool speaks_ip(const struct fi_info *info)
 int ofi_providers(const char *bind, char names[][OFI_NAME_MAX], int room)
 {
     struct sockaddr_storage address;
-    int count = 0, rc = bind_address(bind ? bind : DEFAULT_BIND, &address);
+    int count = 0, rc = source_parse(bind, &address);
 
     if (rc)
         return rc;

@@ -10,6 +10,7 @@
 #include "delay.h"
 #include "loop.h"
 #include "ofi.h"
+#include "stream.h"
 
 static const struct rig rigs[] = {
     {.name = "loop", .sleeps = true},
@@ -24,6 +25,7 @@ static const struct rig rigs[] = {
     {.name = "net4", .provider = "net", .rails = 4, .dies_anywhere = true},
     {.name = "shm2", .provider = "shm", .rails = 2},
     {.name = "shm4", .provider = "shm", .rails = 4},
+    {.name = "stream", .provider = "stream", .sleeps = true, .dies_anywhere = true, .joint = true},
 };
 
 const struct rig *rig_find(const char *name)
@@ -66,6 +68,23 @@ static int loop_rig_open(const struct rig *rig, struct fabric **out)
     return rc;
 }
 
+static int stream_rig_open(struct fabric **out)
+{
+    char message[256] = "";
+    struct stream_config config = {
+        .peers_max = 16,
+        .operations_max = END_OPERATIONS,
+        .memories_max = 16,
+        .message = message,
+        .message_size = sizeof(message),
+    };
+    int rc = stream_open(&config, out);
+
+    if (rc)
+        (void)fprintf(stderr, "%s\n", message);
+    return rc;
+}
+
 int rig_open(const struct rig *rig, const char *role, struct fabric **out)
 {
     char name[64], message[256] = "";
@@ -82,6 +101,8 @@ int rig_open(const struct rig *rig, const char *role, struct fabric **out)
 
     if (!rig->provider)
         return loop_rig_open(rig, out);
+    if (strcmp(rig->provider, "stream") == 0)
+        return stream_rig_open(out);
     (void)snprintf(name, sizeof(name), "test.%s", role);
 
     int rc = ofi_open(&config, out);

@@ -1,0 +1,98 @@
+/* Owns nothing (provider.h). Thread: the one that opens the fabric. */
+#include "provider.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include "ofi.h"
+#include "source.h"
+#include "stream.h"
+
+#define STREAM "stream"
+
+static_assert(PROVIDER_NAME_MAX == OFI_NAME_MAX, "one array for both");
+
+static struct ofi_config ofi_config_of(const struct provider_config *config)
+{
+    return (struct ofi_config){
+        .provider = config->name,
+        .bind = config->bind,
+        .peers_max = config->peers_max,
+        .rails = config->rails,
+        .message = config->message,
+        .message_size = config->message_size,
+    };
+}
+
+/* Those that go through the kernel's TCP or UDP, with or without layers. */
+static bool is_software(const char *name)
+{
+    static const char *const kinds[] = {"tcp", "net", "sockets", "udp"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    return false;
+}
+
+int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX])
+{
+    const struct ofi_config ofi = ofi_config_of(config);
+    struct sockaddr_storage address;
+    int rc;
+
+    if (config->name && strcmp(config->name, STREAM) == 0) {
+        if (config->rails > 1) {
+            if (config->message)
+                snprintf(config->message, config->message_size,
+                         "provider stream has one connection to a peer: %u rails need another, say "
+                         "tcp;ofi_rxm",
+                         config->rails);
+            return -EOPNOTSUPP;
+        }
+        snprintf(name, PROVIDER_NAME_MAX, STREAM);
+        return 0;
+    }
+    rc = ofi_choose(&ofi, name);
+    if (config->name || config->rails > 1 || source_parse(config->bind, &address) < 0)
+        return rc;
+    if (rc < 0 || is_software(name)) {
+        snprintf(name, PROVIDER_NAME_MAX, STREAM);
+        if (config->message && config->message_size > 0)
+            *config->message = '\0';
+    }
+    return 0;
+}
+
+int provider_open(const struct provider_config *config, struct fabric **out,
+                  char name[PROVIDER_NAME_MAX])
+{
+    const struct ofi_config ofi = ofi_config_of(config);
+    int rc = provider_choose(config, name);
+
+    if (rc < 0)
+        return rc;
+    if (strcmp(name, STREAM) == 0)
+        return stream_open(&(struct stream_config){.bind = config->bind,
+                                                   .peers_max = config->peers_max,
+                                                   .message = config->message,
+                                                   .message_size = config->message_size},
+                           out);
+    rc = ofi_open(&ofi, out);
+    if (rc == 0)
+        snprintf(name, PROVIDER_NAME_MAX, "%s", ofi_provider_name(*out));
+    return rc;
+}
+
+int provider_list(const char *bind, char names[][PROVIDER_NAME_MAX], int room)
+{
+    struct sockaddr_storage address;
+    int count = source_parse(bind, &address);
+
+    if (count < 0 || room == 0)
+        return count;
+    snprintf(names[0], PROVIDER_NAME_MAX, STREAM);
+    count = ofi_providers(bind, names + 1, room - 1);
+    return count < 0 ? 1 : count + 1;
+}

@@ -1,0 +1,35 @@
+/*
+ * Which fabric carries what goes to other nodes, by the name in the configuration: one of
+ * libfabric's providers (ofi.h), or `stream` (stream.h). Where none is named: the provider of a
+ * card, where there is one; over TCP `stream`, which costs less.
+ *
+ * Owns nothing. Thread: the one that opens the fabric.
+ */
+#ifndef PWC_FABRIC_PROVIDER_H
+#define PWC_FABRIC_PROVIDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "fabric.h"
+
+#define PROVIDER_NAME_MAX 64u
+
+/* Zero and NULL mean the default. */
+struct provider_config {
+    const char *name;
+    const char *bind;   /* IP address or interface; default 127.0.0.1 */
+    uint32_t rails;     /* 1; or 2 or 4 */
+    uint32_t peers_max; /* 16384 */
+    char *message;      /* where to say why it failed, or NULL */
+    size_t message_size;
+};
+
+/* The name of the one that would be taken. */
+int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX]);
+/* Opens it, and says its name. */
+int provider_open(const struct provider_config *config, struct fabric **out,
+                  char name[PROVIDER_NAME_MAX]);
+/* All that would do there; how many. */
+int provider_list(const char *bind, char names[][PROVIDER_NAME_MAX], int room);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * A stream fabric under test with sockets in place of its peers: what they send and what they read
+ * is the test's. Everything that waits polls the fabric meanwhile, and logs its events.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_FABRIC_NEAR_H
+#define PWC_TESTS_FABRIC_NEAR_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "stream.h"
+
+#define NEAR_PEERS    8u
+#define NEAR_COOKIES  2048u
+#define NEAR_MEMORY   65536u
+#define NEAR_PATIENCE 10000 /* ms that any wait lasts before it counts as a failure */
+
+enum near_memory {
+    NEAR_ALL,        /* peers read and write */
+    NEAR_READ_ONLY,  /* peers read */
+    NEAR_WRITE_ONLY, /* peers write */
+    NEAR_LOCAL,      /* peers do neither */
+    NEAR_MEMORIES,
+};
+
+struct near_peer {
+    uint32_t broken; /* times */
+    int status;      /* the last */
+    uint32_t arrived;
+    uint32_t immediate;           /* the last */
+    uint32_t arrived_when_broken; /* before that */
+    uint32_t disorder;            /* arrivals that did not follow the one before */
+};
+
+struct near {
+    struct fabric *fabric;
+    struct sockaddr_in address;
+    uint8_t token[STREAM_TOKEN];
+    int room; /* of each poll */
+    uint8_t *memory[NEAR_MEMORIES];
+    struct fabric_memory registered[NEAR_MEMORIES];
+    struct near_peer peers[NEAR_PEERS];
+    uint8_t ended[NEAR_COOKIES]; /* times */
+    int status[NEAR_COOKIES];
+    uint32_t ended_count;
+    uint32_t memory_events;
+    struct fabric_event memory_event; /* the last */
+    uint32_t wrong;                   /* events that cannot be */
+};
+
+/* Opens it and registers memory of each kind, filled with 0xa0 + kind. */
+bool near_open(struct near *n, const struct stream_config *config);
+void near_close(struct near *n);
+/* One poll; the number of its events. */
+int near_poll(struct near *n);
+/* Polls until the counter, which events change, has got so far. */
+bool near_until(struct near *n, const uint32_t *counter, uint32_t value);
+bool near_until_ended(struct near *n, uint32_t cookie);
+/* Whether that memory is as it was filled. */
+bool near_untouched(const struct near *n, enum near_memory memory);
+/* Polls until nothing comes, and it may be slept on; false: that does not come to be. */
+bool near_rest(struct near *n, int *descriptor);
+
+/* The token of the peer that a socket plays: one that connects, or one that is connected to. */
+void raw_token(uint32_t peer, bool connects, uint8_t token[STREAM_TOKEN]);
+/* The fabric's connect, to a peer at that port. */
+int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port);
+/* A socket connected to the fabric, that blocks nobody; nothing is said yet. */
+int raw_dial(const struct near *n);
+struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
+/* Connects that peer and the fabric; the socket. It has done a write and was told. */
+int raw_peer(struct near *n, uint32_t peer);
+bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
+/* How many came, until so many or the end. */
+size_t raw_take(struct near *n, int socket, void *bytes, size_t size);
+/* Whether it ends; what comes before is dropped. */
+bool raw_ends(struct near *n, int socket);
+/* A write that asks to be told, of 8 bytes into NEAR_ALL, and the answer to it: this connection is
+ * alive. */
+bool raw_alive(struct near *n, int socket);
+bool raw_done_comes(struct near *n, int socket, uint64_t error);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * Which fabric is taken for what the configuration says, and what is offered.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "ofi.h"
+#include "provider.h"
+#include "../suite.h"
+
+#define ROOM 32
+
+static void chosen(void)
+{
+    static const struct {
+        struct provider_config config;
+        int status;
+        const char *name; /* NULL: what libfabric has */
+        const char *said; /* in the message; NULL: nothing is said */
+    } rows[] = {
+        {{.name = "stream"}, 0, "stream", NULL},
+        {{.name = "stream", .rails = 1}, 0, "stream", NULL},
+        {{.name = "stream", .rails = 2}, -EOPNOTSUPP, NULL, "2 rails"},
+        {{.name = "stream", .rails = 4}, -EOPNOTSUPP, NULL, "4 rails"},
+        {{.name = "Stream"}, -ENODEV, NULL, "Stream"},
+        {{.name = "no-such"}, -ENODEV, NULL, "no-such"},
+        {{.name = "tcp;ofi_rxm"}, 0, "tcp;ofi_rxm", NULL},
+        {{.bind = "127.0.0.1"}, 0, "stream", NULL},
+        {{.bind = "127.0.0.1", .rails = 1}, 0, "stream", NULL},
+        {{.bind = NULL}, 0, "stream", NULL},
+        {{.bind = "lo"}, 0, "stream", NULL},
+        {{.bind = "127.0.0.1", .rails = 2}, 0, NULL, NULL},
+        {{.bind = "no-such"}, -ENODEV, NULL, "no-such"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[PROVIDER_NAME_MAX] = "", other[PROVIDER_NAME_MAX] = "", message[256] = "";
+        struct provider_config config = rows[i].config;
+
+        CU_ASSERT_EQUAL(provider_choose(&config, name), rows[i].status);
+        config.message = message;
+        config.message_size = sizeof(message);
+        CU_ASSERT_EQUAL(provider_choose(&config, name), rows[i].status);
+        if (rows[i].said)
+            CU_ASSERT_PTR_NOT_NULL(strstr(message, rows[i].said));
+        if (rows[i].status < 0)
+            continue;
+        CU_ASSERT_STRING_EQUAL(message, "");
+        if (!rows[i].name) {
+            CU_ASSERT_EQUAL(
+                ofi_choose(&(struct ofi_config){.bind = config.bind, .rails = config.rails}, other),
+                0);
+            CU_ASSERT_STRING_NOT_EQUAL(name, "stream");
+        }
+        CU_ASSERT_STRING_EQUAL(name, rows[i].name ? rows[i].name : other);
+    }
+}
+
+static void opened(void)
+{
+    static const struct {
+        struct provider_config config;
+        int status;
+        const char *kind; /* of the fabric */
+        uint32_t rails;
+    } rows[] = {
+        {{.name = "stream"}, 0, "stream", 1},
+        {{.bind = "lo"}, 0, "stream", 1},
+        {{.name = "tcp;ofi_rxm", .rails = 2}, 0, "ofi", 2},
+        {{.rails = 2}, 0, "ofi", 2},
+        {{.name = "stream", .rails = 2}, -EOPNOTSUPP, NULL, 0},
+        {{.name = "stream", .bind = "0.0.0.0"}, -EADDRNOTAVAIL, NULL, 0},
+        {{.name = "stream", .bind = "no-such"}, -ENODEV, NULL, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char name[PROVIDER_NAME_MAX], message[256] = "";
+        struct provider_config config = rows[i].config;
+        struct fabric *fabric;
+
+        config.message = message;
+        config.message_size = sizeof(message);
+        CU_ASSERT_EQUAL(provider_open(&config, &fabric, name), rows[i].status);
+        if (rows[i].status < 0) {
+            CU_ASSERT_STRING_NOT_EQUAL(message, "");
+            continue;
+        }
+        CU_ASSERT_STRING_EQUAL(fabric->ops->name, rows[i].kind);
+        CU_ASSERT_EQUAL(fabric->traits.rails, rows[i].rails);
+        if (config.name)
+            CU_ASSERT_STRING_EQUAL(name, config.name);
+        fabric_close(fabric);
+    }
+}
+
+/* `stream` first, then libfabric's; no more than there is room for. */
+static void listed(void)
+{
+    char names[ROOM][PROVIDER_NAME_MAX], others[ROOM][PROVIDER_NAME_MAX];
+    int count = provider_list("127.0.0.1", names, ROOM);
+    int other = ofi_providers("127.0.0.1", others, ROOM);
+
+    CU_ASSERT_TRUE_FATAL(count >= 1);
+    CU_ASSERT_EQUAL(count, 1 + (other > 0 ? other : 0));
+    CU_ASSERT_STRING_EQUAL(names[0], "stream");
+    for (int i = 1; i < count; i++)
+        CU_ASSERT_STRING_EQUAL(names[i], others[i - 1]);
+    memset(names, 'x', sizeof(names));
+    CU_ASSERT_EQUAL(provider_list("127.0.0.1", names, 0), 0);
+    CU_ASSERT_EQUAL(names[0][0], 'x');
+    CU_ASSERT_EQUAL(provider_list("127.0.0.1", names, 1), 1);
+    CU_ASSERT_EQUAL(names[1][0], 'x');
+    CU_ASSERT_EQUAL(provider_list("no-such", names, ROOM), -ENODEV);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"which is chosen", chosen},
+        {"which is opened", opened},
+        {"which are listed", listed},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("provider", tests);
+}

@@ -1,0 +1,780 @@
+/*
+ * What strangers and broken peers can do to the stream fabric, by sockets of their own: whoever
+ * breaks the rules loses his connection, and nobody else anything.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "near.h"
+#include "../suite.h"
+
+#define PIECES 33u
+#define FRAME  sizeof(struct stream_frame)
+
+static struct near near;
+
+static void open_near(void)
+{
+    CU_ASSERT_TRUE_FATAL(near_open(&near, &(struct stream_config){.peers_max = NEAR_PEERS}));
+}
+
+static void close_near(void)
+{
+    CU_ASSERT_EQUAL(near.wrong, 0);
+    near_close(&near);
+}
+
+static bool is_open(int fd)
+{
+    uint8_t byte;
+
+    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/* At once, and what was not read is thrown away. */
+static void reset(int fd)
+{
+    struct linger linger = {.l_onoff = 1};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    close(fd);
+}
+
+/* ---- strangers ------------------------------------------------------------------------------ */
+
+static void strangers(void)
+{
+    static const struct {
+        uint32_t byte; /* of the greeting, changed by */
+        uint8_t change;
+        uint32_t said; /* bytes of it */
+        bool ends;
+    } rows[] = {
+        {0, 0, 0, false},     {0, 0, 1, false},     {0, 0, 39, false},
+        {0, 0x01, 39, false}, {0, 0x01, 40, true},  {7, 0x80, 40, true},
+        {8, 0x01, 40, true},  {23, 0x80, 40, true}, {24, 0xff, 40, true},
+    };
+    int friend;
+
+    open_near();
+    friend = raw_peer(&near, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stream_greeting greeting = raw_greeting(&near, 2);
+        int fd = raw_dial(&near);
+
+        ((uint8_t *)&greeting)[rows[i].byte] ^= rows[i].change;
+        CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, rows[i].said));
+        CU_ASSERT_TRUE(raw_alive(&near, friend));
+        if (rows[i].ends)
+            CU_ASSERT_TRUE(raw_ends(&near, fd));
+        CU_ASSERT_TRUE(rows[i].ends || is_open(fd));
+        close(fd);
+    }
+    CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
+    close(friend);
+    close_near();
+}
+
+/* From one who is to be connected to: the fabric's own token, and one above it. */
+static void wrong_way(void)
+{
+    open_near();
+    for (int above = 0; above < 2; above++) {
+        struct stream_greeting greeting = raw_greeting(&near, 2);
+        int fd = raw_dial(&near);
+
+        memcpy(greeting.who, near.token, STREAM_TOKEN);
+        greeting.who[STREAM_TOKEN - 1] |= (uint8_t)above;
+        CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
+        CU_ASSERT_TRUE(raw_ends(&near, fd));
+        close(fd);
+    }
+    close_near();
+}
+
+/* Strangers that say nothing have room for 64; the oldest gives way, and a peer comes through. */
+static void silent_crowd(void)
+{
+    enum { CROWD = 200, ROOM = 64 };
+    int crowd[CROWD], friend, descriptor, peer;
+
+    open_near();
+    friend = raw_peer(&near, 1);
+    for (int i = 0; i < CROWD; i++)
+        CU_ASSERT_TRUE_FATAL((crowd[i] = raw_dial(&near)) >= 0);
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    for (int i = 0; i < CROWD; i++)
+        CU_ASSERT_EQUAL(is_open(crowd[i]), i >= CROWD - ROOM);
+    peer = raw_peer(&near, 2);
+    CU_ASSERT_TRUE(raw_ends(&near, crowd[CROWD - ROOM]));
+    CU_ASSERT_TRUE(raw_alive(&near, peer) && raw_alive(&near, friend));
+    for (int i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    CU_ASSERT_TRUE(raw_alive(&near, peer) && raw_alive(&near, friend));
+    close(peer);
+    close(friend);
+    close_near();
+}
+
+/* ---- greetings ------------------------------------------------------------------------------ */
+
+/* Byte by byte; before its peer is connected, and after. */
+static void greeting_in_pieces(void)
+{
+    for (int before = 0; before < 2; before++) {
+        struct stream_greeting greeting;
+        int fd, descriptor;
+
+        open_near();
+        greeting = raw_greeting(&near, 1);
+        if (!before)
+            CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+        fd = raw_dial(&near);
+        for (uint32_t i = 0; i < sizeof(greeting); i++) {
+            CU_ASSERT_TRUE(raw_send(&near, fd, (uint8_t *)&greeting + i, 1));
+            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+        }
+        if (before)
+            CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+        CU_ASSERT_TRUE(raw_alive(&near, fd));
+        CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+        close(fd);
+        close_near();
+    }
+}
+
+/* What follows the greeting at once is not lost while it waits. */
+static void words_before_connect(void)
+{
+    struct {
+        struct stream_greeting greeting;
+        struct stream_frame frame;
+    } words;
+    int fd, descriptor;
+
+    open_near();
+    words.greeting = raw_greeting(&near, 1);
+    words.frame = (struct stream_frame){.kind = STREAM_WRITE,
+                                        .flags = STREAM_ANNOUNCE | STREAM_PLACED,
+                                        .immediate = 5,
+                                        .key = near.registered[NEAR_ALL].key};
+    fd = raw_dial(&near);
+    CU_ASSERT_TRUE(raw_send(&near, fd, &words, sizeof(words.greeting) + FRAME));
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+    CU_ASSERT_TRUE(raw_done_comes(&near, fd, 0));
+    CU_ASSERT_EQUAL(near.peers[1].arrived, 1);
+    CU_ASSERT_EQUAL(near.peers[1].immediate, 5);
+    close(fd);
+    close_near();
+}
+
+/* One that hangs up while it waits is forgotten. */
+static void gone_before_connect(void)
+{
+    struct stream_greeting greeting;
+    int fd, descriptor;
+
+    open_near();
+    greeting = raw_greeting(&near, 1);
+    fd = raw_dial(&near);
+    CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    close(fd);
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    fd = raw_peer(&near, 1);
+    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+    close(fd);
+    close_near();
+}
+
+/* Two that say they are the same: while they wait, the latest counts. */
+static void twins_that_wait(void)
+{
+    struct stream_greeting greeting;
+    int older, younger, descriptor;
+
+    for (int seen = 0; seen < 2; seen++) { /* by a poll, before connect */
+        open_near();
+        greeting = raw_greeting(&near, 1);
+        older = raw_dial(&near);
+        CU_ASSERT_TRUE(raw_send(&near, older, &greeting, sizeof(greeting)));
+        younger = raw_dial(&near);
+        CU_ASSERT_TRUE(raw_send(&near, younger, &greeting, sizeof(greeting)));
+        if (seen)
+            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+        CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+        CU_ASSERT_TRUE(raw_ends(&near, older));
+        CU_ASSERT_TRUE(raw_alive(&near, younger));
+        CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+        close(older);
+        close(younger);
+        close_near();
+    }
+}
+
+/* A second one of a peer that has a connection: it has begun anew, and the link is lost. */
+static void twin_of_a_peer(void)
+{
+    struct stream_greeting greeting;
+    int first, second, other;
+
+    open_near();
+    first = raw_peer(&near, 1);
+    other = raw_peer(&near, 2);
+    greeting = raw_greeting(&near, 1);
+    second = raw_dial(&near);
+    CU_ASSERT_TRUE(raw_send(&near, second, &greeting, sizeof(greeting)));
+    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
+    CU_ASSERT_TRUE(raw_ends(&near, first));
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    CU_ASSERT_EQUAL(near.peers[1].broken, 1);
+    close(first);
+    close(second);
+    first = raw_peer(&near, 1);
+    CU_ASSERT_TRUE(raw_alive(&near, first));
+    close(first);
+    close(other);
+    close_near();
+}
+
+/* A peer that is connected to: what it is told, and what becomes of it when it is not there. */
+static void connected_to(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(at);
+    struct stream_greeting greeting, expected;
+    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+
+    open_near();
+    CU_ASSERT_EQUAL_FATAL(bind(door, (struct sockaddr *)&at, size), 0);
+    CU_ASSERT_EQUAL_FATAL(getsockname(door, (struct sockaddr *)&at, &size), 0);
+    CU_ASSERT_EQUAL(raw_announce(&near, 1, false, ntohs(at.sin_port)), 0); /* nobody listens */
+    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNREFUSED);
+    CU_ASSERT_EQUAL_FATAL(listen(door, 8), 0);
+    CU_ASSERT_EQUAL(raw_announce(&near, 1, false, ntohs(at.sin_port)), 0);
+    fd = accept(door, NULL, NULL);
+    memcpy(expected.magic, STREAM_MAGIC, sizeof(expected.magic));
+    raw_token(1, false, expected.whom);
+    memcpy(expected.who, near.token, STREAM_TOKEN);
+    CU_ASSERT_EQUAL(raw_take(&near, fd, &greeting, sizeof(greeting)), sizeof(greeting));
+    CU_ASSERT_EQUAL(memcmp(&greeting, &expected, sizeof(greeting)), 0);
+    CU_ASSERT_TRUE(raw_alive(&near, fd));
+    reset(fd);
+    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 2));
+    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
+    close(door);
+    close_near();
+}
+
+/* ---- frames that break the rules ------------------------------------------------------------ */
+
+enum key { GOOD, READ_ONLY, WRITE_ONLY, LOCAL, WRONG, ELSEWHERE, NONE };
+enum asked { NOTHING, A_READ, A_WRITE }; /* what the fabric has asked this peer for, of 64 bytes */
+
+#define ASKED_LENGTH 64u
+#define COOKIE       7u
+#define M            ((uint64_t)NEAR_MEMORY)
+
+static uint64_t key_of(enum key key)
+{
+    static const enum near_memory memories[] = {NEAR_ALL, NEAR_READ_ONLY, NEAR_WRITE_ONLY,
+                                                NEAR_LOCAL};
+
+    switch (key) {
+    case WRONG: /* of this memory, once */
+        return near.registered[NEAR_ALL].key ^ UINT64_C(1) << 40;
+    case ELSEWHERE: /* no such index */
+        return near.registered[NEAR_ALL].key | 4096;
+    case NONE:
+        return 0;
+    default:
+        return near.registered[memories[key]].key;
+    }
+}
+
+static void ask_for(enum asked what)
+{
+    struct fabric_read r = {.peer = 1,
+                            .memory = near.registered[NEAR_LOCAL].index,
+                            .destination = near.memory[NEAR_LOCAL],
+                            .length = ASKED_LENGTH,
+                            .cookie = COOKIE};
+    struct fabric_write w = {.peer = 1,
+                             .memory = near.registered[NEAR_LOCAL].index,
+                             .source = near.memory[NEAR_LOCAL],
+                             .length = ASKED_LENGTH,
+                             .cookie = COOKIE,
+                             .placed = true};
+
+    if (what == A_READ)
+        CU_ASSERT_EQUAL(fabric_post_read(near.fabric, &r), 0);
+    if (what == A_WRITE)
+        CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &w), 0);
+}
+
+/* What was asked for, as the peer reads it. */
+static void hear(int fd, enum asked what)
+{
+    struct {
+        struct stream_frame frame;
+        uint8_t payload[ASKED_LENGTH];
+    } heard;
+    size_t size = what == NOTHING ? 0 : what == A_READ ? FRAME : sizeof(heard);
+
+    CU_ASSERT_EQUAL(raw_take(&near, fd, &heard, size), size);
+}
+
+struct row {
+    struct stream_frame frame;
+    enum key key; /* for all but DONE */
+    enum asked asked;
+    uint32_t payload; /* bytes that are sent behind it */
+    int broken;       /* the status, or 0 */
+    int told;         /* the errno of the DONE that comes then; -1: none does */
+    int ended;        /* what was asked for, where the link goes on; 1: not yet */
+};
+
+static const struct row broken_rules[] = {
+    /* unknown */
+    {{.kind = 0}, GOOD, A_READ, 0, -EPROTO, -1, 0},
+    {{.kind = 5}, GOOD, A_WRITE, 0, -EPROTO, -1, 0},
+    {{.kind = 255}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_WRITE, .zero = 1}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_READ, .zero = 0x8000}, GOOD, A_READ, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .zero = 1, .length = 64}, GOOD, A_READ, 64, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .zero = 1}, GOOD, A_WRITE, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_WRITE, .flags = 4}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_WRITE, .flags = 0x82}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_READ, .flags = STREAM_ANNOUNCE}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_READ, .flags = STREAM_PLACED}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .flags = 1, .length = 64}, GOOD, A_READ, 64, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .flags = 1}, GOOD, A_WRITE, 0, -EPROTO, -1, 0},
+    /* writes, told by the link's end */
+    {{.kind = STREAM_WRITE, .length = 8}, WRONG, A_READ, 8, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .length = 8}, ELSEWHERE, NOTHING, 8, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .length = 8}, NONE, NOTHING, 8, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .length = 8}, READ_ONLY, A_WRITE, 8, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .length = 8}, LOCAL, NOTHING, 8, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .address = M, .length = 1}, GOOD, NOTHING, 1, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .length = M + 1}, GOOD, NOTHING, 64, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .address = 1, .length = M}, GOOD, NOTHING, 64, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .address = M + 1}, GOOD, NOTHING, 0, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .address = UINT64_MAX, .length = 1}, GOOD, A_READ, 1, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .address = UINT64_MAX - 7, .length = 16},
+     GOOD,
+     NOTHING,
+     16,
+     -EACCES,
+     -1,
+     0},
+    {{.kind = STREAM_WRITE, .length = UINT64_MAX}, GOOD, NOTHING, 64, -EACCES, -1, 0},
+    {{.kind = STREAM_WRITE, .address = 1, .length = UINT64_MAX}, GOOD, NOTHING, 64, -EACCES, -1, 0},
+    /* the same, told by an answer */
+    {{.kind = STREAM_WRITE, .flags = 2, .length = 8}, WRONG, A_READ, 8, 0, EACCES, 1},
+    {{.kind = STREAM_WRITE, .flags = 3, .length = 8}, ELSEWHERE, NOTHING, 8, 0, EACCES, 1},
+    {{.kind = STREAM_WRITE, .flags = 2, .length = 8}, READ_ONLY, A_WRITE, 8, 0, EACCES, 1},
+    {{.kind = STREAM_WRITE, .flags = 3, .length = 8}, LOCAL, NOTHING, 8, 0, EACCES, 1},
+    {{.kind = STREAM_WRITE, .flags = 2, .address = M, .length = 1}, GOOD, NOTHING, 1, 0, EACCES, 1},
+    {{.kind = STREAM_WRITE, .flags = 2, .length = M + 1},
+     GOOD,
+     NOTHING,
+     NEAR_MEMORY + 1,
+     0,
+     EACCES,
+     1},
+    {{.kind = STREAM_WRITE, .flags = 2, .address = M + 1}, GOOD, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_WRITE, .flags = 2, .address = UINT64_MAX - 7, .length = 16},
+     GOOD,
+     NOTHING,
+     16,
+     0,
+     EACCES,
+     1},
+    /* the last that is allowed */
+    {{.kind = STREAM_WRITE, .flags = 2, .address = M}, GOOD, NOTHING, 0, 0, 0, 1},
+    /* reads */
+    {{.kind = STREAM_READ, .length = 8}, WRONG, A_READ, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .length = 8}, ELSEWHERE, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .length = 8}, WRITE_ONLY, A_WRITE, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .length = 8}, LOCAL, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .length = M + 1}, GOOD, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .address = M, .length = 1}, GOOD, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .address = M + 1}, GOOD, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .length = UINT64_MAX}, GOOD, NOTHING, 0, 0, EACCES, 1},
+    {{.kind = STREAM_READ, .address = UINT64_MAX - 7, .length = 16},
+     GOOD,
+     NOTHING,
+     0,
+     0,
+     EACCES,
+     1},
+    /* answers */
+    {{.kind = STREAM_DATA, .length = 64}, NONE, NOTHING, 64, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA}, NONE, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .length = 64}, NONE, A_WRITE, 64, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .length = 63}, NONE, A_READ, 63, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .length = 65}, NONE, A_READ, 65, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .length = 0}, NONE, A_READ, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DATA, .length = UINT64_MAX}, NONE, A_READ, 65, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE}, NONE, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .key = 13}, NONE, NOTHING, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .key = 0}, NONE, A_READ, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .key = 4096}, NONE, A_READ, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .key = UINT64_MAX}, NONE, A_WRITE, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .length = 1}, NONE, A_WRITE, 0, -EPROTO, -1, 0},
+    {{.kind = STREAM_DONE, .key = 4095}, NONE, A_READ, 0, 0, -1, -4095},
+    {{.kind = STREAM_DONE, .key = 13}, NONE, A_READ, 0, 0, -1, -13},
+    {{.kind = STREAM_DONE, .key = 13}, NONE, A_WRITE, 0, 0, -1, -13},
+    {{.kind = STREAM_DONE, .key = 0}, NONE, A_WRITE, 0, 0, -1, 0},
+};
+
+static void break_rule(const struct row *row)
+{
+    static uint8_t bytes[FRAME + NEAR_MEMORY + 1];
+    struct stream_frame frame = row->frame;
+    int fd, other;
+
+    open_near();
+    fd = raw_peer(&near, 1);
+    other = raw_peer(&near, 2);
+    ask_for(row->asked);
+    hear(fd, row->asked);
+    if (frame.kind != STREAM_DONE)
+        frame.key = key_of(row->key);
+    memset(bytes, 0x5b, sizeof(bytes));
+    memcpy(bytes, &frame, FRAME);
+    CU_ASSERT_TRUE(raw_send(&near, fd, bytes, FRAME + row->payload));
+    if (row->broken) {
+        CU_ASSERT_TRUE(raw_ends(&near, fd));
+        CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+        CU_ASSERT_EQUAL(near.peers[1].status, row->broken);
+        if (row->asked != NOTHING) {
+            CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+            CU_ASSERT_EQUAL(near.status[COOKIE], row->broken);
+        }
+    } else {
+        if (row->told >= 0)
+            CU_ASSERT_TRUE(raw_done_comes(&near, fd, (uint64_t)row->told));
+        CU_ASSERT_TRUE(raw_alive(&near, fd));
+        CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+        if (row->ended <= 0 && row->asked != NOTHING) {
+            CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+            CU_ASSERT_EQUAL(near.status[COOKIE], row->ended);
+        } else {
+            CU_ASSERT_EQUAL(near.ended_count, 0);
+        }
+    }
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    CU_ASSERT_EQUAL(near.peers[1].broken, row->broken != 0);
+    CU_ASSERT_EQUAL(near.peers[2].broken, 0);
+    CU_ASSERT_EQUAL(near.peers[1].arrived, 0);
+    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0); /* what is left ends, once */
+    if (row->asked != NOTHING)
+        CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+    CU_ASSERT_EQUAL(near.ended_count, row->asked != NOTHING);
+    for (int i = 0; i < NEAR_MEMORIES; i++)
+        CU_ASSERT_TRUE(near_untouched(&near, (enum near_memory)i));
+    close(fd);
+    close(other);
+    close_near();
+}
+
+static void rules(void)
+{
+    for (size_t i = 0; i < sizeof(broken_rules) / sizeof(broken_rules[0]); i++) {
+        unsigned before = CU_get_number_of_failures();
+
+        break_rule(&broken_rules[i]);
+        if (CU_get_number_of_failures() > before)
+            (void)fprintf(stderr, "row %zu\n", i);
+    }
+}
+
+/* A payload without end, to nowhere: it is swallowed until he hangs up. */
+static void endless(void)
+{
+    static uint8_t bytes[1u << 20];
+    struct stream_frame frame = {
+        .kind = STREAM_WRITE, .flags = STREAM_PLACED, .length = UINT64_MAX};
+    int fd, other;
+
+    open_near();
+    fd = raw_peer(&near, 1);
+    other = raw_peer(&near, 2);
+    frame.key = near.registered[NEAR_ALL].key;
+    CU_ASSERT_TRUE(raw_send(&near, fd, &frame, FRAME));
+    for (int i = 0; i < 8; i++)
+        CU_ASSERT_TRUE(raw_send(&near, fd, bytes, sizeof(bytes)));
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+    CU_ASSERT_TRUE(near_untouched(&near, NEAR_ALL));
+    close(fd);
+    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
+    close(other);
+    close_near();
+}
+
+/* Reads whose answers he does not take: 1024 are due at most. */
+static void unread_answers(void)
+{
+    enum { LENGTH = 8192, MORE = 600 };
+    struct stream_frame frames[STREAM_ANSWERS + MORE];
+
+    for (int more = 0; more < 2; more++) {
+        static uint8_t answer[FRAME + LENGTH];
+        uint32_t count = STREAM_ANSWERS + (more ? MORE : 0);
+        int fd, other, descriptor;
+
+        open_near();
+        fd = raw_peer(&near, 1);
+        other = raw_peer(&near, 2);
+        for (uint32_t i = 0; i < count; i++)
+            frames[i] = (struct stream_frame){
+                .kind = STREAM_READ, .length = LENGTH, .key = near.registered[NEAR_READ_ONLY].key};
+        CU_ASSERT_TRUE(raw_send(&near, fd, frames, count * FRAME));
+        if (more) {
+            CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+            CU_ASSERT_EQUAL(near.peers[1].status, -EPROTO);
+        } else {
+            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+            for (uint32_t i = 0; i < count; i++) {
+                CU_ASSERT_EQUAL(raw_take(&near, fd, answer, sizeof(answer)), sizeof(answer));
+                CU_ASSERT_EQUAL(answer[0], STREAM_DATA);
+                CU_ASSERT_EQUAL(answer[FRAME], 0xa0 + NEAR_READ_ONLY);
+                CU_ASSERT_EQUAL(answer[FRAME + LENGTH - 1], 0xa0 + NEAR_READ_ONLY);
+            }
+            CU_ASSERT_TRUE(raw_alive(&near, fd));
+        }
+        CU_ASSERT_TRUE(raw_alive(&near, other));
+        close(fd);
+        close(other);
+        close_near();
+    }
+}
+
+/* ---- pieces --------------------------------------------------------------------------------- */
+
+/* Two writes, a read and an empty write, however the kernel cuts them. */
+static void pieces(void)
+{
+    for (uint32_t piece = 1; piece <= PIECES; piece++) {
+        struct {
+            struct stream_frame first;
+            uint8_t one[40];
+            struct stream_frame second;
+            uint8_t two[8];
+            struct stream_frame read, empty;
+        } words;
+        uint8_t answers[2 * FRAME + 40 + FRAME];
+        const struct stream_frame *data = (const struct stream_frame *)(void *)(answers + FRAME);
+        uint64_t key;
+        int fd;
+
+        open_near();
+        fd = raw_peer(&near, 1);
+        key = near.registered[NEAR_ALL].key;
+        words.first = (struct stream_frame){.kind = STREAM_WRITE,
+                                            .flags = 3,
+                                            .immediate = 1,
+                                            .length = 40,
+                                            .address = 100,
+                                            .key = key};
+        words.second = (struct stream_frame){.kind = STREAM_WRITE,
+                                             .flags = 1,
+                                             .immediate = 2,
+                                             .length = 8,
+                                             .address = 108,
+                                             .key = key};
+        words.read =
+            (struct stream_frame){.kind = STREAM_READ, .length = 40, .address = 100, .key = key};
+        words.empty =
+            (struct stream_frame){.kind = STREAM_WRITE, .flags = 3, .immediate = 3, .key = key};
+        memset(words.one, 1, sizeof(words.one));
+        memset(words.two, 2, sizeof(words.two));
+        for (uint32_t at = 0; at < sizeof(words); at += piece) {
+            uint32_t left = (uint32_t)sizeof(words) - at;
+
+            CU_ASSERT_TRUE(
+                raw_send(&near, fd, (uint8_t *)&words + at, left < piece ? left : piece));
+            (void)near_poll(&near);
+        }
+        CU_ASSERT_EQUAL(raw_take(&near, fd, answers, sizeof(answers)), sizeof(answers));
+        memset(words.one + 8, 2, 8);
+        CU_ASSERT_EQUAL(answers[0], STREAM_DONE);
+        CU_ASSERT_TRUE(data->kind == STREAM_DATA && data->length == 40);
+        CU_ASSERT_EQUAL(memcmp(answers + 2 * FRAME, words.one, 40), 0);
+        CU_ASSERT_EQUAL(answers[2 * FRAME + 40], STREAM_DONE);
+        CU_ASSERT_EQUAL(near.peers[1].arrived, 3);
+        CU_ASSERT_EQUAL(near.peers[1].disorder, 0);
+        close(fd);
+        close_near();
+    }
+}
+
+static void fill_announces(struct stream_frame *frames, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        frames[i] = (struct stream_frame){.kind = STREAM_WRITE,
+                                          .flags = STREAM_ANNOUNCE,
+                                          .immediate = i,
+                                          .key = near.registered[NEAR_ALL].key};
+}
+
+/* Many at once, then his end: all of them come, in order, then the loss; by large polls, by small.
+ */
+static void many_then_gone(void)
+{
+    enum { MANY = 3000 };
+    static struct stream_frame frames[MANY];
+    static const int rooms[] = {1, 2, 16, 64};
+
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        int fd;
+
+        open_near();
+        near.room = rooms[i];
+        fd = raw_peer(&near, 1);
+        fill_announces(frames, MANY);
+        CU_ASSERT_TRUE(raw_send(&near, fd, frames, sizeof(frames)));
+        close(fd);
+        CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+        CU_ASSERT_EQUAL(near.peers[1].arrived_when_broken, MANY);
+        CU_ASSERT_EQUAL(near.peers[1].disorder, 0);
+        CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
+        close_near();
+    }
+}
+
+/* ---- hanging up ----------------------------------------------------------------------------- */
+
+/* In the middle of a frame, of a payload, of an answer; in order, and not. */
+static void hang_up(void)
+{
+    static const struct {
+        uint32_t sent;
+        struct stream_frame frame;
+        enum asked asked;
+    } rows[] = {
+        {0, {.kind = 0}, A_READ},
+        {1, {.kind = STREAM_WRITE, .length = 8}, A_WRITE},
+        {31, {.kind = STREAM_WRITE, .length = 8}, NOTHING},
+        {32, {.kind = STREAM_WRITE, .length = 8}, A_READ},
+        {39, {.kind = STREAM_WRITE, .length = 8}, NOTHING},
+        {FRAME + 5000, {.kind = STREAM_WRITE, .length = 10000}, A_WRITE},
+        {FRAME + 5000, {.kind = STREAM_WRITE, .length = 9096}, NOTHING},
+        {31, {.kind = STREAM_DATA, .length = ASKED_LENGTH}, A_READ},
+        {FRAME, {.kind = STREAM_DATA, .length = ASKED_LENGTH}, A_READ},
+        {FRAME + ASKED_LENGTH - 1, {.kind = STREAM_DATA, .length = ASKED_LENGTH}, A_READ},
+        {31, {.kind = STREAM_DONE}, A_WRITE},
+    };
+    uint8_t bytes[FRAME + 5000];
+
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        enum asked asked = rows[i / 2].asked;
+        struct stream_frame frame = rows[i / 2].frame;
+        int fd, other;
+
+        open_near();
+        fd = raw_peer(&near, 1);
+        other = raw_peer(&near, 2);
+        ask_for(asked);
+        hear(fd, asked);
+        frame.key = frame.kind == STREAM_WRITE ? near.registered[NEAR_ALL].key : 0;
+        memset(bytes, 0xa0, sizeof(bytes));
+        memcpy(bytes, &frame, FRAME);
+        CU_ASSERT_TRUE(raw_send(&near, fd, bytes, rows[i / 2].sent));
+        if (i % 2)
+            (void)near_poll(&near);
+        if (i % 4 < 2)
+            close(fd);
+        else
+            reset(fd);
+        CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+        CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
+        if (asked != NOTHING) {
+            CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+            CU_ASSERT_EQUAL(near.status[COOKIE], -ECONNRESET);
+        }
+        CU_ASSERT_TRUE(raw_alive(&near, other));
+        CU_ASSERT_EQUAL(near.peers[1].broken, 1);
+        CU_ASSERT_EQUAL(near.peers[1].arrived, 0);
+        CU_ASSERT_EQUAL(near.ended_count, asked != NOTHING);
+        close(other);
+        close_near();
+    }
+}
+
+/* He goes while answers to him wait, and writes of ours. */
+static void gone_with_a_queue(void)
+{
+    enum { READS = 1000, WRITES = 100 };
+    static struct stream_frame frames[READS];
+
+    for (int how = 0; how < 2; how++) {
+        int fd, other;
+
+        open_near();
+        fd = raw_peer(&near, 1);
+        other = raw_peer(&near, 2);
+        for (uint32_t i = 0; i < READS; i++)
+            frames[i] = (struct stream_frame){
+                .kind = STREAM_READ, .length = NEAR_MEMORY, .key = near.registered[NEAR_ALL].key};
+        CU_ASSERT_TRUE(raw_send(&near, fd, frames, sizeof(frames)));
+        CU_ASSERT_TRUE(raw_alive(&near, other)); /* answers fill the socket */
+        for (uint32_t i = 0; i < WRITES; i++)
+            CU_ASSERT_EQUAL(
+                fabric_post_write(
+                    near.fabric, &(struct fabric_write){.peer = 1,
+                                                        .memory = near.registered[NEAR_LOCAL].index,
+                                                        .source = near.memory[NEAR_LOCAL],
+                                                        .length = 100,
+                                                        .cookie = i}),
+                0);
+        if (how == 0)
+            reset(fd);
+        else
+            CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0);
+        CU_ASSERT_TRUE(near_until(&near, &near.ended_count, WRITES));
+        for (uint32_t i = 0; i < WRITES; i++)
+            CU_ASSERT_EQUAL(near.status[i], how == 0 ? -ECONNRESET : -ECANCELED);
+        CU_ASSERT_TRUE(raw_alive(&near, other));
+        CU_ASSERT_EQUAL(near.ended_count, WRITES);
+        CU_ASSERT_EQUAL(near.peers[1].broken, how == 0);
+        if (how == 1)
+            close(fd);
+        close(other);
+        close_near();
+    }
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"strangers", strangers},
+        {"greeted the wrong way round", wrong_way},
+        {"200 that say nothing", silent_crowd},
+        {"a greeting byte by byte", greeting_in_pieces},
+        {"frames behind a greeting that waits", words_before_connect},
+        {"gone while it waits", gone_before_connect},
+        {"two of one name that wait", twins_that_wait},
+        {"a second of a connected peer", twin_of_a_peer},
+        {"a peer that is connected to", connected_to},
+        {"broken rules", rules},
+        {"a payload without end", endless},
+        {"answers that are not read", unread_answers},
+        {"frames in pieces", pieces},
+        {"many frames, then the end", many_then_gone},
+        {"hanging up", hang_up},
+        {"gone with a queue", gone_with_a_queue},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("stream", tests);
+}

@@ -1,0 +1,716 @@
+/*
+ * The stream fabric at its edges: memory that goes while it is used, or that cannot be reached;
+ * tables that are full, descriptors that are not there; addresses; and who waits for whom.
+ */
+#include <CUnit/CUnit.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "end.h"
+#include "near.h"
+#include "sigbus.h"
+#include "../suite.h"
+
+#define FRAME  sizeof(struct stream_frame)
+#define LARGE  (4u << 20)
+#define PAGES  8u
+#define COOKIE 7u
+
+static struct near near;
+
+static void open_near(const struct stream_config *config)
+{
+    struct stream_config small = {.peers_max = NEAR_PEERS};
+
+    CU_ASSERT_TRUE_FATAL(near_open(&near, config ? config : &small));
+}
+
+static void close_near(void)
+{
+    CU_ASSERT_EQUAL(near.wrong, 0);
+    near_close(&near);
+}
+
+static struct fabric_memory add(void *base, uint64_t length)
+{
+    uint32_t before = near.memory_events;
+
+    CU_ASSERT_EQUAL_FATAL(
+        fabric_mem_add(near.fabric, base, length, FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE, 0), 0);
+    CU_ASSERT_TRUE_FATAL(near_until(&near, &near.memory_events, before + 1));
+    return near.memory_event.memory;
+}
+
+static void drop(const struct fabric_memory *memory)
+{
+    uint32_t before = near.memory_events;
+
+    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, memory->index, 77), 0);
+    CU_ASSERT_TRUE(near_until(&near, &near.memory_events, before + 1));
+    CU_ASSERT_EQUAL(near.memory_event.kind, FABRIC_DROPPED);
+    CU_ASSERT_EQUAL(near.memory_event.status, 0);
+    CU_ASSERT_EQUAL(near.memory_event.cookie, 77);
+}
+
+static int write_from(uint32_t index, const void *source, uint64_t length, uint64_t cookie)
+{
+    return fabric_post_write(
+        near.fabric,
+        &(struct fabric_write){
+            .peer = 1, .memory = index, .source = source, .length = length, .cookie = cookie});
+}
+
+/* ---- memory that goes ----------------------------------------------------------------------- */
+
+enum use { UNUSED, WRITTEN_TO, READ_FROM, OUR_WRITE, OUR_READ, OUR_READ_ANSWERED };
+
+/* Who uses it then is cut off, what of ours uses it ends once, and it is not touched any more. */
+static void dropped_while(enum use use)
+{
+    uint8_t *base = calloc(1, LARGE), *payload = malloc(LARGE);
+    struct stream_frame frame = {.length = LARGE}, data = {.kind = STREAM_DATA, .length = LARGE};
+    bool ours = use == OUR_WRITE || use == OUR_READ || use == OUR_READ_ANSWERED;
+    struct fabric_memory memory;
+    int fd, other, descriptor;
+
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    other = raw_peer(&near, 2);
+    memory = add(base, LARGE);
+    memset(payload, 0x77, LARGE);
+    frame.key = memory.key;
+    frame.kind = use == WRITTEN_TO ? STREAM_WRITE : STREAM_READ;
+    if (use == WRITTEN_TO || use == READ_FROM)
+        CU_ASSERT_TRUE(raw_send(&near, fd, &frame, FRAME));
+    if (use == OUR_WRITE)
+        CU_ASSERT_EQUAL(write_from(memory.index, base, LARGE, COOKIE), 0);
+    if (use == OUR_READ || use == OUR_READ_ANSWERED)
+        CU_ASSERT_EQUAL(fabric_post_read(near.fabric, &(struct fabric_read){.peer = 1,
+                                                                            .memory = memory.index,
+                                                                            .destination = base,
+                                                                            .length = LARGE,
+                                                                            .cookie = COOKIE}),
+                        0);
+    if (use == OUR_READ_ANSWERED)
+        CU_ASSERT_TRUE(raw_send(&near, fd, &data, FRAME));
+    if (use == WRITTEN_TO || use == OUR_READ_ANSWERED)
+        CU_ASSERT_TRUE(raw_send(&near, fd, payload, LARGE / 2));
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    drop(&memory);
+    memset(base, 0x11, LARGE);
+    (void)raw_send(&near, fd, payload, 65536);
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    CU_ASSERT_EQUAL(near.peers[1].broken, use != UNUSED);
+    CU_ASSERT_EQUAL(near.peers[1].status, use != UNUSED ? -EACCES : 0);
+    CU_ASSERT_EQUAL(near.ended_count, ours);
+    CU_ASSERT_EQUAL(near.status[COOKIE], ours ? -EACCES : 0);
+    for (uint32_t i = 0; i < LARGE; i += 997)
+        CU_ASSERT_EQUAL_FATAL(base[i], 0x11);
+    CU_ASSERT_EQUAL(near.peers[2].broken, 0);
+    close(fd);
+    close(other);
+    close_near();
+    free(base);
+    free(payload);
+}
+
+static void dropped(void)
+{
+    static const enum use uses[] = {WRITTEN_TO, READ_FROM, OUR_WRITE, OUR_READ, OUR_READ_ANSWERED};
+
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        dropped_while(uses[i]);
+}
+
+/* Nobody uses it: nobody is cut off. Its key is void, also when its place is another's. */
+static void dropped_unused(void)
+{
+    struct stream_frame frame = {.kind = STREAM_READ, .length = 8};
+    uint8_t base[64] = {0};
+    struct fabric_memory memory, second;
+    int fd;
+
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    memory = add(base, sizeof(base));
+    drop(&memory);
+    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, memory.index, 0), -EINVAL);
+    CU_ASSERT_EQUAL(write_from(memory.index, base, 8, COOKIE), -EINVAL);
+    frame.key = memory.key;
+    CU_ASSERT_TRUE(raw_send(&near, fd, &frame, FRAME));
+    CU_ASSERT_TRUE(raw_done_comes(&near, fd, EACCES));
+    second = add(base, sizeof(base));
+    CU_ASSERT_EQUAL(second.index, memory.index);
+    CU_ASSERT_NOT_EQUAL(second.key, memory.key);
+    CU_ASSERT_TRUE(raw_send(&near, fd, &frame, FRAME));
+    CU_ASSERT_TRUE(raw_done_comes(&near, fd, EACCES));
+    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+    close(fd);
+    close_near();
+}
+
+/* ---- memory that cannot be reached ---------------------------------------------------------- */
+
+/* Memory of a client's file, of which the file keeps only so many pages: a touch of the others
+ * faults, and the kernel gives EFAULT. */
+struct cut {
+    uint8_t *base;
+    size_t size;
+    int range;
+};
+
+static struct cut cut_short(uint32_t kept)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct cut cut = {.size = PAGES * page};
+    int fd = memfd_create("test", MFD_CLOEXEC);
+
+    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)cut.size), 0);
+    cut.base = mmap(NULL, cut.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CU_ASSERT_FATAL(cut.base != MAP_FAILED);
+    memset(cut.base, 'x', cut.size);
+    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)(kept * page)), 0);
+    close(fd);
+    cut.range = sigbus_add(cut.base, cut.size);
+    CU_ASSERT_FATAL(cut.range >= 0);
+    return cut;
+}
+
+static void uncut(const struct cut *cut)
+{
+    sigbus_remove(cut->range);
+    munmap(cut->base, cut->size);
+}
+
+/* A peer writes into it, or reads from it; we write from it, or read into it: each goes on to its
+ * end, with what does not matter, and nobody else is harmed. */
+static void unreachable(void)
+{
+    static const enum use uses[] = {WRITTEN_TO, READ_FROM, OUR_WRITE, OUR_READ};
+    static const uint32_t lengths[] = {1, 4000, PAGES * 4096};
+    static uint8_t bytes[FRAME + PAGES * 4096];
+
+    CU_ASSERT_EQUAL_FATAL(sigbus_install(), 0);
+    for (uint32_t i = 0; i < 4 * 3 * 2; i++) {
+        enum use use = uses[i % 4];
+        uint32_t length = lengths[i / 4 % 3], kept = i / 12;
+        struct cut cut = cut_short(kept);
+        struct stream_frame frame = {.length = length};
+        struct fabric_memory memory;
+        int fd, other;
+
+        if (kept > 0) /* what goes wrong begins in the middle */
+            length = (uint32_t)cut.size;
+        frame.length = length;
+        open_near(NULL);
+        fd = raw_peer(&near, 1);
+        other = raw_peer(&near, 2);
+        memory = add(cut.base, cut.size);
+        frame.key = memory.key;
+        memset(bytes, 'y', sizeof(bytes));
+        if (use == WRITTEN_TO || use == READ_FROM) {
+            frame.kind = use == WRITTEN_TO ? STREAM_WRITE : STREAM_READ;
+            frame.flags = use == WRITTEN_TO ? STREAM_PLACED : 0;
+            memcpy(bytes, &frame, FRAME);
+            CU_ASSERT_TRUE(raw_send(&near, fd, bytes, use == WRITTEN_TO ? FRAME + length : FRAME));
+        }
+        if (use == WRITTEN_TO)
+            CU_ASSERT_TRUE(raw_done_comes(&near, fd, 0));
+        if (use == OUR_WRITE)
+            CU_ASSERT_EQUAL(write_from(memory.index, cut.base, length, COOKIE), 0);
+        if (use == READ_FROM || use == OUR_WRITE)
+            CU_ASSERT_EQUAL(raw_take(&near, fd, bytes, FRAME + length), FRAME + length);
+        if (use == OUR_READ) {
+            CU_ASSERT_EQUAL(
+                fabric_post_read(near.fabric, &(struct fabric_read){.peer = 1,
+                                                                    .memory = memory.index,
+                                                                    .destination = cut.base,
+                                                                    .length = length,
+                                                                    .cookie = COOKIE}),
+                0);
+            CU_ASSERT_EQUAL(raw_take(&near, fd, &frame, FRAME), FRAME);
+            frame = (struct stream_frame){.kind = STREAM_DATA, .length = length};
+            memcpy(bytes, &frame, FRAME);
+            CU_ASSERT_TRUE(raw_send(&near, fd, bytes, FRAME + length));
+        }
+        if (use == OUR_WRITE || use == OUR_READ) {
+            CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+            CU_ASSERT_EQUAL(near.status[COOKIE], 0);
+        }
+        CU_ASSERT_TRUE(sigbus_hit(cut.range));
+        CU_ASSERT_TRUE(raw_alive(&near, fd));
+        CU_ASSERT_TRUE(raw_alive(&near, other));
+        CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+        CU_ASSERT_TRUE(near_untouched(&near, NEAR_ALL));
+        close(fd);
+        close(other);
+        close_near();
+        uncut(&cut);
+    }
+}
+
+/* ---- what is full --------------------------------------------------------------------------- */
+
+static void full_tables(void)
+{
+    struct stream_config config = {.peers_max = 2, .memories_max = 5, .operations_max = 3};
+    uint8_t base[64], written[3 * 3 * (FRAME + 8)];
+    struct fabric_memory fifth;
+    int fd;
+
+    open_near(&config); /* with four memories */
+    fd = raw_peer(&near, 1);
+    CU_ASSERT_EQUAL(raw_announce(&near, 2, true, 9), -EINVAL);
+    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 2), -EINVAL);
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, NULL, 1, 0, 0), -EINVAL);
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 0, 0, 0), -EINVAL);
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, UINT64_MAX, 0, 0), -EINVAL);
+    fifth = add(base, sizeof(base));
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), -ENOSPC);
+    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, 5, 0), -EINVAL);
+    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, fifth.index, 0), 0);
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), -ENOSPC); /* not told yet */
+    CU_ASSERT_TRUE(near_until(&near, &near.memory_events, 6));
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), 0);
+    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, fifth.index, 0), -EBUSY); /* not told yet */
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t index = near.registered[NEAR_LOCAL].index, first = 4 * round;
+        const uint8_t *source = near.memory[NEAR_LOCAL];
+
+        for (uint32_t i = 0; i < 3; i++)
+            CU_ASSERT_EQUAL(write_from(index, source, 8, first + i), 0);
+        CU_ASSERT_EQUAL(write_from(index, source, 8, first + 3), -EAGAIN);
+        CU_ASSERT_TRUE(near_until(&near, &near.ended_count, 3 * round + 3));
+    }
+    CU_ASSERT_EQUAL(raw_take(&near, fd, written, sizeof(written)), sizeof(written));
+    CU_ASSERT_TRUE(raw_alive(&near, fd));
+    close(fd);
+    close_near();
+}
+
+/* Answers that we wait for. */
+static void full_of_questions(void)
+{
+    static struct stream_frame frames[STREAM_ANSWERS];
+    uint32_t index, posted = 0;
+    int fd, rc;
+
+    open_near(NULL);
+    index = near.registered[NEAR_LOCAL].index;
+    fd = raw_peer(&near, 1);
+    for (;;) {
+        rc = fabric_post_read(near.fabric,
+                              &(struct fabric_read){.peer = 1,
+                                                    .memory = index,
+                                                    .destination = near.memory[NEAR_LOCAL],
+                                                    .length = 8,
+                                                    .cookie = posted});
+        if (rc < 0 || posted > STREAM_ANSWERS)
+            break;
+        posted++;
+    }
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL(posted, STREAM_ANSWERS);
+    CU_ASSERT_EQUAL(write_from(index, near.memory[NEAR_LOCAL], 8, posted++), 0); /* none of them */
+    CU_ASSERT_EQUAL(raw_take(&near, fd, frames, sizeof(frames)), sizeof(frames));
+    for (uint32_t i = 0; i < STREAM_ANSWERS; i++)
+        frames[i] = (struct stream_frame){.kind = STREAM_DONE, .key = EIO};
+    CU_ASSERT_TRUE(raw_send(&near, fd, frames, sizeof(frames)));
+    CU_ASSERT_TRUE(near_until(&near, &near.ended_count, posted));
+    CU_ASSERT_EQUAL(near.status[0], -EIO);
+    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+    close(fd);
+    close_near();
+}
+
+/* Hundreds of each kind wait for polls that take one. */
+static void small_polls(void)
+{
+    enum { COUNT = 300 };
+    static struct stream_frame frames[COUNT];
+    uint8_t base[64];
+    int fd, rc = 0;
+
+    open_near(NULL);
+    near.room = 1;
+    fd = raw_peer(&near, 1);
+    for (uint32_t i = 0; i < COUNT; i++)
+        frames[i] = (struct stream_frame){.kind = STREAM_WRITE,
+                                          .flags = STREAM_ANNOUNCE,
+                                          .immediate = i,
+                                          .key = near.registered[NEAR_ALL].key};
+    CU_ASSERT_EQUAL(send(fd, frames, sizeof(frames), 0), sizeof(frames));
+    for (uint32_t i = 0; i < COUNT; i++)
+        rc |= write_from(near.registered[NEAR_LOCAL].index, near.memory[NEAR_LOCAL], 8, i);
+    for (uint32_t i = 0; i < COUNT; i++)
+        rc |= fabric_mem_add(near.fabric, base, sizeof(base), 0, 0);
+    CU_ASSERT_EQUAL(rc, 0);
+    for (uint32_t polls = 0; polls < 3 * COUNT + 64; polls++)
+        (void)near_poll(&near);
+    CU_ASSERT_EQUAL(near.ended_count, COUNT);
+    CU_ASSERT_EQUAL(near.memory_events, COUNT + NEAR_MEMORIES);
+    CU_ASSERT_EQUAL(near.peers[1].arrived, COUNT);
+    CU_ASSERT_EQUAL(near.peers[1].disorder, 0);
+    close(fd);
+    close_near();
+}
+
+/* No descriptor for who connects: there is one later, and the fabric must wake for it. */
+static void no_descriptor(void)
+{
+    struct stream_greeting greeting;
+    struct rlimit before, none;
+    int fd, free_one, descriptor, other;
+
+    open_near(NULL);
+    other = raw_peer(&near, 2);
+    CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+    greeting = raw_greeting(&near, 1);
+    fd = raw_dial(&near);
+    CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
+    free_one = dup(0);
+    close(free_one);
+    none = before;
+    none.rlim_cur = (rlim_t)free_one;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CU_ASSERT_EQUAL(end_sleep(descriptor), 0);
+    CU_ASSERT_TRUE(raw_alive(&near, fd));
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+    close(fd);
+    close(other);
+    close_near();
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static void bound(void)
+{
+    static const struct {
+        const char *bind;
+        int status;
+    } rows[] = {
+        {NULL, 0},
+        {"127.0.0.1", 0},
+        {"lo", 0},
+        {"0.0.0.0", -EADDRNOTAVAIL},
+        {"::", -EADDRNOTAVAIL},
+        {"198.51.100.77", -EADDRNOTAVAIL}, /* of documents: nobody's */
+        {"2001:db8::77", -EADDRNOTAVAIL},
+        {"no-such-interface", -ENODEV},
+        {"", -ENODEV},
+        {"127.0.0.1.5", -ENODEV},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char message[256] = "";
+        struct stream_config config = {
+            .bind = rows[i].bind, .message = message, .message_size = sizeof(message)};
+        struct fabric_address address;
+        struct sockaddr_in at;
+        struct fabric *fabric;
+        int rc = stream_open(&config, &fabric);
+
+        CU_ASSERT_EQUAL(rc, rows[i].status);
+        config.message = NULL;
+        if (rc < 0) {
+            CU_ASSERT_PTR_NOT_NULL(strstr(message, rows[i].bind));
+            CU_ASSERT_PTR_NOT_NULL(strstr(message, "give an address of this node"));
+            CU_ASSERT_EQUAL(stream_open(&config, &fabric), rows[i].status);
+            continue;
+        }
+        CU_ASSERT_EQUAL(fabric_address_of(fabric, &address), 0);
+        memcpy(&at, address.bytes + 8, sizeof(at));
+        CU_ASSERT_EQUAL(at.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+        CU_ASSERT_NOT_EQUAL(at.sin_port, 0);
+        fabric_close(fabric);
+    }
+}
+
+static void wrong_addresses(void)
+{
+    struct fabric_address ours, wrong;
+
+    open_near(NULL);
+    CU_ASSERT_EQUAL(fabric_address_of(near.fabric, &ours), 0);
+    CU_ASSERT_EQUAL(fabric_connect(near.fabric, 1, &ours), -EINVAL); /* to ourselves */
+    ours.bytes[ours.size - 1] ^= 1;
+    for (int change = 0; change < 6; change++) {
+        wrong = ours;
+        if (change == 0)
+            wrong.size--;
+        else if (change == 1)
+            wrong.size++;
+        else if (change == 2)
+            wrong.size += sizeof(struct sockaddr_in6) - sizeof(struct sockaddr_in);
+        else if (change == 3)
+            wrong.size = 0;
+        else if (change == 4)
+            wrong.bytes[0] ^= 1;
+        else
+            wrong.bytes[8] ^= AF_INET ^ AF_INET6;
+        CU_ASSERT_EQUAL(fabric_connect(near.fabric, 1, &wrong), -EINVAL);
+    }
+    close_near();
+}
+
+/* Two fabrics at ::1 write to each other, and both are told. */
+static void over_ipv6(void)
+{
+    struct stream_config config = {.bind = "::1", .peers_max = 4};
+    struct fabric *fabrics[2];
+    struct fabric_address addresses[2];
+    uint64_t words[2] = {1, 2};
+    struct fabric_memory memories[2] = {{0}};
+    int ended = 0, arrived = 0, added = 0, posted = 0;
+    int rc = stream_open(&config, &fabrics[0]);
+
+    if (rc == -EADDRNOTAVAIL) /* a machine without */
+        return;
+    CU_ASSERT_EQUAL_FATAL(rc, 0);
+    CU_ASSERT_EQUAL_FATAL(stream_open(&config, &fabrics[1]), 0);
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL(fabric_address_of(fabrics[i], &addresses[i]), 0);
+        CU_ASSERT_EQUAL(fabric_mem_add(fabrics[i], &words[i], 8, FABRIC_REMOTE_WRITE, 0), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(fabric_connect(fabrics[i], 3, &addresses[!i]), 0);
+    for (int64_t limit = milliseconds() + END_PATIENCE;
+         (arrived < 2 || ended < 2) && milliseconds() < limit;)
+        for (int i = 0; i < 2; i++) {
+            struct fabric_event events[8];
+            int n = fabric_poll(fabrics[i], events, 8);
+
+            for (int j = 0; j < n; j++) {
+                if (events[j].kind == FABRIC_ADDED)
+                    memories[i] = events[j].memory, added++;
+                ended += events[j].kind == FABRIC_WRITTEN && events[j].status == 0;
+                arrived += events[j].kind == FABRIC_ARRIVED && events[j].immediate == 42;
+                CU_ASSERT_NOT_EQUAL(events[j].kind, FABRIC_BROKEN);
+            }
+            if (added == 2 && !(posted & 1 << i) &&
+                fabric_post_write(fabrics[i], &(struct fabric_write){.peer = 3,
+                                                                     .memory = memories[i].index,
+                                                                     .source = &words[i],
+                                                                     .length = i ? 0 : 8,
+                                                                     .remote_key = memories[!i].key,
+                                                                     .immediate = 42,
+                                                                     .announce = true,
+                                                                     .placed = true}) == 0)
+                posted |= 1 << i;
+        }
+    CU_ASSERT_EQUAL(arrived, 2);
+    CU_ASSERT_EQUAL(ended, 2);
+    CU_ASSERT_EQUAL(words[1], 1);
+    fabric_close(fabrics[0]);
+    fabric_close(fabrics[1]);
+}
+
+/* ---- who waits for whom --------------------------------------------------------------------- */
+
+/* Whether all that was sent has been taken by the other side's kernel. */
+static bool is_there(int fd)
+{
+    int left = 1;
+
+    for (int64_t limit = milliseconds() + END_PATIENCE; left > 0 && milliseconds() < limit;)
+        if (ioctl(fd, SIOCOUTQ, &left) < 0)
+            return false;
+    return left == 0;
+}
+
+/* One peer's socket is always full of announces; another's single one comes within a bound. */
+static void flood(void)
+{
+    enum { FRAMES = 512, ROUNDS = 20, BOUND = 200 };
+    static struct stream_frame frames[FRAMES];
+    struct stream_frame single;
+    int flooder, other;
+
+    open_near(NULL);
+    flooder = raw_peer(&near, 1);
+    other = raw_peer(&near, 2);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        frames[i] = (struct stream_frame){
+            .kind = STREAM_WRITE, .flags = STREAM_ANNOUNCE, .key = near.registered[NEAR_ALL].key};
+    single = frames[0];
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        uint32_t polls = 0;
+        size_t part = 0; /* of a frame that was cut */
+
+        single.immediate = round;
+        CU_ASSERT_TRUE(raw_send(&near, other, &single, FRAME));
+        CU_ASSERT_TRUE(is_there(other));
+        while (near.peers[2].arrived < round && polls < 10 * BOUND) {
+            for (;;) {
+                ssize_t n = send(flooder, (uint8_t *)frames + part, sizeof(frames) - part,
+                                 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+                if (n < 0)
+                    break;
+                part = (part + (size_t)n) % FRAME;
+            }
+            (void)near_poll(&near);
+            polls++;
+        }
+        CU_ASSERT_TRUE(polls <= BOUND);
+        CU_ASSERT_TRUE(raw_send(&near, flooder, (uint8_t *)frames + part, part ? FRAME - part : 0));
+    }
+    CU_ASSERT_TRUE(near.peers[1].arrived > BOUND);
+    CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
+    close(flooder);
+    close(other);
+    close_near();
+}
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+
+static int sendmsg_fails; /* once, with this */
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    if (sendmsg_fails == 0)
+        return __real_sendmsg(fd, message, flags);
+    errno = sendmsg_fails;
+    sendmsg_fails = 0;
+    return -1;
+}
+
+/* The kernel refuses to send, and a read has nothing to say about it. */
+static void send_fails(void)
+{
+    int fd, other;
+
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    other = raw_peer(&near, 2);
+    sendmsg_fails = ENOBUFS;
+    CU_ASSERT_EQUAL(
+        write_from(near.registered[NEAR_LOCAL].index, near.memory[NEAR_LOCAL], 8, COOKIE), 0);
+    CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+    CU_ASSERT_EQUAL(near.status[COOKIE], -ECONNRESET);
+    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
+    CU_ASSERT_TRUE(raw_ends(&near, fd));
+    CU_ASSERT_TRUE(raw_alive(&near, other));
+    close(fd);
+    close(other);
+    close_near();
+}
+
+/* Nor does a flood keep an operation's end, or memory's, from being told: whole buffers of
+ * announces, in polls that they fill to the last place. */
+static void flood_of_whole_polls(void)
+{
+    enum { FRAMES = 512, BOUND = 2000 };
+    static struct stream_frame frames[FRAMES];
+    uint8_t base[64];
+    uint32_t polls = 0, before;
+    int fd;
+
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        frames[i] = (struct stream_frame){
+            .kind = STREAM_WRITE, .flags = STREAM_ANNOUNCE, .key = near.registered[NEAR_ALL].key};
+    for (int i = 0; i < 8; i++) /* one buffer after the other */
+        CU_ASSERT_EQUAL(send(fd, frames, sizeof(frames), MSG_NOSIGNAL), sizeof(frames));
+    CU_ASSERT_TRUE(is_there(fd));
+    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].arrived, 1));
+    before = near.memory_events;
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, sizeof(base), 0, 0), 0);
+    for (; near.memory_events == before && polls < BOUND; polls++) {
+        if (polls % 32 == 0)
+            CU_ASSERT_EQUAL(send(fd, frames, sizeof(frames), MSG_NOSIGNAL), sizeof(frames));
+        (void)near_poll(&near);
+    }
+    CU_ASSERT_TRUE(polls <= 2 * FRAMES / 16);
+    close(fd);
+    close_near();
+}
+
+struct drain {
+    int socket;
+    _Atomic uint64_t bytes;
+};
+
+static void *drain(void *argument)
+{
+    struct drain *d = argument;
+    ssize_t n;
+
+    while ((n = recv(d->socket, NULL, 1u << 16, MSG_TRUNC)) > 0)
+        atomic_fetch_add(&d->bytes, (uint64_t)n);
+    return NULL;
+}
+
+/* A peer that takes all as fast as it comes does not keep a call from coming back. */
+static void endless_payload(void)
+{
+    const uint64_t size = UINT64_C(1) << 30, some = UINT64_C(32) << 20;
+    uint8_t *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct drain d = {0};
+    int buffer = 4 << 20;
+    struct fabric_memory memory;
+    pthread_t thread;
+    uint64_t before;
+
+    CU_ASSERT_FATAL(base != MAP_FAILED);
+    open_near(NULL);
+    d.socket = raw_peer(&near, 1);
+    (void)setsockopt(d.socket, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+    memory = add(base, size);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, drain, &d), 0);
+    CU_ASSERT_EQUAL(write_from(memory.index, base, size, COOKIE), 0);
+    CU_ASSERT_TRUE(atomic_load(&d.bytes) <= some);
+    while (near.ended[COOKIE] == 0) {
+        before = atomic_load(&d.bytes);
+        (void)near_poll(&near);
+        CU_ASSERT_TRUE_FATAL(atomic_load(&d.bytes) - before <= some);
+    }
+    CU_ASSERT_EQUAL(near.status[COOKIE], 0);
+    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0);
+    (void)pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(atomic_load(&d.bytes), size + FRAME);
+    close(d.socket);
+    close_near();
+    munmap(base, size);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"memory dropped while it is used", dropped},
+        {"memory dropped unused", dropped_unused},
+        {"memory that cannot be reached", unreachable},
+        {"full tables", full_tables},
+        {"full of questions", full_of_questions},
+        {"polls that take one event", small_polls},
+        {"no descriptor left", no_descriptor},
+        {"where it is bound", bound},
+        {"wrong addresses", wrong_addresses},
+        {"IPv6", over_ipv6},
+        {"a flood", flood},
+        {"a flood of whole polls", flood_of_whole_polls},
+        {"a send that fails", send_fails},
+        {"a payload as fast as it is taken", endless_payload},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("stream_limits", tests);
+}
