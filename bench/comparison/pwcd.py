@@ -6,10 +6,12 @@ from .process import Failure
 from .row import OURS, Side
 from .setting import NODE, TCP
 
-PROVIDER = "tcp;ofi_rxm"
+PROVIDER = "stream"
+LAYERED = "tcp;ofi_rxm"
 LARGE = ["--size", "1048576", "--window", "8", "--slots", "1"]
 
-# row, pwcperf's arguments, name, what it does, key, scale, iterations, places
+# row, pwcperf's arguments, name, what it does, key, scale, iterations, places; a name that ends in
+# "rxm" is over libfabric
 TESTS = [
     ("latency", ["put_lat", "--size", "8"], "pwcd put", "put, and its event at the target", "p50_us",
      1, 20000, (NODE, TCP)),
@@ -23,6 +25,12 @@ TESTS = [
      "each with an event at the target", "rate_mps", 1, 500000, (TCP,)),
     ("bandwidth", ["put_bw", *LARGE], "pwcd put", "each with an event at the target", "bw_mbps", 0.001,
      1000, (NODE, TCP)),
+    ("latency", ["put_lat", "--size", "8"], "pwcd put, rxm", "the same over libfabric's rxm", "p50_us",
+     1, 20000, (TCP,)),
+    ("rate", ["put_rate", "--size", "8", "--window", "1024"], "pwcd put, rxm",
+     "the same over libfabric's rxm", "rate_mps", 1, 2000000, (TCP,)),
+    ("bandwidth", ["put_bw", *LARGE], "pwcd put, rxm", "the same over libfabric's rxm", "bw_mbps",
+     0.001, 1000, (TCP,)),
     ("inject", ["inject", "--depth", "64", "--size", "8"], "pwcd put",
      "each with an event at the target", "p50_ns", 1, 1000, (NODE, TCP)),
     ("overlap", ["overlap", "--size", "8"], "pwcd put",
@@ -39,12 +47,12 @@ def tests_known(setting):
     return usage
 
 
-def launch(setting, place, arguments):
+def launch(setting, place, provider, arguments):
     """Two nodes: each daemon shares a processor with its rank. One node: each rank has one, and the
     daemon is where the system puts it."""
     pwcperf = setting.ours("tools", "pwcperf", "pwcperf")
     command = [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon",
-               setting.ours("daemon", "control", "pwcd"), "--provider", PROVIDER, "-n", "2"]
+               setting.ours("daemon", "control", "pwcd"), "--provider", provider, "-n", "2"]
     if place == TCP:
         return command + ["--nodes", "2", "--pin", "--", pwcperf, *arguments, "--pin", "--json"]
     rank = f"exec taskset -c $PWC_RANK {shlex.join([pwcperf, *arguments, '--json'])}"
@@ -60,7 +68,8 @@ def sides(setting):
         elif arguments[0] not in known:
             skip = f"this pwcperf has no test {arguments[0]}"
         for place in places:
-            command = launch(setting, place, arguments + ["--iters", setting.count(count)])
+            command = launch(setting, place, LAYERED if name.endswith("rxm") else PROVIDER,
+                             arguments + ["--iters", setting.count(count)])
             yield Side(f"{place}.{row}", name, how, OURS,
                        process.shown(command, hide=setting.hidden), skip=skip,
                        measure=lambda command=command, key=key, scale=scale:

@@ -6,24 +6,26 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "ofi.h"
+#include "provider.h"
 
 enum { PROVIDERS_MAX = 32 };
 
-static struct ofi_config ofi_config_of(const struct config *config, char *why, size_t why_size)
+static struct provider_config provider_config_of(const struct config *config, char *why,
+                                                 size_t why_size)
 {
-    return (struct ofi_config){.provider = config->provider,
-                               .bind = config->address,
-                               .rails = 1u << config->rails,
-                               .message = why,
-                               .message_size = why_size};
+    return (struct provider_config){.name = config->provider,
+                                    .bind = config->address,
+                                    .rails = 1u << config->rails,
+                                    .message = why,
+                                    .message_size = why_size};
 }
 
 int check_fabric(const struct config *config, char *why, size_t why_size)
 {
-    const struct ofi_config wanted = ofi_config_of(config, why, why_size);
+    const struct provider_config wanted = provider_config_of(config, why, why_size);
+    char name[PROVIDER_NAME_MAX];
     struct fabric *fabric;
-    int rc = ofi_open(&wanted, &fabric);
+    int rc = provider_open(&wanted, &fabric, name);
 
     if (rc == 0)
         fabric_close(fabric);
@@ -69,16 +71,16 @@ int check_entry(const struct node_list *list, uint32_t node, char *why, size_t w
 
 int check_providers(const struct config *config, FILE *to)
 {
-    char why[512] = "", taken[OFI_NAME_MAX], names[PROVIDERS_MAX][OFI_NAME_MAX];
-    const struct ofi_config wanted = ofi_config_of(config, why, sizeof(why));
-    int count, rc = ofi_choose(&wanted, taken);
+    char why[512] = "", taken[PROVIDER_NAME_MAX], names[PROVIDERS_MAX][PROVIDER_NAME_MAX];
+    const struct provider_config wanted = provider_config_of(config, why, sizeof(why));
+    int count, rc = provider_choose(&wanted, taken);
 
     if (rc < 0) {
         fprintf(stderr, "pwcd: error: %s\n", *why ? why : strerror(-rc));
         return rc;
     }
     fprintf(to, "%s\n", taken);
-    count = ofi_providers(config->address, names, PROVIDERS_MAX);
+    count = provider_list(config->address, names, PROVIDERS_MAX);
     for (int i = 0; i < count; i++)
         if (strcmp(names[i], taken) != 0)
             fprintf(to, "%s\n", names[i]);

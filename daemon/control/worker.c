@@ -16,8 +16,8 @@
 #include "delay.h"
 #include "loop.h"
 #include "nodes.h"
-#include "ofi.h"
 #include "peers.h"
+#include "provider.h"
 #include "publisher.h"
 #include "router.h"
 #include "takeover.h"
@@ -200,18 +200,17 @@ static int open_fabric(struct worker *w)
         w->fabric = loop;
         return 0;
     }
-    rc = ofi_open(&(struct ofi_config){.provider = config->provider,
-                                       .bind = config->address,
-                                       .rails = 1u << config->rails,
-                                       .peers_max = w->config.nodes,
-                                       .message = why,
-                                       .message_size = sizeof(why)},
-                  &net);
+    rc = provider_open(&(struct provider_config){.name = config->provider,
+                                                 .bind = config->address,
+                                                 .rails = 1u << config->rails,
+                                                 .peers_max = w->config.nodes,
+                                                 .message = why,
+                                                 .message_size = sizeof(why)},
+                       &net, control->provider);
     if (rc < 0) {
         fabric_close(loop);
         return control_explain(control, rc, why);
     }
-    snprintf(control->provider, sizeof(control->provider), "%s", ofi_provider_name(net));
     rc = delay_net(config, &net);
     if (rc < 0) {
         fabric_close(net);

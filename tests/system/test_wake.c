@@ -246,7 +246,7 @@ int main(int argc, char **argv)
         options.more = (const char *const *)argv + 4;
     if (argc > 3)
         options.nodes = strcmp(argv[3], "1") == 0 ? 1 : 2;
-    provider_sleeps = strncmp(argv[2], "tcp", 3) == 0;
+    provider_sleeps = strncmp(argv[2], "tcp", 3) == 0 || strcmp(argv[2], "stream") == 0;
     if (cluster_open(&cluster, &options) == 0 && attach() == 0)
         status = suite_run("wake", tests);
     for (int i = 0; i < 2; i++)

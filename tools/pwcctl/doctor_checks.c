@@ -72,7 +72,7 @@ static bool begins(const char *text, const char *with)
 
 static bool over_ip(const char *provider)
 {
-    return begins(provider, "tcp") || begins(provider, "net") || begins(provider, "sockets") ||
+    return begins(provider, "stream") || begins(provider, "tcp") || begins(provider, "net") || begins(provider, "sockets") ||
            begins(provider, "udp");
 }
 

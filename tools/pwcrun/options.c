@@ -20,7 +20,7 @@ static const char help[] =
     "\n"
     "  --nodes N         daemons to start (1)\n"
     "  -n, --ranks N     copies of PROGRAM, spread over the nodes in blocks (one a node)\n"
-    "  --provider NAME   fabric of the daemons: \"tcp;ofi_rxm\", net, shm, ...\n"
+    "  --provider NAME   fabric of the daemons: stream, \"tcp;ofi_rxm\", ...\n"
     "  --protocol NAME   auto, ordered, reassemble or chain\n"
     "  --rails N         connections from node to node: 1, 2 or 4\n"
     "  --progress MODE   adaptive, dedicated or sleep: what daemons do with nothing to do\n"
