@@ -217,6 +217,13 @@ static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
     return n + stream_memories_deliver(&s->memories, s->arrival_head, events + n, room - n);
 }
 
+/* Each connection that there may be something of has its turn. */
+static void progress(struct stream *s)
+{
+    for (uint32_t i = s->due_count; i > 0 && s->due_head && stream_arrivals_room(s); i--)
+        stream_connection_progress(s, s->due_head);
+}
+
 static int stream_poll(struct fabric *fabric, struct fabric_event *events, int room)
 {
     struct stream *s = stream_of(fabric);
@@ -227,8 +234,7 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     n += deliver_rest(s, events + n, room - n);
     if (!look_at_hot(s))
         ask(s);
-    for (uint32_t i = s->due_count; i > 0 && s->due_head && stream_arrivals_room(s); i--)
-        stream_connection_progress(s, s->due_head);
+    progress(s);
     n += deliver_arrivals(s, events + n, room - n);
     n += deliver_rest(s, events + n, room - n);
     return n + deliver_ended(s, events + n, room - n);
@@ -238,7 +244,9 @@ static int stream_arm(struct fabric *fabric, int *descriptor)
 {
     struct stream *s = stream_of(fabric);
 
-    ask(s); /* also, so that the set does not tell of what has been read */
+    /* The set still tells of what was read without asking. */
+    ask(s);
+    progress(s);
     if (s->ended.head || s->due_head || s->listener.due || s->arrival_head != s->arrival_tail ||
         s->memories.due_head != UINT32_MAX || s->peers.broken_head != STREAM_NOBODY)
         return -EAGAIN;
