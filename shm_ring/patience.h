@@ -38,7 +38,7 @@ enum patience_step {
 
 /* First guesses that held: docs/performance.md, "Waiting". */
 #define PATIENCE_WINDOW_NS     UINT64_C(200000)
-#define PATIENCE_LONG_NS       UINT64_C(100000)
+#define PATIENCE_LONG_NS       UINT64_C(400000)
 #define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
 #define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
