@@ -127,7 +127,7 @@ static void test_long_yields(void)
          0},
         {"then it is tried again",
          PATIENCE_ADAPTIVE,
-         {{YIELD, 0, LONG + 1}, {WORK, 1 * MS, 0}},
+         {{YIELD, 0, LONG + 1}, {WORK, LONG + MS, 0}},
          2,
          LONG + 1 + MS,
          PATIENCE_YIELD,
