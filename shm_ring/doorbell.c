@@ -117,6 +117,11 @@ int doorbell_register(void)
 
 #endif
 
+bool doorbell_stands(const struct doorbell_word *word, uint32_t mode)
+{
+    return atomic_load_explicit(&word->armed, memory_order_relaxed) == mode;
+}
+
 void doorbell_disarm(struct doorbell_word *word)
 {
     /* No order needed: a waker that still sees the arm only wakes once too often. */

@@ -21,12 +21,16 @@
  *       on each thread of the registered                  load armed, as above
  *     look again, as above
  *
+ * An arm that nobody has taken stands: who sleeps again needs neither store nor fence for it, since a
+ * waker that does not see it took it, and has woken.
+ *
  * Each waker's thread passes through a full fence somewhere between its instructions while the call
  * lasts: if before its load, the load sees the arm; if behind it, the record stands.
  */
 #ifndef PWC_SHM_RING_DOORBELL_H
 #define PWC_SHM_RING_DOORBELL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "session_abi.h"
 
@@ -46,6 +50,8 @@ void doorbell_announce(struct doorbell_word *word, uint32_t mode);
 int doorbell_fence_others(void);
 /* Waker's process, once: it may be fenced by others. 0 or -errno. */
 int doorbell_register(void);
+/* Sleeper: whether what it announced, and fenced, still stands: nobody has rung since. */
+bool doorbell_stands(const struct doorbell_word *word, uint32_t mode);
 /* Sleeper: take the announcement back. */
 void doorbell_disarm(struct doorbell_word *word);
 /*

@@ -168,6 +168,9 @@ static uint64_t look_interval(struct progress *p)
  * Arms everything, looks once more, sleeps. The fabric is armed last: a provider's word that it may
  * be slept on is void once it has been polled again. Where it has none to give, a look every
  * millisecond, later less often, costs one step and no new arming.
+ *
+ * The bells stay armed: who sleeps again soon, as where somebody else computes, finds them so, and
+ * needs no fence of all processors.
  */
 static void sleep_unless_work(struct progress *p)
 {
@@ -197,13 +200,14 @@ static void sleep_unless_work(struct progress *p)
             limit = deadline <= now ? 0 : deadline - now;
         ready = wait_for_events(p, limit);
     }
-    engine_disarm(p->engine);
 }
 
-/* Gives the core away. */
+/* Gives the core away. We come back by ourselves, so nobody needs to ring. */
 static void yield_core(struct progress *p)
 {
     uint64_t before = clock_ns();
+
+    engine_disarm(p->engine);
 
     sched_yield();
     patience_yielded(&p->patience, before, clock_ns());

@@ -524,15 +524,21 @@ bool engine_told(const struct engine *e)
 /* Sessions from an arena whose process could not fence do so by themselves; that does no harm. */
 static int announce(struct engine *e)
 {
+    bool announced = false;
+
+    e->armed = true;
     for (uint32_t i = 0; i < e->open_count; i++) {
         struct session_live *live = &e->session_live[e->open_sessions[i]];
 
-        if (live->attached && e->host->fence)
+        if (!live->attached || doorbell_stands(&live->shared->submit_bell, DOORBELL_FD))
+            continue;
+        announced = true;
+        if (e->host->fence)
             doorbell_announce(&live->shared->submit_bell, DOORBELL_FD);
-        else if (live->attached)
+        else
             doorbell_arm(&live->shared->submit_bell, DOORBELL_FD);
     }
-    return e->host->fence && e->open_count > 0 ? e->host->fence(e->host->context) : 0;
+    return e->host->fence && announced ? e->host->fence(e->host->context) : 0;
 }
 
 int engine_arm(struct engine *e)
@@ -558,6 +564,9 @@ int engine_arm(struct engine *e)
 
 void engine_disarm(struct engine *e)
 {
+    if (!e->armed)
+        return;
+    e->armed = false;
     for (uint32_t i = 0; i < e->open_count; i++)
         if (e->session_live[e->open_sessions[i]].attached)
             doorbell_disarm(&e->session_live[e->open_sessions[i]].shared->submit_bell);

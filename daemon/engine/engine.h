@@ -261,9 +261,10 @@ void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 /* Whether the last step has shown something to a client: where it shares our core, let it run. */
 bool engine_told(const struct engine *e);
-/* Before sleeping: arms every session's word; -EAGAIN when work appeared. engine_disarm after
- * waking. */
+/* Before sleeping: arms every session's word that does not stand armed; -EAGAIN when work appeared,
+ * and then none is. */
 int engine_arm(struct engine *e);
+/* Before polling for a while: who submits need not ring. */
 void engine_disarm(struct engine *e);
 
 enum engine_notice_kind {

@@ -513,6 +513,7 @@ struct engine {
     bool sweep;         /* something on its way out may have got further */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
+    bool armed;         /* bells stand since engine_arm, but for those that were rung */
     bool fabric_failed;
     bool orphans;         /* sessions and segments that were not attached are to be closed */
     uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */

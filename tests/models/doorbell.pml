@@ -2,7 +2,7 @@
  * The daemon's sleep: arm-and-wake on the submit bells of all sessions, and the fabric.
  *
  * Stands for: shm_ring/doorbell.c (doorbell_arm, doorbell_announce, doorbell_fence_others,
- * doorbell_ring, doorbell_ring_unfenced, doorbell_disarm), daemon/engine/engine.c (engine_arm),
+ * doorbell_stands, doorbell_ring, doorbell_ring_unfenced, doorbell_disarm), daemon/engine/engine.c (engine_arm),
  * daemon/control/progress.c (sleep_unless_work) and clientlib/channel_submit.c (publish, then the
  * eventfd). Barriers C and D; with -DMEMBARRIER C for both sides, where D is the program's order.
  *
@@ -14,7 +14,7 @@
  *
  * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (a fence here alone,
  * where wakers rely on it), NO_SECOND_LOOK, LOOK_BEFORE_FENCE, FABRIC_ARMED_FIRST (polled again
- * behind its arming), RING_BEFORE_PUBLISH, TAKE_WITHOUT_TELLING (a waker takes the arm and does not
+ * behind its arming), RING_BEFORE_PUBLISH, STANDS_THOUGH_RUNG (an arm that was taken is not set anew), TAKE_WITHOUT_TELLING (a waker takes the arm and does not
  * write to the eventfd).
  */
 #define CLIENTS 2
@@ -131,7 +131,7 @@ inline fence_all()
 proctype daemon()
 {
     byte me = DAEMON, i;
-    bool work, ready;
+    bool work, ready, announced, kept;
 
 awake:
     step();
@@ -148,14 +148,27 @@ awake:
     :: else
     fi;
 #endif
+    announced = false;
     do
     :: i < CLIENTS ->
-        store(ARMED(i), 1);      /* C */
+        if
+#ifdef STANDS_THOUGH_RUNG
+        :: kept -> skip
+        :: else
+#else
+        :: LOAD(ARMED(i)) == 1 -> skip /* doorbell_stands */
+        :: else
+#endif
+            -> store(ARMED(i), 1); announced = true /* C */
+        fi;
         i++
     :: else -> break
     od;
     i = 0;
-    fence_all();
+    if
+    :: announced -> fence_all()
+    :: else
+    fi;
 #if !defined(NO_SECOND_LOOK) && !defined(LOOK_BEFORE_FENCE)
 #ifdef FABRIC_ARMED_FIRST
     fabric_armed = (completions == 0);
@@ -181,6 +194,11 @@ awake:
     fi;
 disarm:
     ready = false;
+    /* Who yields takes the arms back; who is to sleep again soon leaves them. */
+    if
+    :: kept = true; goto awake
+    :: kept = false
+    fi;
     do
     :: i < CLIENTS -> store(ARMED(i), 0); i++
     :: else -> break
