@@ -21,8 +21,8 @@
  *       on each thread of the registered                  load armed, as above
  *     look again, as above
  *
- * An arm that nobody has taken stands: who sleeps again needs neither store nor fence for it, since a
- * waker that does not see it took it, and has woken.
+ * An arm that nobody has taken stands: who sleeps again needs neither store nor fence for it, since
+ * a waker that does not see it took it, and has woken.
  *
  * Each waker's thread passes through a full fence somewhere between its instructions while the call
  * lasts: if before its load, the load sees the arm; if behind it, the record stands.

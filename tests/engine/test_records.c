@@ -10,25 +10,11 @@
 #include "../suite.h"
 #include "doorbell.h"
 #include "engine.h"
+#include "linked_bench.h"
 #include "record_bench.h"
 #include "session_abi.h"
 #include "state.h"
 #include "wire_abi.h"
-
-#define RING 8192u /* of each of the session's rings */
-
-/* With a flow from us to the client. */
-static struct bench *linked_bench(void)
-{
-    static const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
-    struct bench *b = bench_new(&shape);
-
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    bench_bind(b, 5);
-    CU_ASSERT_FALSE_FATAL(b->broken);
-    return b;
-}
 
 struct put_record {
     struct wire_put put;
@@ -478,14 +464,6 @@ static void submit(struct bench *b, struct ring_control *control, uint32_t ring,
     bench_steps(b, 2);
 }
 
-static void send_flow(struct bench *b, uint8_t kind, uint32_t flow)
-{
-    struct wire_flow record = {
-        .head = {.words = sizeof(record) / 8, .kind = kind}, .flow = flow, .status = -EHOSTDOWN};
-
-    bench_send(b, &record, sizeof(record));
-}
-
 static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE};
 
 /* Told of a flow that is not resolved yet: they were for the one that had its number before. */
@@ -611,197 +589,6 @@ static void test_parting_without_memory(void)
     bench_free(b);
 }
 
-/* A peer gets as much of the memory for ledgers as we give to one, however much it offers. */
-static void test_offers(void)
-{
-    static const struct {
-        uint32_t bytes;
-        bool switched, broken;
-    } rows[] = {{0, false, true},         {16384, false, true},    {49152, false, true},
-                {32768, true, false},     {65536, true, false},    {131072, false, false},
-                {1u << 19, false, false}, {1u << 31, false, false}};
-    struct engine_offer theirs = {.node = 1, .incarnation = 1, .state_id = 77};
-    struct bench *b;
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
-                                   .bytes = rows[i].bytes};
-
-        b = linked_bench();
-        bench_send(b, &offer, sizeof(offer));
-        CU_ASSERT_EQUAL(b->broken, rows[i].broken);
-        CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_SWITCH) != 0, rows[i].switched);
-        bench_free(b);
-    }
-    b = linked_bench();
-    while (engine_offer(b->engine, 1, &b->offer) == -EAGAIN)
-        bench_steps(b, 1);
-    theirs.ring_bytes = 131072;
-    CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), -EINVAL);
-    theirs.ring_bytes = 65536;
-    CU_ASSERT_EQUAL(engine_peer_up(b->engine, 1, &theirs), 0);
-    bench_free(b);
-}
-
-/* The first ACK, and the first number of a run, that cannot be. */
-static void test_bounds_of_credit(void)
-{
-    for (uint64_t past = 0; past < 2; past++) {
-        struct bench *b = linked_bench();
-        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
-
-        ack.consumed = b->engine->peer_live[1].out.sent + 8 * past;
-        bench_send(b, &ack, sizeof(ack));
-        CU_ASSERT_EQUAL(b->broken, past > 0);
-        bench_free(b);
-        b = linked_bench();
-        still_push(&b->fabric, &(struct fabric_event){
-                                   .kind = FABRIC_ARRIVED,
-                                   .immediate = wire_immediate(
-                                       WIRE_RUN, 1, (uint16_t)(b->run + RUN_WINDOW - 1 + past))});
-        bench_steps(b, 2);
-        CU_ASSERT_EQUAL(b->broken, past > 0);
-        bench_free(b);
-    }
-}
-
-static void send_notes(struct bench *b, uint32_t from, uint32_t until)
-{
-    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
-                           .flow = bench_inflow(b)};
-
-    for (note.sequence = from; note.sequence < until; note.sequence++)
-        bench_send(b, &note, sizeof(note));
-}
-
-/* A REFUSE passes a GO and a STOP that wait to be staged: its origin comes again at the GO, and is
- * held by the STOP. So what comes again into the spill has a GO to follow, too. */
-static void test_refused_into_spill(void)
-{
-    const uint32_t event = event_bytes(0), fill = RING / event;
-    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
-    struct bench *b = linked_bench();
-    struct session_shared *shared = b->session;
-
-    b->engine->config.spill_max = 2 * event;
-    send_notes(b, 0, fill + 3);
-    CU_ASSERT_EQUAL_FATAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_REFUSED);
-    atomic_store(&shared->remote.head, event);
-    bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, event);
-    send_notes(b, fill + 2, fill + 3);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 2 * event);
-    ack.consumed = b->engine->peer_live[1].out.sent; /* its window of runs is full */
-    bench_send(b, &ack, sizeof(ack));
-    b->fabric.kinds = 0;
-    atomic_store(&shared->remote.head, bench_events(b));
-    bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 0);
-    CU_ASSERT((b->fabric.kinds & 1u << WIRE_GO) != 0);
-    bench_free(b);
-}
-
-static void ask_for_answers(struct bench *b, int n)
-{
-    const struct wire_region revoke = {
-        .head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}, .slot = 3, .generation = 9};
-
-    while (n-- > 0)
-        bench_send(b, &revoke, sizeof(revoke));
-}
-
-/* A peer that acknowledges nothing has a bit for each of RUN_WINDOW runs, whichever ring they are
- * in: those of the ring that was left count until they are acknowledged. */
-static void test_window_over_two_rings(void)
-{
-    const struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
-                                     .bytes = 32768};
-    struct bench *b = linked_bench();
-
-    ask_for_answers(b, 40);
-    bench_send(b, &offer, sizeof(offer));
-    CU_ASSERT((b->fabric.kinds & 1u << WIRE_SWITCH) != 0);
-    ask_for_answers(b, 60);
-    CU_ASSERT_FALSE(b->broken);
-    CU_ASSERT(b->fabric.runs > 40 && b->fabric.runs <= RUN_WINDOW);
-    bench_free(b);
-}
-
-/* As many runs are out as may leave without an ACK, and none is acknowledged. */
-static struct bench *bench_out_of_runs(void)
-{
-    struct bench *b = linked_bench();
-
-    ask_for_answers(b, 60);
-    CU_ASSERT_FALSE_FATAL(b->broken);
-    b->engine->peer_live[1].in.runs_unacked = 0;
-    b->fabric.kinds = 0;
-    return b;
-}
-
-/* With no run left but those kept for ACKs, one leaves when it covers much, however long it is due:
- * two peers that spend them on less wait for each other. */
-static void test_runs_kept_for_acks(void)
-{
-    struct bench *b = bench_out_of_runs();
-    uint32_t runs = b->fabric.runs;
-
-    for (uint32_t i = 1; i < RUN_WINDOW; i++) {
-        send_flow(b, WIRE_GO, 7);
-        bench_steps(b, 110); /* longer than any ACK waits */
-        CU_ASSERT_EQUAL(b->fabric.runs, runs + i / (RUN_WINDOW / 4));
-    }
-    CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
-    CU_ASSERT_FALSE(b->broken);
-    bench_free(b);
-}
-
-/* Where runs are cut, what waits for the peer's ACK leaves one of ours a run. */
-static void test_ack_behind_cut_runs(void)
-{
-    struct wire_region revokes[120];
-    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
-    struct bench *b = bench_out_of_runs();
-    const struct peer *peer = &b->engine->peers[1];
-    const struct ledger_out *out = &b->engine->peer_live[1].out;
-    uint16_t before = out->run;
-
-    for (size_t i = 0; i < sizeof(revokes) / sizeof(revokes[0]); i++)
-        revokes[i] = (struct wire_region){
-            .head = {.words = sizeof(revokes[0]) / 8, .kind = WIRE_REVOKE}, .slot = 3};
-    b->engine->ordered_max = 64;
-    bench_send(b, revokes, sizeof(revokes));
-    for (uint32_t i = 0; i < RUN_WINDOW / 4; i++)
-        send_flow(b, WIRE_GO, 7);
-    CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
-    CU_ASSERT((uint16_t)(out->run - before) < RUN_WINDOW / 4);
-    for (int i = 0; i < 120 && out->sent < peer->tx_tail; i++) {
-        ack.consumed = out->sent;
-        bench_send(b, &ack, sizeof(ack));
-    }
-    CU_ASSERT_EQUAL(peer->notes[NOTES_OTHERS].staged, peer->notes[NOTES_OTHERS].queue.tail);
-    CU_ASSERT_EQUAL(out->sent, peer->tx_tail);
-    CU_ASSERT_FALSE(b->broken);
-    bench_free(b);
-}
-
-/* Announcements of any kind, node and number; and ACKs of what was never sent. */
-static void test_announcements(void)
-{
-    struct bench *b = linked_bench();
-
-    for (int i = 0; i < 20000; i++) {
-        still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                                      .immediate = (uint32_t)bench_random(b)});
-        bench_steps(b, 1);
-        if (b->broken) {
-            engine_peer_lost(b->engine, 1);
-            CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-        }
-    }
-    bench_free(b);
-}
-
 /* Random records with plausible heads: whatever they say, the engine stands and the client's other
  * memory stays as it was. */
 static void test_random_records(void)
@@ -853,13 +640,6 @@ int main(void)
         {"bell for room", test_bell_for_room},
         {"replies are within the quota", test_replies_in_quota},
         {"parting without memory", test_parting_without_memory},
-        {"offers", test_offers},
-        {"bounds of credit", test_bounds_of_credit},
-        {"refused, then spilled", test_refused_into_spill},
-        {"window over two rings", test_window_over_two_rings},
-        {"runs kept for ACKs", test_runs_kept_for_acks},
-        {"an ACK behind cut runs", test_ack_behind_cut_runs},
-        {"announcements", test_announcements},
         {"random records", test_random_records},
         CU_TEST_INFO_NULL,
     };

@@ -72,8 +72,8 @@ static bool begins(const char *text, const char *with)
 
 static bool over_ip(const char *provider)
 {
-    return begins(provider, "stream") || begins(provider, "tcp") || begins(provider, "net") || begins(provider, "sockets") ||
-           begins(provider, "udp");
+    return begins(provider, "stream") || begins(provider, "tcp") || begins(provider, "net") ||
+           begins(provider, "sockets") || begins(provider, "udp");
 }
 
 /* It moves data with the processor, and pins no memory for a card. */

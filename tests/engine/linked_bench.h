@@ -1,0 +1,33 @@
+/* A bench (record_bench.h) that is linked, with a flow from us to its client. One thread. */
+#ifndef PWC_TESTS_ENGINE_LINKED_BENCH_H
+#define PWC_TESTS_ENGINE_LINKED_BENCH_H
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include "record_bench.h"
+#include "wire_abi.h"
+
+#define RING 8192u /* of each of the session's rings */
+
+/* With a flow from us to the client. */
+static inline struct bench *linked_bench(void)
+{
+    static const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bind(b, 5);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    return b;
+}
+
+static inline void send_flow(struct bench *b, uint8_t kind, uint32_t flow)
+{
+    struct wire_flow record = {
+        .head = {.words = sizeof(record) / 8, .kind = kind}, .flow = flow, .status = -EHOSTDOWN};
+
+    bench_send(b, &record, sizeof(record));
+}
+
+#endif
