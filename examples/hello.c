@@ -4,7 +4,8 @@
 
 int main(void)
 {
-    struct pwc_attr attr = {0}; /* socket, job, rank and size from the environment */
+    char why[256] = "";
+    struct pwc_attr attr = {.error = why, .error_size = sizeof(why)}; /* all else: environment */
     struct pwc_key mine, keys[2];
     struct pwc_event event;
     pwc_client *client;
@@ -14,7 +15,7 @@ int main(void)
     int rc = pwc_init(&attr, &client);
     if (rc < 0 || pwc_size(client) != 2 || (rc = pwc_ctx_create(client, NULL, &ctx)) < 0 ||
         (rc = pwc_alloc(client, 4096, 0, &region)) < 0)
-        return fprintf(stderr, "2 ranks and a daemon are needed: %s\n", pwc_strerror(rc)), 1;
+        return fprintf(stderr, "2 ranks and a daemon: %s\n", *why ? why : pwc_strerror(rc)), 1;
     pwc_region_key(region, &mine);
     pwc_exchange(ctx, &mine, sizeof(mine), keys);
     if (pwc_rank(client) == 0) {
