@@ -1,7 +1,7 @@
 /*
  * What waking a client costs, against bare wakes of the same kind, alternated in one run.
  *
- *     pwcrun --nodes 1 -n 1 --pin -- wake [ROUNDS]
+ *     pwcrun --daemon-arg --direct --daemon-arg off --pin -- wake [ROUNDS]
  *
  *                  ours                                 bare
  *     waker     pwc_put                              a word, and an eventfd where the relay sleeps
@@ -13,6 +13,9 @@
  * One hop: the relay is awake, and only the sleeper is woken. A chain: the relay sleeps too. Before
  * each wake all are left alone for longer than anybody polls. The sleeper is on the relay's
  * processor, as ranks are with --pin, or on the waker's, which then has nothing else to do.
+ *
+ * By the daemon: neighbours that reach each other's memory put without it, and it is asleep then
+ * when one of them has to be woken, so that each hop is a chain.
  *
  * Our times have a put's way in them: two rings and the engine. Exit status 1 where a hop from one
  * processor to another takes more than 1.3 times as long as the bare one; on one processor a wake
