@@ -143,6 +143,7 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
     live->put_ops += g->count;
     live->put_bytes += g->payload;
     flow_ready(e, flow);
+    session_dirty(e, session);
 }
 
 int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)

@@ -225,6 +225,7 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
         flow_finish(e, flow);
     else
         flow_ready(e, flow);
+    session_dirty(e, session);
     return 1;
 }
 
@@ -253,6 +254,7 @@ static int wake_submit(struct engine *e, uint32_t session, struct ring_consumer 
     ring_consume(ring, size);
     set64(e, &s->submit_head, ring->head);
     commit(e);
+    session_dirty(e, session);
     return 1;
 }
 
@@ -276,7 +278,6 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
     struct ring_consumer *ring = answer ? &live->answer : &live->submit;
     uint64_t *head = answer ? &s->answer_head : &s->submit_head;
     bool *stalled = answer ? &live->answer_stalled : &live->stalled;
-    uint64_t before = ring->head;
     int taken = 0;
 
     *stalled = false;
@@ -322,10 +323,6 @@ static int ring_take(struct engine *e, uint32_t session, bool answer, int budget
         commit(e);
     }
     ring_release(ring);
-    /* Only who had no room for a record, and one's padding, may sleep until there is: waking the
-     * others, who wait for events, would cost each put a wake-up for nothing. */
-    if (ring->tail_seen - before + 2 * (uint64_t)e->record_max > ring->size)
-        session_dirty(e, session);
     return taken;
 }
 
