@@ -233,7 +233,8 @@ int metrics_add_latencies(struct metrics *m, const struct snapshot_latency *rows
     for (size_t i = 0; i < m->peer_count; i++)
         at[m->peers[i].node] = (uint32_t)i + 1;
     for (int i = 0; i < count; i++) {
-        uint32_t row = rows[i].node < m->node.nodes ? at[rows[i].node] : 0;
+        /* A peer is a node's engine; the row is the node's. */
+        uint32_t row = rows[i].node == ENGINE_LATENCY_SHARED ? 0 : at[rows[i].node % m->node.nodes];
 
         for (uint32_t step = 0; row > 0 && step < ENGINE_LATENCIES; step++) {
             m->peers[row - 1].timed[step] += rows[i].count[step];

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "http.h"
 #include "metrics.h"
+#include "metrics_read.h"
 #include "openmetrics.h"
 #include "scrape.h"
 #include "../suite.h"
@@ -121,6 +122,28 @@ static void histograms(void)
 }
 
 /* ---- what is rendered ------------------------------------------------------------------------ */
+
+/* Of a node with several engines all are its row's; the row that peers share is nobody's. */
+static void latencies_of_engines(void)
+{
+    static const struct snapshot_latency rows[] = {
+        {.node = 1,
+         .count = {[ENGINE_LATENCY_FABRIC] = 1},
+         .sum_ns = {[ENGINE_LATENCY_FABRIC] = 10}},
+        {.node = 3,
+         .count = {[ENGINE_LATENCY_FABRIC] = 2},
+         .sum_ns = {[ENGINE_LATENCY_FABRIC] = 20}},
+        {.node = 2,
+         .count = {[ENGINE_LATENCY_FABRIC] = 4},
+         .sum_ns = {[ENGINE_LATENCY_FABRIC] = 40}},
+        {.node = ENGINE_LATENCY_SHARED, .count = {[ENGINE_LATENCY_FABRIC] = 8}}};
+    struct metrics_peer peers[] = {{.node = 1}};
+    struct metrics metrics = {.node = {.nodes = 2}, .peers = peers, .peer_count = 1};
+
+    CU_ASSERT_EQUAL(metrics_add_latencies(&metrics, rows, sizeof(rows) / sizeof(rows[0])), 0);
+    CU_ASSERT_EQUAL(peers[0].timed[ENGINE_LATENCY_FABRIC], 3);
+    CU_ASSERT_EQUAL(peers[0].timed_ns[ENGINE_LATENCY_FABRIC], 30);
+}
 
 static const char *render(const struct metrics *metrics)
 {
@@ -315,10 +338,16 @@ static void addresses(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"families", families},     {"label values", label_values}, {"values", values},
-        {"histograms", histograms}, {"rendered", rendered},         {"heads", heads},
-        {"long heads", long_heads}, {"addresses", addresses},       CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"families", families},
+                           {"label values", label_values},
+                           {"values", values},
+                           {"histograms", histograms},
+                           {"rendered", rendered},
+                           {"heads", heads},
+                           {"long heads", long_heads},
+                           {"addresses", addresses},
+                           {"latencies of engines", latencies_of_engines},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("metrics", tests);
 }
