@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "bind.h"
+#include "doorbell.h"
 #include "fault.h"
 #include "flow.h"
 #include "notice.h"
@@ -185,6 +186,7 @@ int engine_session_attach(struct engine *e, uint32_t session, void *base)
     if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
         return -EINVAL;
     session_views(e, session, base);
+    doorbell_disarm(&e->session_live[session].shared->submit_bell); /* it may have died unfenced */
     /* An earlier process has told of them. */
     e->departed.delivered -= e->sessions[session].delivered;
     e->session_live[session].shared->fences = e->host->fence != NULL;
