@@ -183,6 +183,9 @@ static int delay_net(const struct config *config, struct fabric **net)
     return config->delay_ns > 0 ? delay_open(*net, &delay, net) : 0;
 }
 
+static_assert(sizeof(((struct control *)0)->provider) >= PROVIDER_NAME_MAX,
+              "the name of any provider is told");
+
 /* Towards others the net, to itself the loop; alone it needs no net. */
 static int open_fabric(struct worker *w)
 {

@@ -97,7 +97,7 @@ int stream_connection_open(struct stream *s, int fd, struct stream_connection **
         goto fail;
     }
     c->socket = fd;
-    keep_near(fd);
+    keep_near(fd); /* of one that connects, it may be too early to know */
     c->peer = STREAM_NOBODY;
     stream_queue_open(&c->out);
     stream_queue_open(&c->awaiting);
@@ -241,7 +241,7 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
                 c->readable = c->hung = true;
                 stream_connection_due(s, c);
             }
-            return;
+            break;
         }
         sent(s, c, (uint64_t)n);
         bytes += (uint64_t)n;
@@ -263,6 +263,7 @@ static int connected(struct stream_connection *c)
         return -errno;
     if (error)
         return -error;
+    keep_near(c->socket);
     if (send(c->socket, &c->greeting, sizeof(c->greeting), MSG_DONTWAIT | MSG_NOSIGNAL) !=
         sizeof(c->greeting))
         return -ECONNRESET;

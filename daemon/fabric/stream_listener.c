@@ -1,8 +1,8 @@
 /*
  * Who connects to us, until it is known who it is and its peer is connected: the listening socket,
- * and the connections that wait, the oldest first. Of those that have
- * not said who they are there is room for some; then the oldest gives way. Those that have know our
- * token, and are as many as there are peers.
+ * and the connections that wait, the oldest first. For those that have not said who they are there
+ * is room for some; then the oldest gives way. Those that have know our token, and are as many as
+ * there are peers.
  *
  * Thread: the progress thread.
  */

@@ -23,9 +23,8 @@
 #define STREAM_HOT 2u /* connections that are read without asking whether there is anything */
 
 #define STREAM_FRAME sizeof(struct stream_frame)
-#define STREAM_TURN                                                                                \
-    (1u << 20) /* bytes sent or received in one turn; then the others have theirs                  \
-                */
+/* Bytes sent or received in one turn; then the others have theirs. */
+#define STREAM_TURN (1u << 20)
 
 #define STREAM_ARRIVALS 1024u /* that wait to be told */
 
