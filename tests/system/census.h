@@ -16,7 +16,8 @@ struct census {
     int mappings; /* of memory shared with clients */
 };
 
-/* Asks the daemon through `pwcctl` (a path). Prints what fails; -EIO. */
+/* Asks the daemon through `pwcctl` (a path), until it holds the same twice. Prints what fails;
+ * -EIO. */
 int census_take(const char *pwcctl, const struct cluster_node *node, struct census *out);
 
 /* Until the daemon holds what it held then; prints the difference after too long a time. */

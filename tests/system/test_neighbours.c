@@ -24,6 +24,7 @@
 #define SLOTS        1024u
 #define RING_BYTES   (256u << 10) /* of the remote ring */
 #define EVENT_BYTES  88u          /* in it, of a message with one argument */
+#define BOTHER_MOST  4000u        /* three quarters of what a context may have under way */
 #define QUIET_MS     100
 #define WAIT_NS      INT64_C(20000000000)
 
@@ -396,6 +397,24 @@ static void echo(void)
     _exit(0);
 }
 
+/* Through pairs that it writes over, and by the daemon, where they wait for ever: it takes nothing.
+ * Whatever comes of these two, each ends once. Who does not bound what waits for one target has no
+ * room for the others in the end. */
+static void bother(struct rank *r, pwc_remote *hostile, uint64_t n, uint64_t *waiting)
+{
+    pwc_peer peer = pwc_peer_of(2, 0);
+    struct pwc_event event;
+
+    if (*waiting < BOTHER_MOST)
+        *waiting +=
+            pwc_put(r->ctx, hostile, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n), 0) == 0;
+    if (*waiting < BOTHER_MOST)
+        *waiting += pwc_am_short(r->ctx, hostile, HANDLER, &n, 1, pwc_cid_u64(n), 0) == 0;
+    while (*waiting > 0 && pwc_probe(r->ctx, peer, PWC_LOCAL, &event) == 1)
+        --*waiting;
+    (void)pwc_probe(r->ctx, peer, PWC_REMOTE, &event);
+}
+
 static void test_hostile(void)
 {
     pid_t children[2];
@@ -403,7 +422,7 @@ static void test_hostile(void)
     struct pwc_key keys[3], mine;
     pwc_remote *towards_hostile;
     int64_t limit;
-    uint64_t n = 1;
+    uint64_t n = 1, waiting = 0;
     bool right = true;
     int status;
 
@@ -427,13 +446,10 @@ static void test_hostile(void)
                         PWC_NO_LCE) == 0 &&
                 pwc_wait(r.ctx, pwc_peer_of(1, 0), PWC_REMOTE, &event, RANK_WAIT_MS) == 1 &&
                 event.id == n && memcmp(r.memory, &n, sizeof(n)) == 0;
-        /* Whatever comes of these two, it ends. */
-        (void)pwc_put(r.ctx, towards_hostile, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n),
-                      PWC_NO_LCE);
-        (void)pwc_am_short(r.ctx, towards_hostile, HANDLER, &n, 1, pwc_cid_u64(n), PWC_NO_LCE);
-        (void)pwc_probe(r.ctx, pwc_peer_of(2, 0), PWC_REMOTE, &event);
+        bother(&r, towards_hostile, n, &waiting);
     }
-    printf("%llu round trips beside it ", (unsigned long long)n);
+    printf("%llu round trips beside it, %llu wait ", (unsigned long long)n,
+           (unsigned long long)waiting);
     CU_ASSERT(right);
     CU_ASSERT_EQUAL(waitpid(children[0], &status, WNOHANG), 0);
     CU_ASSERT_EQUAL(waitpid(children[1], &status, WNOHANG), 0); /* it got as far as scribbling */
