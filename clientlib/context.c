@@ -151,7 +151,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
         return -ENOMEM;
     ctx->client = client;
     ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = -1;
-    patience_init(&ctx->patience, PATIENCE_ADAPTIVE);
+    patience_init(&ctx->patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
 
     rc = request_open(&client->control, &sizes, &opened);
     if (rc < 0)

@@ -37,8 +37,11 @@ enum patience_step {
 };
 
 /* First guesses that held: docs/performance.md, "Waiting". */
-#define PATIENCE_WINDOW_NS     UINT64_C(200000)
-#define PATIENCE_LONG_NS       UINT64_C(400000)
+#define PATIENCE_WINDOW_NS UINT64_C(200000)
+#define PATIENCE_LONG_NS   UINT64_C(400000)
+/* For a client, whom others don't wait for: many of them that poll, on few cores, take longer than
+ * that for a round; who computes has his slice, 2.8 ms or more. */
+#define PATIENCE_SLICE_NS      UINT64_C(2500000)
 #define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
 #define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
@@ -52,10 +55,9 @@ struct patience {
     uint64_t block_ns;      /* how long that was last believed; 0: never, or forgotten */
 };
 
-static inline void patience_init(struct patience *p, enum patience_mode mode)
+static inline void patience_init(struct patience *p, enum patience_mode mode, uint64_t long_ns)
 {
-    *p = (struct patience){
-        .mode = mode, .window_ns = PATIENCE_WINDOW_NS, .long_ns = PATIENCE_LONG_NS};
+    *p = (struct patience){.mode = mode, .window_ns = PATIENCE_WINDOW_NS, .long_ns = long_ns};
 }
 
 /* There was work, or somebody begins to wait: the window is open again. */

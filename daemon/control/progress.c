@@ -334,7 +334,7 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
         return -ENOMEM;
     p->config = *config;
     p->fabric_fd = p->epoll = p->wake_fd = -1;
-    patience_init(&p->patience, config->mode);
+    patience_init(&p->patience, config->mode, PATIENCE_LONG_NS);
     if (!config->fabric->traits.can_sleep)
         p->patience.window_ns = p->patience.long_ns = LOOK_PATIENCE_NS;
     mailbox_init(&p->inbox);

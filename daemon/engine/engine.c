@@ -454,11 +454,36 @@ static void faults_step(struct engine *e)
             client_quarantine(e, i, QUARANTINE_MEMORY);
 }
 
+/*
+ * Who is told of much at a time wakes seldom, and with many clients on few processors waking is
+ * what costs: so what a step may do grows with the clients there are. It is bounded, for a record
+ * that comes alone waits for the step before.
+ */
+#define TAKE_BUDGETS 4  /* of one client's records, in a step */
+#define STEP_BUDGETS 32 /* of all clients' */
+#define PEER_BUDGETS 16 /* of one peer's, one for each client */
+
+/* Of each client its share, the next step's first is who had no turn in this. */
+static int sessions_step(struct engine *e, int budget)
+{
+    int work = 0;
+
+    if (e->take_first >= e->open_count)
+        e->take_first = 0;
+    for (uint32_t left = e->open_count; left > 0 && work < STEP_BUDGETS * budget; left--) {
+        work += session_take(e, e->open_sessions[e->take_first], TAKE_BUDGETS * budget);
+        e->take_first = e->take_first + 1 < e->open_count ? e->take_first + 1 : 0;
+    }
+    return work;
+}
+
 static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 {
+    uint32_t budgets = e->open_count < PEER_BUDGETS ? e->open_count : PEER_BUDGETS;
     uint32_t count = e->active_count;
     int work = 0;
 
+    budget *= budgets > 0 ? (int)budgets : 1;
     /* Those that stay active are put behind `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t node = e->active[i];
@@ -473,15 +498,14 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 {
-    int work = 0, n;
+    int work, n;
 
     e->now = now;
     e->told = false;
     *deadline = UINT64_MAX;
     /* What clients have submitted leaves before the fabric is asked, which costs system calls; and
      * what the fabric brings is shown before anything else is sent. */
-    for (uint32_t i = 0; i < e->open_count; i++)
-        work += session_take(e, e->open_sessions[i], budget);
+    work = sessions_step(e, budget);
     if (work > 0)
         look_at_clock(e);
     work += peers_step(e, budget, deadline);

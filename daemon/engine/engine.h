@@ -255,8 +255,9 @@ void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
 /* ---- progress ------------------------------------------------------------------------------ */
 
 /*
- * One round of progress, up to about `budget` records. Returns the work done (0: nothing to do);
- * *deadline is the time (ns) of the next timed action, UINT64_MAX for none.
+ * One round of progress: up to about four times `budget` records of a client, and of a peer so many
+ * for each client. Returns the work done (0: nothing to do); *deadline is the time (ns) of the next
+ * timed action, UINT64_MAX for none.
  */
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 /* Whether the last step has shown something to a client: where it shares our core, let it run. */

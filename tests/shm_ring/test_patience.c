@@ -32,7 +32,7 @@ static void check(const struct row *row)
 {
     struct patience p;
 
-    patience_init(&p, row->mode);
+    patience_init(&p, row->mode, LONG);
     for (size_t i = 0; i < row->count; i++)
         if (row->past[i].what == WORK)
             patience_worked(&p, T + row->past[i].at);
@@ -185,7 +185,7 @@ static void test_seldom(void)
     struct patience p;
     uint64_t now = T, asked = 0, last = 0;
 
-    patience_init(&p, PATIENCE_ADAPTIVE);
+    patience_init(&p, PATIENCE_ADAPTIVE, LONG);
     for (; now < T + 10000 * MS; now += MS) {
         patience_worked(&p, now);
         if (patience_next(&p, now, UINT64_MAX) == PATIENCE_YIELD) {
