@@ -72,6 +72,12 @@ static inline bool patience_may_yield(const struct patience *p, uint64_t now)
     return p->mode == PATIENCE_ADAPTIVE && now >= p->blocked_until;
 }
 
+/* Whether it yields when there is no work, as long as the window is open; else it sleeps. */
+static inline bool patience_yields(const struct patience *p, uint64_t now)
+{
+    return p->mode == PATIENCE_DEDICATED || patience_may_yield(p, now);
+}
+
 /* There is nothing to do before `deadline` (UINT64_MAX: at all). */
 static inline enum patience_step patience_next(const struct patience *p, uint64_t now,
                                                uint64_t deadline)

@@ -25,6 +25,7 @@
  * that takes as long. */
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
+#define LOOKS_AGAIN      2 /* before a sleep, where there is something each time */
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -52,8 +53,9 @@ struct progress {
     uint64_t look_ns;      /* how long to the next */
     uint64_t looks_cpu_ns; /* processor time when they were counted last */
     _Atomic bool stop;
-    bool halted; /* the control thread's */
-    _Atomic uint64_t heartbeat, sleeps, cpu_ns, work;
+    bool halted;     /* the control thread's */
+    uint64_t cpu_ns; /* when it is halted: all that it had */
+    _Atomic uint64_t heartbeat, sleeps, work;
 };
 
 /* The time of a step; never before that of the last. */
@@ -164,6 +166,18 @@ static uint64_t look_interval(struct progress *p)
     return p->look_ns;
 }
 
+static int step(struct progress *p, uint64_t now, uint64_t *deadline)
+{
+    int work = engine_step(p->engine, step_time(p, now), STEP_BUDGET, deadline);
+
+    if (work > 0) {
+        atomic_fetch_add_explicit(&p->work, (uint64_t)work, memory_order_relaxed);
+        patience_worked(&p->patience, now);
+        p->looks = 0;
+    }
+    return work;
+}
+
 /*
  * Arms everything, looks once more, sleeps. The fabric is armed last: a provider's word that it may
  * be slept on is void once it has been polled again. Where it has none to give, a look every
@@ -174,20 +188,21 @@ static uint64_t look_interval(struct progress *p)
  */
 static void sleep_unless_work(struct progress *p)
 {
-    int descriptor, ready = 0;
+    int descriptor, ready = 0, looks = 0;
 
     if (engine_arm(p->engine) < 0)
         return;
     if (p->config.observe)
         p->config.observe(p->config.context, p->engine);
-    atomic_store_explicit(&p->cpu_ns, clock_of(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
     atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
     while (ready == 0) {
         uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;
 
-        if (engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) > 0 ||
-            engine_notice_pending(p->engine))
+        /* What is left of the work before, as a rule, and then it is over. */
+        while (step(p, now, &deadline) > 0 && ++looks < LOOKS_AGAIN)
+            ;
+        if (looks == LOOKS_AGAIN || engine_notice_pending(p->engine))
             break;
         r = fabric_arm(p->config.fabric, &descriptor);
         if (r == -EAGAIN)
@@ -238,29 +253,26 @@ static void *progress_main(void *argument)
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
         uint64_t now = clock_ns(), deadline;
         int commands = take_commands(p), work;
+        bool sleepy = !patience_yields(&p->patience, now);
 
+        engine_hasten(p->engine, sleepy);
         if (p->config.errand)
             p->config.errand(p->config.context, p->engine);
-        work =
-            engine_step(p->engine, step_time(p, now), STEP_BUDGET, &deadline) + forward_notices(p);
+        work = step(p, now, &deadline);
+        work += forward_notices(p);
 
         atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
         if (p->config.observe && now - observed > OBSERVE_NS) {
             p->config.observe(p->config.context, p->engine);
-            atomic_store_explicit(&p->cpu_ns, clock_of(CLOCK_THREAD_CPUTIME_ID),
-                                  memory_order_relaxed);
             observed = now;
         }
-        if (work > 0) {
-            atomic_fetch_add_explicit(&p->work, (uint64_t)work, memory_order_relaxed);
-            patience_worked(&p->patience, now);
-            p->looks = 0;
-            if (patience_may_yield(&p->patience, now) && engine_told(p->engine))
-                yield_core(p);      /* the client may share this core, and answer at once */
-        } else if (commands == 0) { /* commands are no traffic: what they start is */
+        if (work > 0 && patience_may_yield(&p->patience, now) && engine_told(p->engine))
+            yield_core(p); /* the client may share this core, and answer at once */
+        /* Commands are no traffic: what they start is. Who sleeps looks for more work first. */
+        if (commands == 0 && (work == 0 || sleepy))
             wait_for_work(p, now, deadline);
-        }
     }
+    p->cpu_ns = clock_of(CLOCK_THREAD_CPUTIME_ID);
     return NULL;
 }
 
@@ -307,6 +319,8 @@ uint64_t progress_cpu_ns(const struct progress *p)
 {
     clockid_t clock;
 
+    if (p->halted)
+        return p->cpu_ns;
     return pthread_getcpuclockid(p->thread, &clock) == 0 ? clock_of(clock) : 0;
 }
 
@@ -314,7 +328,6 @@ void progress_stats(const struct progress *p, struct progress_stats *out)
 {
     out->heartbeat = atomic_load_explicit(&p->heartbeat, memory_order_relaxed);
     out->sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed);
-    out->cpu_ns = atomic_load_explicit(&p->cpu_ns, memory_order_relaxed);
     out->work = atomic_load_explicit(&p->work, memory_order_relaxed);
 }
 

@@ -46,7 +46,6 @@ struct progress_config {
 struct progress_stats {
     uint64_t heartbeat; /* rounds */
     uint64_t sleeps;
-    uint64_t cpu_ns; /* of the thread */
     uint64_t work;
 };
 
@@ -63,7 +62,7 @@ void progress_post(struct progress *p, struct command *command);
 /* A session's doorbell joins, or leaves, what the thread sleeps on. Any thread. */
 int progress_watch(struct progress *p, int eventfd);
 void progress_unwatch(struct progress *p, int eventfd);
-/* Processor time of the thread so far, asked of the system. Control thread. */
+/* Processor time of the thread so far, asked of the system. That thread, or the control thread. */
 uint64_t progress_cpu_ns(const struct progress *p);
 void progress_stats(const struct progress *p, struct progress_stats *out);
 

@@ -18,7 +18,7 @@ void publisher_worker_totals(const struct worker *w, struct counters_totals *out
         progress_stats(progress, &stats);
     *out = (struct counters_totals){
         .heartbeat = stats.heartbeat,
-        .cpu_ns = stats.cpu_ns,
+        .cpu_ns = progress ? progress_cpu_ns(progress) : 0,
         .work = stats.work,
         .sleeps = stats.sleeps,
         .commands = atomic_load_explicit(&w->counters.calls, memory_order_relaxed),
@@ -64,10 +64,12 @@ void publisher_observe(void *context, struct engine *engine)
 {
     struct worker *w = context;
     struct worker_counters *c = &w->counters;
-    struct counters_totals totals;
+    const struct progress *progress = atomic_load_explicit(&c->progress, memory_order_acquire);
+    struct progress_stats stats = {0};
 
-    publisher_worker_totals(w, &totals);
-    if (totals.work == c->written_work)
+    if (progress)
+        progress_stats(progress, &stats);
+    if (stats.work == c->written_work)
         return;
     if (clock_ns() - c->written_ns >= INTERVAL_NS)
         publisher_count(w, engine);

@@ -309,6 +309,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);
+    e->ride_ns = e->config.ack_delay_ns;
     keepalive_open(e);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
         e->ordered_max = fabric->traits.ordered_write_max;
@@ -538,6 +539,11 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
         work++;
     }
     return work;
+}
+
+void engine_hasten(struct engine *e, bool hasten)
+{
+    e->ride_ns = hasten ? 0 : e->config.ack_delay_ns;
 }
 
 bool engine_told(const struct engine *e)

@@ -260,6 +260,8 @@ void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
  * timed action, UINT64_MAX for none.
  */
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
+/* Whoever steps sleeps soon: acknowledgements leave at once, and don't wait for a ride. */
+void engine_hasten(struct engine *e, bool hasten);
 /* Whether the last step has shown something to a client: where it shares our core, let it run. */
 bool engine_told(const struct engine *e);
 /* Before sleeping: arms every session's word that does not stand armed; -EAGAIN when work appeared,

@@ -116,7 +116,7 @@ int ledger_consume(struct engine *e, uint32_t node, int budget)
             return r;
         if (head.kind >= WIRE_PUT)
             ack_wanted(e, in,
-                       head.kind <= WIRE_NOTE || head.kind == WIRE_BATCH ? e->config.ack_delay_ns
+                       head.kind <= WIRE_NOTE || head.kind == WIRE_BATCH ? e->ride_ns
                                                                          : NOTE_ACK_NS);
         in->runs_unacked += in->run_end == 0;
     }

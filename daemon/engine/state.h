@@ -509,6 +509,7 @@ struct engine {
     uint32_t active_count;
     uint32_t *dirty; /* sessions with something to publish */
     uint32_t dirty_count;
+    uint64_t ride_ns;   /* how long an acknowledgement waits for one */
     bool told;          /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* something on its way out may have got further */

@@ -235,21 +235,25 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     if (!look_at_hot(s))
         ask(s);
     progress(s);
+    if (s->slept_on && s->arrival_head == s->arrival_tail) { /* it was another that woke us */
+        ask(s);
+        progress(s);
+    }
+    s->slept_on = false;
     n += deliver_arrivals(s, events + n, room - n);
     n += deliver_rest(s, events + n, room - n);
     return n + deliver_ended(s, events + n, room - n);
 }
 
+/* What has come by now, the set tells of: it need not be asked before it is slept on. */
 static int stream_arm(struct fabric *fabric, int *descriptor)
 {
     struct stream *s = stream_of(fabric);
 
-    /* The set still tells of what was read without asking. */
-    ask(s);
-    progress(s);
     if (s->ended.head || s->due_head || s->listener.due || s->arrival_head != s->arrival_tail ||
         s->memories.due_head != UINT32_MAX || s->peers.broken_head != STREAM_NOBODY)
         return -EAGAIN;
+    s->slept_on = true;
     *descriptor = s->set;
     return 0;
 }

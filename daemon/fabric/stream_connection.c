@@ -3,7 +3,9 @@
  * their way out. What comes in: stream_inbound.c.
  *
  * Sockets are edge-triggered: what the kernel has told stands in `readable`, `writable` and `hung`
- * until a call finds it used up. A payload goes from its memory into the socket.
+ * until a call finds it used up. Of room to write it tells only where that is waited for: then the
+ * set has nothing to tell of sockets that were read meanwhile, and may be slept on as it is. A
+ * payload goes from its memory into the socket.
  *
  * Thread: the progress thread.
  */
@@ -83,20 +85,32 @@ static void keep_near(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
 }
 
-int stream_connection_open(struct stream *s, int fd, struct stream_connection **out)
+/* What the kernel is to tell of it, in the set or on its way there. */
+static int watch(struct stream *s, struct stream_connection *c, int how, bool room)
+{
+    struct epoll_event event = {
+        .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (room ? (uint32_t)EPOLLOUT : 0), .data.ptr = c};
+
+    return epoll_ctl(s->set, how, c->socket, &event) < 0 ? -errno : 0;
+}
+
+int stream_connection_open(struct stream *s, int fd, bool connecting,
+                           struct stream_connection **out)
 {
     struct stream_connection *c = calloc(1, sizeof(*c));
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = c};
     int one = 1, rc = -ENOMEM;
 
     if (!c)
         goto fail;
-    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0 ||
-        epoll_ctl(s->set, EPOLL_CTL_ADD, fd, &event) < 0) {
-        rc = -errno;
-        goto fail;
-    }
     c->socket = fd;
+    c->connecting = connecting;
+    c->writable = !connecting;
+    rc = setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0
+             ? -errno
+             : watch(s, c, EPOLL_CTL_ADD, connecting);
+    if (rc < 0)
+        goto fail;
+    s->blocked += c->blocked = connecting;
     keep_near(fd); /* of one that connects, it may be too early to know */
     c->peer = STREAM_NOBODY;
     stream_queue_open(&c->out);
@@ -218,6 +232,14 @@ static size_t gather(const struct stream_connection *c, struct iovec parts[2 * T
 /* While one is, the kernel is asked at each poll: its word is what it waits for. */
 static void note_blocked(struct stream *s, struct stream_connection *c, bool blocked)
 {
+    if (blocked == c->blocked)
+        return;
+    /* Where that fails, which it cannot for a socket in the set, it is looked at by itself. */
+    if (watch(s, c, EPOLL_CTL_MOD, blocked) < 0 && blocked) {
+        c->writable = true;
+        stream_connection_due(s, c);
+        return;
+    }
     s->blocked += (uint32_t)blocked - (uint32_t)c->blocked;
     c->blocked = blocked;
 }

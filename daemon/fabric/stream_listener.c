@@ -168,7 +168,7 @@ void stream_listener_progress(struct stream *s, uint32_t most)
         }
         if (s->listener.silent == SILENT_MAX)
             turn_away_oldest(s, false);
-        if (stream_connection_open(s, fd, &c) < 0)
+        if (stream_connection_open(s, fd, false, &c) < 0)
             continue;
         while (*last)
             last = &(*last)->next_waiting;

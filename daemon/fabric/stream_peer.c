@@ -72,10 +72,9 @@ static int start(struct stream *s, uint32_t number, const struct sockaddr_storag
         close(fd);
         return rc;
     }
-    rc = stream_connection_open(s, fd, &c);
+    rc = stream_connection_open(s, fd, true, &c);
     if (rc < 0)
         return rc;
-    c->connecting = true;
     c->peer = number;
     memcpy(c->greeting.magic, STREAM_MAGIC, sizeof(c->greeting.magic));
     memcpy(c->greeting.whom, peer->token, STREAM_TOKEN);
@@ -88,7 +87,7 @@ static void adopt(struct stream *s, uint32_t number, struct stream_connection *c
 {
     s->peers.table[number].connection = c;
     c->peer = number;
-    c->readable = c->writable = true; /* what was told while it waited is not told again */
+    c->readable = true; /* what was told while it waited is not told again */
     stream_connection_due(s, c);
 }
 

@@ -146,7 +146,7 @@ struct stream_connection {
     bool writable; /* until a write is not taken */
     bool hung;     /* the other side has ended, or there is an error: reads tell */
     bool due;      /* in the chain of those to look at */
-    bool blocked;  /* has something to send that the socket does not take */
+    bool blocked;  /* connects, or has something to send that the socket does not take */
     uint32_t cold; /* polls since something came */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;
@@ -161,7 +161,8 @@ struct stream_connection {
 };
 
 /* Takes the socket over, also when it fails. */
-int stream_connection_open(struct stream *s, int socket, struct stream_connection **out);
+int stream_connection_open(struct stream *s, int socket, bool connecting,
+                           struct stream_connection **out);
 /* Its items end with the status. */
 void stream_connection_close(struct stream *s, struct stream_connection *c, int status);
 void stream_connection_due(struct stream *s, struct stream_connection *c);
@@ -244,6 +245,7 @@ struct stream {
     struct stream_connection *hot[STREAM_HOT];
     uint32_t next_hot;
     uint32_t unasked;                    /* polls since the kernel was asked */
+    bool slept_on;                       /* the set, since: it may tell of any socket */
     uint32_t blocked;                    /* connections that are */
     uint32_t arrival_head, arrival_tail; /* they only grow */
     struct stream_arrival arrivals[STREAM_ARRIVALS];
