@@ -185,6 +185,28 @@ static void test_ack_behind_cut_runs(void)
     bench_free(b);
 }
 
+/* What is consumed is acknowledged by the step that has consumed it when we sleep soon, else later,
+ * with what is sent meanwhile. */
+static void test_hastened(void)
+{
+    struct bench *b = linked_bench();
+
+    b->engine->config.ack_delay_ns = 1000000;
+    for (uint32_t i = 0; i < 4; i++) {
+        bool hasten = i % 2 == 1;
+
+        engine_hasten(b->engine, hasten);
+        bench_steps(b, 110);
+        b->fabric.kinds = 0;
+        send_notes(b, i, i + 1);
+        CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_ACK) != 0, hasten);
+        bench_steps(b, 110);
+        CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
+    }
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number; and ACKs of what was never sent. */
 static void test_announcements(void)
 {
@@ -211,6 +233,7 @@ int main(void)
         {"window over two rings", test_window_over_two_rings},
         {"runs kept for ACKs", test_runs_kept_for_acks},
         {"an ACK behind cut runs", test_ack_behind_cut_runs},
+        {"hastened", test_hastened},
         {"announcements", test_announcements},
         CU_TEST_INFO_NULL,
     };

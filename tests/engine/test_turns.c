@@ -415,6 +415,62 @@ static void test_room_for_a_third(void)
     scene_close(&s);
 }
 
+/* Bytes of a client's submissions that the engine has not taken. */
+static uint64_t untaken(const struct world *w, uint32_t client)
+{
+    const struct session_shared *shared = w->clients[client].contexts[0].base;
+
+    return shared->submit.tail - shared->submit.head;
+}
+
+/* A step takes four budgets of a client's submissions, and thirty-two of all: then the next step
+ * goes on with those who had no turn. */
+static void test_steps_of_a_crowd(void)
+{
+    enum { CROWD = 12, PUTS = 64, OF_EACH = 4, OF_ALL = 32 };
+    static const struct sizes sizes = PACKED(8);
+    const struct world_options options = {
+        .seed = 17,
+        .nodes = 2,
+        .limits = {.clients_max = CROWD + 1, .sessions_max = CROWD + 1, .flows_max = CROWD + 8},
+        .sim = {.ordered_write_max = UINT64_MAX},
+    };
+    struct scene s = {0};
+    struct sender crowd[CROWD] = {0};
+    uint64_t record;
+
+    CU_ASSERT_EQUAL_FATAL(world_open(&options, &s.w), 0);
+    for (uint32_t i = 0; i < CROWD; i++)
+        crowd[i].client = (uint32_t)world_client_open(s.w, 0, i, 1);
+    uint32_t target = (uint32_t)world_client_open(s.w, 1, CROWD, 1);
+    CU_ASSERT_FATAL(world_settle(s.w, 10000));
+    for (uint32_t i = 0; i < CROWD; i++) {
+        crowd[i].sizes = &sizes;
+        sender_bind(&s, &crowd[i], 0, target, 0);
+    }
+    world_link_cut(s.w, 0, 1);
+    for (uint32_t i = 0; i < CROWD * PUTS; i++)
+        CU_ASSERT_FATAL(put(&s, &crowd[i % CROWD], 0, 8));
+    record = untaken(s.w, crowd[0].client) / PUTS;
+    for (uint32_t step = 1; step <= 2 * PUTS / OF_EACH; step++) {
+        uint64_t deadline, least = UINT64_MAX, most = 0, all = 0;
+
+        (void)engine_step(s.w->nodes[0].engine, sim_now(s.w->sim), 1, &deadline);
+        for (uint32_t i = 0; i < CROWD; i++) {
+            uint64_t taken = PUTS - untaken(s.w, crowd[i].client) / record;
+
+            least = taken < least ? taken : least;
+            most = taken > most ? taken : most;
+            all += taken;
+        }
+        CU_ASSERT_EQUAL(all, step * OF_ALL < CROWD * PUTS ? step * OF_ALL : CROWD * PUTS);
+        CU_ASSERT(most - least <= OF_EACH);
+    }
+    world_link_restore(s.w, 0, 1);
+    CU_ASSERT(world_settle(s.w, 100000));
+    scene_close(&s);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"one flow and sixteen: the same bytes", test_shares},
@@ -423,6 +479,7 @@ int main(void)
                            {"a client ends in its turn", test_an_end_in_the_middle},
                            {"held flows leave their share", test_held_flows},
                            {"a third finds room to submit", test_room_for_a_third},
+                           {"steps of a crowd", test_steps_of_a_crowd},
                            CU_TEST_INFO_NULL};
 
     return suite_run("turns", tests);

@@ -1,0 +1,137 @@
+/*
+ * What the stream fabric tells to who sleeps on it: all that concerns him, whichever connection it
+ * is of, and nothing that has been seen to.
+ */
+#include <CUnit/CUnit.h>
+#include <poll.h>
+#include <unistd.h>
+#include "near.h"
+#include "../suite.h"
+
+static struct near near;
+
+/* The first is hot: it is read without asking whether there is anything. */
+static void open_two(int fds[2])
+{
+    CU_ASSERT_TRUE_FATAL(near_open(&near, &(struct stream_config){.peers_max = NEAR_PEERS}));
+    fds[1] = raw_peer(&near, 2);
+    fds[0] = raw_peer(&near, 1);
+}
+
+static void close_two(const int fds[2])
+{
+    CU_ASSERT_EQUAL(near.wrong, 0);
+    close(fds[0]);
+    close(fds[1]);
+    near_close(&near);
+}
+
+static bool would_wake(int descriptor, int limit_ms)
+{
+    struct pollfd wait = {.fd = descriptor, .events = POLLIN};
+
+    return poll(&wait, 1, limit_ms) == 1;
+}
+
+static void announce(int fd, uint32_t immediate)
+{
+    const struct stream_frame frame = {.kind = STREAM_WRITE,
+                                       .flags = STREAM_ANNOUNCE,
+                                       .immediate = immediate,
+                                       .key = near.registered[NEAR_ALL].key};
+
+    CU_ASSERT_EQUAL(send(fd, &frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
+}
+
+/* What was read by polls that did not ask the kernel, he does not tell of any more. */
+static void nothing_that_was_read(void)
+{
+    int fds[2], descriptor;
+
+    open_two(fds);
+    for (uint32_t i = 0; i < 100; i++) {
+        announce(fds[0], i);
+        CU_ASSERT_TRUE(near_until(&near, &near.peers[1].arrived, i + 1));
+        CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+        CU_ASSERT_FALSE(would_wake(descriptor, 0));
+    }
+    CU_ASSERT_EQUAL(near.peers[1].disorder, 0);
+    close_two(fds);
+}
+
+/* Of either connection, the hot one and the other; the next poll has it. */
+static void what_comes(void)
+{
+    int fds[2], descriptor;
+
+    open_two(fds);
+    for (uint32_t i = 0; i < 200; i++) {
+        CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+        announce(fds[i % 2], i / 2);
+        CU_ASSERT_TRUE_FATAL(would_wake(descriptor, NEAR_PATIENCE));
+        CU_ASSERT_EQUAL(near_poll(&near), 1);
+        CU_ASSERT_EQUAL(near.peers[1 + i % 2].arrived, i / 2 + 1);
+    }
+    close_two(fds);
+}
+
+/* The word that no more comes, of one that has nothing else to say. */
+static void the_end(void)
+{
+    for (int which = 0; which < 2; which++) {
+        int fds[2], descriptor;
+
+        open_two(fds);
+        CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+        CU_ASSERT_EQUAL(shutdown(fds[which], SHUT_WR), 0);
+        CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE));
+        CU_ASSERT_TRUE(near_until(&near, &near.peers[1 + which].broken, 1));
+        close_two(fds);
+    }
+}
+
+/* Room in a socket that took no more; and none where nobody waits for it. */
+static void room(void)
+{
+    enum { WRITES = 200 };
+    static uint8_t taken[NEAR_MEMORY];
+    uint32_t ended;
+    int fds[2], descriptor;
+
+    open_two(fds);
+    for (uint32_t i = 0; i < WRITES; i++)
+        CU_ASSERT_EQUAL(
+            fabric_post_write(near.fabric,
+                              &(struct fabric_write){.peer = 1,
+                                                     .memory = near.registered[NEAR_LOCAL].index,
+                                                     .source = near.memory[NEAR_LOCAL],
+                                                     .length = NEAR_MEMORY,
+                                                     .cookie = i}),
+            0);
+    CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+    ended = near.ended_count;
+    CU_ASSERT(ended < WRITES);
+    CU_ASSERT_FALSE(would_wake(descriptor, 0));
+    while (near.ended_count < WRITES && recv(fds[0], taken, sizeof(taken), 0) > 0)
+        if (would_wake(descriptor, 0))
+            while (near_poll(&near) > 0)
+                ;
+    CU_ASSERT_EQUAL(near.ended_count, WRITES);
+    CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+    CU_ASSERT_FALSE(would_wake(descriptor, 0));
+    CU_ASSERT_TRUE(raw_alive(&near, fds[1]));
+    close_two(fds);
+}
+
+int main(void)
+{
+    static CU_TestInfo tests[] = {
+        {"nothing that was read", nothing_that_was_read},
+        {"what comes", what_comes},
+        {"the end", the_end},
+        {"room", room},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("stream_sleep", tests);
+}
