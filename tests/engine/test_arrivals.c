@@ -8,22 +8,17 @@
 #include <string.h>
 #include "../suite.h"
 #include "engine.h"
-#include "record_bench.h"
+#include "linked_bench.h"
 #include "session_abi.h"
 #include "state.h"
 #include "wire_abi.h"
 
-#define RING 8192u /* of each of the session's rings */
-#define PEER 1u    /* its node */
+#define PEER 1u /* its node */
 
 static struct bench *bench_of(bool with_self)
 {
-    const struct bench_shape shape = {
-        .ring_bytes = RING, .region_bytes = 4096, .with_self = with_self};
-    struct bench *b = bench_new(&shape);
+    struct bench *b = unbound_bench(with_self);
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
     bench_bind(b, 5);
     for (uint32_t i = 0; i < SESSION_HANDLERS / 64; i++)
         atomic_store(&b->session->handlers[i], UINT64_MAX);

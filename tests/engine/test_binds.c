@@ -10,29 +10,17 @@
 #include "../suite.h"
 #include "bind.h"
 #include "engine.h"
-#include "record_bench.h"
+#include "linked_bench.h"
 #include "session_abi.h"
 #include "state.h"
 #include "wire_abi.h"
 
-#define RING 8192u /* of each of the session's rings */
-#define PEER 1u    /* its node */
-
-static struct bench *bench_of(bool with_self)
-{
-    const struct bench_shape shape = {
-        .ring_bytes = RING, .region_bytes = 4096, .with_self = with_self};
-    struct bench *b = bench_new(&shape);
-
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    return b;
-}
+#define PEER 1u /* its node */
 
 /* With a remote to the peer. */
 static struct bench *bound_bench(void)
 {
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
 
     bench_remote(b);
     CU_ASSERT_EQUAL_FATAL(b->engine->remotes[0].state, REMOTE_READY);
@@ -113,7 +101,7 @@ static void binds_that_cannot_be(void)
                 {0, 1, UINT32_MAX, -EKEYREJECTED}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_of(false);
+        struct bench *b = unbound_bench(false);
         const struct engine_key key = {.node = rows[i].key_node};
 
         CU_ASSERT_EQUAL(engine_bind(b->engine, rows[i].session, rows[i].node, 1, &key, 1),
@@ -124,7 +112,7 @@ static void binds_that_cannot_be(void)
 
 static void binds_without_room(void)
 {
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
     uint32_t free;
 
     b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
@@ -138,7 +126,7 @@ static void binds_without_room(void)
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOSPC);
     bench_free(b);
     /* As many flows as there may be, with a remote left. */
-    b = bench_of(false);
+    b = unbound_bench(false);
     b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
     b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
     b->engine->config.flows_max = 2;
@@ -210,7 +198,7 @@ static void regions_that_cannot_be(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct engine_client_info info = {.rank = 1, .size = 3, .job = "j"};
         const struct engine_client_info other = {.uid = 7, .size = 1, .job = "k"};
-        struct bench *b = bench_of(false);
+        struct bench *b = unbound_bench(false);
         struct engine_key key;
 
         CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 1);
@@ -226,7 +214,7 @@ static void regions_that_cannot_be(void)
 
 static void regions_without_room(void)
 {
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
     struct engine_key key;
 
     for (uint32_t i = 1; i < b->config.regions_max; i++)
@@ -259,7 +247,7 @@ static void binds_of_known_flows(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = bench_of(true); /* flow 0 is its own */
+        struct bench *b = unbound_bench(true); /* flow 0 is its own */
         struct session_sizes sizes = {RING, RING, RING, RING, RING};
         void *second = aligned_alloc(4096, (session_bytes(&sizes) + 4095) / 4096 * 4096);
         struct wire_bind bind = bind_record(b);
@@ -325,7 +313,7 @@ static void binds_to_what_is_not_theirs(void)
         const struct engine_client_info info = {.rank = 1, .size = 3, .job = "j"};
         const struct session_sizes sizes = {RING, RING, RING, RING, RING};
         void *second = calloc(1, session_bytes(&sizes));
-        struct bench *b = bench_of(false);
+        struct bench *b = unbound_bench(false);
         struct wire_bind bind = bind_record(b);
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(second);
@@ -348,7 +336,7 @@ static void binds_to_what_is_not_theirs(void)
 /* A flow that is on its way out is not the new one of that number. */
 static void binds_beside_one_that_parts(void)
 {
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
 
     bench_bind(b, 5);
     bench_bind(b, 5); /* the same */
@@ -364,7 +352,7 @@ static void binds_beside_one_that_parts(void)
 
 static void binds_into_full_tables(void)
 {
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
     uint32_t free;
 
     b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
@@ -378,7 +366,7 @@ static void binds_into_full_tables(void)
     CU_ASSERT_FALSE(b->broken);
     bench_free(b);
     /* Grants. */
-    b = bench_of(false);
+    b = unbound_bench(false);
     b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
     b->engine->grants_max = 0;
     bench_bind(b, 5);
@@ -386,7 +374,7 @@ static void binds_into_full_tables(void)
     b->engine->grants_max = b->config.remotes_max;
     bench_free(b);
     /* Without memory for the answer it waits, whole. */
-    b = bench_of(false);
+    b = unbound_bench(false);
     bench_steps(b, 2);
     free = take_memory(b);
     bench_bind(b, 5);
@@ -402,7 +390,7 @@ static void binds_into_full_tables(void)
 static void binds_to_what_is_not_registered(void)
 {
     static uint8_t memory[4096];
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
     struct engine_key key;
     struct wire_bind bind;
 
@@ -416,7 +404,7 @@ static void binds_to_what_is_not_registered(void)
     bench_send(b, &bind, sizeof(bind));
     CU_ASSERT_EQUAL(last_answer(b)->status, -EIO);
     bench_free(b);
-    b = bench_of(false);
+    b = unbound_bench(false);
     CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, memory, sizeof(memory)), 1);
     CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 1, 0, 8, 3, &key), 0);
     bind.slot = key.slot;
@@ -434,7 +422,7 @@ static void binds_to_what_is_not_registered(void)
 
 static void answers_to_nothing(void)
 {
-    struct bench *b = bench_of(true);
+    struct bench *b = unbound_bench(true);
     struct engine *e = b->engine;
     uint32_t own = b->remote, free;
 
@@ -447,7 +435,7 @@ static void answers_to_nothing(void)
     CU_ASSERT_FALSE(b->broken);
     CU_ASSERT_EQUAL(e->remotes[own].state, REMOTE_READY);
     bench_free(b);
-    b = bench_of(true);
+    b = unbound_bench(true);
     CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 0, 0, &b->key, 1), 0);
     own = b->remote + 1;
     CU_ASSERT_EQUAL_FATAL(b->engine->remotes[own].asked, 1);
@@ -462,7 +450,7 @@ static void answers_to_nothing(void)
     }
     bench_free(b);
     /* "Not yet", when there is no memory to ask again. */
-    b = bench_of(false);
+    b = unbound_bench(false);
     CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
     bench_ack(b);
     free = take_memory(b);
@@ -526,7 +514,7 @@ static void withdrawals_of_others(void)
 /* Without memory a withdrawal is asked for, and answered, later. */
 static void withdrawals_without_memory(void)
 {
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
     uint32_t free;
 
     bench_bind(b, 5);
@@ -557,7 +545,7 @@ static void withdrawals_of_what_is_in_use(void)
         {.node = PEER, .slot = 3, .generation = 9},
         {.node = PEER, .slot = 2, .generation = 10},
     };
-    struct bench *b = bench_of(false);
+    struct bench *b = unbound_bench(false);
     uint32_t free;
 
     for (uint32_t i = 0; i < 3; i++) {
@@ -592,7 +580,7 @@ static void withdrawals_of_what_is_in_use(void)
 /* Another node's, which has the same slot and generation, is none of it. */
 static void withdrawals_of_two_nodes(void)
 {
-    struct bench *b = bench_of(true);
+    struct bench *b = unbound_bench(true);
     struct remote *own = &b->engine->remotes[0];
     const struct engine_key key = {
         .node = PEER, .slot = own->key.slot, .generation = own->key.generation};

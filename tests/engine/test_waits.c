@@ -10,12 +10,11 @@
 #include "../suite.h"
 #include "engine.h"
 #include "op.h"
-#include "record_bench.h"
+#include "linked_bench.h"
 #include "session_abi.h"
 #include "state.h"
 #include "wire_abi.h"
 
-#define RING  8192u /* of each of the session's rings */
 #define BYTES 8192u /* of the second segment */
 #define FLOW  0u
 #define WAITS 1u /* the second segment */
@@ -27,13 +26,9 @@ struct waiting {
 
 static void begin(struct waiting *w)
 {
-    static const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
-
-    w->b = bench_new(&shape);
+    w->b = unbound_bench(false);
     w->memory = calloc(1, BYTES);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(w->b);
     CU_ASSERT_PTR_NOT_NULL_FATAL(w->memory);
-    CU_ASSERT_EQUAL_FATAL(bench_link(w->b), 0);
     bench_remote(w->b);
     CU_ASSERT_EQUAL_FATAL(engine_segment_open(w->b->engine, 0, w->memory, BYTES), WAITS);
     bench_steps(w->b, 2);
