@@ -37,7 +37,7 @@ static const struct config_key keys[] = {
     {"auth", CONFIG_CHOICE, FIELD(auth), .choices = "auto|munge|secret",
      .help = "how daemons know one another; auto: by the secret where one is given, else by MUNGE"},
     {"provider", CONFIG_STRING, FIELD(provider), .what = "NAME",
-     .unset = "that of a card, else stream",
+     .unset = "that of a card, else stream (with several rails: libfabric's first)",
      .help = "of the fabric: libfabric's provider, or stream"},
     {"address", CONFIG_STRING, FIELD(address), .what = "IP", .unset = "127.0.0.1",
      .environment = "PWCD_ADDRESS", .help = "or interface that the fabric binds to"},

@@ -25,7 +25,7 @@
  * that takes as long. */
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
-#define LOOKS_AGAIN      2 /* before a sleep, where there is something each time */
+#define FOUND_MOST       2 /* looks on the way to sleep that find something */
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -179,31 +179,32 @@ static int step(struct progress *p, uint64_t now, uint64_t *deadline)
 }
 
 /*
- * Arms everything, looks once more, sleeps. The fabric is armed last: a provider's word that it may
- * be slept on is void once it has been polled again. Where it has none to give, a look every
- * millisecond, later less often, costs one step and no new arming.
+ * Arms the bells, looks once more, or twice, and sleeps if there was nothing in the end. The fabric
+ * is armed last: a provider's word that it may be slept on is void once it has been polled again.
+ * Where it has none to give, a look every millisecond, later less often, costs one step and no new
+ * arming.
  *
  * The bells stay armed: who sleeps again soon, as where somebody else computes, finds them so, and
  * needs no fence of all processors.
  */
 static void sleep_unless_work(struct progress *p)
 {
-    int descriptor, ready = 0, looks = 0;
+    int descriptor, ready = 0, found = 0;
+    bool slept = false;
 
     if (engine_arm(p->engine) < 0)
         return;
-    if (p->config.observe)
-        p->config.observe(p->config.context, p->engine);
-    atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
     while (ready == 0) {
         uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;
 
         /* What is left of the work before, as a rule, and then it is over. */
-        while (step(p, now, &deadline) > 0 && ++looks < LOOKS_AGAIN)
+        while (step(p, now, &deadline) > 0 && ++found < FOUND_MOST)
             ;
-        if (looks == LOOKS_AGAIN || engine_notice_pending(p->engine))
+        if (found == FOUND_MOST || engine_notice_pending(p->engine))
             break;
+        if (p->config.observe)
+            p->config.observe(p->config.context, p->engine);
         r = fabric_arm(p->config.fabric, &descriptor);
         if (r == -EAGAIN)
             break;
@@ -213,6 +214,9 @@ static void sleep_unless_work(struct progress *p)
             limit = look_interval(p);
         if (deadline != UINT64_MAX && (deadline <= now || deadline - now < limit))
             limit = deadline <= now ? 0 : deadline - now;
+        if (!slept)
+            atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
+        slept = true;
         ready = wait_for_events(p, limit);
     }
 }

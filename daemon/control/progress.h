@@ -3,9 +3,9 @@
  *
  *     +----------------------------------------------------------------+
  *     | commands -> engine_step -> notices                             |
- *     |    work done: again at once                                    |
- *     |    none: poll, yield or sleep, as patience.h says              |
- *     |    sleep: arm sessions, arm fabric, look once more, epoll_wait |
+ *     |    work done: again at once, where patience.h lets us yield    |
+ *     |    none: poll, yield or sleep, as it says                      |
+ *     |    sleep: arm sessions, look once more, arm fabric, epoll_wait |
  *     +----------------------------------------------------------------+
  *
  * It sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each session's

@@ -22,6 +22,8 @@
 #include "turn.h"
 
 #define FABRIC_BATCH 64
+/* In order at any length that there is. */
+#define ORDERED_MOST (UINT64_C(1) << 48)
 /* While events wait in a spill, look again at how far the client has got. */
 #define SPILL_LOOK_NS 1000000u
 
@@ -312,7 +314,9 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->ride_ns = e->config.ack_delay_ns;
     keepalive_open(e);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
-        e->ordered_max = fabric->traits.ordered_write_max;
+        e->ordered_max = fabric->traits.ordered_write_max < ORDERED_MOST
+                             ? fabric->traits.ordered_write_max
+                             : ORDERED_MOST;
     for (uint32_t rails = fabric->traits.rails; rails > 1 && 1u << e->stripe_shift < STRIPES_MAX;
          rails /= 2)
         e->stripe_shift++;
@@ -457,14 +461,14 @@ static void faults_step(struct engine *e)
 
 /*
  * Who is told of much at a time wakes seldom, and with many clients on few processors waking is
- * what costs: so what a step may do grows with the clients there are. It is bounded, for a record
+ * what costs: so what a step may do grows with the contexts there are. It is bounded, for a record
  * that comes alone waits for the step before.
  */
-#define TAKE_BUDGETS 4  /* of one client's records, in a step */
-#define STEP_BUDGETS 32 /* of all clients' */
-#define PEER_BUDGETS 16 /* of one peer's, one for each client */
+#define TAKE_BUDGETS 4  /* of one context's records, in a step; of its answers as many */
+#define STEP_BUDGETS 32 /* of all contexts', before the next step goes on */
+#define PEER_BUDGETS 16 /* of all peers', one for each context; of each peer at least one */
 
-/* Of each client its share, the next step's first is who had no turn in this. */
+/* Of each context its share, the next step's first is who had no turn in this. */
 static int sessions_step(struct engine *e, int budget)
 {
     int work = 0;
@@ -480,11 +484,12 @@ static int sessions_step(struct engine *e, int budget)
 
 static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 {
-    uint32_t budgets = e->open_count < PEER_BUDGETS ? e->open_count : PEER_BUDGETS;
     uint32_t count = e->active_count;
+    uint32_t budgets = e->open_count < PEER_BUDGETS ? e->open_count : PEER_BUDGETS;
     int work = 0;
 
-    budget *= budgets > 0 ? (int)budgets : 1;
+    if (budgets > count && count > 0)
+        budget = budget * (int)budgets / (int)count;
     /* Those that stay active are put behind `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t node = e->active[i];

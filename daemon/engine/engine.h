@@ -255,9 +255,9 @@ void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
 /* ---- progress ------------------------------------------------------------------------------ */
 
 /*
- * One round of progress: up to about four times `budget` records of a client, and of a peer so many
- * for each client. Returns the work done (0: nothing to do); *deadline is the time (ns) of the next
- * timed action, UINT64_MAX for none.
+ * One round of progress: up to about four times `budget` records of a context, and of a peer
+ * `budget` of them; of all peers as many for each context, up to sixteen. Returns the work done (0:
+ * nothing to do); *deadline is the time (ns) of the next timed action, UINT64_MAX for none.
  */
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 /* Whoever steps sleeps soon: acknowledgements leave at once, and don't wait for a ride. */

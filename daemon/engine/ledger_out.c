@@ -39,8 +39,7 @@ static bool waits_for_runs(const struct engine *e, const struct peer *p,
     uint16_t outstanding = (uint16_t)(out->run - out->run_acked);
     uint64_t room = outstanding < RUNS_WITHOUT_ACK ? RUNS_WITHOUT_ACK - outstanding : 1;
 
-    return e->ordered_max > 0 &&
-           (p->tx_tail + bytes - out->sent - 1) / (e->ordered_max / 2) >= room;
+    return e->ordered_max > 0 && p->tx_tail + bytes - out->sent > room * (e->ordered_max / 2);
 }
 
 void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,

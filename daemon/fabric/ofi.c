@@ -329,8 +329,9 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         return ofi_error(got);
     /* That memory is gone is told behind all that had come there: what the queue held has been read
      * when it is read short, or as often as it is long. */
-    ofi->full_reads = got < want ? 0 : ofi->full_reads + 1;
-    if (ofi->full_reads % ofi->queue_reads == 0)
+    if (got < want || ++ofi->full_reads == ofi->queue_reads)
+        ofi->full_reads = 0;
+    if (ofi->full_reads == 0)
         n += ofi_registrar_collect(&ofi->registrar, events + n, room - n);
     return n;
 }

@@ -17,7 +17,8 @@ static bool is_number(const char *text, struct sockaddr_storage *out)
     return out->ss_family != 0;
 }
 
-/* Its first IPv4 address; else its first of IPv6. */
+/* Its first IPv4 address; else its first of IPv6 that others can reach: one of the link alone needs
+ * a number of theirs. */
 static int address_of_interface(const char *name, struct sockaddr_storage *out)
 {
     struct ifaddrs *all;
@@ -31,7 +32,8 @@ static int address_of_interface(const char *name, struct sockaddr_storage *out)
             continue;
         if (family == AF_INET)
             memcpy(out, a->ifa_addr, sizeof(struct sockaddr_in));
-        else if (family == AF_INET6 && out->ss_family == 0)
+        else if (family == AF_INET6 && out->ss_family == 0 &&
+                 !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)a->ifa_addr)->sin6_addr))
             memcpy(out, a->ifa_addr, sizeof(struct sockaddr_in6));
     }
     freeifaddrs(all);

@@ -110,7 +110,6 @@ int stream_connection_open(struct stream *s, int fd, bool connecting,
              : watch(s, c, EPOLL_CTL_ADD, connecting);
     if (rc < 0)
         goto fail;
-    s->blocked += c->blocked = connecting;
     keep_near(fd); /* of one that connects, it may be too early to know */
     c->peer = STREAM_NOBODY;
     stream_queue_open(&c->out);
@@ -137,6 +136,8 @@ void stream_connection_close(struct stream *s, struct stream_connection *c, int 
     for (uint32_t i = 0; i < STREAM_HOT; i++)
         if (s->hot[i] == c)
             s->hot[i] = NULL;
+    /* A process that is being started may hold a copy of the socket: then close ends nothing. */
+    (void)epoll_ctl(s->set, EPOLL_CTL_DEL, c->socket, NULL);
     close(c->socket);
     end_all(s, &c->awaiting, status);
     end_all(s, &c->out, status);
@@ -276,7 +277,7 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
 /* ---- progress ------------------------------------------------------------------------------- */
 
 /* 0, or why it could not connect; then the greeting goes before all frames. */
-static int connected(struct stream_connection *c)
+static int connected(struct stream *s, struct stream_connection *c)
 {
     socklen_t size = sizeof(int);
     int error = 0;
@@ -290,7 +291,7 @@ static int connected(struct stream_connection *c)
         sizeof(c->greeting))
         return -ECONNRESET;
     c->connecting = false;
-    return 0;
+    return watch(s, c, EPOLL_CTL_MOD, false);
 }
 
 void stream_connection_progress(struct stream *s, struct stream_connection *c)
@@ -303,7 +304,7 @@ void stream_connection_progress(struct stream *s, struct stream_connection *c)
         return;
     }
     if (c->connecting && (c->writable || c->hung))
-        rc = connected(c);
+        rc = connected(s, c);
     if (rc == 0 && !c->connecting)
         rc = stream_receive(s, c);
     if (rc < 0) {

@@ -146,7 +146,7 @@ struct stream_connection {
     bool writable; /* until a write is not taken */
     bool hung;     /* the other side has ended, or there is an error: reads tell */
     bool due;      /* in the chain of those to look at */
-    bool blocked;  /* connects, or has something to send that the socket does not take */
+    bool blocked;  /* has something to send that the socket does not take */
     uint32_t cold; /* polls since something came */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;

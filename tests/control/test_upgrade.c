@@ -82,8 +82,10 @@ static void upgrades(void)
         Pwc__Upgrade upgrade = PWC__UPGRADE__INIT;
         Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
 
-        if (rows[i].daemon != 0 && geteuid() != 0)
-            continue; /* only root can be another */
+        if (rows[i].daemon != 0 && geteuid() != 0) {
+            printf("row %zu left out: only root can be another ", i);
+            continue;
+        }
         memset(&t, 0, sizeof(t));
         t.status = rows[i].status;
         t.why = rows[i].why;

@@ -3,7 +3,6 @@
 #define PWC_TESTS_ENGINE_LINKED_BENCH_H
 
 #include <CUnit/CUnit.h>
-#include <errno.h>
 #include "record_bench.h"
 #include "wire_abi.h"
 
@@ -29,14 +28,6 @@ static inline struct bench *linked_bench(void)
     bench_bind(b, 5);
     CU_ASSERT_FALSE_FATAL(b->broken);
     return b;
-}
-
-static inline void send_flow(struct bench *b, uint8_t kind, uint32_t flow)
-{
-    struct wire_flow record = {
-        .head = {.words = sizeof(record) / 8, .kind = kind}, .flow = flow, .status = -EHOSTDOWN};
-
-    bench_send(b, &record, sizeof(record));
 }
 
 #endif

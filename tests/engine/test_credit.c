@@ -147,7 +147,7 @@ static void test_runs_kept_for_acks(void)
     uint32_t runs = b->fabric.runs;
 
     for (uint32_t i = 1; i < RUN_WINDOW; i++) {
-        send_flow(b, WIRE_GO, 7);
+        bench_note(b, WIRE_GO, 7, 0);
         bench_steps(b, 110); /* longer than any ACK waits */
         CU_ASSERT_EQUAL(b->fabric.runs, runs + i / (RUN_WINDOW / 4));
     }
@@ -172,7 +172,7 @@ static void test_ack_behind_cut_runs(void)
     b->engine->ordered_max = 64;
     bench_send(b, revokes, sizeof(revokes));
     for (uint32_t i = 0; i < RUN_WINDOW / 4; i++)
-        send_flow(b, WIRE_GO, 7);
+        bench_note(b, WIRE_GO, 7, 0);
     CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
     CU_ASSERT((uint16_t)(out->run - before) < RUN_WINDOW / 4);
     for (int i = 0; i < 120 && out->sent < peer->tx_tail; i++) {
@@ -207,20 +207,29 @@ static void test_hastened(void)
     bench_free(b);
 }
 
-/* Announcements of any kind, node and number; and ACKs of what was never sent. */
+/* Announcements of any kind, node and number: what cannot be ends the link, and no more. */
 static void test_announcements(void)
 {
     struct bench *b = linked_bench();
+    int breaks = 0;
 
     for (int i = 0; i < 20000; i++) {
-        still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
-                                                      .immediate = (uint32_t)bench_random(b)});
+        uint64_t random = bench_random(b);
+
+        /* Every other one of the peer that there is. */
+        still_push(&b->fabric, &(struct fabric_event){
+                                   .kind = FABRIC_ARRIVED,
+                                   .immediate = i % 2 ? wire_immediate((uint32_t)(random >> 32) % 4,
+                                                                       1, (uint16_t)random)
+                                                      : (uint32_t)random});
         bench_steps(b, 1);
         if (b->broken) {
             engine_peer_lost(b->engine, 1);
             CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+            breaks++;
         }
     }
+    CU_ASSERT(breaks > 0);
     bench_free(b);
 }
 

@@ -5,20 +5,8 @@
 #include <errno.h>
 #include <string.h>
 #include "../suite.h"
-#include "record_bench.h"
+#include "linked_bench.h"
 #include "state.h"
-
-/* With a flow from us to the client. */
-static struct bench *linked_bench(void)
-{
-    static const struct bench_shape shape = {.ring_bytes = 8192, .region_bytes = 4096};
-    struct bench *b = bench_new(&shape);
-
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    bench_bind(b, 5);
-    return b;
-}
 
 static void send_plain(struct bench *b, uint8_t kind)
 {
@@ -229,12 +217,9 @@ static void binds_are_bounded(void)
 /* There is no memory to ask with: nothing stays of the question. */
 static void bind_without_memory(void)
 {
-    static const struct bench_shape shape = {.ring_bytes = 8192, .region_bytes = 4096};
-    struct bench *b = bench_new(&shape);
+    struct bench *b = unbound_bench(false);
     uint32_t free, flows = 0;
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
     bench_steps(b, 4);
     free = b->engine->pool.state->free;
     b->engine->pool.state->free = 0;

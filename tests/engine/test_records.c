@@ -236,36 +236,6 @@ static void test_runs(void)
     }
 }
 
-/* What this node's own client bound, or a region that may only be read, is not the peer's to put
- * to. */
-static void test_what_is_not_the_peers(void)
-{
-    static const struct bench_shape shape = {
-        .ring_bytes = RING, .region_bytes = 4096, .with_self = true};
-    struct bench *b = bench_new(&shape);
-    struct engine_key key;
-    struct put_record put;
-
-    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
-    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    bench_bind(b, 5);
-    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, ENGINE_REMOTE_READ, &key),
-                          0);
-    put = good_put(b);
-    put.put.slot = key.slot;
-    put.put.generation = key.generation;
-    bench_send(b, &put, sizeof(put));
-    CU_ASSERT_FALSE(b->broken);
-    CU_ASSERT_TRUE(b->fabric.kinds >> WIRE_FAIL & 1);
-    put = good_put(b);
-    put.put.op.flow = 0;
-    bench_send(b, &put, sizeof(put));
-    CU_ASSERT_TRUE(b->broken);
-    CU_ASSERT_EQUAL(bench_events(b), 0);
-    CU_ASSERT_EQUAL(b->segment[64], 0);
-    bench_free(b);
-}
-
 static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
 {
     for (; count > 0; count--)
@@ -478,7 +448,7 @@ static void test_late_notes_of_requests(void)
             .size = sizeof(put), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
 
         CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, NULL, 1), 0);
-        send_flow(b, late_kinds[i], 0);
+        bench_note(b, late_kinds[i], 0, 0);
         bench_send(b, &bound, sizeof(bound));
         submit(b, &shared->submit, 0, &put, sizeof(put));
         CU_ASSERT_FALSE(b->broken);
@@ -515,7 +485,7 @@ static void test_late_notes_of_replies(void)
 
         handlers_everywhere(b);
         bench_send(b, &request, sizeof(request)); /* opens it */
-        send_flow(b, late_kinds[i], 0);
+        bench_note(b, late_kinds[i], 0, 0);
         submit_answer(b);
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_EQUAL(atomic_load(&shared->state), SESSION_LIVE);
@@ -571,7 +541,7 @@ static void test_parting_without_memory(void)
 
     handlers_everywhere(b);
     bench_send(b, &request, sizeof(request));
-    send_flow(b, WIRE_CLOSE, bench_inflow(b));
+    bench_note(b, WIRE_CLOSE, bench_inflow(b), 0);
     bench_bind(b, 6);
     ack.consumed = b->engine->peers[1].tx_tail;
     bench_send(b, &ack, sizeof(ack));
@@ -629,7 +599,6 @@ int main(void)
         {"refused batches touch nothing", test_refused_batches_touch_nothing},
         {"senseless batches break the link", test_senseless_batches_break_the_link},
         {"runs", test_runs},
-        {"what is not the peer's", test_what_is_not_the_peers},
         {"stripes of a payload", test_stripes},
         {"a good message is taken", test_good_message_is_taken},
         {"a request without its event", test_request_without_event},

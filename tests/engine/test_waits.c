@@ -199,12 +199,12 @@ static void without_a_key(void)
 {
     static const struct {
         uint8_t kind;
-        uint64_t length, offset;
+        uint64_t length;
         int status;
-    } rows[] = {{SUBMIT_PUT, 0, 0, 0},
-                {SUBMIT_PUT, 1, 0, -EKEYREJECTED},
-                {SUBMIT_GET, 0, 0, 0},
-                {SUBMIT_GET, 1, 0, -EKEYREJECTED}};
+    } rows[] = {{SUBMIT_PUT, 0, 0},
+                {SUBMIT_PUT, 1, -EKEYREJECTED},
+                {SUBMIT_GET, 0, 0},
+                {SUBMIT_GET, 1, -EKEYREJECTED}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct submit_record record = operation(rows[i].kind);

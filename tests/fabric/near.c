@@ -224,6 +224,15 @@ bool raw_send(struct near *n, int socket, const void *bytes, size_t size)
     return size == 0;
 }
 
+void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        frames[i] = (struct stream_frame){.kind = STREAM_WRITE,
+                                          .flags = STREAM_ANNOUNCE,
+                                          .immediate = i,
+                                          .key = n->registered[NEAR_ALL].key};
+}
+
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size)
 {
     int64_t limit = milliseconds() + NEAR_PATIENCE;

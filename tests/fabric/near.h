@@ -73,6 +73,8 @@ struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
 /* Connects that peer and the fabric; the socket. It has done a write and was told. */
 int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
+/* Writes of no bytes that are announced, from 0 on. */
+void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count);
 /* How many came, until so many or the end. */
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);
 /* Whether it ends; what comes before is dropped. */

@@ -184,8 +184,10 @@ static void dropped_behind_arrivals(void)
     int posted = 0, arrived = 0, descriptor;
     bool dropped = false;
 
-    if (ofi_open(&config, &ours) != 0)
+    if (ofi_open(&config, &ours) != 0) {
+        printf("left out: libfabric has no %s here ", config.provider);
         return;
+    }
     CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &theirs), 0);
     CU_ASSERT_EQUAL_FATAL(fabric_address_of(ours, &us), 0);
     CU_ASSERT_EQUAL_FATAL(fabric_address_of(theirs, &them), 0);
@@ -215,7 +217,7 @@ static void dropped_behind_arrivals(void)
     for (int64_t until = milliseconds() + 1000; milliseconds() < until;)
         if (fabric_arm(ours, &descriptor) == -EAGAIN)
             break; /* the result is there */
-    while (!dropped && arrived <= COUNT)
+    for (int64_t until = milliseconds() + 10000; !dropped && milliseconds() < until;)
         for (int i = 0, n = fabric_poll(ours, events, ROOM); i < n; i++) {
             CU_ASSERT_FALSE(dropped && events[i].kind == FABRIC_ARRIVED);
             arrived += events[i].kind == FABRIC_ARRIVED;

@@ -620,15 +620,6 @@ static void pieces(void)
     }
 }
 
-static void fill_announces(struct stream_frame *frames, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        frames[i] = (struct stream_frame){.kind = STREAM_WRITE,
-                                          .flags = STREAM_ANNOUNCE,
-                                          .immediate = i,
-                                          .key = near.registered[NEAR_ALL].key};
-}
-
 /* Many at once, then his end: all of them come, in order, then the loss; by large polls, by small.
  */
 static void many_then_gone(void)
@@ -643,7 +634,7 @@ static void many_then_gone(void)
         open_near();
         near.room = rooms[i];
         fd = raw_peer(&near, 1);
-        fill_announces(frames, MANY);
+        raw_announcements(&near, frames, MANY);
         CU_ASSERT_TRUE(raw_send(&near, fd, frames, sizeof(frames)));
         close(fd);
         CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
@@ -678,9 +669,9 @@ static void hang_up(void)
     };
     uint8_t bytes[FRAME + 5000];
 
-    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-        enum asked asked = rows[i / 2].asked;
-        struct stream_frame frame = rows[i / 2].frame;
+    for (size_t i = 0; i < 4 * sizeof(rows) / sizeof(rows[0]); i++) {
+        enum asked asked = rows[i / 4].asked;
+        struct stream_frame frame = rows[i / 4].frame;
         int fd, other;
 
         open_near();
@@ -691,7 +682,7 @@ static void hang_up(void)
         frame.key = frame.kind == STREAM_WRITE ? near.registered[NEAR_ALL].key : 0;
         memset(bytes, 0xa0, sizeof(bytes));
         memcpy(bytes, &frame, FRAME);
-        CU_ASSERT_TRUE(raw_send(&near, fd, bytes, rows[i / 2].sent));
+        CU_ASSERT_TRUE(raw_send(&near, fd, bytes, rows[i / 4].sent));
         if (i % 2)
             (void)near_poll(&near);
         if (i % 4 < 2)

@@ -94,6 +94,7 @@ static void beside(const char *job, bool stopped)
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
     CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
     alone = rounds_in_a_while();
+    CU_ASSERT_FATAL(alone > SLOWER);
     *told = (struct told){0};
     fflush(NULL);
     for (uint32_t i = 0; i < 2; i++) {

@@ -118,7 +118,11 @@ static void test_foreign_daemon(void)
         {"@pwcd-test/%d", {"top", "--batch", "--count=1"}, "Permission denied"},
         {"@pwcd/65534/%d", {"status"}, "the daemon closed the connection"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && geteuid() == 0; i++) {
+    if (geteuid() != 0) {
+        printf("left out: only root can be another ");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char name[64];
         snprintf(name, sizeof(name), rows[i].name, (int)getpid());
         const char *argv[] = {pwcctl_path,      "--socket",       name, rows[i].words[0],
