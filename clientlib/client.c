@@ -5,11 +5,13 @@
 #include "client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "context.h"
@@ -36,26 +38,47 @@ static int check_owner(int fd, const char *path, char *why, size_t why_size)
     return -EACCES;
 }
 
-static int connect_socket(const char *path, char *why, size_t why_size)
+/* Many ranks come at once: where the daemon has not accepted those before us, we wait. */
+static int connect_until(int fd, const struct sockaddr_un *address, socklen_t size,
+                         int64_t deadline)
+{
+    int rc;
+
+    do {
+        int left = deadline_poll_ms(deadline);
+        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* 0 here is without end */
+        struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+            return -errno;
+        rc = connect(fd, (const struct sockaddr *)address, size) == 0 ? 0 : -errno;
+    } while (rc == -EINTR);
+    if (rc == -EAGAIN)
+        return -ETIMEDOUT;
+    return rc == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : rc;
+}
+
+static int connect_socket(const char *path, int64_t deadline, char *why, size_t why_size)
 {
     struct sockaddr_un address;
     socklen_t size = job_socket_address(path, &address);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int rc;
 
     if (fd < 0)
         return -errno;
-    if (connect(fd, (struct sockaddr *)&address, size) == 0) {
-        rc = check_owner(fd, path, why, why_size);
-        if (rc == 0) {
-            FAULT(ATTACH_CONNECTED);
-            return fd;
-        }
-    } else {
-        /* A full backlog; to the caller it is the same as nobody there. */
-        rc = errno == EAGAIN ? -ECONNREFUSED : -errno;
+    rc = connect_until(fd, &address, size, deadline);
+    if (rc == -ETIMEDOUT)
+        snprintf(why, why_size, "the daemon at %s takes no connections: it is busy, or stuck",
+                 path);
+    else if (rc < 0)
         snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
                  strerror(-rc));
+    else
+        rc = check_owner(fd, path, why, why_size);
+    if (rc == 0) {
+        FAULT(ATTACH_CONNECTED);
+        return fd;
     }
     close(fd);
     return rc;
@@ -72,11 +95,12 @@ static int connect_daemon(const struct environment *environment, char *why, size
     int rc, other;
 
     for (;;) {
-        rc = connect_socket(environment->socket, why, why_size);
+        rc = connect_socket(environment->socket, deadline, why, why_size);
         if (rc != -ECONNREFUSED || environment->socket[0] != '@')
             return rc;
-        other = environment->other[0] ? connect_socket(environment->other, ignored, sizeof(ignored))
-                                      : rc;
+        other = environment->other[0]
+                    ? connect_socket(environment->other, deadline, ignored, sizeof(ignored))
+                    : rc;
         if (other >= 0 || deadline_poll_ms(deadline) == 0)
             return other >= 0 ? other : rc;
         (void)poll(NULL, 0, RETRY_MS);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "job_socket.h"
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 4096 }; /* ranks of a node come at once; the kernel takes what it allows */
 
 static bool is_abstract(const struct place *place)
 {

@@ -112,6 +112,50 @@ static void test_wait_for_daemon(void)
     CU_ASSERT_PTR_NOT_NULL(came);
 }
 
+static void *accept_all(void *context)
+{
+    int listener = *(int *)context;
+
+    for (int c = accept(listener, NULL, NULL); c >= 0; c = accept(listener, NULL, NULL))
+        close(c);
+    return NULL;
+}
+
+/* As many have come as may wait to be accepted: one more waits for that, as long as it may. */
+static void test_crowd_of_ranks(void)
+{
+    char error[128] = "", name[64];
+    struct pwc_attr attr = {
+        .job = "test", .size = 1, .timeout_ms = 50, .error = error, .error_size = 128};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), crowd[8], count = 0;
+    struct sockaddr_un address;
+    pwc_client *client = NULL;
+    pthread_t thread;
+    socklen_t size;
+
+    snprintf(name, sizeof(name), "@pwcd-test/%d/crowd", (int)getpid());
+    size = job_socket_address(name, &address);
+    CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&address, size), 0);
+    CU_ASSERT_EQUAL_FATAL(listen(listener, 0), 0);
+    do {
+        CU_ASSERT_FATAL(count < 8);
+        crowd[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    } while (connect(crowd[count++], (struct sockaddr *)&address, size) == 0);
+    CU_ASSERT_EQUAL(errno, EAGAIN);
+
+    attr.socket = name;
+    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ETIMEDOUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error, "takes no connections"));
+    attr.timeout_ms = 20000;
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, accept_all, &listener), 0);
+    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ESHUTDOWN);
+    shutdown(listener, SHUT_RD);
+    pthread_join(thread, NULL);
+    close(listener);
+    while (count > 0)
+        close(crowd[--count]);
+}
+
 /* Who has taken the name is another user. */
 static void test_foreign_daemon(void)
 {
@@ -123,8 +167,10 @@ static void test_foreign_daemon(void)
     int told[2], status;
     pid_t pid;
 
-    if (geteuid() != 0)
-        return; /* nobody to be but oneself */
+    if (geteuid() != 0) {
+        printf("left out: only root can be another ");
+        return;
+    }
     snprintf(name, sizeof(name), "@pwcd-test/%d/foreign", (int)getpid());
     attr.socket = name;
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, told), 0);
@@ -365,6 +411,7 @@ int main(void)
     static const struct suite_test tests[] = {
         {"attach: refused, silent, no daemon", test_attach_refused},
         {"attach: a daemon that comes later", test_wait_for_daemon},
+        {"attach: more than may wait", test_crowd_of_ranks},
         {"attach: another user's daemon", test_foreign_daemon},
         {"attach, contexts, the daemon's words", test_attach},
         {"exchange and barrier", test_exchange},

@@ -176,9 +176,10 @@ struct pwc_ctx_attr {
 
 /*
  * Attach to the node's daemon; a NULL attr is a zeroed one. Blocks. -ECONNREFUSED or -ENOENT: no
- * daemon at the socket; -EACCES: the daemon does not serve this user; -EADDRINUSE: the rank is live
- * already; -EINVAL: rank, size or job is missing or wrong; -EPROTONOSUPPORT: no common version;
- * -EDQUOT: too many clients of this user; -ENOSPC: too many of this daemon.
+ * daemon at the socket; -ETIMEDOUT: one that does not answer; -EACCES: the daemon does not serve
+ * this user; -EADDRINUSE: the rank is live already; -EINVAL: rank, size or job is missing or wrong;
+ * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user; -ENOSPC: too many of
+ * this daemon.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 
