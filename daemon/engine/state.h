@@ -505,7 +505,7 @@ struct engine {
     uint32_t *open_sessions;
     uint32_t open_count;
     uint32_t take_first; /* of open_sessions: whose turn it is to have its submissions taken */
-    uint32_t *active; /* peers that need progress */
+    uint32_t *active;    /* peers that need progress */
     uint32_t active_count;
     uint32_t *dirty; /* sessions with something to publish */
     uint32_t dirty_count;
