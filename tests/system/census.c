@@ -11,7 +11,7 @@
 
 #define LIMIT_S 20
 
-static const struct timespec pause = {.tv_nsec = 50000000};
+static const struct timespec between = {.tv_nsec = 50000000};
 
 /* The view's array, to be released by the caller, or NULL. */
 static json_t *ask(const char *pwcctl, const struct cluster_node *node, const char *view)
@@ -90,7 +90,7 @@ int census_take(const char *pwcctl, const struct cluster_node *node, struct cens
 
     do {
         before = *out;
-        nanosleep(&pause, NULL);
+        nanosleep(&between, NULL);
         rc = rc < 0 ? rc : take(pwcctl, node, out);
     } while (rc == 0 && !is_as_then(out, &before) && time(NULL) < end);
     return rc;
@@ -106,7 +106,7 @@ bool census_returns_to(const char *pwcctl, const struct cluster_node *node,
     do {
         if (take(pwcctl, node, &now) == 0 && is_as_then(&now, then))
             return true;
-        nanosleep(&pause, NULL);
+        nanosleep(&between, NULL);
     } while (time(NULL) < end);
     fprintf(stderr,
             "%s: clients %d, were %d; contexts %d, %d; regions %d, %d; grants %d, %d; operations "
