@@ -69,11 +69,11 @@ static int expand_range(struct expansion *e, size_t length, const char **at, con
         return -EINVAL;
     for (unsigned value = low;; value++) {
         size_t room = sizeof(e->name) - length;
-        int wrote = snprintf(e->name + length, room, "%0*u", width, value);
+        size_t wrote = (size_t)snprintf(e->name + length, room, "%0*u", width, value);
 
-        if (wrote < 0 || (size_t)wrote >= room)
+        if (wrote >= room)
             return -EINVAL;
-        rc = expand(e, length + (size_t)wrote, rest);
+        rc = expand(e, length + wrote, rest);
         if (rc < 0 || value == high)
             return rc;
     }

@@ -82,7 +82,7 @@ int ledger_consume(struct engine *e, uint32_t node, int budget)
     struct ledger_in *in = &live->in;
     int consumed = 0;
 
-    if (live->link != LINK_UP || in->blocked)
+    if (in->blocked)
         return 0;
     while (consumed < budget) {
         const uint8_t *record;
@@ -178,7 +178,7 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
     bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
     uint64_t upto;
 
-    if (unacked == 0 && !in->ack_due)
+    if (unacked == 0)
         return;
     /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
      * a peer whose window is full as well has more than that out. */

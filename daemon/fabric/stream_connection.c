@@ -256,8 +256,6 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
 
         if (n < 0 && errno == EFAULT)
             n = send_copied(s, c);
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n < 0) { /* what is wrong with it, a read tells */
             c->writable = false;
             if (errno != EAGAIN) {

@@ -225,9 +225,9 @@ int stream_receive(struct stream *s, struct stream_connection *c)
             c->readable = false;
         else if (n == -EFAULT)
             c->in.copied = true;
-        else if (n < 0 && n != -EINTR)
+        else if (n < 0)
             return (int)n;
-        else if (n > 0) {
+        else {
             bytes += (uint64_t)n;
             c->cold = 0;
         }

@@ -43,6 +43,24 @@ static void test_offers(void)
     bench_free(b);
 }
 
+/* An ACK that takes back what was acknowledged. */
+static void test_ack_goes_back(void)
+{
+    for (uint64_t back = 0; back < 2; back++) {
+        struct bench *b = linked_bench();
+        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+
+        ack.consumed = b->engine->peer_live[1].out.sent;
+        CU_ASSERT_FATAL(ack.consumed > 0);
+        bench_send(b, &ack, sizeof(ack));
+        CU_ASSERT_FALSE(b->broken);
+        ack.consumed -= 8 * back;
+        bench_send(b, &ack, sizeof(ack));
+        CU_ASSERT_EQUAL(b->broken, back > 0);
+        bench_free(b);
+    }
+}
+
 /* The first ACK, and the first number of a run, that cannot be. */
 static void test_bounds_of_credit(void)
 {
@@ -156,6 +174,25 @@ static void test_runs_kept_for_acks(void)
     bench_free(b);
 }
 
+/* A nudge takes none of them either. */
+static void test_nudge_without_runs(void)
+{
+    for (int runs_free = 1; runs_free >= 0; runs_free--) {
+        struct bench *b = linked_bench();
+        struct engine *e = b->engine;
+        uint64_t deadline = UINT64_MAX;
+
+        while (!runs_free && ledger_runs_free(e, 1))
+            ask_for_answers(b, 1);
+        CU_ASSERT_EQUAL_FATAL(e->peer_live[1].out.sent, e->peers[1].tx_tail);
+        e->peer_live[1].outstanding = RUN_WINDOW + 1; /* a payload is under way */
+        CU_ASSERT_FALSE(ledger_nudge(e, 1, &deadline));
+        CU_ASSERT_EQUAL(deadline < UINT64_MAX, runs_free);
+        e->peer_live[1].outstanding = 0;
+        bench_free(b);
+    }
+}
+
 /* Where runs are cut, what waits for the peer's ACK leaves one of ours a run. */
 static void test_ack_behind_cut_runs(void)
 {
@@ -238,9 +275,11 @@ int main(void)
     CU_TestInfo tests[] = {
         {"offers", test_offers},
         {"bounds of credit", test_bounds_of_credit},
+        {"an ACK goes back", test_ack_goes_back},
         {"refused, then spilled", test_refused_into_spill},
         {"window over two rings", test_window_over_two_rings},
         {"runs kept for ACKs", test_runs_kept_for_acks},
+        {"a nudge without runs", test_nudge_without_runs},
         {"an ACK behind cut runs", test_ack_behind_cut_runs},
         {"hastened", test_hastened},
         {"announcements", test_announcements},

@@ -542,6 +542,8 @@ static void test_parting_without_memory(void)
     handlers_everywhere(b);
     bench_send(b, &request, sizeof(request));
     bench_note(b, WIRE_CLOSE, bench_inflow(b), 0);
+    bench_note(b, WIRE_CLOSE, bench_inflow(b), 0); /* once more says nothing new */
+    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_PARTING);
     bench_bind(b, 6);
     ack.consumed = b->engine->peers[1].tx_tail;
     bench_send(b, &ack, sizeof(ack));

@@ -2,6 +2,7 @@
 #include "near.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,9 +175,11 @@ int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port)
 
 int raw_dial(const struct near *n)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&n->address, sizeof(n->address)) < 0) {
+    /* What is sent is there at once. */
+    if (fd >= 0 && (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0 ||
+                    connect(fd, (const struct sockaddr *)&n->address, sizeof(n->address)) < 0)) {
         close(fd);
         return -1;
     }

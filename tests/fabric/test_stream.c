@@ -523,15 +523,16 @@ static void endless(void)
     close_near();
 }
 
-/* Reads whose answers he does not take: 1024 are due at most. */
+/* Reads whose answers he does not take: 1024 are due at most, those of writes as well. */
 static void unread_answers(void)
 {
     enum { LENGTH = 8192, MORE = 600 };
+    enum { NO_MORE, READS, WRITES, ROWS };
     struct stream_frame frames[STREAM_ANSWERS + MORE];
 
-    for (int more = 0; more < 2; more++) {
+    for (int row = NO_MORE; row < ROWS; row++) {
         static uint8_t answer[FRAME + LENGTH];
-        uint32_t count = STREAM_ANSWERS + (more ? MORE : 0);
+        uint32_t count = STREAM_ANSWERS + (row == READS ? MORE : 0);
         int fd, other, descriptor;
 
         open_near();
@@ -541,7 +542,22 @@ static void unread_answers(void)
             frames[i] = (struct stream_frame){
                 .kind = STREAM_READ, .length = LENGTH, .key = near.registered[NEAR_READ_ONLY].key};
         CU_ASSERT_TRUE(raw_send(&near, fd, frames, count * FRAME));
-        if (more) {
+        if (row == WRITES) {
+            const struct stream_frame write = {.kind = STREAM_WRITE,
+                                               .flags = STREAM_PLACED,
+                                               .length = LENGTH,
+                                               .key = near.registered[NEAR_WRITE_ONLY].key};
+
+            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+            for (int i = 0; i < MORE && near.peers[1].broken == 0; i++) {
+                CU_ASSERT_TRUE(raw_send(&near, fd, &write, FRAME));
+                CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+                CU_ASSERT_EQUAL(near.peers[1].broken, 0); /* its answer is due at its end */
+                CU_ASSERT_TRUE(raw_send(&near, fd, answer, LENGTH));
+                CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+            }
+        }
+        if (row != NO_MORE) {
             CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
             CU_ASSERT_EQUAL(near.peers[1].status, -EPROTO);
         } else {

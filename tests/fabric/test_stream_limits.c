@@ -71,7 +71,15 @@ static int write_from(uint32_t index, const void *source, uint64_t length, uint6
 
 /* ---- memory that goes ----------------------------------------------------------------------- */
 
-enum use { UNUSED, WRITTEN_TO, READ_FROM, OUR_WRITE, OUR_READ, OUR_READ_ANSWERED };
+enum use {
+    UNUSED,
+    WRITTEN_TO,
+    WRITTEN_IN_PARTS,
+    READ_FROM,
+    OUR_WRITE,
+    OUR_READ,
+    OUR_READ_ANSWERED
+};
 
 /* Who uses it then is cut off, what of ours uses it ends once, and it is not touched any more. */
 static void dropped_while(enum use use)
@@ -195,18 +203,19 @@ static void uncut(const struct cut *cut)
  * end, with what does not matter, and nobody else is harmed. */
 static void unreachable(void)
 {
-    static const enum use uses[] = {WRITTEN_TO, READ_FROM, OUR_WRITE, OUR_READ};
+    static const enum use uses[] = {WRITTEN_TO, WRITTEN_IN_PARTS, READ_FROM, OUR_WRITE, OUR_READ};
     static const uint32_t lengths[] = {1, 4000, PAGES * 4096};
     static uint8_t bytes[FRAME + PAGES * 65536];
 
     CU_ASSERT_EQUAL_FATAL(sigbus_install(), 0);
-    for (uint32_t i = 0; i < 4 * 4; i++) {
-        enum use use = uses[i % 4];
-        uint32_t length = lengths[i / 4 % 3], kept = i / 12;
+    for (uint32_t i = 0; i < 5 * 4; i++) {
+        enum use use = uses[i % 5];
+        bool written = use == WRITTEN_TO || use == WRITTEN_IN_PARTS;
+        uint32_t length = lengths[i / 5 % 3], kept = i / 15;
         struct cut cut = cut_short(kept);
         struct stream_frame frame = {0};
         struct fabric_memory memory;
-        int fd, other;
+        int fd, other, descriptor;
 
         if (kept > 0) /* what goes wrong begins in the middle */
             length = (uint32_t)cut.size;
@@ -217,13 +226,17 @@ static void unreachable(void)
         memory = add(cut.base, cut.size);
         frame.key = memory.key;
         memset(bytes, 'y', sizeof(bytes));
-        if (use == WRITTEN_TO || use == READ_FROM) {
-            frame.kind = use == WRITTEN_TO ? STREAM_WRITE : STREAM_READ;
-            frame.flags = use == WRITTEN_TO ? STREAM_PLACED : 0;
+        if (written || use == READ_FROM) {
+            frame.kind = written ? STREAM_WRITE : STREAM_READ;
+            frame.flags = written ? STREAM_PLACED : 0;
             memcpy(bytes, &frame, FRAME);
             CU_ASSERT_TRUE(raw_send(&near, fd, bytes, use == WRITTEN_TO ? FRAME + length : FRAME));
         }
-        if (use == WRITTEN_TO)
+        if (use == WRITTEN_IN_PARTS) { /* of a long one, the kernel writes the payload itself */
+            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+            CU_ASSERT_TRUE(raw_send(&near, fd, bytes + FRAME, length));
+        }
+        if (written)
             CU_ASSERT_TRUE(raw_done_comes(&near, fd, 0));
         if (use == OUR_WRITE)
             CU_ASSERT_EQUAL(write_from(memory.index, cut.base, length, COOKIE), 0);
