@@ -119,7 +119,7 @@ static int pass(struct channel *ch, struct inbox *inbox, uint64_t peer, unsigned
     return rc < 0 ? rc : 0;
 }
 
-void channel_show(const struct channel *ch, struct pwc_event *out)
+static inline void show(const struct event_record *event, struct pwc_event *out)
 {
     static const int kinds[] = {
         [EVENT_LOCAL] = PWC_LOCAL,
@@ -127,7 +127,6 @@ void channel_show(const struct channel *ch, struct pwc_event *out)
         [EVENT_REQUEST] = PWC_MESSAGE,
         [EVENT_REPLY] = PWC_MESSAGE,
     };
-    const struct event_record *event = (const struct event_record *)(const void *)ch->event;
 
     out->kind = kinds[event->kind];
     out->status = event->status;
@@ -138,11 +137,47 @@ void channel_show(const struct channel *ch, struct pwc_event *out)
     out->bytes = event->bytes;
 }
 
+void channel_show(const struct channel *ch, struct pwc_event *out)
+{
+    show((const struct event_record *)(const void *)ch->event, out);
+}
+
+/*
+ * What most events are: of a put, with its id by value, of the peer that is asked for. From the
+ * head of a ring to the caller, without the steps that others need: 1. 0: look the long way, there
+ * may be something all the same.
+ */
+static inline int take_plain(struct channel *ch, struct inbox *inbox, uint64_t peer,
+                             struct pwc_event *out)
+{
+    const _Atomic uint64_t *there;
+    struct event_record event;
+
+    if (ring_row(&inbox->ring, sizeof(event), &there) == 0)
+        return 0;
+    event = *(const struct event_record *)(const void *)there;
+    if (event.size != sizeof(event) || event.kind != inbox->event_kind || event.op != SUBMIT_PUT ||
+        event.id_len > 0 || !matches(&event, peer))
+        return 0;
+    consume(ch, inbox, sizeof(event));
+    show(&event, out);
+    return 1;
+}
+
+/* The one ring that may hold events of these kinds and no messages; NULL: there are more. */
+static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
+{
+    if (ch->deliver)
+        return NULL;
+    return kinds == PWC_REMOTE ? &ch->remote : kinds == PWC_LOCAL ? &ch->local : NULL;
+}
+
 /* An event of these kinds from the rings, or from those kept, into `out`. */
 static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t peer, unsigned kinds,
                                                  struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
+    struct inbox *only = only_ring(ch, kinds);
     unsigned rings_left = 3;
     int full = 0;
     int rc = 0;
@@ -154,8 +189,8 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t pe
         ch->deliver,
     };
 
-    if (!ch->deliver && kinds == PWC_REMOTE) {
-        rc = pass(ch, &ch->remote, peer, kinds);
+    if (only) {
+        rc = pass(ch, only, peer, kinds);
         rings_left = 0;
     }
     for (unsigned i = 0; i < rings_left && rc == 0; i++) {
@@ -192,6 +227,7 @@ static bool neighbours_tell(const struct channel *ch, unsigned kinds)
 /* Neighbours go first, but not for ever. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
+    struct inbox *only;
     int rc;
 
     if (kinds == 0)
@@ -201,8 +237,10 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
         channel_show(ch, out);
         return 1;
     }
-    if (!neighbours_tell(ch, kinds))
-        return probe_rings(ch, peer, kinds, out);
+    if (!neighbours_tell(ch, kinds)) {
+        only = only_ring(ch, kinds);
+        return only && take_plain(ch, only, peer, out) ? 1 : probe_rings(ch, peer, kinds, out);
+    }
     if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;

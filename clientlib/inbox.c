@@ -13,11 +13,8 @@ void inbox_init(struct inbox *inbox, struct ring_control *control, const void *d
     ring_consumer_init(&inbox->ring, control, data, size, 0);
 }
 
-/*
- * Gives consumed space back to the daemon. Event space counts as returned only now: the daemon
- * holds us to what it can see.
- */
-static void release(struct inbox *inbox)
+/* Event space counts as returned only now: the daemon holds us to what it can see. */
+void inbox_release(struct inbox *inbox)
 {
     if (inbox->unreleased == 0)
         return;
@@ -33,26 +30,17 @@ int inbox_look(struct inbox *inbox, const struct event_record **event, uint32_t 
     int rc = ring_look(&inbox->ring, &record, size);
 
     if (rc == 0)
-        release(inbox);
+        inbox_release(inbox);
     else if (rc == 1)
         *event = record;
     return rc;
-}
-
-void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space)
-{
-    ring_consume(&inbox->ring, size);
-    inbox->unreleased += size;
-    inbox->unreturned += space;
-    if (inbox->unreleased >= inbox->batch)
-        release(inbox);
 }
 
 int inbox_space_anew(struct inbox *inbox, uint64_t bytes)
 {
     uint64_t released;
 
-    release(inbox);
+    inbox_release(inbox);
     released = atomic_load_explicit(inbox->released_word, memory_order_acquire);
     if (released < inbox->released || released > inbox->reserved - inbox->returned)
         return -EPROTO;

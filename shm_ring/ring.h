@@ -114,25 +114,19 @@ static inline void ring_release(struct ring_consumer *c)
 int ring_pending(struct ring_consumer *c);
 
 /*
- * The next record, if it stands there by the last sight of the producer and has exactly `size`
- * bytes, copied as by ring_copy. Not for padding; where it says false, ring_copy says why.
+ * The records of `size` bytes each for which there is room from the next one on, by the last sight
+ * of the producer: how many, with *out where the first would stand. Whether they are records of
+ * that size, and no padding, tells the first word of each. They are shared: whoever checks a word
+ * keeps what it has loaded.
  */
-static inline bool ring_copy_alike(const struct ring_consumer *c, void *to, uint32_t size)
+static inline uint32_t ring_row(const struct ring_consumer *c, uint32_t size,
+                                const _Atomic uint64_t **out)
 {
     uint64_t offset = c->head & (c->size - 1);
-    const uint64_t *record = (const uint64_t *)(const void *)(c->data + offset);
-    uint64_t *copy = to;
+    uint64_t there = c->tail_seen - c->head, to_end = c->size - offset;
 
-    if (c->tail_seen - c->head < size || c->size - offset < size)
-        return false;
-    copy[0] = atomic_load_explicit((const _Atomic uint64_t *)record, memory_order_relaxed);
-    if ((uint32_t)copy[0] != size || (uint8_t)(copy[0] >> 32) == 0)
-        return false;
-    for (uint32_t i = 1; i < size / 8; i++)
-        copy[i] = record[i];
-    /* Keeps the compiler from reading the shared record again in place of the copy. */
-    atomic_signal_fence(memory_order_seq_cst);
-    return true;
+    *out = (const _Atomic uint64_t *)(const void *)(c->data + offset);
+    return (uint32_t)(there < to_end ? there : to_end) / size;
 }
 
 /* ring_reserve where the last sight of the consumer is not enough, or the area's end is near. */

@@ -8,6 +8,7 @@ from .setting import NODE, TCP
 
 PROVIDER = "stream"
 LAYERED = "tcp;ofi_rxm"
+RATE = ["put_rate", "--size", "8", "--window"]
 LARGE = ["--size", "1048576", "--window", "8", "--slots", "1"]
 
 # row, pwcperf's arguments, name, what it does, key, scale, iterations, places; a name that ends in
@@ -19,16 +20,18 @@ TESTS = [
      "p50_us", 1, 20000, (NODE, TCP)),
     ("completion", ["put_bw", "--size", "8", "--window", "1"], "pwcd put",
      "put, until its local event; the target has one, too", "p50_us", 1, 20000, (TCP,)),
-    ("rate", ["put_rate", "--size", "8", "--window", "1024"], "pwcd put",
-     "each with an event at the target, 1024 in flight", "rate_mps", 1, 2000000, (NODE, TCP)),
-    ("rate", ["put_rate", "--size", "8", "--window", "64"], "pwcd put, 64 in flight",
+    ("rate", [*RATE, "2048"], "pwcd put", "each with an event at the target, 2048 in flight",
+     "rate_mps", 1, 4000000, (NODE, TCP)),
+    ("rate", [*RATE, "2048", "--no-event"], "pwcd put, no event",
+     "the target learns nothing; 2048 in flight", "rate_mps", 1, 4000000, (NODE, TCP)),
+    ("rate", [*RATE, "64"], "pwcd put, 64 in flight",
      "each with an event at the target", "rate_mps", 1, 500000, (TCP,)),
     ("bandwidth", ["put_bw", *LARGE], "pwcd put", "each with an event at the target", "bw_mbps", 0.001,
      1000, (NODE, TCP)),
     ("latency", ["put_lat", "--size", "8"], "pwcd put, rxm", "the same over libfabric's rxm", "p50_us",
      1, 20000, (TCP,)),
-    ("rate", ["put_rate", "--size", "8", "--window", "1024"], "pwcd put, rxm",
-     "the same over libfabric's rxm", "rate_mps", 1, 2000000, (TCP,)),
+    ("rate", [*RATE, "2048"], "pwcd put, rxm", "the same over libfabric's rxm", "rate_mps", 1,
+     4000000, (TCP,)),
     ("bandwidth", ["put_bw", *LARGE], "pwcd put, rxm", "the same over libfabric's rxm", "bw_mbps",
      0.001, 1000, (TCP,)),
     ("inject", ["inject", "--depth", "64", "--size", "8"], "pwcd put",

@@ -31,7 +31,7 @@ struct gathering {
     uint64_t space; /* of local events that may still be promised */
     uint64_t payload;
     uint64_t lids[BATCH_PUTS_MAX];
-    uint8_t block[BATCH_BYTES_MAX];
+    uint64_t block[BATCH_BYTES_MAX / 8];
 };
 
 /* A put that may share a batch with others like it; all else of it is checked already, or below. */
@@ -61,7 +61,7 @@ static bool batch_joins(const struct submit_record *r, uint32_t size,
 static bool gather(struct gathering *g, const struct submit_record *r)
 {
     uint32_t payload = abi_pad8((uint32_t)r->length);
-    struct wire_batch_put *put = (struct wire_batch_put *)(void *)(g->block + g->bytes);
+    struct wire_batch_put *put = (struct wire_batch_put *)(void *)(g->block + g->bytes / 8);
 
     if (g->count == BATCH_PUTS_MAX || g->count == g->budget ||
         g->bytes + sizeof(*put) + payload > g->most ||
@@ -91,6 +91,66 @@ static uint32_t chunk_left(const struct flow *f)
     return (entries - (uint32_t)(f->ops.tail & (entries - 1))) * (uint32_t)sizeof(struct op);
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many more puts with `payload` bytes each, and that much event space, may be gathered. */
+static uint32_t gather_room(const struct gathering *g, uint32_t payload, uint32_t reserve)
+{
+    uint32_t bytes = (uint32_t)sizeof(struct wire_batch_put) + payload;
+    uint32_t used = g->bytes + 8 * g->count;
+    uint32_t most = least(BATCH_PUTS_MAX - g->count, g->budget - g->count);
+
+    most = least(most, (g->most - g->bytes) / bytes);
+    most = least(most, (g->room - used) / (bytes + 8));
+    return g->space / reserve < most ? (uint32_t)(g->space / reserve) : most;
+}
+
+static uint64_t word(const _Atomic uint64_t *record, uint32_t i)
+{
+    return atomic_load_explicit(record + i, memory_order_relaxed);
+}
+
+/*
+ * Those that follow and are as the first in all but their place, ids and payload: where they stand,
+ * a word at a time, each loaded once. What differs more is left to who looks at whole records.
+ */
+static void gather_row(struct gathering *g, struct ring_consumer *ring,
+                       const struct submit_record *first, const struct remote *remote)
+{
+    enum { HEAD, REMOTE, OFFSET, LENGTH, LID, RID, IDS, PAYLOAD = 8 }; /* words of a record */
+    uint64_t last = remote->length - first->length;                    /* place that it may go to */
+    uint32_t words = first->size / 8 - PAYLOAD, bytes = 8 * words, i = 0;
+    const _Atomic uint64_t *record;
+    uint32_t row = ring_row(ring, first->size, &record);
+    uint64_t like[IDS + 1];
+
+    static_assert(offsetof(struct submit_record, rid) == 8 * RID, "words");
+    memcpy(like, first, sizeof(like));
+    if (row > 0)
+        row = least(row, gather_room(g, bytes, first->reserve));
+    for (; i < row; i++, record += PAYLOAD + words) {
+        uint64_t *put = g->block + g->bytes / 8;
+        uint64_t offset = word(record, OFFSET);
+
+        if (word(record, HEAD) != like[HEAD] || word(record, REMOTE) != like[REMOTE] ||
+            word(record, LENGTH) != like[LENGTH] || word(record, IDS) != like[IDS] ||
+            offset > last || offset >> BATCH_OFFSET_BITS != 0)
+            break;
+        put[0] = word(record, RID);
+        put[1] = offset << BATCH_LENGTH_BITS | first->length;
+        for (uint32_t w = 0; w < words; w++)
+            put[2 + w] = word(record, PAYLOAD + w);
+        g->lids[g->count++] = word(record, LID);
+        g->bytes += (uint32_t)sizeof(struct wire_batch_put) + bytes;
+    }
+    g->space -= (uint64_t)i * first->reserve;
+    g->payload += i * first->length;
+    ring_consume(ring, i * first->size);
+}
+
 /* Takes records from the ring while they belong together. The ring's head stands behind them. */
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
@@ -100,9 +160,8 @@ static void gather_all(struct engine *e, struct ring_consumer *ring, struct gath
 
     while (gather(g, r)) {
         ring_consume(ring, size);
-        if (ring->tail_seen == ring->head)
-            break;
-        if (!ring_copy_alike(ring, e->next_record, size) &&
+        gather_row(g, ring, first, remote);
+        if (ring->tail_seen == ring->head ||
             ring_copy(ring, e->next_record, e->record_max, &size) != 1)
             break;
         r = (const struct submit_record *)e->next_record;
@@ -184,18 +243,6 @@ uint64_t batch_lid(const struct op *op, uint32_t i)
 
     memcpy(&lid, (const uint8_t *)(op + 1) + op->local_offset + UINT64_C(8) * i, sizeof(lid));
     return lid;
-}
-
-uint32_t batch_step(const uint8_t *block, uint32_t at, uint64_t *rid, uint64_t *offset,
-                    uint32_t *length)
-{
-    struct wire_batch_put put;
-
-    memcpy(&put, block + at, sizeof(put));
-    *rid = put.rid;
-    *offset = put.place >> BATCH_LENGTH_BITS;
-    *length = (uint32_t)put.place & ((1u << BATCH_LENGTH_BITS) - 1);
-    return at + (uint32_t)sizeof(put) + abi_pad8(*length);
 }
 
 /* ---- the kind -------------------------------------------------------------------------------- */

@@ -38,7 +38,16 @@ static inline uint32_t op_count(const struct op *op)
 /* Of put i of a batch. */
 uint64_t batch_lid(const struct op *op, uint32_t i);
 /* The put that stands at `at`, and where the next one does. */
-uint32_t batch_step(const uint8_t *block, uint32_t at, uint64_t *rid, uint64_t *offset,
-                    uint32_t *length);
+static inline uint32_t batch_step(const uint8_t *block, uint32_t at, uint64_t *rid,
+                                  uint64_t *offset, uint32_t *length)
+{
+    struct wire_batch_put put;
+
+    memcpy(&put, block + at, sizeof(put));
+    *rid = put.rid;
+    *offset = put.place >> BATCH_LENGTH_BITS;
+    *length = (uint32_t)put.place & ((1u << BATCH_LENGTH_BITS) - 1);
+    return at + (uint32_t)sizeof(put) + abi_pad8(*length);
+}
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "../suite.h"
 #include "engine.h"
+#include "ledger.h"
 #include "linked_bench.h"
 #include "record_bench.h"
 #include "session_abi.h"

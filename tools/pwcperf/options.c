@@ -12,7 +12,7 @@
 static const char usage[] =
     "usage: pwcperf put_lat|put_bw|put_rate|get_lat|get_bw|overlap [--size LIST] [--iters N]\n"
     "               [--warmup N] [--window N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
-    "               [--slots N] [--check] [--pin]\n"
+    "               [--slots N] [--no-event] [--check] [--pin]\n"
     "       pwcperf am_lat|am_bw [--kind short|medium|long] [--both] [--size LIST] [--iters N]\n"
     "               [--warmup N] [--window N] [--protocol NAME] [--timeout SECONDS] [--json]\n"
     "               [--slots N] [--check] [--pin]\n"
@@ -47,6 +47,8 @@ static const char help[] =
     "  --warmup N         operations before the measured ones; default: a tenth\n"
     "  --window N         operations in flight, of bandwidth, rate and stress (64)\n"
     "  --slots N          memory of bandwidth and rate, by the size; default: window, to 64 MiB\n"
+    "  --no-event         put_bw, put_rate: the target learns nothing of them, and they are\n"
+    "                     counted when the initiator knows that all have been placed\n"
     "  --protocol NAME    of large puts: ordered, reassemble or chain; default: the daemon's\n"
     "  --ops N            stress: operations of all ranks together (100000)\n"
     "  --seconds N        share: how long it counts (2)\n"
@@ -116,6 +118,7 @@ enum long_option {
     OPT_SECONDS,
     OPT_TIMEOUT,
     OPT_JSON,
+    OPT_NO_EVENT,
     OPT_CHECK,
     OPT_PIN,
     OPT_HELP,
@@ -137,6 +140,7 @@ static const struct option long_options[] = {
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"json", no_argument, NULL, OPT_JSON},
+    {"no-event", no_argument, NULL, OPT_NO_EVENT},
     {"check", no_argument, NULL, OPT_CHECK},
     {"pin", no_argument, NULL, OPT_PIN},
     {"help", no_argument, NULL, OPT_HELP},
@@ -286,6 +290,9 @@ static int apply(struct options *o, int option)
     case OPT_JSON:
         o->json = true;
         return 0;
+    case OPT_NO_EVENT:
+        o->no_event = true;
+        return 0;
     case OPT_CHECK:
         o->check = true;
         return 0;
@@ -322,6 +329,8 @@ static int check_together(const struct options *o)
         return not_together("--kind put", o->test_name, "give short, medium or long");
     if (o->both && o->test != AM_BW)
         return not_together("--both", o->test_name, "it is for am_bw");
+    if (o->no_event && o->test != PUT_BW && o->test != PUT_RATE)
+        return not_together("--no-event", o->test_name, "it is for put_bw and put_rate");
     if (o->protocol != 0 && !large)
         return not_together("--protocol", o->kind_name != NULL ? o->kind_name : o->test_name,
                             "it is for puts and Longs; give the daemons one (pwcrun --protocol) or "

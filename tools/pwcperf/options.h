@@ -54,7 +54,8 @@ struct options {
     bool json;
     bool check;
     bool pin;
-    bool both; /* am_bw: both ways at once */
+    bool no_event; /* put_bw, put_rate: PWC_NO_RCE */
+    bool both;     /* am_bw: both ways at once */
 };
 
 /* Whether the test submits what `kind` tells. */

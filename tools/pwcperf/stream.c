@@ -8,6 +8,9 @@
  *
  * With --check each put of a window has a slot of its own, and the next window waits until the
  * target has compared this one; so the figures then are those of a stop-and-go stream.
+ *
+ * With --no-event the target learns nothing of a put: the initiator waits until all have been
+ * placed, and tells it; it compares then, and answers as above.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +20,9 @@
 
 #define SLOTS_BYTES (UINT64_C(64) << 20) /* memory for slots; fewer of them for larger sizes */
 
-/* The target's words to the initiator, told from numbers of puts by the top bit. */
+/* Words of one to the other, told from numbers of puts by the top bits. */
 #define COMPARED UINT64_C(0x8000000000000000)
+#define PLACED   UINT64_C(0x4000000000000000)
 
 /* A stream as the initiator drives it. */
 struct stream {
@@ -26,7 +30,9 @@ struct stream {
     const struct plan *plan;
     uint64_t window; /* operations in flight */
     uint64_t slots;
-    uint64_t marks;           /* every so many operations ask for a local event */
+    uint64_t slot;            /* of the next put: counted, for a division takes as long as a put */
+    uint64_t marks;           /* every so many operations ask for a local event, */
+    uint64_t next_mark;       /* the next being this one */
     uint64_t ended;           /* operations known to have ended */
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
@@ -58,6 +64,7 @@ static void stream_open(struct stream *s, struct pair *pair, const struct plan *
     *s = (struct stream){.pair = pair, .plan = plan, .slots = stream_slots(options, plan->size)};
     s->window = options->check ? s->slots : options->window;
     s->marks = s->window >= 8 ? s->window / 4 : 1;
+    s->next_mark = s->marks - 1;
 }
 
 /* Takes the event of the next mark. */
@@ -89,25 +96,43 @@ static int take_all_marks(struct stream *s, uint64_t total)
     return rc;
 }
 
-static bool is_mark(const struct stream *s, uint64_t i)
+/* Until the target has compared all before the put `end`. */
+static int await_compared(struct stream *s, uint64_t end)
 {
-    return (i + 1) % s->marks == 0;
+    struct world *world = s->pair->world;
+    int rc = 0;
+    if (world->options->no_event) {
+        rc = take_all_marks(s, end);
+        if (rc == 0 && (rc = pwc_flush(world->ctx, s->pair->peer)) < 0)
+            rc = world_error(world, rc, "flushing");
+        if (rc == 0)
+            rc = world_notify(world, s->pair->remote, PLACED | end);
+    }
+    return rc < 0 ? rc : pair_expect(s->pair, PWC_REMOTE, COMPARED | end);
 }
 
 static int put_one(struct stream *s, uint64_t i)
 {
-    size_t size = s->plan->size, slot = i % s->slots * size;
+    const struct options *options = s->pair->world->options;
+    size_t size = s->plan->size, slot = s->slot * size;
+    unsigned flags = options->no_event ? PWC_NO_RCE : 0u;
     int rc = make_room(s, i);
-    if (rc == 0 && s->pair->world->options->check) {
+    if (rc == 0 && options->check) {
         if (i > 0 && i % s->window == 0) /* the target has compared the last window */
-            rc = pair_expect(s->pair, PWC_REMOTE, COMPARED | i);
+            rc = await_compared(s, i);
         pattern_fill(s->pair->departures + slot, size, put_seed(s->plan, i), 0);
     }
     if (rc < 0)
         return rc;
-    if (is_mark(s, i))
+    if (++s->slot == s->slots)
+        s->slot = 0;
+    if (i == s->next_mark) {
+        s->next_mark += s->marks;
         s->posted_ns[i % s->window] = world_now_ns();
-    return pair_put(s->pair, slot, slot, size, i, i, is_mark(s, i) ? 0 : PWC_NO_LCE);
+    } else {
+        flags |= PWC_NO_LCE;
+    }
+    return pair_put(s->pair, slot, slot, size, i, i, flags);
 }
 
 static int drive_puts(struct stream *s, uint64_t total, uint64_t *started)
@@ -124,12 +149,12 @@ static int drive_puts(struct stream *s, uint64_t total, uint64_t *started)
     if (rc == 0)
         rc = take_all_marks(s, total);
     if (rc == 0)
-        rc = pair_expect(s->pair, PWC_REMOTE, COMPARED | total);
+        rc = await_compared(s, total);
     progress_end(&progress);
     return rc;
 }
 
-static int drain_puts(struct stream *s, uint64_t total)
+static int drain_events(struct stream *s, uint64_t total)
 {
     struct pair *pair = s->pair;
     bool check = pair->world->options->check;
@@ -143,6 +168,31 @@ static int drain_puts(struct stream *s, uint64_t total)
             rc = world_notify(pair->world, pair->remote, COMPARED | (i + 1));
     }
     return rc;
+}
+
+/* With --no-event: by windows when they are compared, else all at once. */
+static int drain_placed(struct stream *s, uint64_t total)
+{
+    struct pair *pair = s->pair;
+    bool check = pair->world->options->check;
+    size_t size = s->plan->size;
+    uint64_t i = 0;
+    int rc = 0;
+    while (rc == 0 && i < total) {
+        uint64_t end = check && total - i > s->window ? i + s->window : total;
+        rc = pair_expect(pair, PWC_REMOTE, PLACED | end);
+        for (; rc == 0 && check && i < end; i++)
+            rc = pair_check(pair, i % s->slots * size, size, put_seed(s->plan, i), 0, i);
+        if (rc == 0)
+            rc = world_notify(pair->world, pair->remote, COMPARED | end);
+        i = end;
+    }
+    return rc;
+}
+
+static int drain_puts(struct stream *s, uint64_t total)
+{
+    return s->pair->world->options->no_event ? drain_placed(s, total) : drain_events(s, total);
 }
 
 static void summarize(const struct stream *s, uint64_t elapsed_ns, struct result *result)
