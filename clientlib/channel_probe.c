@@ -156,6 +156,8 @@ static inline int take_plain(struct channel *ch, struct inbox *inbox, uint64_t p
     if (ring_row(&inbox->ring, sizeof(event), &there) == 0)
         return 0;
     event = *(const struct event_record *)(const void *)there;
+    /* Keeps the compiler from reading the shared record again in place of the copy. */
+    atomic_signal_fence(memory_order_seq_cst);
     if (event.size != sizeof(event) || event.kind != inbox->event_kind || event.op != SUBMIT_PUT ||
         event.id_len > 0 || !matches(&event, peer))
         return 0;
