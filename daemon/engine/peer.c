@@ -12,7 +12,10 @@
 #include "steps.h"
 #include "turn.h"
 
+/* What the fabric has refused: often there is room soon; a connection that is not there yet takes
+ * its time, and its coming wakes us. */
 #define REFUSED_RETRY_NS 2000u
+#define REFUSED_MOST_NS  1024000u
 /* Memory that was missing may come back. */
 #define DECLINED_RETRY_NS 100000000u
 
@@ -613,6 +616,26 @@ static void ledger_want(struct engine *e, uint32_t node)
     live->starved++;
 }
 
+/* What the fabric refused is tried again, though no event may come: soon, then less and less soon.
+ */
+static void try_again(struct engine *e, uint32_t node, bool refused, uint64_t *deadline)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (!refused) {
+        live->pause_ns = 0;
+        return;
+    }
+    if (live->pause_ns == 0 || e->now >= live->again_at) {
+        live->pause_ns = live->pause_ns == 0                ? REFUSED_RETRY_NS
+                         : live->pause_ns < REFUSED_MOST_NS ? 2 * live->pause_ns
+                                                            : REFUSED_MOST_NS;
+        live->again_at = e->now + live->pause_ns;
+    }
+    if (live->again_at < *deadline)
+        *deadline = live->again_at;
+}
+
 int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
 {
     struct peer *p = &e->peers[node];
@@ -663,8 +686,6 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, node);
-    /* What the fabric refused is tried again soon, though no event may come. */
-    if ((r == -EAGAIN || flows == -EAGAIN) && e->now + REFUSED_RETRY_NS < *deadline)
-        *deadline = e->now + REFUSED_RETRY_NS;
+    try_again(e, node, r == -EAGAIN || flows == -EAGAIN, deadline);
     return work;
 }

@@ -435,9 +435,11 @@ struct peer_live {
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t drops;             /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency; /* which; 0: that of all who have none */
-    uint32_t gone;    /* flow that dies with the record being consumed, or NONE */
-    bool watched;     /* keepalive.h, and so are these: */
+    uint32_t latency;  /* which; 0: that of all who have none */
+    uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
+    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
+    uint64_t again_at; /* the next */
+    bool watched;      /* keepalive.h, and so are these: */
     bool flow_waits;
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* of those, before this link */

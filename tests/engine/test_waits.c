@@ -331,6 +331,41 @@ static void stripes_that_do_not_leave(void)
     }
 }
 
+/* What the fabric refuses for long, as where a connection does not come to be, costs few steps;
+ * each refusal is soon over at first. */
+static void refused_for_long(void)
+{
+    const struct submit_record put = reassembled();
+
+    for (int again = 0; again < 2; again++) {
+        uint64_t until, deadline;
+        struct waiting w;
+        int steps = 0;
+
+        begin(&w);
+        w.b->fabric.post_status = -EAGAIN;
+        bench_submit(w.b, &put);
+        if (again) { /* what was learnt is forgotten */
+            bench_steps(w.b, 1000);
+            w.b->fabric.post_status = 0;
+            bench_steps(w.b, 1);
+            bench_ack(w.b);
+            w.b->fabric.post_status = -EAGAIN;
+            bench_submit(w.b, &put);
+        }
+        for (until = w.b->now + 100000000; w.b->now < until; steps++) {
+            engine_step(w.b->engine, w.b->now, 64, &deadline);
+            CU_ASSERT_FATAL(deadline > w.b->now);
+            if (steps < 3)
+                CU_ASSERT(deadline <= w.b->now + (UINT64_C(8000) << steps));
+            w.b->now = deadline;
+        }
+        CU_ASSERT(steps > 90 && steps < 150);
+        CU_ASSERT_FALSE(w.b->broken);
+        end(&w);
+    }
+}
+
 /* Without a nonce a put waits for one; where nothing will give one back, a new link has all. */
 static void without_a_nonce(void)
 {
@@ -564,6 +599,7 @@ int main(void)
                            {"places of a Long", places_of_a_long},
                            {"blocks too long", blocks_too_long},
                            {"stripes that do not leave", stripes_that_do_not_leave},
+                           {"refused for long", refused_for_long},
                            {"without a nonce", without_a_nonce},
                            {"a nonce on its way back", a_nonce_on_its_way_back},
                            {"what goes together", what_goes_together},
