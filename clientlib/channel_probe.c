@@ -21,7 +21,7 @@ static struct event_record *current(struct channel *ch)
 static bool event_valid(const struct inbox *inbox, const struct event_record *event, uint32_t size)
 {
     return size >= sizeof(*event) && event->kind == inbox->event_kind &&
-           event->id_len <= SESSION_ID_MAX && size == event_bytes(event->id_len);
+           size == event_bytes(event->id_len);
 }
 
 /* The event at the head of a ring into `to`, which has EVENT_BYTES_MAX bytes: 0 or -EPROTO. */
@@ -143,30 +143,31 @@ void channel_show(const struct channel *ch, struct pwc_event *out)
 }
 
 /*
- * What most events are: of a put, with its id by value, of the peer that is asked for. From the
- * head of a ring to the caller, without the steps that others need: 1. 0: look the long way, there
- * may be something all the same.
+ * Takes what most events are: of a put, with its id by value, of the peer that is asked for; from
+ * the head of a ring to the caller, without the steps that others need. False: it is no such event,
+ * or none has been seen yet, which pass tells.
  */
-static inline int take_plain(struct channel *ch, struct inbox *inbox, uint64_t peer,
-                             struct pwc_event *out)
+static inline bool take_plain(struct channel *ch, struct inbox *inbox, uint64_t peer,
+                              struct pwc_event *out)
 {
     const _Atomic uint64_t *there;
     struct event_record event;
 
-    if (ring_row(&inbox->ring, sizeof(event), &there) == 0)
-        return 0;
+    if (ring_piece(&inbox->ring, &there) < sizeof(event))
+        return false;
     event = *(const struct event_record *)(const void *)there;
     /* Keeps the compiler from reading the shared record again in place of the copy. */
     atomic_signal_fence(memory_order_seq_cst);
     if (event.size != sizeof(event) || event.kind != inbox->event_kind || event.op != SUBMIT_PUT ||
         event.id_len > 0 || !matches(&event, peer))
-        return 0;
+        return false;
     consume(ch, inbox, sizeof(event));
     show(&event, out);
-    return 1;
+    return true;
 }
 
-/* The one ring that may hold events of these kinds and no messages; NULL: there are more. */
+/* The one ring that may hold events of these kinds, and no messages; NULL: more have to be looked
+ * into. */
 static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
 {
     if (ch->deliver)
@@ -174,12 +175,12 @@ static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
     return kinds == PWC_REMOTE ? &ch->remote : kinds == PWC_LOCAL ? &ch->local : NULL;
 }
 
-/* An event of these kinds from the rings, or from those kept, into `out`. */
-static __attribute__((noinline)) int probe_rings(struct channel *ch, uint64_t peer, unsigned kinds,
+/* An event of these kinds from the rings, or from one alone, into `out`. */
+static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbox *only,
+                                                 uint64_t peer, unsigned kinds,
                                                  struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
-    struct inbox *only = only_ring(ch, kinds);
     unsigned rings_left = 3;
     int full = 0;
     int rc = 0;
@@ -241,13 +242,14 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     }
     if (!neighbours_tell(ch, kinds)) {
         only = only_ring(ch, kinds);
-        return only && take_plain(ch, only, peer, out) ? 1 : probe_rings(ch, peer, kinds, out);
+        return only && take_plain(ch, only, peer, out) ? 1
+                                                       : probe_rings(ch, only, peer, kinds, out);
     }
     if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;
     }
-    rc = probe_rings(ch, peer, kinds, out);
+    rc = probe_rings(ch, only_ring(ch, kinds), peer, kinds, out);
     if (rc == 0 && ch->direct_run >= DIRECT_MAX)
         rc = channel_take_direct(ch, peer, kinds, out);
     ch->direct_run = 0;

@@ -36,9 +36,9 @@ void inbox_init(struct inbox *inbox, struct ring_control *control, const void *d
 /* The next event where it stands: 1, 0 when there is none (then consumed space has been given
  * back), or -EPROTO. *size is what it takes in the ring. */
 int inbox_look(struct inbox *inbox, const struct event_record **event, uint32_t *size);
-/* Gives what has been consumed back to the daemon. */
+/* Gives the space of what has been consumed back to the daemon. */
 void inbox_release(struct inbox *inbox);
-/* Passes over it; `space` bytes that its operation held go back. */
+/* Passes over the event looked at; `space` bytes that its operation held go back. */
 static inline void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space)
 {
     ring_consume(&inbox->ring, size);

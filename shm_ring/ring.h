@@ -91,8 +91,8 @@ int64_t ring_used(struct ring_producer *p);
 /*
  * Copies the next record, whole, into private memory. 1 with *size_out set, 0 when there is none,
  * -EPROTO when tail or size is out of range, -EMSGSIZE when it is longer than `room`. Padding is
- * passed over. The record stays until ring_consume. This is the daemon's one way to read a client's
- * ring: each shared word is read once.
+ * passed over. The record stays until ring_consume. This, and ring_word, are the daemon's ways to
+ * read a client's ring: each shared word is read once.
  */
 int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
 /*
@@ -114,19 +114,22 @@ static inline void ring_release(struct ring_consumer *c)
 int ring_pending(struct ring_consumer *c);
 
 /*
- * The records of `size` bytes each for which there is room from the next one on, by the last sight
- * of the producer: how many, with *out where the first would stand. Whether they are records of
- * that size, and no padding, tells the first word of each. They are shared: whoever checks a word
- * keeps what it has loaded.
+ * Where records may be looked at a word at a time: *out at the next one, and the bytes that stand
+ * there in one piece, by the last sight of the producer. The first word of each tells whether it is
+ * a record of the size that is looked for, and no padding. Consumed by ring_consume.
  */
-static inline uint32_t ring_row(const struct ring_consumer *c, uint32_t size,
-                                const _Atomic uint64_t **out)
+static inline uint64_t ring_piece(const struct ring_consumer *c, const _Atomic uint64_t **out)
 {
     uint64_t offset = c->head & (c->size - 1);
     uint64_t there = c->tail_seen - c->head, to_end = c->size - offset;
 
     *out = (const _Atomic uint64_t *)(const void *)(c->data + offset);
-    return (uint32_t)(there < to_end ? there : to_end) / size;
+    return there < to_end ? there : to_end;
+}
+/* Word i from there. The other side may write it meanwhile: load each once, and keep that. */
+static inline uint64_t ring_word(const _Atomic uint64_t *piece, uint32_t i)
+{
+    return atomic_load_explicit(piece + i, memory_order_relaxed);
 }
 
 /* ring_reserve where the last sight of the consumer is not enough, or the area's end is near. */

@@ -25,7 +25,7 @@ TESTS = [
     ("rate", [*RATE, "2048", "--no-event"], "pwcd put, no event",
      "the target learns nothing; 2048 in flight", "rate_mps", 1, 4000000, (NODE, TCP)),
     ("rate", [*RATE, "64"], "pwcd put, 64 in flight",
-     "each with an event at the target", "rate_mps", 1, 500000, (TCP,)),
+     "each with an event at the target", "rate_mps", 1, 500000, (NODE, TCP)),
     ("bandwidth", ["put_bw", *LARGE], "pwcd put", "each with an event at the target", "bw_mbps", 0.001,
      1000, (NODE, TCP)),
     ("latency", ["put_lat", "--size", "8"], "pwcd put, rxm", "the same over libfabric's rxm", "p50_us",

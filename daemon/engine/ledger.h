@@ -64,8 +64,8 @@ bool ledger_runs_free(const struct engine *e, uint32_t node);
 
 /* An announced write has arrived. */
 int ledger_arrived(struct engine *e, uint32_t immediate);
-/* Consumes announced records, up to `budget`, of which long ones take more. What was taken of it,
- * or -EPROTO. */
+/* Consumes announced records of a link that is up, to `budget`, of which long ones take more. What
+ * was taken of it, or -EPROTO. */
 int ledger_consume(struct engine *e, uint32_t node, int budget);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t node);

@@ -25,10 +25,10 @@
 
 /* What is collected before it is known how much it will be. */
 struct gathering {
-    uint32_t count, bytes, budget;
-    uint32_t most;  /* bytes of puts and payloads: no record is longer than a ledger allows for */
-    uint32_t room;  /* for puts, payloads and lids */
-    uint64_t space; /* of local events that may still be promised */
+    uint32_t count, bytes;
+    uint32_t count_most; /* by budget, quota and event space */
+    uint32_t bytes_most; /* puts and payloads: no record is longer than a ledger allows for */
+    uint32_t room;       /* for puts, payloads and lids */
     uint64_t payload;
     uint64_t lids[BATCH_PUTS_MAX];
     uint64_t block[BATCH_BYTES_MAX / 8];
@@ -58,22 +58,36 @@ static bool batch_joins(const struct submit_record *r, uint32_t size,
            r->length <= remote->length - r->offset;
 }
 
+/* Whether there is room for one more, with a payload of that many bytes, padded. */
+static inline bool fits(const struct gathering *g, uint32_t payload)
+{
+    uint32_t bytes = g->bytes + (uint32_t)sizeof(struct wire_batch_put) + payload;
+
+    return g->count < g->count_most && bytes <= g->bytes_most &&
+           bytes + 8 * (g->count + 1) <= g->room;
+}
+
+/* Its payload is to be filled in, at what is returned. */
+static inline uint64_t *add(struct gathering *g, uint64_t lid, uint64_t rid, uint64_t offset,
+                            uint32_t length)
+{
+    uint64_t *at = g->block + g->bytes / 8;
+    const struct wire_batch_put put = {.rid = rid, .place = offset << BATCH_LENGTH_BITS | length};
+
+    memcpy(at, &put, sizeof(put));
+    g->lids[g->count++] = lid;
+    g->bytes += (uint32_t)sizeof(put) + abi_pad8(length);
+    return at + sizeof(put) / 8;
+}
+
 static bool gather(struct gathering *g, const struct submit_record *r)
 {
-    uint32_t payload = abi_pad8((uint32_t)r->length);
-    struct wire_batch_put *put = (struct wire_batch_put *)(void *)(g->block + g->bytes / 8);
+    uint32_t length = (uint32_t)r->length, payload = abi_pad8(length);
 
-    if (g->count == BATCH_PUTS_MAX || g->count == g->budget ||
-        g->bytes + sizeof(*put) + payload > g->most ||
-        g->bytes + sizeof(*put) + payload + 8 * (g->count + 1) > g->room || g->space < r->reserve)
+    if (!fits(g, payload))
         return false;
-    put->rid = r->rid;
-    put->place = r->offset << BATCH_LENGTH_BITS | r->length;
-    batch_copy(put + 1, r + 1, payload);
-    g->lids[g->count++] = r->lid;
-    g->bytes += (uint32_t)sizeof(*put) + payload;
-    g->space -= r->reserve;
-    g->payload += r->length;
+    batch_copy(add(g, r->lid, r->rid, r->offset, length), r + 1, payload);
+    g->payload += length;
     return true;
 }
 
@@ -81,6 +95,11 @@ static bool gather(struct gathering *g, const struct submit_record *r)
 static uint32_t gathered_span(const struct gathering *g)
 {
     return 1 + (g->bytes + 8 * g->count + (uint32_t)sizeof(struct op) - 1) / sizeof(struct op);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Bytes of entries behind the tail that stand in one piece. */
@@ -91,64 +110,39 @@ static uint32_t chunk_left(const struct flow *f)
     return (entries - (uint32_t)(f->ops.tail & (entries - 1))) * (uint32_t)sizeof(struct op);
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many more puts with `payload` bytes each, and that much event space, may be gathered. */
-static uint32_t gather_room(const struct gathering *g, uint32_t payload, uint32_t reserve)
-{
-    uint32_t bytes = (uint32_t)sizeof(struct wire_batch_put) + payload;
-    uint32_t used = g->bytes + 8 * g->count;
-    uint32_t most = least(BATCH_PUTS_MAX - g->count, g->budget - g->count);
-
-    most = least(most, (g->most - g->bytes) / bytes);
-    most = least(most, (g->room - used) / (bytes + 8));
-    return g->space / reserve < most ? (uint32_t)(g->space / reserve) : most;
-}
-
-static uint64_t word(const _Atomic uint64_t *record, uint32_t i)
-{
-    return atomic_load_explicit(record + i, memory_order_relaxed);
-}
-
-/*
- * Those that follow and are as the first in all but their place, ids and payload: where they stand,
- * a word at a time, each loaded once. What differs more is left to who looks at whole records.
- */
-static void gather_row(struct gathering *g, struct ring_consumer *ring,
-                       const struct submit_record *first, const struct remote *remote)
+/* Gathers the puts that follow while they differ from the first in offset, ids and payload alone,
+ * straight from the ring. Others are left to batch_joins. */
+static void gather_alike(struct gathering *g, struct ring_consumer *ring,
+                         const struct submit_record *first, const struct remote *remote)
 {
     enum { HEAD, REMOTE, OFFSET, LENGTH, LID, RID, IDS, PAYLOAD = 8 }; /* words of a record */
-    uint64_t last = remote->length - first->length;                    /* place that it may go to */
-    uint32_t words = first->size / 8 - PAYLOAD, bytes = 8 * words, i = 0;
+    const uint64_t offset_most = UINT64_MAX >> (64 - BATCH_OFFSET_BITS);
+    const uint32_t size = first->size, length = (uint32_t)first->length, before = g->count;
+    const uint32_t payload = abi_pad8(length);
+    uint64_t last_offset = remote->length - first->length;
     const _Atomic uint64_t *record;
-    uint32_t row = ring_row(ring, first->size, &record);
-    uint64_t like[IDS + 1];
+    uint64_t left = ring_piece(ring, &record), like[IDS + 1];
 
-    static_assert(offsetof(struct submit_record, rid) == 8 * RID, "words");
+    static_assert(offsetof(struct submit_record, rid) == 8 * RID &&
+                      offsetof(struct submit_record, lid_len) == 8 * IDS &&
+                      sizeof(*first) == 8 * PAYLOAD,
+                  "the words of a submit_record");
     memcpy(like, first, sizeof(like));
-    if (row > 0)
-        row = least(row, gather_room(g, bytes, first->reserve));
-    for (; i < row; i++, record += PAYLOAD + words) {
-        uint64_t *put = g->block + g->bytes / 8;
-        uint64_t offset = word(record, OFFSET);
+    if (last_offset > offset_most)
+        last_offset = offset_most;
+    for (; left >= size && fits(g, payload); left -= size, record += size / 8) {
+        uint64_t offset = ring_word(record, OFFSET), *to;
 
-        if (word(record, HEAD) != like[HEAD] || word(record, REMOTE) != like[REMOTE] ||
-            word(record, LENGTH) != like[LENGTH] || word(record, IDS) != like[IDS] ||
-            offset > last || offset >> BATCH_OFFSET_BITS != 0)
+        if (ring_word(record, HEAD) != like[HEAD] || ring_word(record, REMOTE) != like[REMOTE] ||
+            ring_word(record, LENGTH) != like[LENGTH] || ring_word(record, IDS) != like[IDS] ||
+            offset > last_offset)
             break;
-        put[0] = word(record, RID);
-        put[1] = offset << BATCH_LENGTH_BITS | first->length;
-        for (uint32_t w = 0; w < words; w++)
-            put[2 + w] = word(record, PAYLOAD + w);
-        g->lids[g->count++] = word(record, LID);
-        g->bytes += (uint32_t)sizeof(struct wire_batch_put) + bytes;
+        to = add(g, ring_word(record, LID), ring_word(record, RID), offset, length);
+        for (uint32_t i = 0; i < payload / 8; i++)
+            to[i] = ring_word(record, PAYLOAD + i);
     }
-    g->space -= (uint64_t)i * first->reserve;
-    g->payload += i * first->length;
-    ring_consume(ring, i * first->size);
+    g->payload += (uint64_t)(g->count - before) * length;
+    ring_consume(ring, (g->count - before) * size);
 }
 
 /* Takes records from the ring while they belong together. The ring's head stands behind them. */
@@ -160,7 +154,7 @@ static void gather_all(struct engine *e, struct ring_consumer *ring, struct gath
 
     while (gather(g, r)) {
         ring_consume(ring, size);
-        gather_row(g, ring, first, remote);
+        gather_alike(g, ring, first, remote);
         if (ring->tail_seen == ring->head ||
             ring_copy(ring, e->next_record, e->record_max, &size) != 1)
             break;
@@ -220,13 +214,13 @@ int batch_take(struct engine *e, uint32_t session, uint64_t space, int budget)
     if (f->state == FLOW_DEAD)
         return 0;
     g.room = chunk_left(f) - (uint32_t)sizeof(struct op);
-    g.most = SESSION_ID_MAX + e->config.packed_max;
-    if (g.most > sizeof(g.block))
-        g.most = sizeof(g.block);
+    g.bytes_most = SESSION_ID_MAX + e->config.packed_max;
+    if (g.bytes_most > sizeof(g.block))
+        g.bytes_most = sizeof(g.block);
     g.count = g.bytes = 0;
     g.payload = 0;
-    g.space = space;
-    g.budget = left < (uint64_t)budget ? (uint32_t)left : (uint32_t)budget;
+    g.count_most =
+        least(least(BATCH_PUTS_MAX, (uint64_t)budget), least(left, space / event_bytes(0)));
     gather_all(e, ring, &g, first, remote);
     span = gathered_span(&g);
     if (g.count < 2 || quota_push(e, session, &f->ops, span) < 0) {

@@ -19,6 +19,7 @@
 #define LOOKS              64 /* what the kernel tells of in one call */
 #define ASK_EVERY          16 /* polls, while some connections are hot */
 #define COLD               64 /* reads in a row that found nothing */
+#define RESTS              2  /* polls on the way back to sleep, as a rule */
 #define DEFAULT_PEERS      16384
 #define DEFAULT_OPERATIONS 4096
 #define DEFAULT_MEMORIES   4096
@@ -189,13 +190,18 @@ static void ask(struct stream *s)
 }
 
 /* A socket that had something lately is read at once: asking costs as much, and would come on top.
- * The kernel is asked now and then, and always while something waits to be sent. */
+ * The kernel is asked now and then, and always while something waits to be sent. Who was slept on,
+ * and has read what woke him, is about to be slept on again, and told of what comes. */
 static bool look_at_hot(struct stream *s)
 {
     bool any = false;
 
     if (s->blocked > 0)
         return false;
+    if (s->rests > 0) {
+        s->rests--;
+        return true;
+    }
     for (uint32_t i = 0; i < STREAM_HOT; i++) {
         struct stream_connection *c = s->hot[i];
 
@@ -239,6 +245,8 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
         ask(s);
         progress(s);
     }
+    if (s->slept_on)
+        s->rests = RESTS;
     s->slept_on = false;
     n += deliver_arrivals(s, events + n, room - n);
     n += deliver_rest(s, events + n, room - n);
@@ -254,6 +262,7 @@ static int stream_arm(struct fabric *fabric, int *descriptor)
         s->memories.due_head != UINT32_MAX || s->peers.broken_head != STREAM_NOBODY)
         return -EAGAIN;
     s->slept_on = true;
+    s->rests = 0;
     *descriptor = s->set;
     return 0;
 }

@@ -159,7 +159,7 @@ void stream_listener_progress(struct stream *s, uint32_t most)
         int fd = accept4(s->listener.socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         struct stream_connection **last = &s->listener.waiting;
 
-        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+        if (fd < 0 && errno == ECONNABORTED)
             continue;
         if (fd < 0) {
             if (errno != EAGAIN)

@@ -246,6 +246,7 @@ struct stream {
     uint32_t next_hot;
     uint32_t unasked;                    /* polls since the kernel was asked */
     bool slept_on;                       /* the set, since: it may tell of any socket */
+    uint32_t rests;                      /* polls that read no socket unasked, after that */
     uint32_t blocked;                    /* connections that are */
     uint32_t arrival_head, arrival_tail; /* they only grow */
     struct stream_arrival arrivals[STREAM_ARRIVALS];

@@ -316,6 +316,69 @@ static void test_filters_keep_order(void)
     pair_free(p);
 }
 
+static int settle_odd(void *context, struct event_record *event)
+{
+    unsigned *calls = context;
+
+    (*calls)++;
+    if (event->id == 666)
+        return -EPROTO;
+    if (event->id % 2 == 0)
+        return 0;
+    event->id += 1000;
+    return 1;
+}
+
+/* Events of one kind that differ, between others that a look has shown already: each is what it is,
+ * and in its place. */
+static void test_one_kind(void)
+{
+    static const char id[] = "an id of bytes";
+    struct submit_record flush = {.kind = SUBMIT_FLUSH, .lid = 42};
+    struct pair *p = pair_new();
+    struct pwc_event event;
+    unsigned calls = 0;
+
+    CU_ASSERT_EQUAL(post_remote(p, 1, 1), 0);
+    CU_ASSERT_EQUAL(post_remote(p, 1, 2), 0);
+    CU_ASSERT_EQUAL(post_remote(p, 2, 3), 0);
+    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_REMOTE, SUBMIT_PUT, 1, 0, 77, 0, id,
+                                      (uint16_t)sizeof(id)),
+                    0);
+    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_REMOTE, SUBMIT_GET, 1, 0, 0, 4, NULL, 0),
+                    0);
+    CU_ASSERT_EQUAL(post_remote(p, 1, 5), 0);
+    expect_id(p, 1, PWC_REMOTE, 1);
+    expect_id(p, 1, PWC_REMOTE, 2);
+    CU_ASSERT_EQUAL(channel_probe(&p->channel, 1, PWC_REMOTE, &event), 1); /* 3 is another's */
+    CU_ASSERT_EQUAL_FATAL(event.size, sizeof(id));
+    CU_ASSERT_EQUAL(memcmp(event.data, id, sizeof(id)), 0);
+    CU_ASSERT_EQUAL(event.bytes, 77);
+    CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_REMOTE, &event), 1);
+    CU_ASSERT(event.id == 3 && event.peer == 2 && event.kind == PWC_REMOTE && !event.data);
+    expect_id(p, 1, PWC_REMOTE, 4);
+    expect_id(p, 1, PWC_REMOTE, 5);
+    expect_none(p, PWC_ANY, PWC_REMOTE);
+
+    channel_set_settle(&p->channel, settle_odd, &calls);
+    CU_ASSERT_EQUAL(submit_put(p, 6), 0);
+    CU_ASSERT_EQUAL(channel_submit(&p->channel, &flush, NULL, NULL, NULL), 0);
+    CU_ASSERT_EQUAL(submit_put(p, 8), 0);
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, -EHOSTDOWN),
+                        0);
+    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_LOCAL, SUBMIT_GET, 1, 0, 0, 9, NULL, 0), 0);
+    expect_id(p, PWC_ANY, PWC_LOCAL, 6);
+    CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT(event.id == 8 && event.status == -EHOSTDOWN && event.kind == PWC_LOCAL);
+    CU_ASSERT_EQUAL(p->channel.flushed, 42);
+    expect_id(p, PWC_ANY, PWC_LOCAL, 1009);
+    CU_ASSERT_EQUAL(calls, 1);
+    expect_none(p, PWC_ANY, PWC_LOCAL);
+    CU_ASSERT_TRUE(channel_idle(&p->channel));
+    pair_free(p);
+}
+
 static void test_rings_take_turns(void)
 {
     struct pair *p = pair_new();
@@ -376,10 +439,12 @@ static void test_collect(void)
     CU_ASSERT_EQUAL(submit_put(p, 2), 0);
     CU_ASSERT_EQUAL(channel_submit(&p->channel, &flush, NULL, NULL, NULL), 0);
     CU_ASSERT_EQUAL(submit_put(p, 3), 0);
-    for (int i = 0; i < 4; i++)
+    flush.lid = 41; /* towards another peer, begun before */
+    CU_ASSERT_EQUAL(channel_submit(&p->channel, &flush, NULL, NULL, NULL), 0);
+    for (int i = 0; i < 5; i++)
         CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, 0), 0);
     CU_ASSERT_EQUAL(post_remote(p, 1, 9), 0);
-    CU_ASSERT_EQUAL(channel_collect(&p->channel), 4);
+    CU_ASSERT_EQUAL(channel_collect(&p->channel), 5);
     CU_ASSERT_EQUAL(channel_collect(&p->channel), 0);
     CU_ASSERT_EQUAL(p->channel.flushed, 42);
     for (uint64_t id = 1; id <= 3; id++)
@@ -387,19 +452,6 @@ static void test_collect(void)
     expect_none(p, PWC_ANY, PWC_LOCAL);
     expect_id(p, PWC_ANY, PWC_REMOTE, 9);
     pair_free(p);
-}
-
-static int settle_odd(void *context, struct event_record *event)
-{
-    unsigned *calls = context;
-
-    (*calls)++;
-    if (event->id == 666)
-        return -EPROTO;
-    if (event->id % 2 == 0)
-        return 0;
-    event->id += 1000;
-    return 1;
 }
 
 static void test_settle(void)
@@ -460,6 +512,7 @@ static void test_bad_events(void)
         struct event_record event;
     } bad[] = {
         {"short", {.size = 40, .kind = EVENT_REMOTE}},
+        {"longer than it is", {.size = 56, .kind = EVENT_REMOTE}},
         {"kind of the other ring", {.size = 48, .kind = EVENT_LOCAL}},
         {"unknown kind", {.size = 48, .kind = 9}},
         {"id over the record", {.size = 48, .kind = EVENT_REMOTE, .id_len = 1}},
@@ -467,16 +520,24 @@ static void test_bad_events(void)
         {"id too long", {.size = 1080, .kind = EVENT_REMOTE, .id_len = 1025}},
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++) {
+        struct event_record record = bad[i / 2].event;
+        bool behind = i % 2; /* one that makes sense */
+        unsigned kinds = behind ? PWC_REMOTE : 0;
         struct pair *p = pair_new();
         struct pwc_event event;
         void *room;
 
-        CU_ASSERT_EQUAL_FATAL(ring_reserve(&p->daemon.remote, bad[i].event.size, &room), 0);
-        memcpy(room, &bad[i].event, 40);
-        ring_advance(&p->daemon.remote, bad[i].event.size);
+        record.op = SUBMIT_PUT;
+        if (behind)
+            CU_ASSERT_EQUAL(post_remote(p, 1, 5), 0);
+        CU_ASSERT_EQUAL_FATAL(ring_reserve(&p->daemon.remote, record.size, &room), 0);
+        memcpy(room, &record, 40);
+        ring_advance(&p->daemon.remote, record.size);
         ring_publish(&p->daemon.remote);
-        CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), -EPROTO);
+        if (behind)
+            expect_id(p, PWC_ANY, kinds, 5);
+        CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, kinds, &event), -EPROTO);
         CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, &event), -EPROTO);
         CU_ASSERT_EQUAL(submit_put(p, 1), -EPROTO);
         pair_free(p);
@@ -535,6 +596,7 @@ int main(void)
         {"space for local events", test_local_space},
         {"round the rings", test_around},
         {"filters keep order", test_filters_keep_order},
+        {"events of one kind", test_one_kind},
         {"the event rings take turns", test_rings_take_turns},
         {"the quota of kept events", test_kept_quota},
         {"collect and flush", test_collect},

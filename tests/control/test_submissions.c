@@ -632,23 +632,33 @@ static void *scribble(void *argument)
     return NULL;
 }
 
+/* One by one, or as many small ones at once as go together. */
 static void records_that_change(void)
 {
-    enum { SESSIONS = REPETITIONS, PUTS = 2000 };
+    enum { SESSIONS = REPETITIONS, PUTS = 2000, ROW = 16 };
 
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < 2 * SESSIONS; i++) {
+        bool row = i % 2;
         struct raw_session s;
         struct scribbler scribbler = {.session = &s};
-        struct submit_record put;
+        struct {
+            struct submit_record record;
+            uint8_t payload[64]; /* so that no record meets the ring's end */
+        } puts[ROW] = {0};
+        uint32_t count = row ? ROW : 1;
+        uint32_t size = row ? sizeof(puts[0]) : sizeof(puts[0].record);
         pthread_t thread;
 
         open_hostile(&s);
-        put = raw_put(&s);
-        put.flags = SUBMIT_NO_LCE | SUBMIT_NO_RCE;
+        for (uint32_t n = 0; n < ROW; n++) {
+            puts[n].record = raw_put(&s);
+            puts[n].record.flags = SUBMIT_NO_LCE | SUBMIT_NO_RCE | (row ? SUBMIT_INLINE : 0);
+            puts[n].record.size = size;
+        }
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, scribble, &scribbler), 0);
-        for (int n = 0; n < PUTS && atomic_load(&s.shared->state) == SESSION_LIVE; n++)
-            if (s.tail - atomic_load(&s.shared->submit.head) <= RAW_RING - sizeof(put))
-                raw_submit(&s, &put, sizeof(put), put.size);
+        for (uint32_t n = 0; n < PUTS && atomic_load(&s.shared->state) == SESSION_LIVE; n += count)
+            if (s.tail - atomic_load(&s.shared->submit.head) <= RAW_RING - count * size)
+                raw_submit(&s, puts, count * size, count * size);
         scribbler.stop = true;
         pthread_join(thread, NULL);
         leave(&s);

@@ -17,9 +17,8 @@
 
 struct put {
     struct submit_record record;
-    uint8_t payload[16];
+    uint8_t payload[256];
 };
-static_assert(sizeof(struct put) == 80, "no holes");
 
 static struct bench *submitting_bench(void)
 {
@@ -30,15 +29,15 @@ static struct bench *submitting_bench(void)
     return b;
 }
 
-/* Number `i`, of eight bytes. */
-static struct put put_of(uint32_t i)
+/* Number `i`, of up to 256 bytes. */
+static struct put put_of(uint32_t i, uint32_t length)
 {
-    struct put put = {.record = {.size = sizeof(put.record) + 8,
+    struct put put = {.record = {.size = sizeof(put.record) + abi_pad8(length),
                                  .kind = SUBMIT_PUT,
                                  .flags = SUBMIT_INLINE | SUBMIT_NO_LCE,
                                  .reserve = event_bytes(0),
                                  .offset = UINT64_C(8) * i,
-                                 .length = 8,
+                                 .length = length,
                                  .lid = 7,
                                  .rid = RID + i}};
 
@@ -46,25 +45,35 @@ static struct put put_of(uint32_t i)
     return put;
 }
 
-/* No step is made yet. */
-static void submit(struct bench *b, const struct put *put)
+/* `size` bytes, whatever it says. No step is made yet. */
+static void submit(struct bench *b, const struct put *put, uint32_t size)
 {
     struct ring_control *ring = &b->session->submit;
-    uint32_t size = b->session->sizes.submit;
-    uint64_t tail = atomic_load(&ring->tail), to_end = size - tail % size;
+    uint32_t ring_size = b->session->sizes.submit;
+    uint64_t tail = atomic_load(&ring->tail), to_end = ring_size - tail % ring_size;
 
-    if (to_end < put->record.size) {
+    if (to_end < size) {
         const struct submit_record pad = {.size = (uint32_t)to_end};
 
-        memcpy(b->submit + tail % size, &pad, 8);
+        memcpy(b->submit + tail % ring_size, &pad, 8);
         tail += to_end;
     }
-    memcpy(b->submit + tail % size, put, put->record.size);
-    atomic_store(&ring->tail, tail + put->record.size);
+    memcpy(b->submit + tail % ring_size, put, size);
+    atomic_store(&ring->tail, tail + size);
 }
 
-/* What the records from `at` on say: how many puts each, and, of the first `count`, what they put.
- */
+/* The record says what this one said. */
+static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uint32_t length,
+                       const uint8_t *payload)
+{
+    CU_ASSERT_EQUAL(rid, put->record.rid);
+    CU_ASSERT_EQUAL(offset, put->record.offset);
+    CU_ASSERT_EQUAL_FATAL(length, put->record.length);
+    CU_ASSERT_EQUAL(memcmp(payload, put->payload, length), 0);
+}
+
+/* What the records from `at` on say: how many puts each, and of each put that it is what `puts` has
+ * there, `count` of them at most. */
 static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_t count,
                    const char *expected)
 {
@@ -76,21 +85,26 @@ static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_
         const uint8_t *record = out->staging + ((at - out->base) & (out->size - 1));
         const struct wire_record *head = (const void *)record;
         const struct wire_batch *batch = (const void *)record;
+        const struct wire_put *put = (const void *)record;
+        const uint8_t *block = record + sizeof(*batch);
         uint32_t n = head->kind == WIRE_BATCH ? (uint32_t)batch->op.rid : head->kind == WIRE_PUT;
-        uint32_t next = 0, length;
+        uint32_t next = 0;
 
         at += head->words * 8u;
-        if (n > 0)
-            used += (size_t)snprintf(said + used, sizeof(said) - used, "%s%u", used ? " " : "", n);
-        for (uint32_t i = 0; head->kind == WIRE_BATCH && i < n && seen < count; i++, seen++) {
-            const uint8_t *block = record + sizeof(*batch), *from = block + next;
-            const struct submit_record *r = &puts[seen].record;
+        if (n == 0)
+            continue;
+        used += (size_t)snprintf(said + used, sizeof(said) - used, "%s%u", used ? " " : "", n);
+        CU_ASSERT_FATAL(seen + n <= count);
+        if (head->kind == WIRE_PUT)
+            expect_put(&puts[seen++], put->op.rid, put->offset, put->op.length,
+                       record + sizeof(*put));
+        for (uint32_t i = 0; head->kind == WIRE_BATCH && i < n; i++) {
+            const uint8_t *payload = block + next + sizeof(struct wire_batch_put);
             uint64_t rid, offset;
+            uint32_t length;
 
             next = batch_step(block, next, &rid, &offset, &length);
-            CU_ASSERT(rid == r->rid && offset == r->offset && length == r->length);
-            CU_ASSERT_EQUAL(
-                memcmp(from + sizeof(struct wire_batch_put), puts[seen].payload, length), 0);
+            expect_put(&puts[seen++], rid, offset, length, payload);
         }
     }
     CU_ASSERT_STRING_EQUAL(said, expected);
@@ -105,18 +119,16 @@ static void one_differs(void)
         const char *what;
         size_t offset, bytes;
         uint64_t value;
-        const char *records;
+        const char *records; /* NULL: the second is none */
         bool quarantined;
     } rows[] = {
 #define FIELD(name) offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)
         {"nothing", FIELD(lid), 7, "3", false},
-        {"local id", FIELD(lid), 8, "3", false},
         {"remote id", FIELD(rid), UINT64_MAX, "3", false},
         {"its place", FIELD(offset), 4000, "3", false},
         {"the last place", FIELD(offset), REGION - 8, "3", false},
-        {"a place past the end", FIELD(offset), REGION - 7, "1 1", false},
-        {"a place that has 49 bits", FIELD(offset), UINT64_C(1) << 48, "1 1", false},
-        {"the last place there is", FIELD(offset), UINT64_MAX, "1 1", false},
+        {"a place past the end", FIELD(offset), REGION - 7, NULL, false},
+        {"the last place there is", FIELD(offset), UINT64_MAX, NULL, false},
         {"fewer bytes", FIELD(length), 3, "3", false},
         {"more bytes than it has", FIELD(length), 9, "1", true},
         {"no bytes", FIELD(length), 0, "1", true},
@@ -126,7 +138,10 @@ static void one_differs(void)
         {"a flag that is none", FIELD(flags), UINT16_MAX, "1", true},
         {"another remote", FIELD(remote), 1, "1", true},
         {"no event space", FIELD(reserve), 0, "1", true},
-        {"a size that is none", FIELD(size), 71, "", true},
+        {"a size that is none", FIELD(size), 71, "1", true},
+        {"another size", FIELD(size), 80, "1", true},
+        {"a local id of bytes", FIELD(lid_len), 8, "1", true},
+        {"a remote id of bytes", FIELD(rid_len), 8, "1", true},
         {"a kind that is none", FIELD(kind), 0xff, "1", true},
         {"a byte that nobody reads", FIELD(unused), 1, "3", false},
         {"a segment that nobody reads", FIELD(segment), 1, "3", false},
@@ -136,14 +151,16 @@ static void one_differs(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = submitting_bench();
-        struct put puts[3] = {put_of(0), put_of(1), put_of(2)};
+        struct put puts[3] = {put_of(0, 8), put_of(1, 8), put_of(2, 8)};
+        uint32_t size = puts[1].record.size;
         uint64_t from = b->engine->peers[1].tx_tail;
 
         memcpy((uint8_t *)&puts[1] + rows[i].offset, &rows[i].value, rows[i].bytes);
         for (uint32_t n = 0; n < 3; n++)
-            submit(b, &puts[n]);
+            submit(b, &puts[n], size);
         bench_steps(b, 2);
-        expect(b, from, puts, 3, rows[i].records);
+        if (rows[i].records)
+            expect(b, from, puts, 3, rows[i].records);
         CU_ASSERT_EQUAL(b->quarantined, rows[i].quarantined);
         if (b->quarantined != rows[i].quarantined)
             printf("%s\n", rows[i].what);
@@ -151,23 +168,85 @@ static void one_differs(void)
     }
 }
 
-/* Puts alike, in a row. */
+/* Of a region that has more places than a batch can tell. */
+static void far_places(void)
+{
+    static const struct {
+        uint64_t offset;
+        const char *records;
+    } rows[] = {{(UINT64_C(1) << BATCH_OFFSET_BITS) - 1, "3"},
+                {UINT64_C(1) << BATCH_OFFSET_BITS, "1 1 1"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = submitting_bench();
+        struct put puts[3] = {put_of(0, 8), put_of(1, 8), put_of(2, 8)};
+        uint64_t from = b->engine->peers[1].tx_tail;
+
+        b->engine->remotes[0].length = UINT64_MAX;
+        puts[1].record.offset = rows[i].offset;
+        for (uint32_t n = 0; n < 3; n++)
+            submit(b, &puts[n], puts[n].record.size);
+        bench_steps(b, 2);
+        expect(b, from, puts, 3, rows[i].records);
+        bench_free(b);
+    }
+}
+
+/* Each has its own local event, whether all are as long as the first or not. */
+static void local_ids(void)
+{
+    for (uint32_t longer = 0; longer <= 8; longer += 8) {
+        struct bench *b = submitting_bench();
+        struct event_record event;
+
+        for (uint32_t n = 0; n < 3; n++) {
+            struct put put = put_of(n, 8 + n * longer);
+
+            put.record.flags = SUBMIT_INLINE;
+            put.record.lid = 10 + n;
+            submit(b, &put, put.record.size);
+        }
+        bench_ack(b);
+        for (uint32_t n = 0; n < 3; n++) {
+            CU_ASSERT_TRUE_FATAL(bench_local_event(b, &event));
+            CU_ASSERT(event.id == 10 + n && event.bytes == 8 + n * longer && event.status == 0);
+        }
+        CU_ASSERT_FALSE(bench_local_event(b, &event));
+        bench_free(b);
+    }
+}
+
+/* Puts in a row: how many the ring, the record, the queue's chunk and the client's shares allow. */
 static void how_many(void)
 {
     static const struct {
-        uint32_t before, count; /* those before have been taken */
+        uint32_t before, count, length; /* those before have been taken, and have ended */
+        uint32_t ops_max, events;       /* 0: no limit of these */
+        uint32_t last_length;           /* of the last, where it is another */
+        bool quarantined;
         const char *records;
     } rows[] = {
-        {0, 1, "1"},
-        {0, 2, "2"},
-        {0, BATCH_PUTS_MAX - 1, "63"},
-        {0, BATCH_PUTS_MAX, "64"},
-        {0, BATCH_PUTS_MAX + 1, "64 1"},
-        {0, 100, "64 36"},
-        {100, 12, "12"}, /* 113 go before the end of the ring */
-        {100, 13, "13"},
-        {100, 14, "14"},
-        {100, 30, "30"},
+        {.count = 1, .length = 8, .records = "1"},
+        {.count = 2, .length = 8, .records = "2"},
+        {.count = BATCH_PUTS_MAX - 1, .length = 8, .records = "63"},
+        {.count = BATCH_PUTS_MAX, .length = 8, .records = "64"},
+        {.count = BATCH_PUTS_MAX + 1, .length = 8, .records = "64 1"},
+        {.count = 100, .length = 8, .records = "64 36"},
+        /* 113 go before the end of the ring. */
+        {.before = 100, .count = 12, .length = 8, .records = "12"},
+        {.before = 100, .count = 13, .length = 8, .records = "13"},
+        {.before = 100, .count = 14, .length = 8, .records = "14"},
+        {.before = 100, .count = 30, .length = 8, .records = "30"},
+        /* Padding that is longer than a record. */
+        {.before = 110, .count = 2, .length = 8, .last_length = 256, .records = "2"},
+        {.before = 110, .count = 2, .length = 8, .last_length = 3, .records = "2"},
+        {.count = 64, .length = 1, .records = "64"},
+        {.count = 20, .length = 256, .records = "7 7 6"},
+        {.before = 7 * 64, .count = 64, .length = 8, .records = "32 32"},
+        {.count = 20, .length = 8, .ops_max = 10, .records = "10"},
+        {.count = 20, .length = 8, .ops_max = 1, .records = "1"},
+        {.count = 5, .length = 8, .events = 5, .records = "5"},
+        {.count = 6, .length = 8, .events = 5, .records = "5", .quarantined = true},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -176,19 +255,28 @@ static void how_many(void)
         uint64_t from;
 
         for (uint32_t n = 0; n < rows[i].before; n++) {
-            put = put_of(n);
-            submit(b, &put);
+            put = put_of(n, 8);
+            submit(b, &put, put.record.size);
+            if ((n + 1) % BATCH_PUTS_MAX == 0 || n + 1 == rows[i].before)
+                bench_ack(b);
         }
-        bench_ack(b);
         bench_steps(b, 2);
         from = b->engine->peers[1].tx_tail;
+        if (rows[i].ops_max > 0)
+            b->engine->config.ops_max = rows[i].ops_max;
+        if (rows[i].events > 0)
+            b->engine->sessions[0].reserved =
+                RING - EVENT_BYTES_MAX - rows[i].events * event_bytes(0);
         for (uint32_t n = 0; n < rows[i].count; n++) {
-            puts[n] = put_of(n);
-            submit(b, &puts[n]);
+            bool last = n + 1 == rows[i].count && rows[i].last_length > 0;
+
+            puts[n] = put_of(n, last ? rows[i].last_length : rows[i].length);
+            submit(b, &puts[n], puts[n].record.size);
         }
         bench_steps(b, 2);
         expect(b, from, puts, rows[i].count, rows[i].records);
-        CU_ASSERT_FALSE(b->quarantined || b->broken);
+        CU_ASSERT_EQUAL(b->quarantined, rows[i].quarantined);
+        CU_ASSERT_FALSE(b->broken);
         bench_free(b);
     }
 }
@@ -196,9 +284,8 @@ static void how_many(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"one differs", one_differs},
-        {"how many", how_many},
-        CU_TEST_INFO_NULL,
+        {"one differs", one_differs}, {"far places", far_places}, {"local ids", local_ids},
+        {"how many", how_many},       CU_TEST_INFO_NULL,
     };
 
     return suite_run("batches", tests);

@@ -91,12 +91,18 @@ static void post(struct channel *ch, uint8_t how, const uint8_t *words, uint32_t
 /* What an event gives out is read whole. */
 static void probe(struct channel *ch)
 {
-    struct pwc_event event;
+    static const unsigned kinds[] = {0, PWC_REMOTE, PWC_REMOTE, PWC_LOCAL, PWC_LOCAL};
     volatile uint8_t sum = 0;
 
-    for (int i = 0; i < 8 && channel_probe(ch, PWC_ANY, 0, &event) == 1; i++)
-        for (size_t at = 0; event.data && at < event.size; at++)
+    for (unsigned i = 0; i < 10; i++) {
+        struct pwc_event event;
+        int rc = channel_probe(ch, PWC_ANY, kinds[i % 5], &event);
+
+        if (rc < 0)
+            return;
+        for (size_t at = 0; rc == 1 && event.data && at < event.size; at++)
             sum = (uint8_t)(sum + ((const uint8_t *)event.data)[at]);
+    }
 }
 
 static void submit(struct channel *ch, uint8_t number)

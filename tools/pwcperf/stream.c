@@ -10,7 +10,7 @@
  * target has compared this one; so the figures then are those of a stop-and-go stream.
  *
  * With --no-event the target learns nothing of a put: the initiator waits until all have been
- * placed, and tells it; it compares then, and answers as above.
+ * placed, and tells the target, which compares then, and answers as above.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct stream {
     const struct plan *plan;
     uint64_t window; /* operations in flight */
     uint64_t slots;
-    uint64_t slot;            /* of the next put: counted, for a division takes as long as a put */
+    uint64_t slot;            /* of the next put; counted: divisions took a seventh of the time */
     uint64_t marks;           /* every so many operations ask for a local event, */
     uint64_t next_mark;       /* the next being this one */
     uint64_t ended;           /* operations known to have ended */
