@@ -53,7 +53,7 @@ def behind(sides, figures):
                 found.append((factor, side.name))
         if found:
             lines.append(f"- {row.name}: " + ", ".join(
-                f"{name} {factor:.2g} times better" for factor, name in sorted(found, reverse=True)))
+                f"{name} {factor:.3g} times better" for factor, name in sorted(found, reverse=True)))
     return ["### Where pwcd is behind", ""] + (lines or ["Nowhere in this run."]) + [""]
 
 

@@ -13,9 +13,10 @@
 #include "turn.h"
 
 /* What the fabric has refused: often there is room soon; a connection that is not there yet takes
- * its time, and its coming wakes us. */
-#define REFUSED_RETRY_NS 2000u
-#define REFUSED_MOST_NS  1024000u
+ * its time, and its coming wakes who sleeps. */
+#define REFUSED_RETRY_NS   2000u
+#define REFUSED_MOST_NS    1024000u
+#define REFUSED_LOOKING_NS 32000u /* where only a look makes room (see fabric_traits.can_sleep) */
 /* Memory that was missing may come back. */
 #define DECLINED_RETRY_NS 100000000u
 
@@ -493,6 +494,7 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     live->gone = NONE;
     turns_clear(e, node);
     live->link = LINK_UP;
+    live->pause_ns = 0;
     live->wanted = live->broken = false;
     live->silence_at_up = live->silence;
     if (live->latency == 0 && e->latency_count < LATENCIES_MAX)
@@ -616,20 +618,22 @@ static void ledger_want(struct engine *e, uint32_t node)
     live->starved++;
 }
 
-/* What the fabric refused is tried again, though no event may come: soon, then less and less soon.
- */
-static void try_again(struct engine *e, uint32_t node, bool refused, uint64_t *deadline)
+/* What the fabric refused is tried again, though no event may come: soon, and where nothing leaves
+ * meanwhile, less and less soon. */
+static void try_again(struct engine *e, uint32_t node, bool refused, bool worked,
+                      uint64_t *deadline)
 {
+    uint32_t most = e->fabric->traits.can_sleep ? REFUSED_MOST_NS : REFUSED_LOOKING_NS;
     struct peer_live *live = &e->peer_live[node];
 
-    if (!refused) {
+    if (!refused || worked)
         live->pause_ns = 0;
+    if (!refused)
         return;
-    }
     if (live->pause_ns == 0 || e->now >= live->again_at) {
-        live->pause_ns = live->pause_ns == 0                ? REFUSED_RETRY_NS
-                         : live->pause_ns < REFUSED_MOST_NS ? 2 * live->pause_ns
-                                                            : REFUSED_MOST_NS;
+        live->pause_ns = live->pause_ns == 0     ? REFUSED_RETRY_NS
+                         : live->pause_ns < most ? 2 * live->pause_ns
+                                                 : most;
         live->again_at = e->now + live->pause_ns;
     }
     if (live->again_at < *deadline)
@@ -686,6 +690,6 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, node);
-    try_again(e, node, r == -EAGAIN || flows == -EAGAIN, deadline);
+    try_again(e, node, r == -EAGAIN || flows == -EAGAIN, work > 0, deadline);
     return work;
 }

@@ -608,7 +608,7 @@ static void published_words(void)
 
 struct scribbler {
     struct raw_session *session;
-    _Atomic bool stop;
+    _Atomic bool started, stop;
 };
 
 /* Each word of a record becomes anything at any time. */
@@ -618,6 +618,7 @@ static void *scribble(void *argument)
     volatile uint64_t *words = (volatile uint64_t *)(void *)scribbler->session->submit;
     uint64_t random = 88172645463325252u;
 
+    scribbler->started = true;
     while (!scribbler->stop) {
         uint64_t word, good;
 
@@ -656,9 +657,14 @@ static void records_that_change(void)
             puts[n].record.size = size;
         }
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, scribble, &scribbler), 0);
-        for (uint32_t n = 0; n < PUTS && atomic_load(&s.shared->state) == SESSION_LIVE; n += count)
-            if (s.tail - atomic_load(&s.shared->submit.head) <= RAW_RING - count * size)
-                raw_submit(&s, puts, count * size, count * size);
+        while (!scribbler.started)
+            ;
+        for (uint32_t n = 0; n < PUTS && atomic_load(&s.shared->state) == SESSION_LIVE;) {
+            if (s.tail - atomic_load(&s.shared->submit.head) > RAW_RING - count * size)
+                continue;
+            raw_submit(&s, puts, count * size, count * size);
+            n += count;
+        }
         scribbler.stop = true;
         pthread_join(thread, NULL);
         leave(&s);

@@ -343,6 +343,7 @@ static void refused_for_long(void)
         int steps = 0;
 
         begin(&w);
+        w.b->fabric.base.traits.can_sleep = true;
         w.b->fabric.post_status = -EAGAIN;
         bench_submit(w.b, &put);
         if (again) { /* what was learnt is forgotten */

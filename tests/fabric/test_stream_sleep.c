@@ -75,6 +75,34 @@ static void what_comes(void)
     close_two(fds);
 }
 
+/* What comes behind what has woken us, while nobody sleeps: the third poll has it. */
+static void what_comes_next(void)
+{
+    for (uint32_t which = 0; which < 2; which++) {
+        int fds[2], descriptor;
+        uint32_t polls = 0;
+
+        open_two(fds);
+        CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+        announce(fds[0], 0);
+        CU_ASSERT_TRUE_FATAL(would_wake(descriptor, NEAR_PATIENCE));
+        CU_ASSERT_EQUAL(near_poll(&near), 1);
+        announce(fds[0], 1);
+        CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE)); /* it is there */
+        if (which) { /* and it is slept on at once */
+            CU_ASSERT_EQUAL(fabric_arm(near.fabric, &descriptor), 0);
+            CU_ASSERT_TRUE(would_wake(descriptor, 0));
+            CU_ASSERT_EQUAL(near_poll(&near), 1);
+        } else {
+            while (near.peers[1].arrived < 2 && polls < 100)
+                polls += near_poll(&near) >= 0;
+            CU_ASSERT(polls <= 3);
+        }
+        CU_ASSERT_EQUAL(near.peers[1].arrived, 2);
+        close_two(fds);
+    }
+}
+
 /* The word that no more comes, of one that has nothing else to say. */
 static void the_end(void)
 {
@@ -129,6 +157,7 @@ int main(void)
     static CU_TestInfo tests[] = {
         {"nothing that was read", nothing_that_was_read},
         {"what comes", what_comes},
+        {"what comes next", what_comes_next},
         {"the end", the_end},
         {"room", room},
         CU_TEST_INFO_NULL,
