@@ -89,7 +89,7 @@ static void what_comes_next(void)
         CU_ASSERT_EQUAL(near_poll(&near), 1);
         announce(fds[0], 1);
         CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE)); /* it is there */
-        if (which) { /* and it is slept on at once */
+        if (which) {                                           /* and it is slept on at once */
             CU_ASSERT_EQUAL(fabric_arm(near.fabric, &descriptor), 0);
             CU_ASSERT_TRUE(would_wake(descriptor, 0));
             CU_ASSERT_EQUAL(near_poll(&near), 1);
