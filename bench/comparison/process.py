@@ -15,9 +15,12 @@ class Failure(Exception):
 
 
 def start(command, env=None):
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True,
-                            env=dict(os.environ, **(env or {})))
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                env=dict(os.environ, **(env or {})))
+    except OSError as error:
+        raise Failure(f"{command[0]}: {error.strerror}") from None
 
 
 def session(leader):
@@ -63,11 +66,7 @@ def finish(process, command, timeout=TIMEOUT):
 
 
 def run(command, env=None, timeout=TIMEOUT):
-    try:
-        process = start(command, env)
-    except OSError as error:
-        raise Failure(f"{command[0]}: {error.strerror}") from None
-    return finish(process, command, timeout)
+    return finish(start(command, env), command, timeout)
 
 
 def free_port():
