@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "state.h"
-#include "world.h"
+#include "daemon/engine/state/state.h"
+#include "tests/engine/world/world.h"
 
 enum { MARKS = 64 }; /* every so many puts ask for a local event */
 

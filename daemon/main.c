@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "check.h"
-#include "config.h"
-#include "control.h"
-#include "handover.h"
-#include "job.h"
-#include "keeper.h"
-#include "nearest.h"
+#include "daemon/control/start/check.h"
+#include "daemon/control/start/config.h"
+#include "daemon/control/control.h"
+#include "daemon/control/survive/handover.h"
+#include "daemon/control/start/job.h"
+#include "daemon/keeper/keeper.h"
+#include "daemon/control/start/nearest.h"
 
 enum {
     FLAGS_MAX = 96,

@@ -44,7 +44,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "session_abi.h"
+#include "proto/session_abi.h"
 
 #define PAIR_MAGIC       UINT64_C(0x3430305250435750) /* "PWCPR004" */
 #define PAIR_DATA_OFFSET 4096u

@@ -18,7 +18,7 @@
  *     | kind| sender             | run or nonce       |
  *     +-----+--------------------+--------------------+
  *
- * The sender is told by its number, which is that of its node and engine (control/nodes.h).
+ * The sender is told by its number, which is that of its node and engine (control/nodes/nodes.h).
  *
  * Little-endian; both ends of a link run the same byte order (the handshake's version says which).
  */

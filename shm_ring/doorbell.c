@@ -3,7 +3,7 @@
  *
  * Thread: one sleeper and any number of wakers, in any processes that map the word.
  */
-#include "doorbell.h"
+#include "shm_ring/doorbell.h"
 
 #include <errno.h>
 #include <linux/futex.h>

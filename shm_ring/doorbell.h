@@ -32,7 +32,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "session_abi.h"
+#include "proto/session_abi.h"
 
 enum doorbell_mode {
     DOORBELL_AWAKE = 0,

@@ -1,5 +1,5 @@
 /* Owns this process's view of its board (fault.h). Built with -Dfaults=true only. Thread: any. */
-#include "fault.h"
+#include "shm_ring/fault.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
  *
  * Thread: any; a struct mapping belongs to whoever holds it.
  */
-#include "mapping.h"
+#include "shm_ring/mapping.h"
 
 #include <errno.h>
 #include <fcntl.h>

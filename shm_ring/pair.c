@@ -4,7 +4,7 @@
  *
  * Thread: each view belongs to one thread; the two sides meet only in the mapping.
  */
-#include "pair.h"
+#include "shm_ring/pair.h"
 
 #include <errno.h>
 #include <string.h>

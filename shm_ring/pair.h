@@ -6,7 +6,8 @@
  * consumer's count; the consumer sees arrival in the line itself, so that one line moves between
  * the processors for each record.
  *
- * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours.c cites its letter):
+ * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours/neighbours.c cites its
+ * letter):
  *
  *     E  writer: payload placed, lines written, then the first head stored (release)
  *        reader: head loaded (acquire), then lines and payload read
@@ -37,9 +38,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "doorbell.h"
-#include "fault.h"
-#include "pair_abi.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+#include "proto/pair_abi.h"
 
 /* Lines: measured. Fewer hide less of the way to the other processor; more take lines from under
  * the reader's eyes. */

@@ -1,5 +1,5 @@
 /* What a yield's length says (patience.h). Thread: the one that waits. */
-#include "patience.h"
+#include "shm_ring/patience.h"
 
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after)
 {

@@ -4,7 +4,7 @@
  *
  * Thread: each view belongs to one thread; the two sides meet only in ring_control and the data.
  */
-#include "ring.h"
+#include "shm_ring/ring.h"
 
 #include <errno.h>
 #include <stdatomic.h>

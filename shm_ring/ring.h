@@ -31,7 +31,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "session_abi.h"
+#include "proto/session_abi.h"
 
 /* The first eight bytes of every record. */
 struct ring_record_head {

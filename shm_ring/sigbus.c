@@ -6,7 +6,7 @@
  *
  * Thread: the handler runs on the thread that faulted; add, hit, any and remove on any thread.
  */
-#include "sigbus.h"
+#include "shm_ring/sigbus.h"
 
 #include <assert.h>
 #include <errno.h>

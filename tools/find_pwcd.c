@@ -1,5 +1,5 @@
 /* Owns the places where the daemon's program is looked for (find_pwcd.h). */
-#include "find_pwcd.h"
+#include "tools/find_pwcd.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@ def commands(source, out):
     mpi = os.path.join(source, "mpi")
     for compiler in ("mpicc.openmpi", "mpicc.mpich"):
         for name in ("one_sided", "two_sided"):
-            yield (compiler, [compiler, *FLAGS, "-w", "-o",
+            yield (compiler, [compiler, *FLAGS, "-w", "-I" + os.path.dirname(source), "-o",
                               os.path.join(out, f"{name}.{compiler.split('.')[1]}"),
                               os.path.join(mpi, f"{name}.c"), os.path.join(mpi, "ranks.c")])
     yield ("cc", ["cc", *FLAGS, "-o", os.path.join(out, "put_flag"),

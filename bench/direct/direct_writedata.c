@@ -10,7 +10,7 @@
  * processor away whenever the queue is empty, as it must where both share one. The child is forked
  * before libfabric is first used.
  */
-#include "end.h"
+#include "bench/direct/end.h"
 
 #include <getopt.h>
 #include <sched.h>

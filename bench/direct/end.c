@@ -1,5 +1,5 @@
 /* Endpoint, memory and writes of one end; see end.h. */
-#include "end.h"
+#include "bench/direct/end.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

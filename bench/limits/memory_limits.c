@@ -10,7 +10,7 @@
  *
  * Prints one JSON line. Both processes spin without yielding, each on a processor of its own.
  */
-#include "pair.h"
+#include "bench/limits/pair.h"
 
 #include <getopt.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* Processes, memory, clock and medians of the bare limits; see pair.h. */
-#include "pair.h"
+#include "bench/limits/pair.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -13,7 +13,7 @@
  * latency: half a round trip; stream: records a second, as many of them in a write as are there.
  * Prints one JSON line.
  */
-#include "pair.h"
+#include "bench/limits/pair.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -15,7 +15,7 @@
  *
  * Each rank is one process with one thread.
  */
-#include "ranks.h"
+#include "bench/mpi/ranks.h"
 
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Start, clock and report of the MPI programs; see ranks.h. */
-#include "ranks.h"
+#include "bench/mpi/ranks.h"
 
 #include <getopt.h>
 #include <mpi.h>

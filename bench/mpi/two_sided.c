@@ -7,7 +7,7 @@
  * clock stops when the receiver has said that it has the last one. Each rank is one process, one
  * thread.
  */
-#include "ranks.h"
+#include "bench/mpi/ranks.h"
 
 #include <mpi.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Owns the daemon's start, its loop, and its end (control.h). */
-#include "control.h"
+#include "daemon/control/control.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,20 +10,20 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "check.h"
-#include "client.h"
-#include "clock.h"
-#include "frame.h"
-#include "handover.h"
-#include "jobs.h"
-#include "peers.h"
-#include "publisher.h"
-#include "questions.h"
-#include "scrape.h"
-#include "secret.h"
-#include "sigbus.h"
-#include "takeover.h"
-#include "vouching.h"
+#include "daemon/control/start/check.h"
+#include "daemon/control/clients/client.h"
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/nodes/frame.h"
+#include "daemon/control/survive/handover.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/peers.h"
+#include "daemon/control/watch/publisher.h"
+#include "daemon/control/nodes/questions.h"
+#include "daemon/control/watch/scrape.h"
+#include "daemon/control/start/secret.h"
+#include "shm_ring/sigbus.h"
+#include "daemon/control/survive/takeover.h"
+#include "daemon/control/nodes/vouching.h"
 
 enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
 

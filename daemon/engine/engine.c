@@ -2,24 +2,24 @@
  * The engine: opening, one step, sleeping, notices.
  * Thread: the progress thread.
  */
-#include "engine.h"
+#include "daemon/engine/engine.h"
 
 #include <errno.h>
 #include <string.h>
-#include "bind.h"
-#include "client.h"
-#include "doorbell.h"
-#include "fault.h"
-#include "flow.h"
-#include "keepalive.h"
-#include "ledger.h"
-#include "notes.h"
-#include "notice.h"
-#include "peer.h"
-#include "quota.h"
-#include "session.h"
-#include "trace.h"
-#include "turn.h"
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/session/client.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/peer/keepalive.h"
+#include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/state/notice.h"
+#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/trace.h"
+#include "daemon/engine/ops/turn.h"
 
 #define FABRIC_BATCH 64
 /* In order at any length that there is. */

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "../fabric/fabric.h"
-#include "histogram.h"
-#include "session_abi.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/engine/watch/histogram.h"
+#include "proto/session_abi.h"
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
 #define ENGINE_NODES_MAX 16384u

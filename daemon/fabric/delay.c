@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "delay.h"
+#include "daemon/fabric/delay.h"
 
 #define DEFAULT_LEAST 1000
 #define DEFAULT_MOST  10000

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "fabric.h"
+#include "daemon/fabric/fabric.h"
 
 struct delay_config {
     uint64_t least_ns; /* default 1000 */

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "loop.h"
+#include "daemon/fabric/loop.h"
 
 #define PIECE              ((uint64_t)256 << 10) /* copied in one poll, so that others progress */
 #define DEFAULT_OPERATIONS 4096

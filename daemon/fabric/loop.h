@@ -7,7 +7,7 @@
 #define PWC_FABRIC_LOOP_H
 
 #include <stdint.h>
-#include "fabric.h"
+#include "daemon/fabric/fabric.h"
 
 /* Zero means the default. */
 struct loop_config {

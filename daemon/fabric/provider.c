@@ -1,13 +1,13 @@
 /* Owns nothing (provider.h). Thread: the one that opens the fabric. */
-#include "provider.h"
+#include "daemon/fabric/provider.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "ofi.h"
-#include "source.h"
-#include "stream.h"
+#include "daemon/fabric/ofi/ofi.h"
+#include "daemon/fabric/source.h"
+#include "daemon/fabric/stream/stream.h"
 
 #define STREAM "stream"
 

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "fabric.h"
+#include "daemon/fabric/fabric.h"
 
 #define PROVIDER_NAME_MAX 64u
 

@@ -1,5 +1,5 @@
 /* Owns nothing (source.h). Any thread. */
-#include "source.h"
+#include "daemon/fabric/source.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

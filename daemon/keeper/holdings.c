@@ -1,5 +1,5 @@
 /* Owns the list of descriptors and names (holdings.h). */
-#include "holdings.h"
+#include "daemon/keeper/holdings.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Owns the daemon's process and the descriptors that outlive it (keeper.h). Thread: one. */
-#include "keeper.h"
+#include "daemon/keeper/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "holdings.h"
+#include "daemon/keeper/holdings.h"
 
 enum {
     MESSAGE_MAX = 4096,

@@ -1,5 +1,5 @@
 /* The world that client_world.h describes. */
-#include "client_world.h"
+#include "tests/clientlib/client_world.h"
 
 #include <CUnit/CUnit.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "fake_daemon.h"
+#include "tests/clientlib/fake_daemon.h"
 #include "pwc/pwc.h"
 
 enum {

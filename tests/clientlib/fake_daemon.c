@@ -1,5 +1,5 @@
 /* The daemon of fake_daemon.h. */
-#include "fake_daemon.h"
+#include "tests/clientlib/fake_daemon.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "doorbell.h"
+#include "shm_ring/doorbell.h"
 
 enum { FRAME_MAX = 65536 };
 

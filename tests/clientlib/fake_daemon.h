@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "control.pb-c.h"
-#include "fake_session.h"
-#include "mapping.h"
+#include "proto/control.pb-c.h"
+#include "tests/clientlib/fake_session.h"
+#include "shm_ring/mapping.h"
 
 enum {
     FAKE_PACKED_MAX = 4096,

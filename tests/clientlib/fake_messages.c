@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "fake_daemon.h"
-#include "wire_abi.h"
+#include "tests/clientlib/fake_daemon.h"
+#include "proto/wire_abi.h"
 
 enum {
     TOKEN = 100, /* and the number of the requester's context */

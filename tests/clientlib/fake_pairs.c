@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "board_abi.h"
-#include "fake_daemon.h"
-#include "pair.h"
+#include "proto/board_abi.h"
+#include "tests/clientlib/fake_daemon.h"
+#include "shm_ring/pair.h"
 
 static struct fake_pair *find(struct fake_daemon *daemon, const struct fake_context *origin,
                               const struct fake_context *target)

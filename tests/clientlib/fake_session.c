@@ -1,5 +1,5 @@
 /* The session of fake_session.h. */
-#include "fake_session.h"
+#include "tests/clientlib/fake_session.h"
 
 #include <stdio.h>
 #include <string.h>

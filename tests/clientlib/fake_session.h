@@ -6,9 +6,9 @@
 #define PWC_TESTS_CLIENTLIB_FAKE_SESSION_H
 
 #include <stdint.h>
-#include "mapping.h"
-#include "ring.h"
-#include "session_abi.h"
+#include "shm_ring/mapping.h"
+#include "shm_ring/ring.h"
+#include "proto/session_abi.h"
 
 /* A quarter of the largest ring used in tests, and so the longest submission. */
 #define FAKE_RECORD_MAX 65536u

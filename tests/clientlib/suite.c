@@ -1,5 +1,5 @@
 /* The runner of suite.h: CUnit, with a watchdog. */
-#include "suite.h"
+#include "tests/clientlib/suite.h"
 
 #include <CUnit/Basic.h>
 #include <unistd.h>

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "channel.h"
-#include "doorbell.h"
-#include "fake_session.h"
-#include "suite.h"
+#include "clientlib/channel/channel.h"
+#include "shm_ring/doorbell.h"
+#include "tests/clientlib/fake_session.h"
+#include "tests/clientlib/suite.h"
 
 enum { MANY = 70, MOST = 200, RANDOM_STEPS = 200000, COUNTED = 10000 };
 

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "channel.h"
-#include "doorbell.h"
-#include "fake_session.h"
-#include "suite.h"
+#include "clientlib/channel/channel.h"
+#include "shm_ring/doorbell.h"
+#include "tests/clientlib/fake_session.h"
+#include "tests/clientlib/suite.h"
 
 enum { RING = SESSION_RING_MIN };
 static const struct session_sizes rings = {RING, RING, RING, RING, RING};

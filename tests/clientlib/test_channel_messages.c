@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "channel.h"
-#include "doorbell.h"
-#include "fake_session.h"
-#include "suite.h"
-#include "wire_abi.h"
+#include "clientlib/channel/channel.h"
+#include "shm_ring/doorbell.h"
+#include "tests/clientlib/fake_session.h"
+#include "tests/clientlib/suite.h"
+#include "proto/wire_abi.h"
 
 enum {
     RING = 32 << 10,

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "client_world.h"
-#include "job_socket.h"
-#include "suite.h"
+#include "tests/clientlib/client_world.h"
+#include "proto/job_socket.h"
+#include "tests/clientlib/suite.h"
 
 static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 {

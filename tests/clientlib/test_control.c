@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "control.h"
-#include "suite.h"
+#include "clientlib/attach/control.h"
+#include "tests/clientlib/suite.h"
 
 /* A control connection, and the daemon's end of its socket. */
 struct link {

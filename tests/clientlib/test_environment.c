@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "environment.h"
-#include "suite.h"
+#include "clientlib/attach/environment.h"
+#include "tests/clientlib/suite.h"
 
 static const char *const names[] = {
     "PWC_SOCKET",      "PWC_JOB",      "PWC_RANK",      "PWC_SIZE",

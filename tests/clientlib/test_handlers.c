@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "client_world.h"
+#include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
-#include "suite.h"
+#include "tests/clientlib/suite.h"
 
 enum {
     NOTE = 1, /* indices */

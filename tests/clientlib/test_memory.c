@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "extents.h"
-#include "gets.h"
-#include "landings.h"
-#include "mapping.h"
-#include "move.h"
-#include "spans.h"
-#include "suite.h"
+#include "clientlib/memory/extents.h"
+#include "clientlib/calls/gets.h"
+#include "clientlib/memory/landings.h"
+#include "shm_ring/mapping.h"
+#include "clientlib/memory/move.h"
+#include "clientlib/memory/spans.h"
+#include "tests/clientlib/suite.h"
 
 /* ---- extents -------------------------------------------------------------------------------- */
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "client_world.h"
+#include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
-#include "suite.h"
+#include "tests/clientlib/suite.h"
 
 enum {
     REQUEST = 3, /* indices */

@@ -10,11 +10,11 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "client_world.h"
-#include "doorbell.h"
-#include "pair_abi.h"
+#include "tests/clientlib/client_world.h"
+#include "shm_ring/doorbell.h"
+#include "proto/pair_abi.h"
 #include "pwc/am.h"
-#include "suite.h"
+#include "tests/clientlib/suite.h"
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 

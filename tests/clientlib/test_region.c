@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "client_world.h"
-#include "suite.h"
+#include "tests/clientlib/client_world.h"
+#include "tests/clientlib/suite.h"
 
 static void test_alloc(void)
 {

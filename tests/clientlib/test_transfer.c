@@ -2,9 +2,9 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
-#include "client_world.h"
+#include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
-#include "suite.h"
+#include "tests/clientlib/suite.h"
 
 static void test_put_sizes(void)
 {

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "client_world.h"
-#include "suite.h"
+#include "tests/clientlib/client_world.h"
+#include "tests/clientlib/suite.h"
 
 static void *release_later(void *argument)
 {

@@ -5,7 +5,7 @@
 #define PWC_TESTS_CONTROL_ASK_H
 
 #include <stdint.h>
-#include "daemon.h"
+#include "tests/control/daemon.h"
 
 struct answer {
     int status;      /* 0, the Error's, or -ECONNRESET: no answer */

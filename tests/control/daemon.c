@@ -1,5 +1,5 @@
 /* Owns the child process and the raw connections (daemon.h). */
-#include "daemon.h"
+#include "tests/control/daemon.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "control.pb-c.h"
+#include "proto/control.pb-c.h"
 
 struct daemon {
     pid_t pid;

@@ -1,5 +1,5 @@
 /* Finds fields by the descriptors that protobuf-c keeps (field.h). */
-#include "field.h"
+#include "tests/control/field.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "thread.h"
+#include "tests/control/thread.h"
 
 static int fail(const char *what, int rc)
 {

@@ -1,5 +1,5 @@
 /* Asks, counts, compares (look.h). */
-#include "look.h"
+#include "tests/control/look.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include "daemon.h"
+#include "tests/control/daemon.h"
 
 struct holdings {
     int clients, sessions, segments, regions, ops;

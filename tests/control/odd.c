@@ -44,13 +44,13 @@
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
-#include "call.h"
-#include "clock.h"
-#include "credential.h"
-#include "handshake.h"
-#include "progress.h"
-#include "secret.h"
-#include "worker.h"
+#include "daemon/control/threads/call.h"
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/nodes/credential.h"
+#include "daemon/peering/handshake.h"
+#include "daemon/control/threads/progress.h"
+#include "daemon/control/start/secret.h"
+#include "daemon/control/threads/worker.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

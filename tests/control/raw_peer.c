@@ -1,5 +1,5 @@
 /* Owns the connection of a made-up daemon (raw_peer.h). */
-#include "raw_peer.h"
+#include "tests/control/raw_peer.h"
 
 #include <arpa/inet.h>
 #include <sodium.h>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "secret.h"
+#include "daemon/control/start/secret.h"
 
 enum { FRAME_MAX = 1 << 20, WAIT_S = 20 };
 

@@ -5,9 +5,9 @@
 #ifndef PWC_TESTS_CONTROL_RAW_PEER_H
 #define PWC_TESTS_CONTROL_RAW_PEER_H
 
-#include "control.pb-c.h"
-#include "handshake.h"
-#include "plan.h"
+#include "proto/control.pb-c.h"
+#include "daemon/peering/handshake.h"
+#include "tests/control/plan.h"
 
 struct raw_peer {
     int socket;

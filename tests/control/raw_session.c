@@ -1,5 +1,5 @@
 /* Owns the mappings and descriptors of a raw session (raw_session.h). */
-#include "raw_session.h"
+#include "tests/control/raw_session.h"
 
 #include <errno.h>
 #include <string.h>

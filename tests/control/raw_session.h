@@ -8,8 +8,8 @@
 #define PWC_TESTS_CONTROL_RAW_SESSION_H
 
 #include <stdint.h>
-#include "ask.h"
-#include "session_abi.h"
+#include "tests/control/ask.h"
+#include "proto/session_abi.h"
 
 #define RAW_RING    8192u
 #define RAW_SEGMENT 65536u

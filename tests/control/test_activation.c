@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "daemon.h"
-#include "../suite.h"
+#include "tests/control/daemon.h"
+#include "tests/suite.h"
 
 enum { FIRST_FD = 3 }; /* of those passed on */
 

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "config.h"
-#include "engine.h"
-#include "nearest.h"
-#include "nodes.h"
-#include "secret.h"
-#include "../suite.h"
+#include "daemon/control/start/config.h"
+#include "daemon/engine/engine.h"
+#include "daemon/control/start/nearest.h"
+#include "daemon/control/nodes/nodes.h"
+#include "daemon/control/start/secret.h"
+#include "tests/suite.h"
 
 static char directory[] = "/tmp/pwc-config-XXXXXX";
 

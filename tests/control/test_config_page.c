@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "config.h"
-#include "../suite.h"
+#include "daemon/control/start/config.h"
+#include "tests/suite.h"
 
 /* Set once by main, then only read. */
 static const char *page;

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "ask.h"
-#include "daemon.h"
-#include "../suite.h"
+#include "tests/control/ask.h"
+#include "tests/control/daemon.h"
+#include "tests/suite.h"
 
 static const char *program;
 static struct daemon d;

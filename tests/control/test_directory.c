@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "directory.h"
-#include "../suite.h"
+#include "daemon/peering/directory.h"
+#include "tests/suite.h"
 
 #define NODES 4u
 

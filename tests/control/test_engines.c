@@ -14,9 +14,9 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "ask.h"
-#include "look.h"
-#include "../suite.h"
+#include "tests/control/ask.h"
+#include "tests/control/look.h"
+#include "tests/suite.h"
 
 #define ENGINES 3u
 #define CLIENTS 7u /* that the daemon may have */

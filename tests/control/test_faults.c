@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../system/bystanders.h"
-#include "look.h"
-#include "raw_session.h"
-#include "../suite.h"
+#include "tests/system/bystanders.h"
+#include "tests/control/look.h"
+#include "tests/control/raw_session.h"
+#include "tests/suite.h"
 
 #define JOB    "faulting"
 #define REASON "shared memory faulted"

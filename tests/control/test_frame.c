@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "frame.h"
-#include "../suite.h"
+#include "daemon/control/nodes/frame.h"
+#include "tests/suite.h"
 
 #define BOUND 65536u
 

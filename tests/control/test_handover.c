@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "ask.h"
-#include "daemon.h"
-#include "../suite.h"
+#include "tests/control/ask.h"
+#include "tests/control/daemon.h"
+#include "tests/suite.h"
 
 enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };
 

@@ -6,8 +6,8 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
-#include "handshake.h"
-#include "../suite.h"
+#include "daemon/peering/handshake.h"
+#include "tests/suite.h"
 
 /* A greeting as it travels: here simply the struct's own bytes. */
 struct letter {

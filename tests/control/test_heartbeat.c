@@ -1,7 +1,7 @@
 /* Whether engines live, told from their rounds: who is woken, and when the manager is told. */
 #include <stdio.h>
-#include "heartbeat.h"
-#include "../suite.h"
+#include "daemon/control/watch/heartbeat.h"
+#include "tests/suite.h"
 
 enum { LOOKS = 8 };
 

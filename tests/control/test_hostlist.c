@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "hostlist.h"
-#include "../suite.h"
+#include "daemon/control/start/hostlist.h"
+#include "tests/suite.h"
 
 #define NAME_255                                                                                   \
     "a2345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012" \

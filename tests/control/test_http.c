@@ -1,8 +1,8 @@
 /* Requests over HTTP: what each is answered, whole, cut short, and too long. */
 #include <stdio.h>
 #include <string.h>
-#include "http.h"
-#include "../suite.h"
+#include "daemon/control/watch/http.h"
+#include "tests/suite.h"
 
 #define GET  "GET /metrics HTTP/1.1\r\n"
 #define TYPE "application/openmetrics-text"

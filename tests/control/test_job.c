@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "config.h"
-#include "introduction.h"
-#include "job.h"
-#include "../suite.h"
+#include "daemon/control/start/config.h"
+#include "daemon/control/start/introduction.h"
+#include "daemon/control/start/job.h"
+#include "tests/suite.h"
 
 static const char *const names[] = {
     "PWC_SOCKET",      "SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_LOCALID",

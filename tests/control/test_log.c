@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "log.h"
-#include "../suite.h"
+#include "daemon/control/watch/log.h"
+#include "tests/suite.h"
 
 static void expect(enum log_level level, const struct log_subject *about, const char *expected)
 {

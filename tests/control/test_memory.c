@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "client.h"
-#include "sigbus.h"
+#include "tests/suite.h"
+#include "daemon/control/clients/client.h"
+#include "shm_ring/sigbus.h"
 
 #define HANDLE   1u /* of the segment under test */
 #define SEGMENTS 2u

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "http.h"
-#include "metrics.h"
-#include "metrics_read.h"
-#include "openmetrics.h"
-#include "scrape.h"
-#include "../suite.h"
+#include "daemon/control/watch/http.h"
+#include "daemon/control/watch/metrics.h"
+#include "daemon/control/watch/metrics_read.h"
+#include "daemon/control/watch/openmetrics.h"
+#include "daemon/control/watch/scrape.h"
+#include "tests/suite.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "credential.h"
-#include "vouching.h"
-#include "../suite.h"
+#include "daemon/control/nodes/credential.h"
+#include "daemon/control/nodes/vouching.h"
+#include "tests/suite.h"
 
 enum { SKIPPED = 77, NOBODY = 65534 };
 

@@ -12,15 +12,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "ask.h"
-#include "daemon.h"
-#include "directory.h"
-#include "fabric.h"
-#include "field.h"
-#include "look.h"
-#include "plan.h"
-#include "raw_peer.h"
-#include "../suite.h"
+#include "tests/control/ask.h"
+#include "tests/control/daemon.h"
+#include "daemon/peering/directory.h"
+#include "daemon/fabric/fabric.h"
+#include "tests/control/field.h"
+#include "tests/control/look.h"
+#include "tests/control/plan.h"
+#include "tests/control/raw_peer.h"
+#include "tests/suite.h"
 
 #define WE     0u /* the made-up one: its dial goes before the other's */
 #define COOKIE UINT64_C(77)

@@ -12,13 +12,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon.h"
-#include "directory.h"
-#include "handshake.h"
-#include "look.h"
-#include "plan.h"
-#include "raw_peer.h"
-#include "../suite.h"
+#include "tests/control/daemon.h"
+#include "daemon/peering/directory.h"
+#include "daemon/peering/handshake.h"
+#include "tests/control/look.h"
+#include "tests/control/plan.h"
+#include "tests/control/raw_peer.h"
+#include "tests/suite.h"
 
 static const char *program, *odd_program;
 static struct plan plan;

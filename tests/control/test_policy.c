@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "ask.h"
-#include "look.h"
-#include "trace_abi.h"
-#include "../suite.h"
+#include "tests/control/ask.h"
+#include "tests/control/look.h"
+#include "proto/trace_abi.h"
+#include "tests/suite.h"
 
 /* Users and groups that no machine has, but for nobody. */
 #define DAEMON 61001u

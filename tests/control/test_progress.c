@@ -14,12 +14,12 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "channel.h"
-#include "clock.h"
-#include "delay.h"
-#include "doorbell.h"
-#include "loop.h"
-#include "progress.h"
+#include "clientlib/channel/channel.h"
+#include "daemon/control/threads/clock.h"
+#include "daemon/fabric/delay.h"
+#include "shm_ring/doorbell.h"
+#include "daemon/fabric/loop.h"
+#include "daemon/control/threads/progress.h"
 
 #define RING 65536u
 static const struct session_sizes rings = {RING, RING, RING, RING, RING};

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "ask.h"
-#include "daemon.h"
-#include "look.h"
-#include "../suite.h"
+#include "tests/control/ask.h"
+#include "tests/control/daemon.h"
+#include "tests/control/look.h"
+#include "tests/suite.h"
 
 #define JOB     "quota"
 #define PAGE    4096u

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "../system/bystanders.h"
-#include "ask.h"
-#include "daemon.h"
-#include "field.h"
-#include "look.h"
-#include "../suite.h"
+#include "tests/system/bystanders.h"
+#include "tests/control/ask.h"
+#include "tests/control/daemon.h"
+#include "tests/control/field.h"
+#include "tests/control/look.h"
+#include "tests/suite.h"
 
 #define JOB     "requests"
 #define SEGMENT 12288u

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "loop.h"
-#include "router.h"
-#include "../suite.h"
+#include "daemon/fabric/loop.h"
+#include "daemon/fabric/router.h"
+#include "tests/suite.h"
 
 #define SELF     1u
 #define OTHER    0u

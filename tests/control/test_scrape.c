@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "look.h"
-#include "thread.h"
-#include "../suite.h"
+#include "tests/control/look.h"
+#include "tests/control/thread.h"
+#include "tests/suite.h"
 
 enum { WAIT_MS = 20000, ANSWER_ROOM = 1 << 20 };
 

@@ -16,9 +16,9 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon.h"
-#include "thread.h"
-#include "../suite.h"
+#include "tests/control/daemon.h"
+#include "tests/control/thread.h"
+#include "tests/suite.h"
 
 enum { WAIT_MS = 20000, WATCHDOG_MS = 200 };
 

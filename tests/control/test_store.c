@@ -12,11 +12,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "counters.h"
-#include "holdings.h"
-#include "journal.h"
-#include "store.h"
+#include "tests/suite.h"
+#include "daemon/control/watch/counters.h"
+#include "daemon/keeper/holdings.h"
+#include "daemon/control/survive/journal.h"
+#include "daemon/control/survive/store.h"
 
 static bool same_file(int a, int b)
 {

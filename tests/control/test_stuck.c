@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "look.h"
-#include "raw_session.h"
-#include "thread.h"
-#include "../suite.h"
+#include "tests/control/look.h"
+#include "tests/control/raw_session.h"
+#include "tests/control/thread.h"
+#include "tests/suite.h"
 
 enum { SKIPPED = 77 };
 

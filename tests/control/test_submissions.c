@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../system/bystanders.h"
-#include "daemon.h"
-#include "look.h"
-#include "raw_session.h"
-#include "../suite.h"
+#include "tests/system/bystanders.h"
+#include "tests/control/daemon.h"
+#include "tests/control/look.h"
+#include "tests/control/raw_session.h"
+#include "tests/suite.h"
 
 #define INDEX   "submission ring: tail or record size out of range"
 #define EVENT   "event ring: head out of range"

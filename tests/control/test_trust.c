@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "daemon.h"
-#include "look.h"
-#include "raw_session.h"
-#include "../suite.h"
+#include "tests/control/daemon.h"
+#include "tests/control/look.h"
+#include "tests/control/raw_session.h"
+#include "tests/suite.h"
 
 #define JOB       "trust"
 #define TRIES     2000

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "client.h"
-#include "handover.h"
-#include "tracing.h"
+#include "tests/suite.h"
+#include "daemon/control/clients/client.h"
+#include "daemon/control/survive/handover.h"
+#include "daemon/control/watch/tracing.h"
 
 #define NOBODY   65534u /* any user who is not root */
 #define OTHER    65533u

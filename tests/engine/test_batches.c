@@ -2,15 +2,15 @@
  * Which puts of a client go as one batch (op_batch.h), and what its record then says. One engine
  * over a fabric that only remembers; the test is the client and the peer. One thread.
  */
-#include "../suite.h"
+#include "tests/suite.h"
 #include <stdio.h>
 #include <string.h>
-#include "engine.h"
-#include "linked_bench.h"
-#include "op_batch.h"
-#include "session_abi.h"
-#include "state.h"
-#include "wire_abi.h"
+#include "daemon/engine/engine.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "daemon/engine/ops/op_batch.h"
+#include "proto/session_abi.h"
+#include "daemon/engine/state/state.h"
+#include "proto/wire_abi.h"
 
 #define REGION 4096u /* bytes, behind the remote of bench_remote */
 #define RID    UINT64_C(100)

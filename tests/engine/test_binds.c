@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
-#include "bind.h"
-#include "engine.h"
-#include "linked_bench.h"
-#include "session_abi.h"
-#include "state.h"
-#include "wire_abi.h"
+#include "tests/suite.h"
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/engine.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "proto/session_abi.h"
+#include "daemon/engine/state/state.h"
+#include "proto/wire_abi.h"
 
 #define PEER 1u /* its node */
 

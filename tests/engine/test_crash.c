@@ -16,12 +16,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "crash_control.h"
-#include "crash_messages.h"
-#include "crash_guard.h"
-#include "driver.h"
-#include "message_flood.h"
-#include "world_path.h"
+#include "tests/engine/world/crash_control.h"
+#include "tests/engine/world/crash_messages.h"
+#include "tests/engine/world/crash_guard.h"
+#include "tests/engine/world/driver.h"
+#include "tests/engine/world/message_flood.h"
+#include "tests/engine/world/world_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define SKIPPED  77

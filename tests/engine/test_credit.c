@@ -3,14 +3,14 @@
  * room in a client's ring; and what it may acknowledge or announce. One engine over a fabric that
  * only remembers; the test is the peer. One thread.
  */
-#include "../suite.h"
-#include "engine.h"
-#include "ledger.h"
-#include "linked_bench.h"
-#include "record_bench.h"
-#include "session_abi.h"
-#include "state.h"
-#include "wire_abi.h"
+#include "tests/suite.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/ledger/ledger.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/record_bench.h"
+#include "proto/session_abi.h"
+#include "daemon/engine/state/state.h"
+#include "proto/wire_abi.h"
 
 /* A peer gets as much of the memory for ledgers as we give to one, however much it offers. */
 static void test_offers(void)

@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "../suite.h"
-#include "linked_bench.h"
-#include "state.h"
+#include "tests/suite.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "daemon/engine/state/state.h"
 
 static void send_plain(struct bench *b, uint8_t kind)
 {

@@ -6,8 +6,8 @@
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <stdio.h>
-#include "driver.h"
-#include "world_path.h"
+#include "tests/engine/world/driver.h"
+#include "tests/engine/world/world_path.h"
 
 #define DEPTH    200000u
 #define QUARTERS 4u

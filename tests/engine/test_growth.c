@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "engine.h"
-#include "still_fabric.h"
+#include "tests/suite.h"
+#include "daemon/engine/engine.h"
+#include "tests/engine/bench/still_fabric.h"
 
 #define PEERS  10000u
 #define LINKED 500u

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
-#include "histogram.h"
+#include "tests/suite.h"
+#include "daemon/engine/watch/histogram.h"
 
 enum { ROUNDS = 200, VALUES_MAX = 3000 };
 

@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
-#include "driver.h"
-#include "keepalive.h"
-#include "still_fabric.h"
-#include "world_path.h"
+#include "tests/suite.h"
+#include "tests/engine/world/driver.h"
+#include "daemon/engine/peer/keepalive.h"
+#include "tests/engine/bench/still_fabric.h"
+#include "tests/engine/world/world_path.h"
 
 /* Long enough that what a test has under way takes no longer, also on the slowest of fabrics. */
 #define INTERVAL_NS UINT64_C(20000000)

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "message_flood.h"
-#include "message_run.h"
-#include "wire_abi.h"
+#include "tests/suite.h"
+#include "tests/engine/world/message_flood.h"
+#include "tests/engine/world/message_run.h"
+#include "proto/wire_abi.h"
 
 #define RUNS         300u
 #define SEED_SECONDS 30u

@@ -3,11 +3,11 @@
  * give theirs back, also in the middle of a payload's stripes, so that they do not stop the large
  * puts of others; nor do those that find no nonce stop what needs none.
  */
-#include "../suite.h"
-#include "driver.h"
-#include "flow.h"
-#include "state.h"
-#include "world_path.h"
+#include "tests/suite.h"
+#include "tests/engine/world/driver.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/state/state.h"
+#include "tests/engine/world/world_path.h"
 
 static struct world_path path;
 static struct driver driver;

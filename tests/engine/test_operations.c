@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "suite_operations.h"
-#include "world_path.h"
+#include "tests/engine/world/suite_operations.h"
+#include "tests/engine/world/world_path.h"
 
 #define SEEDS 10u
 

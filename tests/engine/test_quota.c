@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "state.h"
-#include "world.h"
-#include "../suite.h"
+#include "daemon/engine/state/state.h"
+#include "tests/engine/world/world.h"
+#include "tests/suite.h"
 
 enum { LIMIT = 6, TARGETS = 5, ROUNDS_MAX = 100000 };
 

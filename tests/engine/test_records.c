@@ -7,14 +7,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
-#include "doorbell.h"
-#include "engine.h"
-#include "linked_bench.h"
-#include "record_bench.h"
-#include "session_abi.h"
-#include "state.h"
-#include "wire_abi.h"
+#include "tests/suite.h"
+#include "shm_ring/doorbell.h"
+#include "daemon/engine/engine.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/record_bench.h"
+#include "proto/session_abi.h"
+#include "daemon/engine/state/state.h"
+#include "proto/wire_abi.h"
 
 struct put_record {
     struct wire_put put;

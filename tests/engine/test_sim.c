@@ -6,7 +6,7 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
-#include "sim.h"
+#include "daemon/fabric/sim/sim.h"
 
 #define SEEDS  50u
 #define MEMORY 65536u

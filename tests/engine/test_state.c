@@ -5,9 +5,9 @@
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
-#include "arena.h"
-#include "heap.h"
-#include "queue.h"
+#include "daemon/engine/state/arena.h"
+#include "daemon/engine/state/heap.h"
+#include "daemon/engine/state/queue.h"
 
 #define CHUNKS 64u
 

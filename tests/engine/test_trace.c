@@ -7,11 +7,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
-#include "driver.h"
-#include "state.h"
-#include "trace_ring.h"
-#include "world_path.h"
+#include "tests/suite.h"
+#include "tests/engine/world/driver.h"
+#include "daemon/engine/state/state.h"
+#include "daemon/engine/watch/trace_ring.h"
+#include "tests/engine/world/world_path.h"
 
 enum { RING = 1 << 14, SMALL = 8, WRITES = 400000 };
 

@@ -8,10 +8,10 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "../suite.h"
-#include "state.h"
-#include "turn.h"
-#include "world.h"
+#include "tests/suite.h"
+#include "daemon/engine/state/state.h"
+#include "daemon/engine/ops/turn.h"
+#include "tests/engine/world/world.h"
 
 #define FLOWS_MANY    16u
 #define QUEUED        (3u << 19) /* bytes of records, about, of each backlogged client */

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../suite.h"
-#include "engine.h"
-#include "op.h"
-#include "linked_bench.h"
-#include "session_abi.h"
-#include "state.h"
-#include "wire_abi.h"
+#include "tests/suite.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/ops/op.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "proto/session_abi.h"
+#include "daemon/engine/state/state.h"
+#include "proto/wire_abi.h"
 
 #define BYTES 8192u /* of the second segment */
 #define FLOW  0u

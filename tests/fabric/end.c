@@ -1,4 +1,4 @@
-#include "end.h"
+#include "tests/fabric/end.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
-#include "delay.h"
-#include "loop.h"
-#include "ofi.h"
-#include "stream.h"
+#include "daemon/fabric/delay.h"
+#include "daemon/fabric/loop.h"
+#include "daemon/fabric/ofi/ofi.h"
+#include "daemon/fabric/stream/stream.h"
 
 static const struct rig rigs[] = {
     {.name = "loop", .sleeps = true},

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "fabric.h"
+#include "daemon/fabric/fabric.h"
 
 #define END_MEMORY     (8u << 20)
 #define END_COOKIES    16384u

@@ -1,4 +1,4 @@
-#include "far.h"
+#include "tests/fabric/far.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

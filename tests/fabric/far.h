@@ -6,7 +6,7 @@
 #define PWC_TESTS_FABRIC_FAR_H
 
 #include <sys/types.h>
-#include "end.h"
+#include "tests/fabric/end.h"
 
 #define OTHER 1u /* how each end numbers the other */
 

@@ -1,5 +1,5 @@
 /* Owns what near.h says. Thread: one. */
-#include "near.h"
+#include "tests/fabric/near.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>

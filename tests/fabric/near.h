@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "stream.h"
+#include "daemon/fabric/stream/stream.h"
 
 #define NEAR_PEERS    8u
 #define NEAR_COOKIES  2048u

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "end.h"
-#include "far.h"
-#include "../suite.h"
+#include "tests/fabric/end.h"
+#include "tests/fabric/far.h"
+#include "tests/suite.h"
 
 #define SKIPPED 77
 #define LIMIT   160 /* seconds for the whole program */

@@ -5,9 +5,9 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
-#include "delay.h"
-#include "loop.h"
-#include "../suite.h"
+#include "daemon/fabric/delay.h"
+#include "daemon/fabric/loop.h"
+#include "tests/suite.h"
 
 #define SELF  0u
 #define LEAST 1000u

@@ -6,9 +6,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include "end.h"
-#include "loop.h"
-#include "../suite.h"
+#include "tests/fabric/end.h"
+#include "daemon/fabric/loop.h"
+#include "tests/suite.h"
 
 #define SELF  3u
 #define SMALL 4096u

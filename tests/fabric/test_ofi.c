@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "end.h"
-#include "ofi.h"
-#include "../suite.h"
+#include "tests/fabric/end.h"
+#include "daemon/fabric/ofi/ofi.h"
+#include "tests/suite.h"
 
 static void refused(void)
 {

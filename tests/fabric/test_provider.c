@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "ofi.h"
-#include "provider.h"
-#include "../suite.h"
+#include "daemon/fabric/ofi/ofi.h"
+#include "daemon/fabric/provider.h"
+#include "tests/suite.h"
 
 #define ROOM 32
 

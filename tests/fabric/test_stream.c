@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "near.h"
-#include "../suite.h"
+#include "tests/fabric/near.h"
+#include "tests/suite.h"
 
 #define PIECES 33u
 #define FRAME  sizeof(struct stream_frame)

@@ -15,10 +15,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "end.h"
-#include "near.h"
-#include "sigbus.h"
-#include "../suite.h"
+#include "tests/fabric/end.h"
+#include "tests/fabric/near.h"
+#include "shm_ring/sigbus.h"
+#include "tests/suite.h"
 
 #define FRAME  sizeof(struct stream_frame)
 #define LARGE  (4u << 20)

@@ -5,8 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <poll.h>
 #include <unistd.h>
-#include "near.h"
-#include "../suite.h"
+#include "tests/fabric/near.h"
+#include "tests/suite.h"
 
 static struct near near;
 

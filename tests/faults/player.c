@@ -1,12 +1,12 @@
 /* Attaches, does its part, and checks what comes (player.h). */
-#include "player.h"
+#include "tests/faults/player.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../system/rank.h"
+#include "tests/system/rank.h"
 #include "pwc/am.h"
 
 enum {

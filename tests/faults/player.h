@@ -12,7 +12,7 @@
 #ifndef PWC_TESTS_FAULTS_PLAYER_H
 #define PWC_TESTS_FAULTS_PLAYER_H
 
-#include "stage.h"
+#include "tests/faults/stage.h"
 
 #define PLAYER_ROUNDS 8u
 #define PLAYER_WINDOW 4u

@@ -5,7 +5,7 @@
  *
  * Thread: any; no lock but that of the table of allocations.
  */
-#include "shim.h"
+#include "tests/faults/shim.h"
 
 #include <dlfcn.h>
 #include <errno.h>

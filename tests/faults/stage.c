@@ -1,5 +1,5 @@
 /* Makes and finds what processes share (stage.h). */
-#include "stage.h"
+#include "tests/faults/stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

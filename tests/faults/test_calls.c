@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "shim.h"
-#include "trial.h"
+#include "tests/suite.h"
+#include "tests/faults/shim.h"
+#include "tests/faults/trial.h"
 
 enum {
     BUDGET_S = 8, /* of each of three tables */

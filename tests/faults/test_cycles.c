@@ -22,10 +22,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../control/look.h"
-#include "../control/raw_session.h"
-#include "../suite.h"
-#include "../system/process.h"
+#include "tests/control/look.h"
+#include "tests/control/raw_session.h"
+#include "tests/suite.h"
+#include "tests/system/process.h"
 
 enum {
     CYCLES = 1000,

@@ -22,9 +22,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "fault.h"
-#include "trial.h"
+#include "tests/suite.h"
+#include "shm_ring/fault.h"
+#include "tests/faults/trial.h"
 
 enum {
     BUDGET_S = 13, /* of each of three tables */

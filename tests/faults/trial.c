@@ -1,5 +1,5 @@
 /* Starts, watches and counts (trial.h). */
-#include "trial.h"
+#include "tests/faults/trial.h"
 
 #include <errno.h>
 #include <poll.h>

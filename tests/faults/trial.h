@@ -8,10 +8,10 @@
 #ifndef PWC_TESTS_FAULTS_TRIAL_H
 #define PWC_TESTS_FAULTS_TRIAL_H
 
-#include "../control/look.h"
-#include "../system/bystanders.h"
-#include "../system/cluster.h"
-#include "player.h"
+#include "tests/control/look.h"
+#include "tests/system/bystanders.h"
+#include "tests/system/cluster.h"
+#include "tests/faults/player.h"
 
 struct trial {
     struct cluster cluster;

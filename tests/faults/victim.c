@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-#include "../system/process.h"
-#include "player.h"
+#include "tests/system/process.h"
+#include "tests/faults/player.h"
 
 enum { LIMIT_S = 30, EXIT_LEAK = 3 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "admission.h"
-#include "config.h"
+#include "daemon/control/clients/admission.h"
+#include "daemon/control/start/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

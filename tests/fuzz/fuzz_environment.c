@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "environment.h"
+#include "clientlib/attach/environment.h"
 
 #define VALUE_MAX 4096u
 

@@ -4,12 +4,12 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "control.h"
-#include "control.pb-c.h"
-#include "frame.h"
-#include "handshake.h"
-#include "jobs.h"
-#include "seal.h"
+#include "daemon/control/control.h"
+#include "proto/control.pb-c.h"
+#include "daemon/control/nodes/frame.h"
+#include "daemon/peering/handshake.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/peering/seal.h"
 
 enum { BOUND = 65536 };
 

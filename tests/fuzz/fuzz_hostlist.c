@@ -1,7 +1,7 @@
 /* Slurm's lists of hosts: whatever comes out is a list of names that a list of nodes takes. */
 #include <stdlib.h>
 #include <string.h>
-#include "hostlist.h"
+#include "daemon/control/start/hostlist.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

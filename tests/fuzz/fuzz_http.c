@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "http.h"
-#include "scrape.h"
+#include "daemon/control/watch/http.h"
+#include "daemon/control/watch/scrape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

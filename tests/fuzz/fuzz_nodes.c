@@ -1,7 +1,7 @@
 /* Lists of nodes: by comma, and by line. */
 #include <stdlib.h>
 #include <string.h>
-#include "nodes.h"
+#include "daemon/control/nodes/nodes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "pair.h"
+#include "shm_ring/pair.h"
 
 enum {
     LINE = 1 << 0,     /* words go to the line whose turn it is, and the next */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "control.h"
+#include "clientlib/attach/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

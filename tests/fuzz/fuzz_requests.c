@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "control.pb-c.h"
-#include "room.h"
+#include "proto/control.pb-c.h"
+#include "tests/fuzz/room.h"
 
 enum {
     SECOND = 1 << 0, /* the other connection */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "channel.h"
+#include "clientlib/channel/channel.h"
 
 #define RING SESSION_RING_MIN
 

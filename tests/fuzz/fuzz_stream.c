@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "stream.h"
+#include "daemon/fabric/stream/stream.h"
 
 #define PEER       3u
 #define MEMORY     8192u

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "record_bench.h"
-#include "wire_abi.h"
+#include "tests/engine/bench/record_bench.h"
+#include "proto/wire_abi.h"
 
 enum repair {
     REPAIR_WORDS = 1 << 0,

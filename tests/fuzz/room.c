@@ -1,15 +1,15 @@
 /* Owns a control room without a progress thread (room.h). Thread: one. */
-#include "room.h"
+#include "tests/fuzz/room.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "client.h"
-#include "frame.h"
-#include "jobs.h"
-#include "loop.h"
+#include "daemon/control/clients/client.h"
+#include "daemon/control/nodes/frame.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/fabric/loop.h"
 
 #define TURNS  64
 #define MEMORY (UINT64_C(16) << 20) /* of a client */

@@ -12,8 +12,8 @@
 #define PWC_TESTS_HOSTILE_HOSTILE_H
 
 #include <stdint.h>
-#include "cluster.h"
-#include "tally.h"
+#include "tests/system/cluster.h"
+#include "tests/hostile/tally.h"
 
 struct hostile {
     const struct cluster_node *node;

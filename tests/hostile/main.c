@@ -19,14 +19,14 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../tools/command.h"
-#include "bystanders.h"
-#include "census.h"
-#include "cluster.h"
-#include "hostile.h"
-#include "process.h"
-#include "raw_session.h"
-#include "victim.h"
+#include "tests/tools/command.h"
+#include "tests/system/bystanders.h"
+#include "tests/system/census.h"
+#include "tests/system/cluster.h"
+#include "tests/hostile/hostile.h"
+#include "tests/system/process.h"
+#include "tests/control/raw_session.h"
+#include "tests/hostile/victim.h"
 
 #define NODES       2u
 #define PROCESSES   5u

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "hostile.h"
+#include "tests/hostile/hostile.h"
 #include "pwc/am.h"
-#include "rank.h"
-#include "session_abi.h"
-#include "values.h"
+#include "tests/system/rank.h"
+#include "proto/session_abi.h"
+#include "tests/hostile/values.h"
 
 #define REGION_BYTES (1u << 16)
 #define SHARED_MAX   16u

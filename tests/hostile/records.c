@@ -1,5 +1,5 @@
 /* Makes records, and spoils them (records.h). To add a field: a row in `fields` or `block`. */
-#include "records.h"
+#include "tests/hostile/records.h"
 
 #include <string.h>
 

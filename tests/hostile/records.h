@@ -7,8 +7,8 @@
 #define PWC_TESTS_HOSTILE_RECORDS_H
 
 #include <stdint.h>
-#include "raw_session.h"
-#include "values.h"
+#include "tests/control/raw_session.h"
+#include "tests/hostile/values.h"
 
 #define RECORD_ROOM 1024u
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "hostile.h"
-#include "raw_session.h"
-#include "records.h"
-#include "values.h"
+#include "tests/hostile/hostile.h"
+#include "tests/control/raw_session.h"
+#include "tests/hostile/records.h"
+#include "tests/hostile/values.h"
 
 #define RECORDS   48u  /* a session, before it races */
 #define RACES     32u  /* rounds */

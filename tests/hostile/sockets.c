@@ -12,9 +12,9 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include "ask.h"
-#include "hostile.h"
-#include "values.h"
+#include "tests/control/ask.h"
+#include "tests/hostile/hostile.h"
+#include "tests/hostile/values.h"
 
 #define STORM       64u /* connections at once: more than strangers of a user may have */
 #define SLOW        8u  /* half frames that are held open */

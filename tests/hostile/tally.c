@@ -1,5 +1,5 @@
 /* Counts (tally.h). Thread: the tally's writer. */
-#include "tally.h"
+#include "tests/hostile/tally.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Makes numbers up (values.h). Thread: each owner's own. */
-#include "values.h"
+#include "tests/hostile/values.h"
 
-#include "raw_session.h"
+#include "tests/control/raw_session.h"
 
 static const uint64_t boundaries[] = {
     0,

@@ -1,5 +1,5 @@
 /* A neighbour that behaves (victim.h). Thread: its own. */
-#include "victim.h"
+#include "tests/hostile/victim.h"
 
 #include <errno.h>
 #include <stdio.h>

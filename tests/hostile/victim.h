@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include "hostile.h"
-#include "rank.h"
+#include "tests/hostile/hostile.h"
+#include "tests/system/rank.h"
 
 struct victim {
     struct rank rank;    /* its own region, which the other's key names */

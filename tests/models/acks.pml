@@ -2,8 +2,8 @@
  * Two ledgers, one each way, that carry operations and each other's acknowledgements: the room and
  * the runs that are kept for acknowledgements.
  *
- * Stands for: daemon/engine/ledger_out.c (ledger_stage, waits_for_runs, run_window_open, run_cut,
- * ledger_post, ledger_acknowledge) and daemon/engine/ledger_in.c (ledger_consume,
+ * Stands for: daemon/engine/ledger/ledger_out.c (ledger_stage, waits_for_runs, run_window_open, run_cut,
+ * ledger_post, ledger_acknowledge) and daemon/engine/ledger/ledger_in.c (ledger_consume,
  * ledger_stage_ack).
  *
  * Both nodes have operations without end. Shown: they never wait for each other for good, both out

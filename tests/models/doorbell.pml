@@ -3,7 +3,7 @@
  *
  * Stands for: shm_ring/doorbell.c (doorbell_arm, doorbell_announce, doorbell_fence_others,
  * doorbell_stands, doorbell_ring, doorbell_ring_unfenced, doorbell_disarm), daemon/engine/engine.c (engine_arm),
- * daemon/control/progress.c (sleep_unless_work) and clientlib/channel_submit.c (publish, then the
+ * daemon/control/threads/progress.c (sleep_unless_work) and clientlib/channel/channel_submit.c (publish, then the
  * eventfd). Barriers C and D; with -DMEMBARRIER C for both sides, where D is the program's order.
  *
  * Two clients write records into their rings. A third waker is the fabric, whose completion queue

@@ -2,10 +2,10 @@
  * Back-pressure of one flow: a full event ring spills, STOP and GO hold and release the origin, and
  * what finds no room in the spill either is refused and comes again.
  *
- * Stands for: daemon/engine/session_event.c (session_tell_remote, spill_room, session_drain_spill,
- * session_release_spill), daemon/engine/record_op.c (take_by_inflow, refuse), daemon/engine/notes.c
- * (notes_stage, notes_unanswered), daemon/engine/flow.c (flow_refused, flow_hold,
- * flow_acknowledged), daemon/engine/ledger_in.c (ledger_stage_ack).
+ * Stands for: daemon/engine/session/session_event.c (session_tell_remote, spill_room, session_drain_spill,
+ * session_release_spill), daemon/engine/ledger/record_op.c (take_by_inflow, refuse), daemon/engine/ledger/notes.c
+ * (notes_stage, notes_unanswered), daemon/engine/ops/flow.c (flow_refused, flow_hold,
+ * flow_acknowledged), daemon/engine/ledger/ledger_in.c (ledger_stage_ack).
  *
  * Ledgers are queues here: their credit is not modelled. Verdicts (REFUSE) are staged before other
  * notes, and no acknowledgement passes a verdict on what it covers. Shown: each operation is

@@ -3,9 +3,9 @@
  * runs, while the ring is exchanged for a larger one (GROWS), or while the link breaks and comes
  * back (BREAKS).
  *
- * Stands for: daemon/engine/ledger_out.c (ledger_stage, run_window_open, ledger_post,
- * ledger_written, ledger_acknowledge, ledger_rewind), daemon/engine/ledger_in.c (ledger_arrived,
- * run_begin, ledger_consume, ledger_stage_ack), daemon/engine/peer.c (ledger_want, peer_grow,
+ * Stands for: daemon/engine/ledger/ledger_out.c (ledger_stage, run_window_open, ledger_post,
+ * ledger_written, ledger_acknowledge, ledger_rewind), daemon/engine/ledger/ledger_in.c (ledger_arrived,
+ * run_begin, ledger_consume, ledger_stage_ack), daemon/engine/peer/peer.c (ledger_want, peer_grow,
  * offer_next, switch_ring, peer_switched; engine_peer_down, peer_drained, engine_offer,
  * engine_peer_up, peer_discard) and what daemon/fabric/fabric.h says of FABRIC_DROPPED.
  *

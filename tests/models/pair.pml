@@ -2,11 +2,11 @@
  * A client's sleep in pwc_wait: the session's event bell, which the daemon rings, and the bells of
  * its pairs, which neighbours find armed.
  *
- * Stands for: clientlib/channel.c (channel_arm, channel_disarm), clientlib/neighbours.c
- * (neighbours_arm), clientlib/probe.c (sleep_until_rung), clientlib/context.h (context_probe),
- * clientlib/direct.c (tell_target, wake, direct_retry_wakes), daemon/engine/session.c
- * (session_publish, direct_wake), daemon/control/pairs.c (pair_make), shm_ring/doorbell.c
- * (doorbell_sleep, doorbell_wake), clientlib/neighbours_quiet.c, shm_ring/pair.c (pair_ring_bell).
+ * Stands for: clientlib/channel/channel.c (channel_arm, channel_disarm), clientlib/neighbours/neighbours.c
+ * (neighbours_arm), clientlib/calls/probe.c (sleep_until_rung), clientlib/attach/context.h (context_probe),
+ * clientlib/neighbours/direct.c (tell_target, wake, direct_retry_wakes), daemon/engine/session/session.c
+ * (session_publish, direct_wake), daemon/control/clients/pairs.c (pair_make), shm_ring/doorbell.c
+ * (doorbell_sleep, doorbell_wake), clientlib/neighbours/neighbours_quiet.c, shm_ring/pair.c (pair_ring_bell).
  * Barriers C and D of the event bell, G of the pair's, I of the board.
  *
  * The daemon makes the pair at some time, has an event of its own for the target, and rings for

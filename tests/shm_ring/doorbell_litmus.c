@@ -13,9 +13,9 @@
  * other side has touched last, so that each store waits in its store buffer while the load that
  * follows hits the cache. Two threads on one core never see this, so there the races are skipped.
  */
-#include "cores.h"
-#include "doorbell.h"
-#include "ring.h"
+#include "tests/shm_ring/cores.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/ring.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,10 +7,10 @@
  *     pair_litmus lost ROUNDS       without the barrier it must go wrong, or `races` shows nothing
  *     pair_litmus room-races ROUNDS, room-lost ROUNDS    the same of H
  */
-#include "cores.h"
-#include "doorbell.h"
-#include "mapping.h"
-#include "pair.h"
+#include "tests/shm_ring/cores.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/mapping.h"
+#include "shm_ring/pair.h"
 
 #include <errno.h>
 #include <stdio.h>

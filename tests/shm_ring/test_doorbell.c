@@ -1,6 +1,6 @@
 /* The doorbell word step by step, and its futex between two processes. */
-#include "doorbell.h"
-#include "../suite.h"
+#include "shm_ring/doorbell.h"
+#include "tests/suite.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
  * Sealed mappings: what the other side can and cannot do with the descriptor, and what adopt
  * refuses.
  */
-#include "mapping.h"
-#include "../suite.h"
+#include "shm_ring/mapping.h"
+#include "tests/suite.h"
 
 #include <errno.h>
 #include <fcntl.h>

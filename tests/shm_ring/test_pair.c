@@ -1,8 +1,8 @@
 /* The two sides of a pair's ring, in one thread: bounds, laps, and what a hostile side may write.
  */
-#include "pair.h"
-#include "mapping.h"
-#include "../suite.h"
+#include "shm_ring/pair.h"
+#include "shm_ring/mapping.h"
+#include "tests/suite.h"
 
 #include <errno.h>
 #include <stdlib.h>

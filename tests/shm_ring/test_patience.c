@@ -1,6 +1,6 @@
 /* Patience as a table: what has happened, and what to do next. */
-#include "patience.h"
-#include "../suite.h"
+#include "shm_ring/patience.h"
+#include "tests/suite.h"
 
 #include <stdio.h>
 

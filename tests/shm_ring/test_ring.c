@@ -2,8 +2,8 @@
  * The ring's two views against boundary tables: sizes, every place of the wrap, fullness, and each
  * shared word with values that an honest other side would never write.
  */
-#include "ring.h"
-#include "../suite.h"
+#include "shm_ring/ring.h"
+#include "tests/suite.h"
 
 #include <errno.h>
 #include <signal.h>

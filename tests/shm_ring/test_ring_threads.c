@@ -5,11 +5,11 @@
  *
  *     test_ring_threads [RECORDS]
  */
-#include "cores.h"
-#include "doorbell.h"
-#include "mapping.h"
-#include "ring.h"
-#include "../suite.h"
+#include "tests/shm_ring/cores.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/mapping.h"
+#include "shm_ring/ring.h"
+#include "tests/suite.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,9 +2,9 @@
  * SIGBUS survival. A sealed mapping cannot be made to fault on demand, so the faults here come from
  * unsealed memfds that are cut short under their mapping.
  */
-#include "mapping.h"
-#include "sigbus.h"
-#include "../suite.h"
+#include "shm_ring/mapping.h"
+#include "shm_ring/sigbus.h"
+#include "tests/suite.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "cluster.h"
-#include "rank.h"
+#include "tests/system/cluster.h"
+#include "tests/system/rank.h"
 
 struct bystanders {
     struct rank ranks[2];

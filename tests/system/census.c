@@ -1,13 +1,13 @@
 /* Counts rows of pwcctl's documents (census.h). Thread: any. */
-#include "census.h"
+#include "tests/system/census.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "../tools/command.h"
-#include "process.h"
+#include "tests/tools/command.h"
+#include "tests/system/process.h"
 
 #define LIMIT_S 20
 

@@ -7,7 +7,7 @@
 #define PWC_TESTS_SYSTEM_CENSUS_H
 
 #include <stdbool.h>
-#include "cluster.h"
+#include "tests/system/cluster.h"
 
 struct census {
     int clients, contexts, regions, ops;

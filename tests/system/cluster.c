@@ -1,5 +1,5 @@
 /* Starts and ends daemons (cluster.h). Thread: one. */
-#include "cluster.h"
+#include "tests/system/cluster.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

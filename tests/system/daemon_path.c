@@ -1,5 +1,5 @@
 /* The path through libpwc and real daemons (daemon_path.h). Thread: one. */
-#include "daemon_path.h"
+#include "tests/system/daemon_path.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "context.h" /* for what the library does not tell: whether all has ended, yet */
-#include "deadline.h"
+#include "clientlib/attach/context.h" /* for what the library does not tell: whether all has ended, yet */
+#include "clientlib/attach/deadline.h"
 
 #define MEMORY_BYTES (256u << 10)
 #define RING_BYTES   16384u

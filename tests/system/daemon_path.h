@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "cluster.h"
-#include "path.h"
+#include "tests/system/cluster.h"
+#include "tests/engine/world/path.h"
 
 #define DAEMON_PATH_ENDS    4u
 #define DAEMON_PATH_REMOTES 64u

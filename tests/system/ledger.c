@@ -1,5 +1,5 @@
 /* Submits, checks and counts (ledger.h). */
-#include "ledger.h"
+#include "tests/system/ledger.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Asks the daemon for one thing after another (requester.h). */
-#include "requester.h"
+#include "tests/system/requester.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "rank.h"
+#include "tests/system/rank.h"
 
 struct requester {
     struct rank rank;

@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "bystanders.h"
-#include "census.h"
-#include "cluster.h"
-#include "rank.h"
+#include "tests/suite.h"
+#include "tests/system/bystanders.h"
+#include "tests/system/census.h"
+#include "tests/system/cluster.h"
+#include "tests/system/rank.h"
 
 #define LARGE         (32u << 20)
 #define TRANSFERS     6u

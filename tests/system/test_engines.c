@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "../suite.h"
-#include "cluster.h"
-#include "rank.h"
+#include "tests/suite.h"
+#include "tests/system/cluster.h"
+#include "tests/system/rank.h"
 
 #define RANKS        7u
 #define FIRST_OF_ONE 2u /* ranks before it are of node 0, with one engine, others of node 1 */

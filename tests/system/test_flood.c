@@ -17,10 +17,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "bystanders.h"
-#include "cluster.h"
-#include "rank.h"
+#include "tests/suite.h"
+#include "tests/system/bystanders.h"
+#include "tests/system/cluster.h"
+#include "tests/system/rank.h"
 
 #define SLOWER       50u /* at most so many times */
 #define WHILES       5

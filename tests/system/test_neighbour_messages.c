@@ -18,12 +18,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "cluster.h"
-#include "pair_abi.h"
-#include "process.h"
+#include "tests/suite.h"
+#include "tests/system/cluster.h"
+#include "proto/pair_abi.h"
+#include "tests/system/process.h"
 #include "pwc/am.h"
-#include "rank.h"
+#include "tests/system/rank.h"
 
 #define REGION_BYTES (4u << 20)
 #define WAIT_NS      INT64_C(20000000000)

@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "cluster.h"
-#include "process.h"
+#include "tests/suite.h"
+#include "tests/system/cluster.h"
+#include "tests/system/process.h"
 #include "pwc/am.h"
-#include "rank.h"
+#include "tests/system/rank.h"
 
 #define REGION_BYTES (1u << 20)
 #define HANDLER      7u

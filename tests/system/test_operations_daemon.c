@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon_path.h"
-#include "suite_operations.h"
+#include "tests/system/daemon_path.h"
+#include "tests/engine/world/suite_operations.h"
 
 #define KEYS_MAX 16 /* arguments handed on to the daemons */
 

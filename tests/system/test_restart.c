@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "census.h"
-#include "cluster.h"
-#include "ledger.h"
-#include "rank.h"
-#include "requester.h"
+#include "tests/suite.h"
+#include "tests/system/census.h"
+#include "tests/system/cluster.h"
+#include "tests/system/ledger.h"
+#include "tests/system/rank.h"
+#include "tests/system/requester.h"
 
 #define STEP_OPS 200u /* that end between two kills */
 #define LIMIT_S  30

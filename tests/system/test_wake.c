@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "../suite.h"
-#include "cluster.h"
-#include "process.h"
-#include "rank.h"
+#include "tests/suite.h"
+#include "tests/system/cluster.h"
+#include "tests/system/process.h"
+#include "tests/system/rank.h"
 
 #define REGION_BYTES (4u << 20)
 #define ASLEEP_MS    100 /* longer than anybody polls */

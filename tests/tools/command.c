@@ -1,5 +1,5 @@
 /* Starts programs under a deadline, through pipes. */
-#include "command.h"
+#include "tests/tools/command.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* Accepts one connection, reads one request, gives one answer, hangs up. */
-#include "fake_daemon.h"
+#include "tests/tools/fake_daemon.h"
 #include <endian.h>
 #include <errno.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "control.pb-c.h"
+#include "proto/control.pb-c.h"
 
 static int read_whole(int fd, void *to, size_t size)
 {

@@ -3,8 +3,8 @@
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
-#include "doctor.h"
-#include "../suite.h"
+#include "tools/pwcctl/doctor.h"
+#include "tests/suite.h"
 
 #define MIB   (UINT64_C(1) << 20)
 #define GIB   (UINT64_C(1) << 30)

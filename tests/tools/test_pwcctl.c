@@ -9,10 +9,10 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "command.h"
-#include "counters_abi.h"
-#include "fake_daemon.h"
-#include "job_socket.h"
+#include "tests/tools/command.h"
+#include "proto/counters_abi.h"
+#include "tests/tools/fake_daemon.h"
+#include "proto/job_socket.h"
 
 /* Set once by main, then only read. */
 static const char *pwcctl_path;

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "options.h"
-#include "pattern.h"
-#include "row.h"
-#include "samples.h"
-#include "stress.h"
+#include "tools/pwcperf/options.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/row.h"
+#include "tools/pwcperf/samples.h"
+#include "tools/pwcperf/stress.h"
 
 #define WORDS_MAX 8
 

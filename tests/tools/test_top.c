@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "top/layout.h"
-#include "../suite.h"
+#include "tools/pwcctl/top/layout.h"
+#include "tests/suite.h"
 
 /* What a daemon says, by a few numbers. */
 struct state {

@@ -1,5 +1,5 @@
 /* Maps the counters read-only, checks that they are what they say, and writes them down as JSON. */
-#include "counters.h"
+#include "tools/pwcctl/counters.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "counters_abi.h"
+#include "proto/counters_abi.h"
 
 struct counters {
     const struct counters_header *header;

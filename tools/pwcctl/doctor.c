@@ -1,5 +1,5 @@
 /* Prints what the checks find (doctor.h). */
-#include "doctor.h"
+#include "tools/pwcctl/doctor.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Judges the facts: one function a check, which looks at nothing else (doctor.h). */
-#include "doctor.h"
+#include "tools/pwcctl/doctor.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/membarrier.h>

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "doctor.h"
-#include "find_pwcd.h"
-#include "request.h"
-#include "session_abi.h"
+#include "tools/pwcctl/doctor.h"
+#include "tools/find_pwcd.h"
+#include "tools/pwcctl/request.h"
+#include "proto/session_abi.h"
 
 #define PROGRAM_MS 10000
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <linux/capability.h>
 #include <linux/membarrier.h>
-#include "doctor.h"
+#include "tools/pwcctl/doctor.h"
 
 /* The first line of a file, without its end; false when there is none. */
 static bool read_line(const char *path, char *to, size_t size)

@@ -1,8 +1,8 @@
 /* Formats the values of JSON documents. */
-#include "format.h"
+#include "tools/pwcctl/format.h"
 #include <stdio.h>
 #include <string.h>
-#include "table.h"
+#include "tools/pwcctl/table.h"
 
 static void scaled(double value, double step, const char *const *units, char *out)
 {

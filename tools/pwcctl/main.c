@@ -4,13 +4,13 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "counters.h"
-#include "doctor.h"
-#include "options.h"
-#include "request.h"
-#include "top/top.h"
-#include "trace.h"
-#include "view.h"
+#include "tools/pwcctl/counters.h"
+#include "tools/pwcctl/doctor.h"
+#include "tools/pwcctl/options.h"
+#include "tools/pwcctl/request.h"
+#include "tools/pwcctl/top/top.h"
+#include "tools/pwcctl/trace.h"
+#include "tools/pwcctl/view.h"
 
 static int look(const struct options *options)
 {

@@ -1,5 +1,5 @@
 /* Reads the command line of pwcctl. */
-#include "options.h"
+#include "tools/pwcctl/options.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "job_socket.h"
-#include "view.h"
+#include "proto/job_socket.h"
+#include "tools/pwcctl/view.h"
 
 static const char usage[] =
     "usage: pwcctl [--socket PATH] [--json] [--watch[=SECONDS]]\n"

@@ -1,5 +1,5 @@
 /* Connects, asks, and reads the answer; each step bounded in time and size. */
-#include "request.h"
+#include "tools/pwcctl/request.h"
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "control.pb-c.h"
-#include "job_socket.h"
+#include "proto/control.pb-c.h"
+#include "proto/job_socket.h"
 
 #define ANSWER_SECONDS  5
 #define UPGRADE_SECONDS 70 /* the next daemon opens its fabric, and is given 60 s for that */

@@ -3,7 +3,7 @@
 #define PWCCTL_REQUEST_H
 
 #include <stddef.h>
-#include "control.pb-c.h"
+#include "proto/control.pb-c.h"
 
 /* The daemon's JSON document in *out, to be freed; or a negative errno, said on stderr. */
 int request_inspect(const char *socket_path, const char *what, char **out);

@@ -1,5 +1,5 @@
 /* Collects cells and prints them when all widths are known. */
-#include "table.h"
+#include "tools/pwcctl/table.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Gathers the records of daemons on this machine, until time or room is over or a signal comes. */
-#include "trace.h"
+#include "tools/pwcctl/trace.h"
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "control.pb-c.h"
-#include "request.h"
-#include "trace_events.h"
+#include "proto/control.pb-c.h"
+#include "tools/pwcctl/request.h"
+#include "tools/pwcctl/trace_events.h"
 
 #define ENGINES_MAX 64u
 #define WHY_MAX     600u

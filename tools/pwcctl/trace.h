@@ -2,7 +2,7 @@
 #ifndef PWCCTL_TRACE_H
 #define PWCCTL_TRACE_H
 
-#include "options.h"
+#include "tools/pwcctl/options.h"
 
 /* 0, or a negative errno, said on stderr. */
 int trace_run(const struct options *options);

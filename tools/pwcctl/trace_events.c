@@ -9,12 +9,12 @@
  * arrow's id is a number (text would have to be hexadecimal), and arrows stand behind all slices,
  * for what has the same time is taken in the order of the file.
  */
-#include "trace_events.h"
+#include "tools/pwcctl/trace_events.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "session_abi.h"
+#include "proto/session_abi.h"
 
 struct writer {
     const struct trace_model *model;

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include "trace_model.h"
+#include "tools/pwcctl/trace_model.h"
 
 /* `clients`: by source, the daemon's document "clients", or NULL; tells who a client is.
  * `real_ns`: CLOCK_REALTIME - CLOCK_MONOTONIC. 0, or -EIO. */

@@ -1,5 +1,5 @@
 /* Puts records together (trace_model.h). */
-#include "trace_model.h"
+#include "tools/pwcctl/trace_model.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

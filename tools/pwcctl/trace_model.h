@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "trace_abi.h"
+#include "proto/trace_abi.h"
 
 /* What a slice is of. */
 enum slice_kind {

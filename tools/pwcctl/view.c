@@ -1,11 +1,11 @@
 /* The columns of each view, and their rendering. The keys are those of docs/inspect.md. */
-#include "view.h"
+#include "tools/pwcctl/view.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
-#include "format.h"
-#include "table.h"
+#include "tools/pwcctl/format.h"
+#include "tools/pwcctl/table.h"
 
 struct column {
     const char *key;

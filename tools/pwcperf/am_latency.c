@@ -6,9 +6,9 @@
  */
 #include <errno.h>
 #include <pwc/am.h>
-#include "measure.h"
-#include "message.h"
-#include "report.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/message.h"
+#include "tools/pwcperf/report.h"
 
 #define SLOTS 2u
 

@@ -10,9 +10,9 @@
  */
 #include <errno.h>
 #include <pwc/am.h>
-#include "measure.h"
-#include "message.h"
-#include "report.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/message.h"
+#include "tools/pwcperf/report.h"
 
 #define HANDLED UINT64_C(0x8000000000000000) /* the target's word, with a count */
 #define KINDS   (PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE)

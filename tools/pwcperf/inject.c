@@ -12,9 +12,9 @@
  */
 #include <errno.h>
 #include <pwc/am.h>
-#include "measure.h"
-#include "message.h"
-#include "report.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/message.h"
+#include "tools/pwcperf/report.h"
 
 #define BATCH_BYTES   (UINT64_C(64) << 20) /* memory for a batch; larger ones use it again */
 #define DRAINED       UINT64_C(0x8000000000000000)

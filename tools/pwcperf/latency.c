@@ -6,9 +6,9 @@
  * other side sends after it has seen pong i + 1, which we send after we have compared ping i.
  */
 #include <errno.h>
-#include "measure.h"
-#include "pattern.h"
-#include "report.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/report.h"
 
 #define GET_STEPS UINT64_C(64) /* gets start at changing offsets, so that old bytes are told */
 

@@ -1,11 +1,11 @@
 /* pwcperf: measures puts, gets and active messages between the ranks of a job, and stresses. */
 #include <errno.h>
 #include <pwc/am.h>
-#include "measure.h"
-#include "options.h"
-#include "samples.h"
-#include "stress.h"
-#include "world.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/options.h"
+#include "tools/pwcperf/samples.h"
+#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/world.h"
 
 #define BYTES_AIMED_AT (UINT64_C(256) << 20) /* moved by a measurement of a large size */
 #define OVERLAP_ITERS  UINT64_C(1900)        /* some 2 s */

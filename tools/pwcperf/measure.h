@@ -2,7 +2,7 @@
 #ifndef PWCPERF_MEASURE_H
 #define PWCPERF_MEASURE_H
 
-#include "pair.h"
+#include "tools/pwcperf/pair.h"
 
 /* Operations of one measurement of a size, warm-up included. */
 struct plan {

@@ -1,8 +1,8 @@
 /* Sends and handles messages. */
-#include "message.h"
+#include "tools/pwcperf/message.h"
 #include <errno.h>
 #include <pwc/am.h>
-#include "pattern.h"
+#include "tools/pwcperf/pattern.h"
 
 #define HANDLER 1u
 

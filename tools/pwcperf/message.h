@@ -8,7 +8,7 @@
 #ifndef PWCPERF_MESSAGE_H
 #define PWCPERF_MESSAGE_H
 
-#include "pair.h"
+#include "tools/pwcperf/pair.h"
 
 /* What has arrived, of one size. Written by the handler, which runs in probe, wait and flush. */
 struct messages {

@@ -1,5 +1,5 @@
 /* Reads the command line of pwcperf. */
-#include "options.h"
+#include "tools/pwcperf/options.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include "measure.h"
-#include "report.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/report.h"
 
 #define STRETCH_NS   UINT64_C(20000000)
 #define PERIOD_NS    UINT64_C(500000)

@@ -1,8 +1,8 @@
 /* Sets pairs up, and the steps that latency and stream share. */
-#include "pair.h"
+#include "tools/pwcperf/pair.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "pattern.h"
+#include "tools/pwcperf/pattern.h"
 
 int pair_open(struct pair *pair, struct world *world, struct samples *samples, size_t half)
 {

@@ -10,8 +10,8 @@
 #define PWCPERF_PAIR_H
 
 #include <stdbool.h>
-#include "samples.h"
-#include "world.h"
+#include "tools/pwcperf/samples.h"
+#include "tools/pwcperf/world.h"
 
 struct pair {
     struct world *world;

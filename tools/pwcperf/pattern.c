@@ -1,5 +1,5 @@
 /* Fills and compares patterns, a word at a time. */
-#include "pattern.h"
+#include "tools/pwcperf/pattern.h"
 #include <string.h>
 
 static uint64_t word_at(uint64_t seed, uint64_t index)

@@ -1,10 +1,10 @@
 /* Joins results, has them printed, and shows how far a run is. */
-#include "report.h"
+#include "tools/pwcperf/report.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "row.h"
+#include "tools/pwcperf/row.h"
 
 static double larger(double a, double b)
 {

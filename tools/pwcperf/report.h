@@ -2,8 +2,8 @@
 #ifndef PWCPERF_REPORT_H
 #define PWCPERF_REPORT_H
 
-#include "samples.h"
-#include "world.h"
+#include "tools/pwcperf/samples.h"
+#include "tools/pwcperf/world.h"
 
 /* Collective: joins the results of all pairs (initiators give theirs, others NULL), and rank 0
  * prints. Of several pairs, times are those of the slowest, and rates are added. */

@@ -1,5 +1,5 @@
 /* Prints rows. Latencies are told in microseconds, the cost of submitting in nanoseconds. */
-#include "row.h"
+#include "tools/pwcperf/row.h"
 
 static void print_json(FILE *to, const struct options *o, const struct result *r)
 {

@@ -3,8 +3,8 @@
 #define PWCPERF_ROW_H
 
 #include <stdio.h>
-#include "options.h"
-#include "samples.h"
+#include "tools/pwcperf/options.h"
+#include "tools/pwcperf/samples.h"
 
 /* As options->json says. The first row of a table comes with its heading. */
 void row_print(FILE *to, const struct options *options, const struct result *r);

@@ -1,5 +1,5 @@
 /* Keeps and summarizes durations. */
-#include "samples.h"
+#include "tools/pwcperf/samples.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -14,9 +14,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "measure.h"
-#include "pattern.h"
-#include "report.h"
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/report.h"
 
 #define SLOTS_BYTES (UINT64_C(64) << 20) /* memory for slots; fewer of them for larger sizes */
 

@@ -1,12 +1,12 @@
 /* Sets the stress up, drives it, and says what has been moved and compared. */
-#include "stress.h"
+#include "tools/pwcperf/stress.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "pattern.h"
-#include "report.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/report.h"
 
 #define EVENTS_A_ROUND 64
 #define WAIT_MS        20 /* then look at everything again */

@@ -23,7 +23,7 @@
 #define PWCPERF_STRESS_H
 
 #include <stdbool.h>
-#include "world.h"
+#include "tools/pwcperf/world.h"
 
 #define STRESS_SIZE_MAX (UINT64_C(4) << 20)
 #define STRESS_SLICE    (UINT64_C(8) << 20)

@@ -1,8 +1,8 @@
 /* What other ranks do to us: each event in its turn, and the bytes that it announces. */
 #include <errno.h>
 #include <stdlib.h>
-#include "pattern.h"
-#include "stress.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/stress.h"
 
 #define ACKNOWLEDGE_EVERY 8u
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "pattern.h"
-#include "stress.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/stress.h"
 
 #define PLACE_TRIES 16
 #define SCRIBBLE    0xee

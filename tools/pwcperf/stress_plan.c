@@ -1,8 +1,8 @@
 /* What each operation of the stress is, and what its completion ids look like. */
 #include <errno.h>
 #include <string.h>
-#include "pattern.h"
-#include "stress.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/stress.h"
 
 /* By value: number 24 bits, offset 23, kind 3, and 14 bits drawn from these and the seed. */
 #define NUMBER_BITS 24

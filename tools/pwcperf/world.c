@@ -1,5 +1,5 @@
 /* Attaches to the daemon, and the steps that every test needs. */
-#include "world.h"
+#include "tools/pwcperf/world.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>

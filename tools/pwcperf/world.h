@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 #include <pwc/pwc.h>
-#include "options.h"
+#include "tools/pwcperf/options.h"
 
 /* One thread owns it. */
 struct world {

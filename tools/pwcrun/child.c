@@ -1,5 +1,5 @@
 /* Forks, prepares and executes children. */
-#include "child.h"
+#include "tools/pwcrun/child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
 #define PWCRUN_CHILD_H
 
 #include <sys/types.h>
-#include "reaper.h"
+#include "tools/pwcrun/reaper.h"
 
 #define CHILD_EXTRA_FD 3
 

@@ -2,7 +2,7 @@
  * Runs a job. One thread; everything it waits for is a descriptor (signals, readiness, output) or
  * the deadline of its phase.
  */
-#include "job.h"
+#include "tools/pwcrun/job.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "node.h"
-#include "rank.h"
-#include "child.h"
+#include "tools/pwcrun/node.h"
+#include "tools/pwcrun/rank.h"
+#include "tools/pwcrun/child.h"
 
 #define START_MS INT64_C(60000) /* for all daemons to serve */
 #define TERM_MS  INT64_C(3000)  /* from SIGTERM to SIGKILL */

@@ -5,10 +5,10 @@
 #ifndef PWCRUN_JOB_H
 #define PWCRUN_JOB_H
 
-#include "network.h"
-#include "options.h"
-#include "reaper.h"
-#include "workdir.h"
+#include "tools/pwcrun/network.h"
+#include "tools/pwcrun/options.h"
+#include "tools/pwcrun/reaper.h"
+#include "tools/pwcrun/workdir.h"
 
 /* The exit status of pwcrun. Blocked signals (job_block_signals) are taken from here. */
 int job_run(const struct options *options, const struct workdir *dir, const struct network *network,

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "job.h"
-#include "network.h"
-#include "options.h"
-#include "reaper.h"
-#include "workdir.h"
+#include "tools/pwcrun/job.h"
+#include "tools/pwcrun/network.h"
+#include "tools/pwcrun/options.h"
+#include "tools/pwcrun/reaper.h"
+#include "tools/pwcrun/workdir.h"
 
 static int run(const struct options *options)
 {

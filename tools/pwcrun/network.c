@@ -1,6 +1,6 @@
 /* Builds and removes network namespaces by ip(8). */
-#include "network.h"
-#include "child.h"
+#include "tools/pwcrun/network.h"
+#include "tools/pwcrun/child.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Plans and starts daemons. */
-#include "node.h"
-#include "find_pwcd.h"
+#include "tools/pwcrun/node.h"
+#include "tools/find_pwcd.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "child.h"
+#include "tools/pwcrun/child.h"
 
 #define NETNS_PORT 7711u
 #define OWN_ARGS   30u /* arguments that node_start gives, the terminator included */

@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include "network.h"
-#include "options.h"
-#include "output.h"
-#include "reaper.h"
-#include "workdir.h"
+#include "tools/pwcrun/network.h"
+#include "tools/pwcrun/options.h"
+#include "tools/pwcrun/output.h"
+#include "tools/pwcrun/reaper.h"
+#include "tools/pwcrun/workdir.h"
 
 struct node {
     unsigned number;

@@ -1,5 +1,5 @@
 /* Reads the command line of pwcrun; every wrong value is named with what would be right. */
-#include "options.h"
+#include "tools/pwcrun/options.h"
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>

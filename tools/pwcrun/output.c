@@ -1,5 +1,5 @@
 /* Forwards the lines of children. */
-#include "output.h"
+#include "tools/pwcrun/output.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

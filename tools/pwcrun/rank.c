@@ -1,11 +1,11 @@
 /* Starts ranks, each with what libpwc takes from the environment. */
-#include "rank.h"
+#include "tools/pwcrun/rank.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "child.h"
+#include "tools/pwcrun/child.h"
 
 #define OWN_VARIABLES 6u
 #define VARIABLE_MAX  160u

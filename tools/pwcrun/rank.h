@@ -3,9 +3,9 @@
 #define PWCRUN_RANK_H
 
 #include <sys/types.h>
-#include "node.h"
-#include "options.h"
-#include "output.h"
+#include "tools/pwcrun/node.h"
+#include "tools/pwcrun/options.h"
+#include "tools/pwcrun/output.h"
 
 struct rank {
     unsigned number;

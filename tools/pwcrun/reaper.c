@@ -1,5 +1,5 @@
 /* Ends the processes that are left, then removes namespaces, folder and shared memory files. */
-#include "reaper.h"
+#include "tools/pwcrun/reaper.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,8 @@ static void end_children(struct live_set *live)
 
 void reaper_sweep_shm(pid_t pid)
 {
-    /* A killed daemon leaves the file of its shm endpoint: daemon/fabric/ofi_provider.c names it.
+    /* A killed daemon leaves the file of its shm endpoint: daemon/fabric/ofi/ofi_provider.c names
+     * it.
      */
     char prefix[24];
     int length = snprintf(prefix, sizeof(prefix), "pwcd-%d.", (int)pid);

@@ -7,8 +7,8 @@
 #define PWCRUN_REAPER_H
 
 #include <sys/types.h>
-#include "network.h"
-#include "workdir.h"
+#include "tools/pwcrun/network.h"
+#include "tools/pwcrun/workdir.h"
 
 struct reaper {
     pid_t pid;

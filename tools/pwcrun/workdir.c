@@ -1,5 +1,5 @@
 /* Makes and removes the folder of a run. */
-#include "workdir.h"
+#include "tools/pwcrun/workdir.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,5 +1,5 @@
 /* Owns how the model becomes lines (layout.h). */
-#include "layout.h"
+#include "tools/pwcctl/top/layout.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

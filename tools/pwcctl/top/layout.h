@@ -2,7 +2,7 @@
 #ifndef PWCCTL_TOP_LAYOUT_H
 #define PWCCTL_TOP_LAYOUT_H
 
-#include "view.h"
+#include "tools/pwcctl/top/view.h"
 
 enum { TOP_LINE_MAX = 512 };
 

@@ -1,10 +1,10 @@
 /* Owns the cells and rates of the tables (model.h). */
-#include "model.h"
+#include "tools/pwcctl/top/model.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tables.h"
+#include "tools/pwcctl/top/tables.h"
 
 #define NOTE_SECONDS 10.0
 

@@ -12,8 +12,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "../format.h"
-#include "../table.h"
+#include "tools/pwcctl/format.h"
+#include "tools/pwcctl/table.h"
 
 enum { TOP_COLUMNS_MAX = 20, TOP_TEXT_MAX = 96 };
 

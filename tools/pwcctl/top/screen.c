@@ -1,5 +1,5 @@
 /* Owns the terminal while it is open (screen.h). */
-#include "screen.h"
+#include "tools/pwcctl/top/screen.h"
 #include <curses.h>
 #include <errno.h>
 #include <locale.h>

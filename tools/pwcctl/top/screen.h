@@ -2,7 +2,7 @@
 #ifndef PWCCTL_TOP_SCREEN_H
 #define PWCCTL_TOP_SCREEN_H
 
-#include "layout.h"
+#include "tools/pwcctl/top/layout.h"
 
 /* -ENOTTY: there is no terminal; -EINVAL: it is none that is known; said on stderr. */
 int top_terminal_open(void);

@@ -1,5 +1,5 @@
 /* Owns the connection of a look (source.h). */
-#include "source.h"
+#include "tools/pwcctl/top/source.h"
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "control.pb-c.h"
-#include "job_socket.h"
+#include "proto/control.pb-c.h"
+#include "proto/job_socket.h"
 
 enum { QUESTION_MAX = 64, READ_BYTES = 65536, FRAME_HEAD = 4 };
 

@@ -6,7 +6,7 @@
 #define PWCCTL_TOP_SOURCE_H
 
 #include <stdint.h>
-#include "model.h"
+#include "tools/pwcctl/top/model.h"
 
 enum { TOP_QUESTIONS = 5 };
 

@@ -1,5 +1,5 @@
 /* Owns the tables' columns, and how rows of several documents become one (tables.h). */
-#include "tables.h"
+#include "tools/pwcctl/top/tables.h"
 #include <stdio.h>
 #include <string.h>
 

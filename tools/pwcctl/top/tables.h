@@ -2,7 +2,7 @@
 #ifndef PWCCTL_TOP_TABLES_H
 #define PWCCTL_TOP_TABLES_H
 
-#include "model.h"
+#include "tools/pwcctl/top/model.h"
 
 /* A new array of objects with the keys that the columns name, or NULL: documents that make no
  * sense, or no memory. Changes the documents. */

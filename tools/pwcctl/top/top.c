@@ -1,5 +1,5 @@
 /* Owns the loop of pwcctl top: looks, keys, the clock (top.h). */
-#include "top.h"
+#include "tools/pwcctl/top/top.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "layout.h"
-#include "source.h"
+#include "tools/pwcctl/top/layout.h"
+#include "tools/pwcctl/top/source.h"
 #ifdef PWCCTL_SCREEN
-#include "screen.h"
+#include "tools/pwcctl/top/screen.h"
 #endif
 
 #define ANSWER_SECONDS 5.0  /* then a look is given up */

@@ -2,7 +2,7 @@
 #ifndef PWCCTL_TOP_TOP_H
 #define PWCCTL_TOP_TOP_H
 
-#include "../options.h"
+#include "tools/pwcctl/options.h"
 
 /* 0, or a negative errno, said on stderr. */
 int top_run(const struct options *options);

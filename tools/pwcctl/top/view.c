@@ -1,5 +1,5 @@
 /* Owns keys, which columns fit, and the order of rows (view.h). */
-#include "view.h"
+#include "tools/pwcctl/top/view.h"
 #include <stdlib.h>
 #include <string.h>
 

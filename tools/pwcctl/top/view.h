@@ -2,7 +2,7 @@
 #ifndef PWCCTL_TOP_VIEW_H
 #define PWCCTL_TOP_VIEW_H
 
-#include "model.h"
+#include "tools/pwcctl/top/model.h"
 
 struct top_view {
     int width, height; /* height 0: as many lines as there are */

@@ -1,0 +1,258 @@
+/*
+ * Owns the attachment to the daemon, from greeting to hang-up. Thread: the callers of pwc_init and
+ * pwc_finalize, alone with the client.
+ */
+#include "clientlib/attach/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "clientlib/attach/context.h"
+#include "clientlib/attach/deadline.h"
+#include "clientlib/attach/environment.h"
+#include "shm_ring/fault.h"
+#include "proto/job_socket.h"
+#include "clientlib/memory/region.h"
+
+enum {
+    VERSION_MIN = 1, /* of the control protocol */
+    VERSION_MAX = 1,
+    RETRY_MS = 10,
+};
+
+static int check_owner(int fd, const char *path, char *why, size_t why_size)
+{
+    uid_t owner = job_socket_peer(fd);
+
+    if (job_socket_trusted(path, owner))
+        return 0;
+    snprintf(why, why_size, "%s is served by user %d, whom we do not know: set PWC_SOCKET", path,
+             (int)owner);
+    return -EACCES;
+}
+
+/* Many ranks come at once: where the daemon has not accepted those before us, we wait. */
+static int connect_until(int fd, const struct sockaddr_un *address, socklen_t size,
+                         int64_t deadline)
+{
+    int rc;
+
+    do {
+        int left = deadline_poll_ms(deadline);
+        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* 0 here is without end */
+        struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+            return -errno;
+        rc = connect(fd, (const struct sockaddr *)address, size) == 0 ? 0 : -errno;
+    } while (rc == -EINTR);
+    if (rc == -EAGAIN)
+        return -ETIMEDOUT;
+    return rc == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : rc;
+}
+
+static int connect_socket(const char *path, int64_t deadline, char *why, size_t why_size)
+{
+    struct sockaddr_un address;
+    socklen_t size = job_socket_address(path, &address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc;
+
+    if (fd < 0)
+        return -errno;
+    rc = connect_until(fd, &address, size, deadline);
+    if (rc == -ETIMEDOUT)
+        snprintf(why, why_size, "the daemon at %s takes no connections: it is busy, or stuck",
+                 path);
+    else if (rc < 0)
+        snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
+                 strerror(-rc));
+    else
+        rc = check_owner(fd, path, why, why_size);
+    if (rc == 0) {
+        FAULT(ATTACH_CONNECTED);
+        return fd;
+    }
+    close(fd);
+    return rc;
+}
+
+/*
+ * A job's daemon is started beside its ranks, and may be the later one: it is waited for, unless
+ * the node's own serves.
+ */
+static int connect_daemon(const struct environment *environment, char *why, size_t why_size)
+{
+    int64_t deadline = deadline_after_ms(environment->timeout_ms);
+    char ignored[CONTROL_TEXT_MAX];
+    int rc, other;
+
+    for (;;) {
+        rc = connect_socket(environment->socket, deadline, why, why_size);
+        if (rc != -ECONNREFUSED || environment->socket[0] != '@')
+            return rc;
+        other = environment->other[0]
+                    ? connect_socket(environment->other, deadline, ignored, sizeof(ignored))
+                    : rc;
+        if (other >= 0 || deadline_poll_ms(deadline) == 0)
+            return other >= 0 ? other : rc;
+        (void)poll(NULL, 0, RETRY_MS);
+    }
+}
+
+static int accept_welcome(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    const Pwc__Welcome *welcome = reply->welcome;
+    struct pwc_client *client = context;
+
+    if (welcome->version < VERSION_MIN || welcome->version > VERSION_MAX)
+        return -EPROTONOSUPPORT;
+    client->packed_max = welcome->packed_max;
+    client->bounce_max = welcome->bounce_max;
+    client->message_max = welcome->message_max;
+    return 1;
+}
+
+static int say_hello(struct pwc_client *client, struct environment *environment)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Hello hello = PWC__HELLO__INIT;
+
+    hello.version_min = VERSION_MIN;
+    hello.version_max = VERSION_MAX;
+    hello.job = environment->job;
+    hello.rank = environment->rank;
+    hello.size = environment->size;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    return control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_WELCOME, accept_welcome,
+                        client);
+}
+
+/* Everything of an attachment but the greeting. Takes `fd` on success. */
+static int client_open(const struct environment *environment, int fd, struct pwc_client **out)
+{
+    struct pwc_client *client = calloc(1, sizeof(*client));
+    int rc;
+
+    if (!client)
+        return -ENOMEM;
+    rc = fork_guard_open(&client->guard);
+    if (rc < 0) {
+        free(client);
+        return rc;
+    }
+    client->rank = environment->rank;
+    client->size = environment->size;
+    pthread_mutex_init(&client->lock, NULL);
+    control_open(&client->control, fd, environment->timeout_ms);
+    span_table_init(&client->spans);
+    landing_table_init(&client->landings);
+    segments_init(&client->segments, &client->control, &client->spans);
+    *out = client;
+    return 0;
+}
+
+static void client_close(struct pwc_client *client)
+{
+    /* First, so that the daemon posts nothing more into what is unmapped below. */
+    control_close(&client->control);
+    FAULT(DETACHED);
+    while (client->contexts) {
+        struct pwc_ctx *ctx = client->contexts;
+
+        client->contexts = ctx->next;
+        context_free(ctx);
+    }
+    while (client->regions) {
+        struct pwc_region *region = client->regions;
+
+        client->regions = region->next;
+        region_abandon(region);
+    }
+    segments_destroy(&client->segments);
+    span_table_destroy(&client->spans);
+    landing_table_destroy(&client->landings);
+    pthread_mutex_destroy(&client->lock);
+    fork_guard_close(&client->guard);
+    free(client);
+}
+
+int pwc_init(const struct pwc_attr *attr, pwc_client **out)
+{
+    static const struct pwc_attr defaults;
+    char why[CONTROL_TEXT_MAX] = "";
+    struct environment environment;
+    struct pwc_client *client;
+    int rc, fd;
+
+    if (!attr)
+        attr = &defaults;
+    rc = handler_on_this_thread() ? -EDEADLK : 0;
+    if (rc < 0)
+        goto explain;
+    rc = environment_resolve(attr, &environment, why, sizeof(why));
+    if (rc < 0)
+        goto explain;
+    rc = fd = connect_daemon(&environment, why, sizeof(why));
+    if (rc < 0)
+        goto explain;
+    rc = client_open(&environment, fd, &client);
+    if (rc < 0) {
+        close(fd);
+        goto explain;
+    }
+    rc = say_hello(client, &environment);
+    if (rc == 0) {
+        FAULT(ATTACH_WELCOMED);
+        *out = client;
+        return 0;
+    }
+    control_text(&client->control, why, sizeof(why));
+    client_close(client);
+explain:
+    if (attr->error && attr->error_size > 0)
+        snprintf(attr->error, attr->error_size, "%s", *why ? why : pwc_strerror(rc));
+    return rc;
+}
+
+int pwc_finalize(pwc_client *client)
+{
+    int rc = client_may_block(client);
+
+    if (rc == 0)
+        client_close(client);
+    return rc;
+}
+
+uint32_t pwc_rank(const pwc_client *client)
+{
+    return client->rank;
+}
+
+uint32_t pwc_size(const pwc_client *client)
+{
+    return client->size;
+}
+
+size_t pwc_packed_max(const pwc_client *client)
+{
+    return client->packed_max;
+}
+
+size_t pwc_message_max(const pwc_client *client)
+{
+    return client->message_max;
+}
+
+size_t pwc_error_text(pwc_client *client, char *text, size_t size)
+{
+    return control_text(&client->control, text, size);
+}

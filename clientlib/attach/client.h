@@ -1,0 +1,56 @@
+/*
+ * The process's attachment to the daemon.
+ *
+ * Threads: any. What stands above `lock` never changes after pwc_init, or has a lock of its own;
+ * what stands below is guarded by it. Order of locks: client, then control, then those
+ * of spans and landings.
+ */
+#ifndef PWC_CLIENTLIB_CLIENT_H
+#define PWC_CLIENTLIB_CLIENT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "clientlib/attach/control.h"
+#include "clientlib/attach/fork_guard.h"
+#include "clientlib/calls/handlers.h"
+#include "clientlib/memory/landings.h"
+#include "pwc/pwc.h"
+#include "clientlib/memory/segments.h"
+#include "clientlib/memory/spans.h"
+
+struct pwc_client {
+    struct fork_guard guard;
+    struct control control;
+    struct span_table spans;
+    struct landing_table landings;
+    uint32_t rank;
+    uint32_t size;
+    uint32_t packed_max;
+    uint64_t bounce_max;
+    uint64_t message_max;
+    _Atomic uint32_t exchanges; /* that this rank has begun */
+
+    pthread_mutex_t lock;
+    struct segments segments;
+    struct pwc_region *regions;
+    struct pwc_ctx *contexts;
+};
+
+/* We are a child made by fork: nothing here is ours. */
+static inline bool client_is_forked(const struct pwc_client *client)
+{
+    return fork_guard_in_child(&client->guard);
+}
+
+/* 0 where a call may block or run handlers: not in a forked child, not inside a handler. */
+static inline int client_may_block(const struct pwc_client *client)
+{
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    return handler_on_this_thread() ? -EDEADLK : 0;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/*
+ * Owns contexts: their session's mapping and descriptors, from creation to the end. Thread: the one
+ * that uses the context.
+ */
+#include "clientlib/attach/context.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+
+enum {
+    RING_DEFAULT = 256 << 10,
+    SUBMIT_MIN = 16 << 10, /* two ids of full length fit in a quarter of it */
+    MESSAGES_MIN = 32 << 10,
+};
+
+enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
+
+struct opened {
+    uint32_t session, context;
+    struct session_sizes sizes;
+    int fds[FD_COUNT]; /* -1, from the last on: there was no room for it here */
+};
+
+static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    const Pwc__ContextOpened *message = reply->context_opened;
+    struct opened *opened = context;
+
+    if (fd_count > FD_COUNT || !message->rings)
+        return -EPROTO;
+    opened->session = message->session;
+    opened->context = message->context;
+    opened->sizes = (struct session_sizes){.submit = message->rings->submit,
+                                           .local = message->rings->local,
+                                           .remote = message->rings->remote,
+                                           .answer = message->rings->answer,
+                                           .reply = message->rings->reply};
+    for (int i = 0; i < FD_COUNT; i++)
+        opened->fds[i] = -1;
+    for (int i = 0; i < fd_count; i++) {
+        opened->fds[i] = fds[i];
+        fds[i] = -1;
+    }
+    return 1;
+}
+
+static int request_open(struct control *control, const struct session_sizes *sizes,
+                        struct opened *opened)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
+    Pwc__Rings rings = PWC__RINGS__INIT;
+
+    rings.submit = sizes->submit;
+    rings.local = sizes->local;
+    rings.remote = sizes->remote;
+    rings.answer = sizes->answer;
+    rings.reply = sizes->reply;
+    open.rings = &rings;
+    open.direct = doorbell_register() == 0;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
+    request.context_open = &open;
+    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
+                        opened);
+}
+
+static int request_close(struct control *control, uint32_t session)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextClose close_request = PWC__CONTEXT_CLOSE__INIT;
+
+    close_request.session = session;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
+    request.context_close = &close_request;
+    return control_end(control, &request);
+}
+
+/* The next power of two from `min` on; -EINVAL above the largest. */
+static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
+{
+    *size = min;
+    if (wanted == 0)
+        wanted = RING_DEFAULT;
+    if (wanted > SESSION_RING_MAX)
+        return -EINVAL;
+    while (*size < wanted)
+        *size *= 2;
+    return 0;
+}
+
+/* A quarter of a ring that messages come through holds the longest, with a local id. */
+static uint32_t messages_min(const struct pwc_client *client)
+{
+    uint64_t longest = sizeof(struct submit_record) + SESSION_ID_MAX +
+                       abi_pad8(message_bytes_max((uint32_t)pwc_am_max_medium(client)));
+    uint32_t min = MESSAGES_MIN;
+
+    while (min < 4 * longest)
+        min *= 2;
+    return min;
+}
+
+static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t bytes = session_bytes(&opened->sizes);
+    int rc = opened->fds[FD_WAKE] < 0 ? -EMFILE
+                                      : mapping_adopt(&ctx->mapping, opened->fds[FD_SESSION],
+                                                      (bytes + page - 1) & ~(uint64_t)(page - 1));
+
+    if (rc < 0) {
+        if (opened->fds[FD_SESSION] >= 0)
+            close(opened->fds[FD_SESSION]);
+        return rc;
+    }
+    mapping_close_fd(&ctx->mapping);
+    rc = channel_init(&ctx->channel, ctx->mapping.base, ctx->mapping.size);
+    if (rc == 0 && doorbell_register() == 0)
+        channel_set_registered(&ctx->channel);
+    if (rc == 0)
+        rc = gets_open(&ctx->gets, session_local_limit(opened->sizes.local) / event_bytes(0));
+    if (rc == 0)
+        channel_set_settle(&ctx->channel, gets_settle, &ctx->gets);
+    return rc;
+}
+
+int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx **out)
+{
+    static const struct pwc_ctx_attr defaults;
+    struct opened opened;
+    struct pwc_ctx *ctx;
+    struct session_sizes sizes;
+    int rc = client_may_block(client);
+
+    if (rc < 0)
+        return rc;
+    if (!attr)
+        attr = &defaults;
+    if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes.submit) < 0 ||
+        ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes.local) < 0 ||
+        ring_size(attr->remote_bytes, messages_min(client), &sizes.remote) < 0 ||
+        ring_size(attr->answer_bytes, messages_min(client), &sizes.answer) < 0 ||
+        ring_size(attr->reply_bytes, messages_min(client), &sizes.reply) < 0)
+        return -EINVAL;
+    ctx = calloc(1, sizeof(*ctx));
+    if (!ctx)
+        return -ENOMEM;
+    ctx->client = client;
+    ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = -1;
+    patience_init(&ctx->patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
+
+    rc = request_open(&client->control, &sizes, &opened);
+    if (rc < 0)
+        goto free_ctx;
+    ctx->session = opened.session;
+    ctx->number = opened.context;
+    ctx->doorbell_fd = opened.fds[FD_DOORBELL];
+    ctx->wake_fd = opened.fds[FD_WAKE];
+    FAULT(CONTEXT_OPENED);
+    rc = map_session(ctx, &opened);
+    if (rc < 0)
+        goto close_session;
+    FAULT(CONTEXT_MAPPED);
+
+    pthread_mutex_lock(&client->lock);
+    ctx->next = client->contexts;
+    client->contexts = ctx;
+    pthread_mutex_unlock(&client->lock);
+    *out = ctx;
+    return 0;
+
+close_session:
+    (void)request_close(&client->control, ctx->session);
+free_ctx:
+    context_free(ctx);
+    return rc;
+}
+
+void context_free(struct pwc_ctx *ctx)
+{
+    while (ctx->remotes) {
+        struct pwc_remote *remote = ctx->remotes;
+
+        ctx->remotes = remote->next;
+        direct_close(ctx, remote);
+        free(remote);
+    }
+    span_view_destroy(&ctx->spans);
+    landing_view_destroy(&ctx->landings);
+    gets_close(&ctx->gets);
+    handlers_destroy(&ctx->handlers);
+    channel_destroy(&ctx->channel);
+    mapping_destroy(&ctx->mapping);
+    if (ctx->doorbell_fd >= 0)
+        close(ctx->doorbell_fd);
+    if (ctx->wake_fd >= 0)
+        close(ctx->wake_fd);
+    free(ctx);
+}
+
+int pwc_ctx_destroy(pwc_ctx *ctx)
+{
+    struct pwc_client *client = ctx->client;
+    struct pwc_ctx **at = &client->contexts;
+    int rc = client_may_block(client);
+
+    if (rc < 0)
+        return rc;
+    if (ctx->channel.submit.open)
+        channel_cancel(&ctx->channel, &ctx->channel.submit);
+    if (ctx->channel.neighbours.wakes_due)
+        context_settle_wakes(ctx);
+    pthread_mutex_lock(&client->lock);
+    while (*at != ctx)
+        at = &(*at)->next;
+    *at = ctx->next;
+    pthread_mutex_unlock(&client->lock);
+    /* If it fails, the daemon has not answered in time, or has no memory: what is left there goes
+     * when it gets to it, or with the client. */
+    (void)request_close(&client->control, ctx->session);
+    FAULT(CONTEXT_LEFT);
+    context_free(ctx);
+    return 0;
+}
+
+pwc_peer pwc_ctx_peer(const pwc_ctx *ctx)
+{
+    return pwc_peer_of(ctx->client->rank, ctx->number);
+}
+
+void context_ring(struct pwc_ctx *ctx)
+{
+    static const uint64_t one = 1;
+
+    /* A counter that is full already is readable: nothing is lost. */
+    (void)!write(ctx->doorbell_fd, &one, sizeof(one));
+    FAULT(DOORBELL_RUNG);
+}

@@ -1,0 +1,68 @@
+/*
+ * Owns what comes by the wake socket: bytes that only wake, and notes of new neighbours with a
+ * descriptor each. Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "clientlib/attach/context.h"
+
+enum { PAIR_FD, BOARD_FD, NOTE_FDS };
+
+/* The descriptors that came with a message, or -1. */
+static void take_descriptors(struct msghdr *message, int *fds)
+{
+    struct cmsghdr *head = CMSG_FIRSTHDR(message);
+
+    fds[PAIR_FD] = fds[BOARD_FD] = -1;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0)); /* no more than there is room */
+}
+
+/* One message: what recvmsg gives. */
+static ssize_t read_one(struct pwc_ctx *ctx)
+{
+    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(NOTE_FDS * sizeof(int))];
+    struct pair_note note;
+    struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
+    struct msghdr message = {
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = room,
+        .msg_controllen = sizeof(room),
+    };
+    ssize_t got = recvmsg(ctx->wake_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    int fds[NOTE_FDS] = {-1, -1};
+
+    if (got > 0)
+        take_descriptors(&message, fds);
+    /* A note whose descriptor found no room here is none: the origin goes on by the daemon. */
+    if (fds[PAIR_FD] >= 0 && got == sizeof(note)) {
+        neighbours_add(&ctx->channel.neighbours, &note, fds[PAIR_FD], fds[BOARD_FD]);
+        return got;
+    }
+    for (int i = 0; i < NOTE_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    return got;
+}
+
+void context_read_wake(struct pwc_ctx *ctx)
+{
+    ssize_t got;
+
+    do
+        got = read_one(ctx);
+    while (got > 0 || (got < 0 && errno == EINTR));
+    if (got == 0 || (got < 0 && errno != EAGAIN))
+        channel_end(&ctx->channel, -ESHUTDOWN);
+}
+
+void context_meet_neighbours(struct pwc_ctx *ctx, uint32_t told)
+{
+    ctx->neighbours_told = told;
+    context_read_wake(ctx);
+    neighbours_check(&ctx->channel.neighbours);
+    direct_check(ctx);
+}

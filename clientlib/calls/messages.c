@@ -1,0 +1,82 @@
+/*
+ * Owns nothing: checks active messages and submits them. Thread: the one that owns the context.
+ */
+#include "clientlib/calls/messages.h"
+
+#include <errno.h>
+
+/* What a record's length field, of 16 bits, leaves for a Medium's payload. */
+enum { MEDIUM_MAX = (UINT16_MAX & ~7) - (int)sizeof(struct message) - 8 * PWC_AM_ARGUMENTS_MAX };
+
+static_assert((int)PWC_AM_ARGUMENTS_MAX == (int)SESSION_ARGUMENTS_MAX &&
+                  (int)PWC_AM_HANDLERS == (int)SESSION_HANDLERS,
+              "the session has room for what we promise");
+
+size_t pwc_am_max_medium(const pwc_client *client)
+{
+    return client->packed_max < MEDIUM_MAX ? client->packed_max : MEDIUM_MAX;
+}
+
+size_t pwc_am_max_long(const pwc_client *client)
+{
+    return client->message_max;
+}
+
+int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned flags_allowed)
+{
+    bool request = flags_allowed & PWC_AM_NO_REPLY;
+    int rc = operation_check(ctx, m->dst, &m->lid, m->flags, flags_allowed);
+
+    if (rc < 0)
+        return rc;
+    if (m->index >= PWC_AM_HANDLERS || (!m->dst && (request || m->kind == SUBMIT_LONG)))
+        return -EINVAL;
+    if (m->count > PWC_AM_ARGUMENTS_MAX)
+        return -E2BIG;
+    if (m->kind == SUBMIT_MEDIUM && m->len > pwc_am_max_medium(ctx->client))
+        return -EMSGSIZE;
+    if (m->kind == SUBMIT_LONG)
+        return operation_check_range(ctx, m->dst, m->off, m->len, PWC_REMOTE_WRITE);
+    return 0;
+}
+
+struct operation message_operation(struct channel_outbox *outbox, const struct outgoing *m,
+                                   struct message *block)
+{
+    bool in_block = m->kind == SUBMIT_MEDIUM;
+    struct operation op = {
+        .outbox = outbox,
+        .record =
+            {
+                .kind = m->kind,
+                .flags = (uint16_t)m->flags,
+                .remote = m->dst ? m->dst->handle : 0,
+                .offset = m->off,
+                .length = m->kind == SUBMIT_LONG ? m->len : 0,
+            },
+        .block = block,
+        .arguments = m->arguments,
+        .payload = m->src,
+    };
+
+    *block = (struct message){
+        .index = (uint16_t)m->index,
+        .kind = m->kind,
+        .arguments = (uint8_t)m->count,
+        .payload_len = in_block ? (uint32_t)m->len : 0,
+    };
+    op.record.rid_len = message_block_bytes(block);
+    operation_set_lid(&op, &m->lid);
+    return op;
+}
+
+int message_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct outgoing *m,
+                 uint32_t token)
+{
+    struct message block;
+    struct operation op = message_operation(outbox, m, &block);
+
+    op.record.rid = token;
+    return m->kind == SUBMIT_LONG ? operation_submit_payload(ctx, &op, m->src)
+                                  : operation_submit(ctx, &op);
+}

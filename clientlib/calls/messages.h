@@ -1,0 +1,48 @@
+/*
+ * Active messages on their way out: what requests and replies have in common.
+ *
+ * Thread: the one that owns the context; as operation.h.
+ */
+#ifndef PWC_CLIENTLIB_MESSAGES_H
+#define PWC_CLIENTLIB_MESSAGES_H
+
+#include <stdint.h>
+#include "clientlib/attach/context.h"
+#include "clientlib/calls/operation.h"
+#include "pwc/am.h"
+
+/* What the caller of pwc_am_* asks for. */
+struct outgoing {
+    uint8_t kind; /* SUBMIT_SHORT, SUBMIT_MEDIUM or SUBMIT_LONG */
+    unsigned index;
+    const uint64_t *arguments;
+    unsigned count;
+    const struct pwc_remote *dst; /* NULL: of a reply that is not a Long */
+    uint64_t off;                 /* of a Long, in the remote region */
+    const void *src;
+    size_t len;
+    pwc_cid lid;
+    unsigned flags;
+};
+
+enum {
+    REPLY_FLAGS = PWC_NO_LCE | PWC_LCE_SOURCE | PWC_UNORDERED | SUBMIT_PROTOCOL,
+    REQUEST_FLAGS = REPLY_FLAGS | PWC_FENCE | PWC_AM_NO_REPLY,
+};
+
+/* Bytes of a message's block. */
+static inline uint16_t message_block_bytes(const struct message *block)
+{
+    return (uint16_t)(sizeof(*block) + 8u * block->arguments + abi_pad8(block->payload_len));
+}
+
+/* All that can be checked before memory is looked for. */
+int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned flags_allowed);
+/* The operation of a message that has been checked; `block` holds its head and must outlive it. */
+struct operation message_operation(struct channel_outbox *outbox, const struct outgoing *m,
+                                   struct message *block);
+/* Submits a message that has been checked; `token` is that of the request it answers, or 0. */
+int message_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct outgoing *m,
+                 uint32_t token);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * One operation on its way into a ring: what puts, gets and active messages have in common.
+ *
+ * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
+ * lock (but for a copy of the span table when a region has come or gone).
+ */
+#ifndef PWC_CLIENTLIB_OPERATION_H
+#define PWC_CLIENTLIB_OPERATION_H
+
+#include <errno.h>
+#include <stdint.h>
+#include "clientlib/attach/context.h"
+
+struct operation {
+    struct channel_outbox *outbox;
+    struct submit_record record;
+    const void *lid;             /* its bytes, where lid_len is not 0 */
+    const void *rid;             /* the same of rid_len; for a message NULL: it has a block */
+    const struct message *block; /* head of a message's block */
+    const uint64_t *arguments;   /* as many as it says */
+    const void *payload;         /* packed, or a Medium's */
+};
+
+/* The ids and flags, and that the remote is this context's: 0, -EINVAL, -EOWNERDEAD. */
+static inline int operation_check(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
+                                  const pwc_cid *lid, unsigned flags, unsigned flags_allowed)
+{
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if ((flags & ~flags_allowed) || lid->size > PWC_CID_MAX || (remote && remote->ctx != ctx))
+        return -EINVAL;
+    return 0;
+}
+
+/* The remote range, and the right to it: 0, -EMSGSIZE, -ERANGE, -EKEYREJECTED. */
+static inline int operation_check_range(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
+                                        uint64_t off, uint64_t len, unsigned right)
+{
+    if (len > ctx->client->message_max)
+        return -EMSGSIZE;
+    if (off > remote->length || len > remote->length - off)
+        return -ERANGE;
+    return right & ~remote->rights ? -EKEYREJECTED : 0;
+}
+
+static inline void operation_set_lid(struct operation *op, const pwc_cid *lid)
+{
+    op->record.lid = lid->size == 0 ? lid->value : 0;
+    op->record.lid_len = (uint16_t)lid->size;
+    op->lid = lid->data;
+}
+
+static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
+{
+    op->record.rid = rid->size == 0 ? rid->value : 0;
+    op->record.rid_len = (uint16_t)rid->size;
+    op->rid = rid->data;
+}
+
+/* All of a range stands in a region of ours: 0, -EFAULT, -ENOMEM. */
+int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
+/* Submits it as it is: 0, or as channel_submit. */
+int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
+/* Makes what has begun in this ring visible. */
+void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
+/*
+ * Submits it with record.length bytes from `src`: packed behind the record up to packed_max, else
+ * from a region of ours. -EFAULT: in none; -EMSGSIZE: too long to be packed in a ring so small, and
+ * in none.
+ */
+int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const void *src);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * Replies: to the request whose handler is running, once, the way that it came: through the answer
+ * ring, or a pair. There is room: channel_messages.c and direct_messages.c tell why.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include "clientlib/calls/messages.h"
+
+/* 0 when a reply to `token` may be sent now. */
+static int check_token(const struct handlers *handlers, uint64_t token)
+{
+    if (handlers->running == RUNNING_NONE || token != handlers->token)
+        return -ESTALE;
+    switch (handlers->running) {
+    case RUNNING_REQUEST:
+        return 0;
+    case RUNNING_REPLIED:
+        return -EALREADY;
+    default:
+        return -EPERM;
+    }
+}
+
+static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct outgoing *m)
+{
+    int rc = client_is_forked(ctx->client) ? -EOWNERDEAD : check_token(&ctx->handlers, token);
+
+    if (rc == 0 && m->dst && m->dst->peer != ctx->handlers.from)
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = message_check(ctx, m, REPLY_FLAGS);
+    if (rc < 0)
+        return rc;
+    rc = ctx->channel.neighbours.answering
+             ? direct_reply(ctx, m)
+             : message_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
+    if (rc == 0)
+        ctx->handlers.running = RUNNING_REPLIED;
+    return rc;
+}
+
+int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index, const uint64_t *arguments,
+                       unsigned count, pwc_cid lid, unsigned flags)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_SHORT,
+        .index = index,
+        .arguments = arguments,
+        .count = count,
+        .lid = lid,
+        .flags = flags,
+    };
+
+    return send_reply(ctx, token, &m);
+}
+
+int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, unsigned index, const void *src, size_t len,
+                        const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_MEDIUM,
+        .index = index,
+        .arguments = arguments,
+        .count = count,
+        .src = src,
+        .len = len,
+        .lid = lid,
+        .flags = flags,
+    };
+
+    return send_reply(ctx, token, &m);
+}
+
+int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t off, unsigned index,
+                      const void *src, size_t len, const uint64_t *arguments, unsigned count,
+                      pwc_cid lid, unsigned flags)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_LONG,
+        .index = index,
+        .arguments = arguments,
+        .count = count,
+        .dst = dst,
+        .off = off,
+        .src = src,
+        .len = len,
+        .lid = lid,
+        .flags = flags,
+    };
+
+    return send_reply(ctx, token, &m);
+}

@@ -1,0 +1,144 @@
+/*
+ * Requests: pwc_am_short, pwc_am_medium, pwc_am_long, and the Medium whose payload the caller
+ * writes into the submission ring itself.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include <string.h>
+#include "clientlib/calls/messages.h"
+
+static int send_request(struct pwc_ctx *ctx, const struct outgoing *m)
+{
+    int rc = message_check(ctx, m, REQUEST_FLAGS);
+
+    if (rc == 0 && m->dst->pair) {
+        rc = direct_choose_message(ctx, m);
+        if (rc == 1)
+            return direct_request(ctx, m);
+    }
+    return rc < 0 ? rc : message_send(ctx, &ctx->channel.submit, m, 0);
+}
+
+int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
+                 unsigned count, pwc_cid lid, unsigned flags)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_SHORT,
+        .index = index,
+        .arguments = arguments,
+        .count = count,
+        .dst = dst,
+        .lid = lid,
+        .flags = flags,
+    };
+
+    return send_request(ctx, &m);
+}
+
+int pwc_am_medium(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const void *src, size_t len,
+                  const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_MEDIUM,
+        .index = index,
+        .arguments = arguments,
+        .count = count,
+        .dst = dst,
+        .src = src,
+        .len = len,
+        .lid = lid,
+        .flags = flags,
+    };
+
+    return send_request(ctx, &m);
+}
+
+int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned index, const void *src,
+                size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_LONG,
+        .index = index,
+        .arguments = arguments,
+        .count = count,
+        .dst = dst,
+        .off = off,
+        .src = src,
+        .len = len,
+        .lid = lid,
+        .flags = flags,
+    };
+
+    return send_request(ctx, &m);
+}
+
+/* ---- the payload written in place ----------------------------------------------------------- */
+
+int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pwc_cid lid,
+                   unsigned flags, void **payload)
+{
+    struct outgoing m = {
+        .kind = SUBMIT_MEDIUM,
+        .count = count,
+        .dst = dst,
+        .len = len,
+        .lid = lid,
+        .flags = flags,
+    };
+    struct message block;
+    struct operation op;
+    uint8_t *at;
+    int rc = message_check(ctx, &m, REQUEST_FLAGS);
+
+    if (rc == 0)
+        rc = direct_leave(ctx, dst);
+    if (rc < 0)
+        return rc;
+    op = message_operation(&ctx->channel.submit, &m, &block);
+    rc = channel_begin(&ctx->channel, op.outbox, &op.record, &at);
+    if (rc < 0)
+        return rc;
+    ctx->prepared.block = block;
+    ctx->prepared.at = channel_append(at, op.lid, op.record.lid_len);
+    *payload = ctx->prepared.at + sizeof(block) + 8u * count;
+    return 0;
+}
+
+int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64_t *arguments)
+{
+    struct channel_outbox *outbox = &ctx->channel.submit;
+    struct message *block = &ctx->prepared.block;
+    struct submit_record *record = outbox->open;
+    uint8_t *at = ctx->prepared.at;
+    int rc;
+
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if (!record || index >= PWC_AM_HANDLERS)
+        return -EINVAL;
+    if (len > block->payload_len)
+        return -EMSGSIZE;
+    rc = channel_state(&ctx->channel);
+    if (rc < 0)
+        return rc;
+    block->index = (uint16_t)index;
+    block->payload_len = (uint32_t)len;
+    record->rid_len = message_block_bytes(block);
+    record->size = (uint32_t)channel_record_bytes(record);
+    at = channel_append(at, block, sizeof(*block));
+    at = channel_append(at, arguments, 8u * block->arguments);
+    memset(at + len, 0, abi_pad8((uint32_t)len) - len);
+    operation_commit(ctx, outbox);
+    return 0;
+}
+
+int pwc_am_cancel(pwc_ctx *ctx)
+{
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    if (!ctx->channel.submit.open)
+        return -EINVAL;
+    channel_cancel(&ctx->channel, &ctx->channel.submit);
+    return 0;
+}

@@ -1,0 +1,118 @@
+/*
+ * Put and get: check what can be checked here, find the memory, submit.
+ *
+ * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
+ * lock (but for a copy of the span table when a region has come or gone).
+ */
+#include <errno.h>
+#include "clientlib/calls/operation.h"
+
+enum {
+    GET_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_LCE_SOURCE | PWC_FENCE | PWC_UNORDERED,
+    PUT_FLAGS = GET_FLAGS | SUBMIT_PROTOCOL,
+};
+
+/* A remote range of no bytes asks for no right. */
+static inline int check(const struct pwc_ctx *ctx, const struct pwc_remote *remote, uint64_t off,
+                        uint64_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags,
+                        unsigned flags_allowed, unsigned right)
+{
+    int rc = operation_check(ctx, remote, lid, flags, flags_allowed);
+
+    if (rc < 0)
+        return rc;
+    if (rid->size > PWC_CID_MAX)
+        return -EINVAL;
+    return operation_check_range(ctx, remote, off, len, len > 0 ? right : 0);
+}
+
+static struct operation make(struct pwc_ctx *ctx, uint8_t kind, const struct pwc_remote *remote,
+                             uint64_t off, uint64_t len, const pwc_cid *rid, unsigned flags)
+{
+    struct operation op = {
+        .outbox = &ctx->channel.submit,
+        .record =
+            {
+                .kind = kind,
+                .flags = (uint16_t)flags,
+                .remote = remote->handle,
+                .offset = off,
+                .length = len,
+            },
+    };
+
+    operation_set_rid(&op, rid);
+    return op;
+}
+
+static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off,
+                                                   const void *src, size_t len, const pwc_cid *lid,
+                                                   const pwc_cid *rid, unsigned flags)
+{
+    struct operation op;
+
+    if (len > 0 && len <= ctx->client->packed_max && lid->size == 0 && rid->size == 0) {
+        int rc = channel_put(&ctx->channel, dst->handle, off, src, (uint32_t)len, lid->value,
+                             rid->value, (uint16_t)flags);
+
+        if (rc == 1)
+            context_ring(ctx);
+        if (rc != -EMSGSIZE) /* a small ring: from a region, then */
+            return rc < 0 ? rc : 0;
+    }
+    op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
+    operation_set_lid(&op, lid);
+    return operation_submit_payload(ctx, &op, src);
+}
+
+int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
+            pwc_cid rid, unsigned flags)
+{
+    int rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+
+    if (rc == 0 && dst->pair) {
+        rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
+        if (rc == 1)
+            return direct_put(ctx, dst, off, src, len, &lid, &rid, flags);
+    }
+    return rc < 0 ? rc : put_by_daemon(ctx, dst, off, src, len, &lid, &rid, flags);
+}
+
+static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src, uint64_t off,
+                                                   void *dst, size_t len, const pwc_cid *lid,
+                                                   const pwc_cid *rid, unsigned flags)
+{
+    struct operation op = make(ctx, SUBMIT_GET, src, off, len, rid, flags & ~(unsigned)PWC_NO_LCE);
+    bool silent = flags & PWC_NO_LCE;
+    uint8_t *shadow = NULL;
+    int64_t slot;
+    int rc;
+
+    if (len > 0) {
+        rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, len, &op.record.segment,
+                            &op.record.local_offset, &shadow);
+        if (rc < 0)
+            return rc;
+    }
+    slot = gets_begin(&ctx->gets, lid, silent, shadow ? dst : NULL, shadow, len);
+    if (slot < 0)
+        return (int)slot;
+    op.record.lid = (uint64_t)slot;
+    rc = operation_submit(ctx, &op);
+    if (rc < 0)
+        gets_cancel(&ctx->gets, (uint32_t)slot);
+    return rc;
+}
+
+int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid,
+            pwc_cid rid, unsigned flags)
+{
+    int rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
+
+    if (rc == 0 && src->pair) {
+        rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
+        if (rc == 1)
+            return direct_get(ctx, src, off, dst, len, &lid, &rid, flags);
+    }
+    return rc < 0 ? rc : get_by_daemon(ctx, src, off, dst, len, &lid, &rid, flags);
+}

@@ -1,0 +1,188 @@
+/*
+ * Owns a context's private view of its session: the views of its rings, whether it lives, and the
+ * event bell. Thread: the one that owns the context.
+ */
+#include "clientlib/channel/channel.h"
+
+#include <errno.h>
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+
+static bool ring_size_valid(uint32_t size)
+{
+    return size >= SESSION_RING_MIN && size <= SESSION_RING_MAX && (size & (size - 1)) == 0;
+}
+
+static bool sizes_valid(const struct session_sizes *sizes, uint64_t mapped)
+{
+    return ring_size_valid(sizes->submit) && ring_size_valid(sizes->local) &&
+           ring_size_valid(sizes->remote) && ring_size_valid(sizes->answer) &&
+           ring_size_valid(sizes->reply) && session_bytes(sizes) <= mapped;
+}
+
+static void outbox_init(struct channel_outbox *outbox, struct ring_control *control, void *data,
+                        uint32_t size)
+{
+    ring_producer_init(&outbox->ring, control, data, size, 0);
+    outbox->record_max = size / 4;
+}
+
+/* 0 where the ring is too small for any. */
+static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
+{
+    return reply_size / 4 < event_bytes(message_max) ? 0
+                                                     : session_reply_limit(reply_size, message_max);
+}
+
+/* No reply is longer: its block, which holds a Medium's payload, or else a Long's packed payload
+ * stands behind it; and a local id. */
+static uint32_t answer_bytes_max(uint32_t block_max, uint64_t record_max)
+{
+    uint32_t bytes = (uint32_t)sizeof(struct submit_record) + SESSION_ID_MAX + abi_pad8(block_max);
+
+    return bytes < record_max ? bytes : (uint32_t)record_max;
+}
+
+int channel_init(struct channel *ch, void *base, size_t size)
+{
+    struct session_shared *shared = base;
+    uint8_t *data = (uint8_t *)base + SESSION_DATA_OFFSET;
+
+    if (size < SESSION_DATA_OFFSET || shared->magic != SESSION_MAGIC ||
+        shared->version != SESSION_VERSION || shared->message_max > SESSION_RING_MAX)
+        return -EPROTO;
+
+    const struct session_sizes sizes = shared->sizes;
+
+    if (!sizes_valid(&sizes, size))
+        return -EPROTO;
+
+    memset(ch, 0, sizeof(*ch));
+    ch->shared = shared;
+    ch->message_max = shared->message_max;
+    ch->block_max = ch->message_max < UINT16_MAX ? ch->message_max : UINT16_MAX;
+
+    outbox_init(&ch->submit, &shared->submit, data, sizes.submit);
+    data += sizes.submit;
+    inbox_init(&ch->local, &shared->local, data, sizes.local, session_local_limit(sizes.local),
+               &shared->released);
+    ch->local.event_kind = EVENT_LOCAL;
+    data += sizes.local;
+    inbox_init(&ch->remote, &shared->remote, data, sizes.remote, 0, NULL);
+    ch->remote.event_kind = EVENT_REMOTE;
+    ch->remote.message_kind = EVENT_REQUEST;
+    data += sizes.remote;
+    outbox_init(&ch->answer, &shared->answer, data, sizes.answer);
+    ch->answer_max = answer_bytes_max(ch->block_max, ch->answer.record_max);
+    data += sizes.answer;
+    inbox_init(&ch->reply, &shared->reply, data, sizes.reply,
+               reply_limit(sizes.reply, ch->message_max), &shared->reply_released);
+    ch->reply.message_kind = EVENT_REPLY;
+    kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
+    neighbours_init(&ch->neighbours, ch->event, ch->message_max);
+    return 0;
+}
+
+void channel_destroy(struct channel *ch)
+{
+    neighbours_destroy(&ch->neighbours);
+    kept_destroy(&ch->kept);
+}
+
+void channel_set_settle(struct channel *ch, channel_settle *settle, void *context)
+{
+    ch->settle = settle;
+    ch->settle_context = context;
+}
+
+int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)
+{
+    /* A reply to a neighbour ends here, and we may be the origin of no pair. */
+    int rc = channel_own_prepare(ch);
+
+    if (rc == 0)
+        rc = neighbours_take_messages(&ch->neighbours, ch->block_max);
+    if (rc < 0)
+        return rc;
+    ch->deliver = deliver;
+    ch->deliver_context = context;
+    ch->set_aside = EVENT_BYTES_MAX;
+    return 0;
+}
+
+int channel_state_told(uint32_t state)
+{
+    return state == SESSION_CLOSED ? -ESHUTDOWN : -EPROTO;
+}
+
+void channel_end(struct channel *ch, int status)
+{
+    ch->over = status;
+}
+
+int channel_break(struct channel *ch)
+{
+    channel_end(ch, -EPROTO);
+    return -EPROTO;
+}
+
+bool channel_idle(const struct channel *ch)
+{
+    return atomic_load_explicit(&ch->shared->ended, memory_order_acquire) == ch->submitted;
+}
+
+bool channel_awaits_reply(const struct channel *ch)
+{
+    const struct inbox *reply = &ch->reply;
+
+    return reply->reserved - reply->returned - reply->unreturned !=
+           atomic_load_explicit(reply->released_word, memory_order_acquire);
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------- */
+
+/* Something in the remote ring is worth a probe: not what was left there, unless it may go on. */
+static bool remote_pending(struct channel *ch)
+{
+    switch (ch->hold) {
+    case HOLD_NONE:
+        return inbox_pending(&ch->remote);
+    case HOLD_ANSWER:
+        return channel_may_answer(ch);
+    case HOLD_KEPT:
+        return false;
+    }
+    return true;
+}
+
+void channel_set_registered(struct channel *ch)
+{
+    ch->unfenced = ch->shared->fences == 1;
+}
+
+int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
+{
+    bool pending;
+
+    if (kinds == 0)
+        kinds = PWC_LOCAL | PWC_REMOTE;
+    doorbell_arm(&ch->shared->event_bell, mode);
+    neighbours_arm(&ch->neighbours, mode);
+    FAULT(WAIT_ARMED);
+    pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
+    if (!pending && (kinds & PWC_REMOTE || ch->deliver))
+        pending = remote_pending(ch);
+    if (!pending && ch->deliver)
+        pending = inbox_pending(&ch->reply);
+    pending = pending || channel_direct_pending(ch, ch->asked_peer, kinds);
+    if (!pending && channel_state(ch) == 0)
+        return 0;
+    channel_disarm(ch);
+    return 1;
+}
+
+void channel_disarm(struct channel *ch)
+{
+    doorbell_disarm(&ch->shared->event_bell);
+    neighbours_disarm(&ch->neighbours);
+}

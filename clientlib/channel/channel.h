@@ -1,0 +1,235 @@
+/*
+ * The data path of one context over its mapped session: records in, events and messages out.
+ *
+ * It knows no socket and makes no system call: where the daemon sleeps, channel_submit says so and
+ * the caller rings. It can therefore stand on any mapping, in tests also on one shared with an
+ * engine in the same process.
+ *
+ *     channel_submit.c    into the submit and the answer ring
+ *     channel_probe.c     out of the local and the remote ring: events
+ *     channel_messages.c  out of the remote and the reply ring: active messages
+ *     channel_direct.c    out of the pairs' rings: what neighbours did without the daemon
+ *     channel_own.c       ends of what went to neighbours, without the daemon
+ *
+ * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
+ * request that may be replied to event_bytes(the longest block) of the reply ring.
+ *
+ * Thread: the one that owns the context; each call is short and never blocks.
+ */
+#ifndef PWC_CLIENTLIB_CHANNEL_H
+#define PWC_CLIENTLIB_CHANNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "clientlib/channel/inbox.h"
+#include "clientlib/channel/kept.h"
+#include "clientlib/neighbours/neighbours.h"
+#include "pwc/pwc.h"
+#include "shm_ring/ring.h"
+#include "proto/session_abi.h"
+
+/* Bytes of events that filters may keep; a flush may keep a local ring's worth more. */
+#define CHANNEL_KEPT_BYTES (UINT64_C(1) << 20)
+
+/*
+ * Sees each local event of a get before it is shown or kept; may rewrite it within EVENT_BYTES_MAX
+ * bytes. 1: show it; 0: nobody shall see it; -EPROTO: it makes no sense.
+ */
+typedef int channel_settle(void *context, struct event_record *event);
+
+/*
+ * Sees each active message where it stands in its ring, checked, its block behind the event: runs
+ * its handler, and sees to it that a request is replied to. *status is what an event will tell. 0;
+ * or a negative errno, and the message stays for a later call.
+ */
+typedef int channel_deliver(void *context, const struct event_record *event, int32_t *status);
+
+/* One ring for submissions, as its producer. */
+struct channel_outbox {
+    struct ring_producer ring;
+    uint64_t record_max;        /* longest submission */
+    struct submit_record *open; /* begun, neither committed nor cancelled */
+};
+
+/* Why the last pass over the remote ring left what stands there. */
+enum channel_hold {
+    HOLD_NONE,
+    HOLD_ANSWER, /* a request: there is no room for its reply */
+    HOLD_KEPT,   /* an event that is not asked for: no more can be kept */
+};
+
+struct channel {
+    struct session_shared *shared;
+    struct channel_outbox submit;
+    struct channel_outbox answer;
+    struct inbox local;
+    struct inbox remote;
+    struct inbox reply;
+    uint32_t message_max; /* bytes of a block, as the daemon counts reply event space */
+    uint32_t block_max;   /* the same, and no more than a record's length field can say */
+    uint32_t answer_max;  /* bytes of the longest reply in the answer ring */
+    uint32_t set_aside;   /* local event space that is left to replies */
+    uint64_t submitted;   /* operations; compare with session_shared.ended */
+    uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
+    bool unfenced;        /* the daemon fences for us when it goes to sleep */
+    int over;             /* a negative errno once we know that the session is over */
+    unsigned turn;        /* the event rings take turns */
+    unsigned direct_run;  /* events of neighbours since the rings were last looked into */
+    uint64_t asked_peer;  /* by the last probe */
+    struct neighbours neighbours;
+    enum channel_hold hold;
+    channel_settle *settle;
+    void *settle_context;
+    channel_deliver *deliver;
+    void *deliver_context;
+    struct kept kept;
+    _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* what pwc_event.data points into */
+};
+
+/* A view over a fresh session; `base` stays the caller's. -EPROTO: its header is not sound. */
+int channel_init(struct channel *ch, void *base, size_t size);
+void channel_destroy(struct channel *ch);
+/* This process has registered (doorbell_register): it need not fence where the daemon does. */
+void channel_set_registered(struct channel *ch);
+void channel_set_settle(struct channel *ch, channel_settle *settle, void *context);
+/* From now on messages are looked for, and some local event space is set aside for replies: 0 or
+ * -ENOMEM. */
+int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
+
+/* ---- submission ----------------------------------------------------------------------------- */
+
+/*
+ * Submits one operation. The caller fills in `record` but for size and reserve; `lid` and `rid`
+ * are read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; 1 when the daemon sleeps
+ * and its descriptor must be written to; -EAGAIN: no room now, probe and try again; -EMSGSIZE:
+ * longer than record_max; -EBUSY: another has begun; -ESHUTDOWN, -EPROTO: the session is over.
+ */
+int channel_submit(struct channel *ch, const struct submit_record *record, const void *lid,
+                   const void *rid, const void *payload);
+
+/*
+ * A put of `length` bytes (1 to packed_max) whose ids are by value: the shortest way. `flags` as
+ * the record's, without SUBMIT_INLINE.
+ */
+int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
+                uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags);
+
+/*
+ * The same in two steps, into either ring: the caller writes what follows the record, from *at on,
+ * then commits; it may shorten the record before (size), or cancel. Ids and an inline payload are
+ * padded to 8 bytes each: channel_append.
+ */
+int channel_begin(struct channel *ch, struct channel_outbox *outbox,
+                  const struct submit_record *record, uint8_t **at);
+/* Makes it visible: 0 or 1 as channel_submit. */
+int channel_commit(struct channel *ch, struct channel_outbox *outbox);
+void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
+
+/* `length` bytes with their padding: where the next go. */
+static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t length)
+{
+    uint8_t *end = at + abi_pad8(length);
+
+    if (length == 0)
+        return at;
+    memset(end - 8, 0, 8);
+    memcpy(at, bytes, length);
+    return end;
+}
+
+/*
+ * Has the daemon wake a context of this node: that of `remote`, or, with SUBMIT_NO_REMOTE, `peer`
+ * that has bound us. As channel_submit, but no operation.
+ */
+int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer);
+
+/* Bytes that this submission takes in the ring, UINT64_MAX when no ring could hold it. */
+uint64_t channel_record_bytes(const struct submit_record *record);
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* As pwc_probe, without its system calls. */
+int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+
+/* Moves all local events that are there to the kept ones: how many, or -ENOBUFS, -EPROTO. */
+int channel_collect(struct channel *ch);
+
+/* Runs the handlers of messages that are there; remote events before them are kept. */
+int channel_run(struct channel *ch);
+
+/* All that was submitted has ended. */
+bool channel_idle(const struct channel *ch);
+/* A reply is still to come through the daemon, or to be handed over. */
+bool channel_awaits_reply(const struct channel *ch);
+
+/* What a session that does not live is to the caller. */
+int channel_state_told(uint32_t state);
+/* 0 while the session lives; -ESHUTDOWN when the daemon ended it, -EPROTO when it or we found that
+ * the other broke the protocol. */
+static inline int channel_state(const struct channel *ch)
+{
+    uint32_t state = atomic_load_explicit(&ch->shared->state, memory_order_acquire);
+
+    if (ch->over)
+        return ch->over;
+    return state == SESSION_LIVE ? 0 : channel_state_told(state);
+}
+/* The caller has found out that the session is over, for example by a socket's hang-up. */
+void channel_end(struct channel *ch, int status);
+
+/*
+ * Arms the event bell (enum doorbell_mode) and looks again into the rings of these kinds, and for
+ * messages: 0 when it is safe to sleep; 1, and disarmed, when there is something to probe.
+ * channel_disarm after waking. While a request is held, sleep for moments only.
+ */
+int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
+void channel_disarm(struct channel *ch);
+
+static inline bool channel_holds_request(const struct channel *ch)
+{
+    return ch->hold == HOLD_ANSWER;
+}
+
+/* ---- ends of what went without the daemon --------------------------------------------------- */
+
+/* Once, before the others: 0 or -ENOMEM. */
+int channel_own_prepare(struct channel *ch);
+/* 0 when there is room for one more, whose id has so many bytes, or -EAGAIN. */
+static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
+{
+    return ch->kept.own + event_bytes(id_len) <= ch->local.limit ? 0 : -EAGAIN;
+}
+/* Adds it behind those kept, where a probe finds it: an operation (enum submit_kind) has ended. */
+void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
+                 int32_t status);
+
+/* ---- between the channel's files ------------------------------------------------------------ */
+
+/* The daemon broke the protocol: gives -EPROTO, from now on. */
+int channel_break(struct channel *ch);
+
+/*
+ * The message at the head of a ring: 1 when its handler has run and it is consumed (ch->event tells
+ * of it), 0 when it has to wait, or an error.
+ */
+int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_record *event,
+                 uint32_t size);
+/* The block of a message, behind its event, makes sense in itself and fills it. */
+bool channel_block_valid(const struct channel *ch, const struct event_record *event);
+/* Runs the handler of a message that is valid; ch->event tells of it then. 0, or as
+ * channel_deliver. */
+int channel_hand_over(struct channel *ch, const struct event_record *event);
+/* What ch->event tells. */
+void channel_show(const struct channel *ch, struct pwc_event *out);
+/* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
+int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+/* There may be one, or something else is worth a probe. */
+bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
+/* There is room for any reply, or there will be when local events have been collected. */
+bool channel_may_answer(struct channel *ch);
+/* One more local event can be kept. */
+bool channel_can_collect(struct channel *ch);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * Submissions: room for a record in the submit or the answer ring, with the event space that it
+ * holds. Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include "clientlib/channel/channel.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+
+uint64_t channel_record_bytes(const struct submit_record *record)
+{
+    uint64_t bytes = sizeof(*record) + abi_pad8(record->lid_len) + abi_pad8(record->rid_len);
+
+    if (record->flags & SUBMIT_INLINE) {
+        if (record->length > SESSION_RING_MAX)
+            return UINT64_MAX;
+        bytes += abi_pad8((uint32_t)record->length);
+    }
+    return bytes;
+}
+
+/* Bytes of reply event space that a submission holds. */
+static uint64_t reply_space(const struct channel *ch, const struct channel_outbox *outbox,
+                            const struct submit_record *record)
+{
+    bool message = record->kind >= SUBMIT_SHORT && record->kind <= SUBMIT_LONG;
+
+    if (!message || outbox != &ch->submit || record->flags & SUBMIT_NO_REPLY)
+        return 0;
+    return event_bytes(ch->message_max);
+}
+
+int channel_begin(struct channel *ch, struct channel_outbox *outbox,
+                  const struct submit_record *record, uint8_t **at)
+{
+    uint64_t bytes = channel_record_bytes(record);
+    uint32_t reserve = event_bytes(record->lid_len);
+    uint32_t set_aside = outbox == &ch->submit ? ch->set_aside : 0;
+    uint64_t reply = reply_space(ch, outbox, record);
+    void *room;
+    int rc = channel_state(ch);
+
+    if (rc < 0)
+        return rc;
+    if (outbox->open)
+        return -EBUSY;
+    if (bytes > outbox->record_max)
+        return -EMSGSIZE;
+    rc = inbox_space(&ch->local, reserve + set_aside);
+    if (rc == 0 && reply > 0)
+        rc = inbox_space(&ch->reply, reply);
+    if (rc == 0)
+        rc = ring_reserve(&outbox->ring, (uint32_t)bytes, &room);
+    if (rc < 0)
+        return rc == -EPROTO ? channel_break(ch) : rc;
+
+    inbox_reserve(&ch->local, reserve);
+    inbox_reserve(&ch->reply, reply);
+    outbox->open = room;
+    *outbox->open = *record;
+    outbox->open->size = (uint32_t)bytes;
+    outbox->open->reserve = reserve;
+    *at = (uint8_t *)(outbox->open + 1);
+    return 0;
+}
+
+/* Makes the record that was written last visible: 1 when the daemon sleeps. */
+static inline int publish(struct channel *ch, struct channel_outbox *outbox, uint32_t size)
+{
+    FAULT(SUBMIT_WRITTEN);
+    ring_advance(&outbox->ring, size);
+    ring_publish(&outbox->ring);
+    FAULT(SUBMIT_PUBLISHED);
+    return (ch->unfenced ? doorbell_ring_unfenced(&ch->shared->submit_bell)
+                         : doorbell_ring(&ch->shared->submit_bell)) != DOORBELL_AWAKE;
+}
+
+int channel_commit(struct channel *ch, struct channel_outbox *outbox)
+{
+    uint32_t size = outbox->open->size;
+
+    outbox->open = NULL;
+    ch->submitted++;
+    return publish(ch, outbox, size);
+}
+
+int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)
+{
+    struct submit_record *record;
+    void *room;
+    int rc = channel_state(ch);
+
+    if (rc < 0)
+        return rc;
+    if (ch->submit.open)
+        return -EBUSY;
+    rc = ring_reserve(&ch->submit.ring, sizeof(*record), &room);
+    if (rc < 0)
+        return rc == -EPROTO ? channel_break(ch) : rc;
+    record = room;
+    *record = (struct submit_record){
+        .size = sizeof(*record),
+        .kind = SUBMIT_WAKE,
+        .remote = remote,
+        .rid = remote == SUBMIT_NO_REMOTE ? peer : 0,
+    };
+    return publish(ch, &ch->submit, sizeof(*record));
+}
+
+int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
+                uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags)
+{
+    uint32_t size = (uint32_t)sizeof(struct submit_record) + abi_pad8(length);
+    struct submit_record *record;
+    void *room;
+    int rc = channel_state(ch);
+
+    if (rc < 0)
+        return rc;
+    if (ch->submit.open)
+        return -EBUSY;
+    if (size > ch->submit.record_max)
+        return -EMSGSIZE;
+    rc = inbox_space(&ch->local, event_bytes(0) + ch->set_aside);
+    if (rc == 0)
+        rc = ring_reserve(&ch->submit.ring, size, &room);
+    if (rc < 0)
+        return rc == -EPROTO ? channel_break(ch) : rc;
+    inbox_reserve(&ch->local, event_bytes(0));
+    record = room;
+    *record = (struct submit_record){
+        .size = size,
+        .kind = SUBMIT_PUT,
+        .flags = flags | SUBMIT_INLINE,
+        .remote = remote,
+        .reserve = event_bytes(0),
+        .offset = offset,
+        .length = length,
+        .lid = lid,
+        .rid = rid,
+    };
+    if (length == sizeof(uint64_t)) /* what most small ones have */
+        memcpy(record + 1, payload, sizeof(uint64_t));
+    else
+        (void)channel_append((uint8_t *)(record + 1), payload, length);
+    ch->submitted++;
+    return publish(ch, &ch->submit, size);
+}
+
+void channel_cancel(struct channel *ch, struct channel_outbox *outbox)
+{
+    inbox_unreserve(&ch->local, outbox->open->reserve);
+    inbox_unreserve(&ch->reply, reply_space(ch, outbox, outbox->open));
+    outbox->open = NULL;
+}
+
+int channel_submit(struct channel *ch, const struct submit_record *record, const void *lid,
+                   const void *rid, const void *payload)
+{
+    uint8_t *at;
+    int rc = channel_begin(ch, &ch->submit, record, &at);
+
+    if (rc < 0)
+        return rc;
+    at = channel_append(at, lid, record->lid_len);
+    at = channel_append(at, rid, record->rid_len);
+    if (record->flags & SUBMIT_INLINE)
+        (void)channel_append(at, payload, (uint32_t)record->length);
+    return channel_commit(ch, &ch->submit);
+}

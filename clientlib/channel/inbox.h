@@ -1,0 +1,81 @@
+/*
+ * One event ring of a session as its consumer, and the event space in it that operations hold: from
+ * submission until the event has been consumed, or until the daemon gives the bytes back without
+ * one. So an event always finds its place:
+ *
+ *     reserved - returned - released  <=  limit
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_INBOX_H
+#define PWC_CLIENTLIB_INBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "shm_ring/ring.h"
+#include "proto/session_abi.h"
+
+struct inbox {
+    struct ring_consumer ring;
+    uint8_t event_kind; /* enum event_kind: these two alone may stand in it, 0: none */
+    uint8_t message_kind;
+    uint64_t unreleased; /* bytes consumed since the ring's space was last given back */
+    uint64_t unreturned; /* event space that goes back with them */
+    uint64_t batch;      /* give back when so much has come together */
+    uint64_t limit;      /* of event space; 0: nobody reserves any here */
+    uint64_t reserved;   /* these three only grow, but for what was reserved and not submitted */
+    uint64_t returned;
+    uint64_t released; /* last sight of *released_word */
+    const _Atomic uint64_t *released_word;
+};
+
+/* Over a fresh ring. `released_word` is NULL where nobody reserves. */
+void inbox_init(struct inbox *inbox, struct ring_control *control, const void *data, uint32_t size,
+                uint64_t limit, const _Atomic uint64_t *released_word);
+
+/* The next event where it stands: 1, 0 when there is none (then consumed space has been given
+ * back), or -EPROTO. *size is what it takes in the ring. */
+int inbox_look(struct inbox *inbox, const struct event_record **event, uint32_t *size);
+/* Gives the space of what has been consumed back to the daemon. */
+void inbox_release(struct inbox *inbox);
+/* Passes over the event looked at; `space` bytes that its operation held go back. */
+static inline void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space)
+{
+    ring_consume(&inbox->ring, size);
+    inbox->unreleased += size;
+    inbox->unreturned += space;
+    if (inbox->unreleased >= inbox->batch)
+        inbox_release(inbox);
+}
+
+/* The same by a fresh look. */
+int inbox_space_anew(struct inbox *inbox, uint64_t bytes);
+/* What operations hold of its space, by the last look. */
+static inline uint64_t inbox_held(const struct inbox *inbox)
+{
+    return inbox->reserved - inbox->returned - inbox->released;
+}
+/*
+ * 0 when `bytes` more may be reserved; -EAGAIN; or -EPROTO. Looks at shared memory only when the
+ * last sight is not enough.
+ */
+static inline int inbox_space(struct inbox *inbox, uint64_t bytes)
+{
+    return inbox_held(inbox) + bytes <= inbox->limit ? 0 : inbox_space_anew(inbox, bytes);
+}
+static inline void inbox_reserve(struct inbox *inbox, uint64_t bytes)
+{
+    inbox->reserved += bytes;
+}
+static inline void inbox_unreserve(struct inbox *inbox, uint64_t bytes)
+{
+    inbox->reserved -= bytes;
+}
+
+/* By a fresh look: something is there. */
+static inline bool inbox_pending(struct inbox *inbox)
+{
+    return ring_pending(&inbox->ring) != 0;
+}
+
+#endif

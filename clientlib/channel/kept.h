@@ -1,0 +1,49 @@
+/*
+ * Events that a filter passed over, kept in order until a later probe asks for them.
+ *
+ * A flat buffer of event records between `start` and `end`; a record that has been taken is marked
+ * and skipped, and the buffer is packed when its end is reached. It is twice the quota, so packing
+ * costs less than the copying that led to it. Nothing is allocated before the first event is kept.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_KEPT_H
+#define PWC_CLIENTLIB_KEPT_H
+
+#include <stdint.h>
+#include "proto/session_abi.h"
+
+struct kept {
+    uint8_t *records;
+    uint64_t capacity; /* of `records`, once allocated */
+    uint64_t start;
+    uint64_t end;
+    uint64_t bytes; /* of records not yet taken */
+    uint64_t own; /* of these, ends of what went without the daemon: not in the quota of filters */
+    /* Where the last search ended without a find, so that a spinning caller searches only what is
+     * new. Valid for this filter alone. */
+    uint64_t searched_to;
+    uint64_t searched_peer;
+    unsigned searched_kinds;
+};
+
+/* `quota_max` is the largest quota that kept_add will be called with, and what may be our own. */
+void kept_init(struct kept *kept, uint64_t quota_max);
+void kept_destroy(struct kept *kept);
+
+/* 0 when one more event of any size may be kept; -ENOBUFS when that would pass `quota` bytes;
+ * -ENOMEM. To be asked before an event leaves its ring. */
+int kept_room(struct kept *kept, uint64_t quota);
+/* Keeps an event, after kept_room. */
+void kept_add(struct kept *kept, const struct event_record *event);
+
+/* Room at the end for one of our own, after kept_prepare: to be filled in but for size and mark.
+ * Who calls bounds `own`. */
+struct event_record *kept_add_own(struct kept *kept, uint32_t size);
+int kept_prepare(struct kept *kept);
+
+/* Moves the oldest event of this peer (or PWC_ANY) and one of these kinds to `out`, which has
+ * EVENT_BYTES_MAX bytes: 1, or 0 when there is none. */
+int kept_take(struct kept *kept, uint64_t peer, unsigned kinds, struct event_record *out);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * From a region's number to its memory: where a Long's payload has landed.
+ *
+ * The table is the client's: its regions that have a key. Each context looks into a view of its own
+ * (versioned.h), without a lock. Who withdraws a region while a handler works on it is wrong.
+ *
+ * Threads: a table, any; a view, its context's.
+ */
+#ifndef PWC_CLIENTLIB_LANDINGS_H
+#define PWC_CLIENTLIB_LANDINGS_H
+
+#include <stdint.h>
+#include "clientlib/attach/versioned.h"
+
+struct landing_table {
+    struct versioned_table table;
+};
+
+struct landing_view {
+    struct versioned_view view;
+};
+
+void landing_table_init(struct landing_table *landings);
+void landing_table_destroy(struct landing_table *landings);
+/* -EEXIST: slot and generation are there; -ENOMEM. */
+int landing_table_add(struct landing_table *landings, uint32_t slot, uint32_t generation,
+                      uint8_t *base, uint64_t length);
+void landing_table_remove(struct landing_table *landings, uint32_t slot, uint32_t generation);
+
+void landing_view_destroy(struct landing_view *view);
+/* 0 with *at, -EKEYREJECTED when there is no such range of a region, or -ENOMEM. */
+int landing_view_find(struct landing_view *view, struct landing_table *landings, uint32_t slot,
+                      uint32_t generation, uint64_t offset, uint64_t length, uint8_t **at);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * Owns regions from their key to their withdrawal, and those that pwc_alloc makes. Thread: any; the
+ * client's lock is held throughout.
+ */
+#include "clientlib/memory/region.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "clientlib/attach/client.h"
+#include "shm_ring/fault.h"
+#include "clientlib/memory/move.h"
+
+enum { RIGHTS_ALL = PWC_REMOTE_WRITE | PWC_REMOTE_READ };
+
+unsigned region_rights(unsigned flags)
+{
+    return flags & RIGHTS_ALL ? flags & RIGHTS_ALL : RIGHTS_ALL;
+}
+
+static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    const Pwc__Key *key = reply->region_opened->key;
+    struct pwc_key *out = context;
+
+    if (!key || key->secret.len != sizeof(out->secret))
+        return -EPROTO;
+    out->node = key->node;
+    out->slot = key->slot;
+    out->generation = key->generation;
+    memcpy(out->secret, key->secret.data, sizeof(out->secret));
+    return 1;
+}
+
+/* Blocks until the key is of no more use to anyone: 0, or somebody may still reach the memory. */
+static int region_withdraw(struct pwc_region *region)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__RegionClose close_request = PWC__REGION_CLOSE__INIT;
+
+    close_request.slot = region->key.slot;
+    close_request.generation = region->key.generation;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_CLOSE;
+    request.region_close = &close_request;
+    return control_end(&region->client->control, &request);
+}
+
+int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
+{
+    struct pwc_client *client = region->client;
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__RegionOpen open = PWC__REGION_OPEN__INIT;
+    int rc;
+
+    open.segment = segment;
+    open.offset = offset;
+    open.length = region->len;
+    open.rights = region->rights;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
+    request.region_open = &open;
+    rc = control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED, accept_key,
+                      &region->key);
+    if (rc < 0)
+        return rc;
+    FAULT(REGION_OPENED);
+    rc = landing_table_add(&client->landings, region->key.slot, region->key.generation,
+                           region->addr, region->len);
+    if (rc < 0)
+        (void)region_withdraw(region);
+    return rc;
+}
+
+int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out)
+{
+    struct pwc_region *region;
+    int rc;
+
+    rc = client_may_block(client);
+    if (rc < 0)
+        return rc;
+    if (len == 0 || (flags & ~(unsigned)RIGHTS_ALL))
+        return -EINVAL;
+    region = calloc(1, sizeof(*region));
+    if (!region)
+        return -ENOMEM;
+    region->client = client;
+    region->kind = REGION_ALLOCATED;
+    region->rights = region_rights(flags);
+    region->count = 1;
+    region->len = len;
+    region->moved.fd = -1;
+
+    pthread_mutex_lock(&client->lock);
+    rc = segments_take(&client->segments, len, &region->range);
+    if (rc < 0)
+        goto unlock;
+    region->addr = segment_range_base(&region->range);
+    rc = region_publish(region, region->range.segment->id, region->range.offset);
+    if (rc < 0) {
+        segments_give(&client->segments, &region->range);
+        goto unlock;
+    }
+    region->next = client->regions;
+    client->regions = region;
+unlock:
+    pthread_mutex_unlock(&client->lock);
+    if (rc < 0)
+        free(region);
+    else
+        *out = region;
+    return rc;
+}
+
+/* Takes the region's memory from the daemon's reach. */
+static int region_free_memory(struct pwc_region *region)
+{
+    struct pwc_client *client = region->client;
+    int rc;
+
+    switch (region->kind) {
+    case REGION_COPIED:
+        span_table_remove(&client->spans, (uintptr_t)region->addr);
+        segments_give(&client->segments, &region->range);
+        return 0;
+    case REGION_ALLOCATED:
+        segments_give(&client->segments, &region->range);
+        return 0;
+    case REGION_MOVED:
+        rc = move_out(&region->moved);
+        if (rc < 0)
+            return rc;
+        span_table_remove(&client->spans, (uintptr_t)region->addr);
+        (void)segment_release(&client->control, region->segment);
+        return 0;
+    }
+    return 0;
+}
+
+static void unlink_region(struct pwc_region *region)
+{
+    struct pwc_region **at = &region->client->regions;
+
+    while (*at != region)
+        at = &(*at)->next;
+    *at = region->next;
+}
+
+int pwc_deregister(pwc_region *region)
+{
+    struct pwc_client *client = region->client;
+    int rc = client_may_block(client);
+
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&client->lock);
+    if (region->count > 1) {
+        region->count--;
+        goto unlock;
+    }
+    if (region->kind != REGION_COPIED)
+        rc = region_withdraw(region);
+    FAULT(REGION_CLOSED);
+    if (rc < 0)
+        goto unlock;
+    if (region->kind != REGION_COPIED)
+        landing_table_remove(&client->landings, region->key.slot, region->key.generation);
+    rc = region_free_memory(region);
+    if (rc < 0)
+        goto unlock;
+    unlink_region(region);
+    free(region);
+unlock:
+    pthread_mutex_unlock(&client->lock);
+    return rc;
+}
+
+void region_abandon(struct pwc_region *region)
+{
+    if (region->kind == REGION_MOVED)
+        (void)move_out(&region->moved);
+    free(region);
+}
+
+void *pwc_region_addr(const pwc_region *region)
+{
+    return region->addr;
+}
+
+size_t pwc_region_len(const pwc_region *region)
+{
+    return region->len;
+}
+
+int pwc_region_key(const pwc_region *region, struct pwc_key *out)
+{
+    if (client_is_forked(region->client))
+        return -EOWNERDEAD;
+    if (region->kind == REGION_COPIED)
+        return -ENOTSUP;
+    *out = region->key;
+    return 0;
+}

@@ -1,0 +1,148 @@
+/*
+ * pwc_register: memory that the application already has, through a copy or moved in place.
+ *
+ * Thread: any; the client's lock is held throughout.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "clientlib/attach/client.h"
+#include "clientlib/memory/move.h"
+#include "clientlib/memory/region.h"
+
+enum { FLAGS_ALL = PWC_REMOTE_WRITE | PWC_REMOTE_READ | PWC_MOVE };
+
+static struct pwc_region *find_same(struct pwc_client *client, const void *addr, size_t len)
+{
+    struct pwc_region *region = client->regions;
+
+    while (region && (region->addr != addr || region->len != len))
+        region = region->next;
+    return region;
+}
+
+/* Puts and gets that name this memory use a shadow in a segment. */
+static int register_copied(struct pwc_region *region)
+{
+    struct pwc_client *client = region->client;
+    int rc;
+
+    if (region->len > client->bounce_max)
+        return -EINVAL;
+    rc = segments_take(&client->segments, region->len, &region->range);
+    if (rc < 0)
+        return rc;
+
+    struct span span = {
+        .start = (uintptr_t)region->addr,
+        .length = region->len,
+        .offset = region->range.offset,
+        .segment = region->range.segment->id,
+        .shadow = segment_range_base(&region->range),
+    };
+
+    rc = span_table_add(&client->spans, &span);
+    if (rc < 0)
+        segments_give(&client->segments, &region->range);
+    return rc;
+}
+
+static int register_moved(struct pwc_region *region)
+{
+    struct pwc_client *client = region->client;
+    uint64_t length = region->len;
+    struct span span;
+    int fd;
+    int rc = move_check(region->addr, region->len);
+
+    if (rc < 0)
+        return rc;
+    rc = segment_request(&client->control, &length, &region->segment, &fd);
+    if (rc < 0)
+        return rc;
+    rc = length == region->len ? 0 : -EPROTO;
+    span = (struct span){
+        .start = (uintptr_t)region->addr,
+        .length = region->len,
+        .segment = region->segment,
+    };
+    if (rc == 0)
+        rc = span_table_add(&client->spans, &span);
+    if (rc < 0)
+        goto release_segment;
+    rc = move_in(&region->moved, fd, region->addr, region->len);
+    if (rc < 0)
+        goto remove_span;
+    mapping_close_fd(&region->moved);
+    rc = region_publish(region, region->segment, 0);
+    if (rc < 0)
+        goto move_back;
+    return 0;
+
+move_back:
+    (void)move_out(&region->moved);
+    fd = -1;
+remove_span:
+    span_table_remove(&client->spans, (uintptr_t)region->addr);
+release_segment:
+    if (fd >= 0)
+        close(fd);
+    (void)segment_release(&client->control, region->segment);
+    return rc;
+}
+
+/* An earlier registration of the same range, counted once more: its handle, or an error. */
+static int count_again(struct pwc_region *region, enum region_kind kind, unsigned rights)
+{
+    if (region->kind != kind || region->rights != rights)
+        return -EEXIST;
+    region->count++;
+    return 0;
+}
+
+int pwc_register(pwc_client *client, void *addr, size_t len, unsigned flags, pwc_region **out)
+{
+    enum region_kind kind = flags & PWC_MOVE ? REGION_MOVED : REGION_COPIED;
+    unsigned rights = region_rights(flags);
+    struct pwc_region *region;
+    int rc = client_may_block(client);
+
+    if (rc < 0)
+        return rc;
+    if (!addr || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr ||
+        (flags & ~(unsigned)FLAGS_ALL))
+        return -EINVAL;
+
+    pthread_mutex_lock(&client->lock);
+    region = find_same(client, addr, len);
+    if (region) {
+        rc = count_again(region, kind, rights);
+        goto unlock;
+    }
+    region = calloc(1, sizeof(*region));
+    if (!region) {
+        rc = -ENOMEM;
+        goto unlock;
+    }
+    *region = (struct pwc_region){
+        .client = client,
+        .kind = kind,
+        .rights = rights,
+        .count = 1,
+        .addr = addr,
+        .len = len,
+        .moved.fd = -1,
+    };
+    rc = kind == REGION_MOVED ? register_moved(region) : register_copied(region);
+    if (rc < 0) {
+        free(region);
+        goto unlock;
+    }
+    region->next = client->regions;
+    client->regions = region;
+unlock:
+    pthread_mutex_unlock(&client->lock);
+    if (rc == 0)
+        *out = region;
+    return rc;
+}

@@ -1,0 +1,220 @@
+/*
+ * Owns the client's segments: their mappings and what is free in them. Thread: whoever holds the
+ * client's lock.
+ */
+#include "clientlib/memory/segments.h"
+#include "shm_ring/fault.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIRST_LENGTH (UINT64_C(4) << 20)
+#define LENGTH_MAX   (UINT64_C(64) << 20) /* of those that grow by themselves */
+
+enum { CACHE_LINE = 64 };
+
+static uint64_t page_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t round_up(uint64_t length, uint64_t align)
+{
+    return (length + align - 1) & ~(align - 1);
+}
+
+/* ---- what the daemon is asked --------------------------------------------------------------- */
+
+struct opened {
+    uint64_t length;
+    uint32_t id;
+    int fd;
+};
+
+static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    struct opened *opened = context;
+
+    if (fd_count > 1)
+        return -EPROTO;
+    opened->length = reply->segment_opened->length;
+    opened->id = reply->segment_opened->segment;
+    opened->fd = -1;
+    if (fd_count == 1) {
+        opened->fd = fds[0];
+        fds[0] = -1;
+    }
+    return 1;
+}
+
+int segment_request(struct control *control, uint64_t *length, uint32_t *id, int *fd)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__SegmentOpen open = PWC__SEGMENT_OPEN__INIT;
+    struct opened opened;
+    int rc;
+
+    open.length = *length;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN;
+    request.segment_open = &open;
+    rc = control_call(control, &request, PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, accept_opened,
+                      &opened);
+    if (rc < 0)
+        return rc;
+    if (opened.fd < 0) { /* there was no room for it here */
+        (void)segment_release(control, opened.id);
+        return -EMFILE;
+    }
+    if (opened.length < *length || opened.length % page_bytes() != 0) {
+        close(opened.fd);
+        return -EPROTO;
+    }
+    *length = opened.length;
+    *id = opened.id;
+    *fd = opened.fd;
+    return 0;
+}
+
+int segment_release(struct control *control, uint32_t id)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__SegmentClose close_request = PWC__SEGMENT_CLOSE__INIT;
+
+    close_request.segment = id;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
+    request.segment_close = &close_request;
+    return control_end(control, &request);
+}
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+void segments_init(struct segments *segments, struct control *control, struct span_table *spans)
+{
+    *segments = (struct segments){
+        .control = control,
+        .spans = spans,
+        .next_length = FIRST_LENGTH,
+    };
+}
+
+static void free_segment(struct segment *segment)
+{
+    extents_destroy(&segment->extents);
+    mapping_destroy(&segment->mapping);
+    free(segment);
+}
+
+void segments_destroy(struct segments *segments)
+{
+    while (segments->list) {
+        struct segment *segment = segments->list;
+
+        segments->list = segment->next;
+        free_segment(segment);
+    }
+}
+
+static int open_segment(struct segments *segments, uint64_t length)
+{
+    struct segment *segment = calloc(1, sizeof(*segment));
+    int fd;
+    int rc;
+
+    if (!segment)
+        return -ENOMEM;
+    segment->mapping.fd = -1;
+    rc = segment_request(segments->control, &length, &segment->id, &fd);
+    if (rc < 0)
+        goto release_memory;
+    FAULT(SEGMENT_OPENED);
+    rc = mapping_adopt(&segment->mapping, fd, length);
+    if (rc < 0) {
+        close(fd);
+        goto release_segment;
+    }
+    mapping_close_fd(&segment->mapping);
+    rc = extents_init(&segment->extents, length);
+    if (rc < 0)
+        goto release_segment;
+
+    struct span span = {
+        .start = (uintptr_t)segment->mapping.base,
+        .length = length,
+        .segment = segment->id,
+    };
+
+    rc = span_table_add(segments->spans, &span);
+    if (rc < 0)
+        goto release_segment;
+    segment->next = segments->list;
+    segments->list = segment;
+    FAULT(SEGMENT_MAPPED);
+    return 0;
+
+release_segment:
+    (void)segment_release(segments->control, segment->id);
+release_memory:
+    free_segment(segment);
+    return rc;
+}
+
+static int take_from(struct segment *segment, uint64_t length, uint64_t align,
+                     struct segment_range *out)
+{
+    int rc = extents_take(&segment->extents, length, align, &out->offset);
+
+    if (rc == 0) {
+        out->segment = segment;
+        out->length = length;
+        memset(segment_range_base(out), 0, length);
+    }
+    return rc;
+}
+
+int segments_take(struct segments *segments, uint64_t length, struct segment_range *out)
+{
+    uint64_t page = page_bytes();
+    uint64_t align = length >= page ? page : CACHE_LINE;
+    uint64_t rounded = round_up(length, align);
+    uint64_t open_length;
+    int rc;
+
+    if (length == 0 || rounded < length)
+        return -EINVAL;
+    for (struct segment *segment = segments->list; segment; segment = segment->next)
+        if (take_from(segment, rounded, align, out) == 0)
+            return 0;
+
+    open_length = round_up(rounded, page);
+    if (open_length < segments->next_length) {
+        rc = open_segment(segments, segments->next_length);
+        if (rc == 0 && segments->next_length < LENGTH_MAX)
+            segments->next_length *= 2;
+        /* Near the quota, what is asked for may still fit where a comfortable size does not. */
+        if (rc == -EDQUOT || rc == -ENOMEM)
+            rc = open_segment(segments, open_length);
+    } else {
+        rc = open_segment(segments, open_length);
+    }
+    return rc < 0 ? rc : take_from(segments->list, rounded, align, out);
+}
+
+void segments_give(struct segments *segments, const struct segment_range *range)
+{
+    struct segment *segment = range->segment;
+    struct segment **at = &segments->list;
+    bool only = segments->list == segment && !segment->next;
+
+    extents_give(&segment->extents, range->offset, range->length);
+    if (segment->extents.taken > 0 || only)
+        return;
+    while (*at != segment)
+        at = &(*at)->next;
+    *at = segment->next;
+    span_table_remove(segments->spans, (uintptr_t)segment->mapping.base);
+    (void)segment_release(segments->control, segment->id);
+    free_segment(segment);
+}

@@ -1,0 +1,61 @@
+/*
+ * The client's segments: memfds that the daemon made, each mapped and registered once, from which
+ * regions and shadows are cut.
+ *
+ * The first segment has 4 MiB, later ones double up to 64 MiB, and none is smaller than what it was
+ * opened for. A segment that is empty again goes back to the daemon, but for the last one.
+ *
+ * Thread: whoever holds the client's lock.
+ */
+#ifndef PWC_CLIENTLIB_SEGMENTS_H
+#define PWC_CLIENTLIB_SEGMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "clientlib/attach/control.h"
+#include "clientlib/memory/extents.h"
+#include "shm_ring/mapping.h"
+#include "clientlib/memory/spans.h"
+
+struct segment {
+    struct segment *next;
+    struct mapping mapping;
+    struct extents extents;
+    uint32_t id;
+};
+
+struct segments {
+    struct control *control; /* not ours */
+    struct span_table *spans;
+    struct segment *list;
+    uint64_t next_length; /* of the segment that is opened next */
+};
+
+/* A range of a segment. */
+struct segment_range {
+    struct segment *segment;
+    uint64_t offset;
+    uint64_t length; /* rounded up */
+};
+
+void segments_init(struct segments *segments, struct control *control, struct span_table *spans);
+/* Unmaps everything; the daemon is not told. */
+void segments_destroy(struct segments *segments);
+
+/* A zeroed range of at least `length` bytes, aligned to 64 bytes, from a page on to pages. May open
+ * a segment, and then blocks. -ENOMEM, -EDQUOT, and what control_call gives. */
+int segments_take(struct segments *segments, uint64_t length, struct segment_range *out);
+void segments_give(struct segments *segments, const struct segment_range *range);
+
+static inline uint8_t *segment_range_base(const struct segment_range *range)
+{
+    return (uint8_t *)range->segment->mapping.base + range->offset;
+}
+
+/* Asks the daemon for a segment: its number, real length (*length is what is wanted) and
+ * descriptor. */
+int segment_request(struct control *control, uint64_t *length, uint32_t *id, int *fd);
+/* Tells the daemon that a segment is no longer used. */
+int segment_release(struct control *control, uint32_t id);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * Owns the table of reachable addresses, and the contexts' views of it. Threads: spans.h tells.
+ */
+#include "clientlib/memory/spans.h"
+
+#include <errno.h>
+
+static bool overlap(const void *left, const void *right)
+{
+    const struct span *a = left, *b = right;
+
+    return b->start - a->start < a->length;
+}
+
+void span_table_init(struct span_table *spans)
+{
+    versioned_init(&spans->table, sizeof(struct span));
+}
+
+void span_table_destroy(struct span_table *spans)
+{
+    versioned_destroy(&spans->table);
+}
+
+int span_table_add(struct span_table *spans, const struct span *span)
+{
+    return versioned_add(&spans->table, span, overlap);
+}
+
+void span_table_remove(struct span_table *spans, uintptr_t start)
+{
+    versioned_remove(&spans->table, start);
+}
+
+void span_view_destroy(struct span_view *view)
+{
+    versioned_view_destroy(&view->view);
+}
+
+static bool holds(const struct span *span, uint64_t start, uint64_t length)
+{
+    uint64_t from = start - span->start; /* wraps to a large number below the span */
+
+    return from <= span->length && length <= span->length - from;
+}
+
+int span_view_find(struct span_view *view, struct span_table *table, const void *address,
+                   uint64_t length, uint32_t *segment, uint64_t *offset, uint8_t **shadow)
+{
+    struct versioned_view *v = &view->view;
+    uint64_t start = (uintptr_t)address;
+    const struct span *spans;
+    uint32_t at;
+    int rc = versioned_refresh(v, &table->table);
+
+    if (rc < 0)
+        return rc;
+    spans = v->entries;
+    at = v->last;
+    if (at >= v->count || !holds(&spans[at], start, length)) {
+        at = versioned_up_to(spans, sizeof(*spans), v->count, start);
+        if (at == 0 || !holds(&spans[--at], start, length))
+            return -EFAULT;
+        v->last = at;
+    }
+
+    const struct span *span = &spans[at];
+
+    *segment = span->segment;
+    *offset = span->offset + (start - span->start);
+    *shadow = span->shadow ? span->shadow + (start - span->start) : NULL;
+    return 0;
+}

@@ -1,0 +1,48 @@
+/*
+ * From an address to (segment, offset): which ranges of this process's memory the daemon reaches.
+ *
+ * The table is the client's: whole segments, and ranges that go through a copy. Each context looks
+ * addresses up in a view of its own (versioned.h): so the hot path takes no lock. A lookup that
+ * races with the withdrawal of the very range may still find it; using memory while withdrawing it
+ * is the caller's error.
+ *
+ * Threads: a table, any; a view, its context's.
+ */
+#ifndef PWC_CLIENTLIB_SPANS_H
+#define PWC_CLIENTLIB_SPANS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "clientlib/attach/versioned.h"
+
+struct span {
+    uint64_t start; /* the address; the key of the table, whose spans never overlap */
+    uint64_t length;
+    uint64_t offset; /* of the start, in the segment */
+    uint32_t segment;
+    uint8_t *shadow; /* not NULL: the daemon reaches this copy instead */
+};
+
+struct span_table {
+    struct versioned_table table;
+};
+
+struct span_view {
+    struct versioned_view view;
+};
+
+void span_table_init(struct span_table *spans);
+void span_table_destroy(struct span_table *spans);
+/* -EEXIST: overlaps another; -ENOMEM. */
+int span_table_add(struct span_table *spans, const struct span *span);
+void span_table_remove(struct span_table *spans, uintptr_t start);
+
+void span_view_destroy(struct span_view *view);
+/*
+ * The span that holds all of [start, start + length), with the offset of `start` in its segment
+ * (and in *shadow the address of its copy, or NULL): 0, -EFAULT when there is none, or -ENOMEM.
+ */
+int span_view_find(struct span_view *view, struct span_table *spans, const void *start,
+                   uint64_t length, uint32_t *segment, uint64_t *offset, uint8_t **shadow);
+
+#endif

@@ -1,0 +1,392 @@
+/* Owns the pairs of which a context is the origin, and what is done by them (direct.h). Thread: the
+ * context's. */
+#include "clientlib/neighbours/direct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "clientlib/attach/context.h"
+#include "shm_ring/fault.h"
+#include "clientlib/calls/operation.h"
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, int fd_count)
+{
+    *way = (struct direct_way){.present = pair && fd_count <= DIRECT_FDS};
+    if (!way->present)
+        return;
+    way->fresh = pair->fresh;
+    way->board = pair->fresh && pair->board && pair->slot < BOARD_SLOTS;
+    way->slot = pair->slot;
+    way->number = pair->number;
+    way->segment_length = pair->segment_length;
+    way->offset = pair->offset;
+    for (int i = 0; i < fd_count; i++) {
+        way->fds[way->fd_count++] = fds[i];
+        fds[i] = -1;
+    }
+}
+
+static int take_fd(struct direct_way *way, int *next)
+{
+    int fd;
+
+    if (*next >= way->fd_count)
+        return -1;
+    fd = way->fds[*next];
+    way->fds[(*next)++] = -1;
+    return fd;
+}
+
+static int map_whole(struct mapping *m, struct direct_way *way, int *next, size_t size)
+{
+    int fd = take_fd(way, next);
+    int rc = fd < 0 ? -EPROTO : mapping_adopt(m, fd, size);
+
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    if (rc == 0)
+        mapping_close_fd(m);
+    return rc;
+}
+
+static int pair_map(struct direct_pair *pair, struct direct_way *way, int *next)
+{
+    int rc = map_whole(&pair->ring, way, next, PAIR_BYTES);
+
+    if (rc == 0)
+        rc = pair_writer_init(&pair->writer, pair->ring.base, pair->ring.size, PAIR_REQUESTS);
+    if (rc == 0)
+        rc = pair_reader_init(&pair->answers, pair->ring.base, pair->ring.size, PAIR_ANSWERS);
+    return rc;
+}
+
+/* Where it fails we are not left quiet. */
+static void map_board(struct direct_pair *pair, struct direct_way *way, int *next)
+{
+    struct board_shared *board;
+
+    if (!way->board || map_whole(&pair->board, way, next, BOARD_BYTES) < 0)
+        return;
+    board = pair->board.base;
+    pair->writer.called = &board->called[way->slot / 64];
+    pair->writer.bit = UINT64_C(1) << way->slot % 64;
+    atomic_store_explicit(&pair->writer.shared->origin.met, 1, memory_order_release);
+}
+
+static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct direct_way *way,
+                                    int *next)
+{
+    struct direct_pair *pair = calloc(1, sizeof(*pair));
+    int rc = -ENOMEM;
+
+    if (!pair)
+        return NULL;
+    pair->number = way->number;
+    pair->peer = peer;
+    pair->ring.fd = pair->board.fd = -1;
+    /* Until the target has met it, and all that went that way before has ended. */
+    pair->by_daemon = true;
+    rc = pair_map(pair, way, next);
+    if (rc == 0)
+        rc = channel_own_prepare(&ctx->channel);
+    if (rc == 0)
+        map_board(pair, way, next);
+    if (rc < 0) {
+        mapping_destroy(&pair->ring);
+        free(pair);
+        return NULL;
+    }
+    neighbours_adopt(&ctx->channel.neighbours, pair);
+    return pair;
+}
+
+/* The last, should it have ended and come again. */
+static struct direct_pair *pair_of_peer(const struct pwc_ctx *ctx, uint64_t peer)
+{
+    struct direct_pair *pair = ctx->channel.neighbours.ours;
+
+    while (pair && (pair->peer != peer || pair->over))
+        pair = pair->next;
+    return pair;
+}
+
+/* The pages of the region. */
+static int map_region(struct pwc_remote *remote, struct direct_way *way, int *next)
+{
+    struct mapping_part part = {
+        .file_size = way->segment_length,
+        .offset = way->offset,
+        .length = remote->length,
+        .writable = remote->rights & PWC_REMOTE_WRITE,
+    };
+    int fd = take_fd(way, next);
+    void *at;
+    int rc = fd < 0 ? -EPROTO : mapping_adopt_part(&remote->mapping, fd, &part, &at);
+
+    if (fd >= 0)
+        close(fd);
+    remote->memory = rc == 0 ? at : NULL;
+    return rc;
+}
+
+static void lead(struct pwc_remote *remote, struct direct_pair *pair)
+{
+    remote->pair = pair;
+    pair->remotes++;
+}
+
+/* Remotes of the same peer that were bound before there was a way: one path for all. */
+static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
+{
+    for (struct pwc_remote *other = ctx->remotes; other; other = other->next)
+        if (other->peer == pair->peer && !other->pair)
+            lead(other, pair);
+}
+
+void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
+{
+    struct direct_pair *pair = NULL;
+    int next = 0;
+
+    if (way->present && way->fresh) {
+        pair = pair_new(ctx, remote->peer, way, &next);
+        if (pair)
+            lead_others(ctx, pair);
+    } else {
+        pair = pair_of_peer(ctx, remote->peer);
+    }
+    if (pair) {
+        lead(remote, pair);
+        remote->way = way->present && pair->number == way->number &&
+                      (remote->length == 0 || map_region(remote, way, &next) == 0);
+    }
+    for (int i = 0; i < way->fd_count; i++)
+        if (way->fds[i] >= 0)
+            close(way->fds[i]);
+}
+
+void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
+{
+    struct direct_pair *pair = remote->pair;
+
+    if (remote->mapping.base)
+        mapping_destroy(&remote->mapping);
+    remote->pair = NULL;
+    if (pair) {
+        pair->remotes--;
+        direct_check(ctx);
+    }
+}
+
+/* While the target lives, the next bind is told of the same pair. */
+static bool leads_nowhere(const struct direct_pair *pair)
+{
+    uint32_t gone = atomic_load_explicit(&pair->writer.shared->gone, memory_order_relaxed);
+
+    return pair->remotes == 0 && gone & PAIR_TARGET_GONE && !pair_pending(&pair->answers);
+}
+
+void direct_check(struct pwc_ctx *ctx)
+{
+    struct neighbours *n = &ctx->channel.neighbours;
+    struct direct_pair *next;
+
+    for (struct direct_pair *pair = n->ours; pair; pair = next) {
+        next = pair->next;
+        if (leads_nowhere(pair))
+            neighbours_drop(n, pair);
+    }
+}
+
+/* ---- which path ----------------------------------------------------------------------------- */
+
+bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote)
+{
+    const _Atomic uint64_t *words = ctx->channel.shared->ended_remotes;
+    uint32_t handle = remote->handle;
+
+    return atomic_load_explicit(&words[handle / 64], memory_order_acquire) >> handle % 64 & 1;
+}
+
+int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
+{
+    struct direct_pair *pair = remote->pair;
+
+    if (!pair || pair->by_daemon)
+        return 0;
+    if (ctx->channel.submit.open)
+        return -EBUSY;
+    if (!pair->over && (pair->awaited > 0 || !pair_drained(&pair->writer))) {
+        neighbours_refuse(pair);
+        return -EAGAIN;
+    }
+    pair->by_daemon = true;
+    return 0;
+}
+
+/* Back to the direct path, when the target has met the pair, all has ended and its events stand
+ * among those kept: 1; else 0. What writes no record is also for a target that has not: 1, and the
+ * path stays. */
+static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
+{
+    bool met = atomic_load_explicit(&pair->writer.shared->target.met, memory_order_acquire) == 1;
+
+    if ((!met && record) || !channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
+        channel_collect(&ctx->channel) < 0)
+        return 0;
+    pair->by_daemon = !met;
+    pair->after = true;
+    return 1;
+}
+
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record)
+{
+    struct direct_pair *pair = remote->pair;
+    int rc = channel_state(&ctx->channel);
+
+    if (rc < 0)
+        return rc;
+    if (ctx->channel.submit.open)
+        return -EBUSY;
+    if (!remote->way || direct_has_ended(ctx, remote))
+        return direct_leave(ctx, remote);
+    return pair->by_daemon ? come_back(ctx, pair, record) : 1;
+}
+
+bool direct_idle(const struct pwc_remote *remote)
+{
+    return remote->pair && !remote->pair->by_daemon;
+}
+
+/* ---- waking --------------------------------------------------------------------------------- */
+
+/* Whether the daemon has still to be asked: it cannot be while its ring is full, or a Medium is
+ * being prepared in it. */
+static bool ask_for_wake(struct pwc_ctx *ctx, uint32_t remote, uint64_t peer)
+{
+    int rc = channel_wake(&ctx->channel, remote, peer);
+    bool due = rc == -EAGAIN || rc == -EBUSY;
+
+    if (rc == 1)
+        context_ring(ctx);
+    ctx->channel.neighbours.wakes_due |= due;
+    return due;
+}
+
+static const struct pwc_remote *remote_of(const struct pwc_ctx *ctx, const struct direct_pair *pair)
+{
+    const struct pwc_remote *remote = ctx->remotes;
+
+    while (remote && remote->pair != pair)
+        remote = remote->next;
+    return remote;
+}
+
+void direct_wake(struct pwc_ctx *ctx, struct direct_pair *pair)
+{
+    const struct pwc_remote *remote = remote_of(ctx, pair);
+
+    pair->wake_due = remote && ask_for_wake(ctx, remote->handle, pair->peer);
+}
+
+void direct_retry_wakes(struct pwc_ctx *ctx)
+{
+    struct neighbours *n = &ctx->channel.neighbours;
+
+    n->wakes_due = false;
+    for (struct direct_pair *pair = n->ours; pair; pair = pair->next)
+        if (pair->wake_due)
+            direct_wake(ctx, pair);
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->list[i].wake_due)
+            n->list[i].wake_due = ask_for_wake(ctx, SUBMIT_NO_REMOTE, n->list[i].peer);
+}
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+/* Room for both events. */
+static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_cid *lid,
+                       const pwc_cid *rid, unsigned flags)
+{
+    if (!(flags & PWC_NO_RCE) && direct_room(pair, pair_lines((uint32_t)rid->size)) < 0)
+        return -EAGAIN;
+    return flags & PWC_NO_LCE
+               ? 0
+               : channel_own_room(&ctx->channel, (uint32_t)lid->size + ctx->channel.set_aside);
+}
+
+/* The bytes are placed: the target may know. */
+static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
+                               uint64_t len, const pwc_cid *rid)
+{
+    struct direct_pair *pair = remote->pair;
+    const struct pair_record record = {
+        .kind = (uint8_t)kind,
+        .flags = pair->after ? PAIR_AFTER : 0,
+        .id_len = (uint16_t)rid->size,
+        .lines = pair_lines((uint32_t)rid->size),
+        .bytes = len,
+        .id = rid->size == 0 ? rid->value : 0,
+    };
+
+    pair->after = false;
+    pair_write(&pair->writer, &record, rid->data);
+    FAULT(PAIR_SHOWN);
+    if (pair_reader_sleeps(&pair->writer))
+        direct_wake(ctx, pair);
+}
+
+int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
+               size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    struct direct_pair *pair = dst->pair;
+    struct pair_counts *counts = &pair->writer.shared->origin.counts;
+    int rc = 0;
+
+    if (len > ctx->client->packed_max)
+        rc = operation_check_memory(ctx, src, len);
+    if (rc == 0)
+        rc = room(ctx, pair, lid, rid, flags);
+    if (rc < 0)
+        return rc;
+    if (len > 0)
+        memcpy(dst->memory + off, src, len);
+    FAULT(DIRECT_COPIED);
+    if (!(flags & PWC_NO_RCE))
+        tell_target(ctx, dst, PAIR_PUT, len, rid);
+    if (!(flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid, 0);
+    pair->put_bytes += len;
+    atomic_store_explicit(&counts->put_ops, ++pair->put_ops, memory_order_relaxed);
+    atomic_store_explicit(&counts->put_bytes, pair->put_bytes, memory_order_relaxed);
+    return 0;
+}
+
+int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
+               const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    struct direct_pair *pair = src->pair;
+    struct pair_counts *counts = &pair->writer.shared->origin.counts;
+    int rc = 0;
+
+    if (len > 0)
+        rc = operation_check_memory(ctx, dst, len);
+    if (rc == 0)
+        rc = room(ctx, pair, lid, rid, flags);
+    if (rc < 0)
+        return rc;
+    if (len > 0)
+        memcpy(dst, src->memory + off, len);
+    FAULT(DIRECT_COPIED);
+    if (!(flags & PWC_NO_RCE))
+        tell_target(ctx, src, PAIR_GET, len, rid);
+    if (!(flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid, 0);
+    pair->get_bytes += len;
+    atomic_store_explicit(&counts->get_ops, ++pair->get_ops, memory_order_relaxed);
+    atomic_store_explicit(&counts->get_bytes, pair->get_bytes, memory_order_relaxed);
+    return 0;
+}

@@ -1,0 +1,414 @@
+/* Owns the life of clients: from accept to the last thing that the engine lets go (client.h). */
+#include "daemon/control/clients/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/nodes/frame.h"
+#include "daemon/control/survive/handover.h"
+#include "shm_ring/fault.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/watch/tracing.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
+                            void (*done)(struct call *call))
+{
+    struct call *call = call_new(&worker->target, kind, c, done);
+
+    if (call)
+        c->calls++;
+    return call;
+}
+
+struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call))
+{
+    return client_call_to(c, c->worker, kind, done);
+}
+
+void client_call_in(struct client *c, struct call *call, enum call_kind kind,
+                    void (*done)(struct call *call))
+{
+    call_init(call, &c->worker->target, kind, c, done);
+    c->calls++;
+}
+
+struct client *client_of_call(struct call *call)
+{
+    struct client *c = call->owner;
+
+    c->calls--;
+    return c;
+}
+
+/* ---- the way out ----------------------------------------------------------------------------- */
+
+struct journal_entry *client_journal(const struct client *c)
+{
+    return &c->control->journal.entries[c->slot];
+}
+
+void client_keep(struct client *c)
+{
+    struct store *store = &c->control->store;
+    struct journal_entry *entry = client_journal(c);
+
+    entry->number = c->number;
+    entry->engine = c->worker->engine;
+    entry->state = JOURNAL_SERVED;
+    if (!store_add(store, c->descriptor, "client.%u", c->slot) ||
+        (c->pidfd >= 0 && !store_add(store, c->pidfd, "process.%u", c->slot)))
+        entry->lost |= JOURNAL_UNKEPT;
+}
+
+/* Its slot is free when nothing of it is kept. */
+static void forget_connection(struct client *c)
+{
+    struct store *store = &c->control->store;
+
+    store_remove(store, "client.%u", c->slot);
+    store_remove(store, "process.%u", c->slot);
+    journal_give(&c->control->journal, c->slot);
+}
+
+static void unlink_client(struct client *c)
+{
+    struct client **at = &c->control->clients;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->control->client_count--;
+    quota_leave(c);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct client *c = handle->data;
+
+    if (--c->uv_handles > 0)
+        return;
+    unlink_client(c);
+    forget_connection(c);
+    if (c->pidfd >= 0)
+        close(c->pidfd);
+    if (c->descriptor >= 0)
+        close(c->descriptor);
+    free(c);
+}
+
+static void drop_pending(struct client *c)
+{
+    struct pending *p;
+
+    for (uint32_t at = 0; (p = pending_next(&c->control->pending, &at)) != NULL;)
+        if (p->client == c)
+            pending_remove(&c->control->pending, p);
+    c->waiting = 0;
+}
+
+void client_settle(struct client *c)
+{
+    if (c->state != CLIENT_ENDING || c->in_engine || c->calls > 0 || c->sessions || c->segments)
+        return;
+    if (uv_is_closing((uv_handle_t *)&c->deadline))
+        return;
+    FAULT(CLIENT_SETTLED);
+    client_stream_free(c);
+    uv_close((uv_handle_t *)&c->deadline, handle_closed);
+    uv_close((uv_handle_t *)&c->socket, handle_closed);
+    if (c->uv_handles == 3)
+        uv_close((uv_handle_t *)&c->process, handle_closed);
+}
+
+static void close_done(struct call *call)
+{
+    client_settle(client_of_call(call));
+}
+
+void client_leave_engine(struct client *c)
+{
+    client_call_in(c, &c->leave, CALL_CLIENT_CLOSE, close_done);
+    c->leave.handle = c->number;
+    call_post(c->worker->progress, &c->leave);
+}
+
+/* Who broke the protocol stays to be seen. */
+static void remember(struct client *c, const char *reason)
+{
+    struct control *control = c->control;
+    struct quarantined *q = &control->history[control->history_count++ % QUARANTINE_HISTORY];
+
+    *q = (struct quarantined){.engine = c->worker ? c->worker->engine : 0,
+                              .client = c->number,
+                              .uid = c->uid,
+                              .pid = (uint32_t)c->pid,
+                              .rank = c->rank,
+                              .at_ns = clock_ns()};
+    memcpy(q->job, c->job, sizeof(q->job));
+    snprintf(q->reason, sizeof(q->reason), "%s", reason);
+    atomic_fetch_add_explicit(&(c->worker ? c->worker : control->workers)->counters.quarantined, 1,
+                              memory_order_relaxed);
+}
+
+struct log_subject client_subject(const struct client *c)
+{
+    struct log_subject subject = log_nobody();
+
+    subject.pid = c->pid;
+    subject.user = c->uid;
+    if (c->in_engine) {
+        subject.client = c->number;
+        subject.rank = c->rank;
+        subject.job = c->job;
+    }
+    return subject;
+}
+
+void client_end(struct client *c, const char *reason)
+{
+    struct log *log = &c->control->log;
+    struct log_subject about;
+    bool stranger = c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING;
+
+    if (c->state == CLIENT_ENDING)
+        return;
+    about = client_subject(c);
+    if (reason) {
+        log_hostile(log, &about, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid,
+                    reason);
+        reply_error(c, 0, -EPROTO, "%s", reason);
+        if (!stranger) /* anybody can be one, as often as he likes: the log is enough */
+            remember(c, reason);
+    } else if (!stranger) {
+        log_about(log, LOG_LEVEL_INFO, &about, "rank %u of job %s, pid %d, has left", c->rank,
+                  c->job, (int)c->pid);
+    }
+    FAULT(CLIENT_ENDS);
+    c->state = CLIENT_ENDING;
+    client_journal(c)->lost |= JOURNAL_ENDED;
+    service_changed(c->control);
+    handover_forget(c->control, c);
+    tracing_leave(c);
+    uv_timer_stop(&c->deadline);
+    if (c->uv_handles == 3)
+        uv_poll_stop(&c->process);
+    drop_pending(c);
+    if (c->attached)
+        jobs_detach(c);
+    c->attached = false;
+    if (c->in_engine)
+        client_leave_engine(c);
+    client_stream_resume(c); /* flushes what is left, reads no more */
+    client_settle(c);
+}
+
+/* ---- the way in ------------------------------------------------------------------------------ */
+
+static void process_exited(uv_poll_t *poll, int status, int events)
+{
+    client_end(poll->data, NULL);
+}
+
+static void deadline_passed(uv_timer_t *timer)
+{
+    struct client *c = timer->data;
+
+    if (c->state == CLIENT_LOOKING) { /* no offence: it may come again */
+        reply_error(c, 0, -ETIMEDOUT, "nothing was asked for 5 s");
+        client_end(c, NULL);
+    } else if (c->state == CLIENT_STRANGER) {
+        client_end(c, "no Hello within 5 s of connecting");
+    } else {
+        client_end(c, "a frame was begun and not ended within 5 s");
+    }
+}
+
+/*
+ * The process that connected, even when it is gone and its number is another's by now. A kernel
+ * that cannot say that (before Linux 6.5) tells who has the number. -ESRCH: it is gone.
+ */
+static int open_process(const struct client *c)
+{
+    int pidfd = -1;
+    socklen_t size = sizeof(pidfd);
+
+    if (getsockopt(c->descriptor, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+        return pidfd;
+    if (errno == ENOPROTOOPT) {
+        pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+        return pidfd < 0 ? -errno : pidfd;
+    }
+    return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno; /* words of several kernels */
+}
+
+static int watch_process(struct client *c)
+{
+    int rc;
+
+    if (c->pidfd < 0)
+        c->pidfd = open_process(c);
+    if (c->pidfd < 0)
+        return c->pidfd;
+    rc = uv_poll_init(&c->control->loop, &c->process, c->pidfd);
+    if (rc < 0)
+        return rc;
+    c->process.data = c;
+    c->uv_handles++;
+    return uv_poll_start(&c->process, UV_READABLE, process_exited);
+}
+
+static void end_unwatched(struct client *c, int rc)
+{
+    struct log_subject about = client_subject(c);
+
+    if (rc != -ESRCH) { /* else it is gone, and nobody is there to be told */
+        log_hostile(&c->control->log, &about,
+                    "the process of a client, pid %d, cannot be watched: %s", (int)c->pid,
+                    strerror(-rc));
+        reply_error(c, 0, rc, "this daemon cannot watch your process: %s", strerror(-rc));
+    }
+    client_end(c, NULL);
+}
+
+static void refuse(struct control *control, int descriptor, const char *text)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Error error = PWC__ERROR__INIT;
+    uint8_t frame[512];
+    size_t size;
+
+    error.status = -EACCES;
+    error.text = (char *)(uintptr_t)text;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
+    reply.error = &error;
+    size = pwc__client_reply__get_packed_size(&reply);
+    if (size + FRAME_HEAD_BYTES <= sizeof(frame)) {
+        frame_head_write(frame, (uint32_t)size);
+        pwc__client_reply__pack(&reply, frame + FRAME_HEAD_BYTES);
+        (void)send(descriptor, frame, FRAME_HEAD_BYTES + size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    close(descriptor);
+}
+
+uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state)
+{
+    uint32_t count = 0;
+
+    for (const struct client *c = control->clients; c; c = c->next)
+        count += c->uid == uid && c->state == state;
+    return count;
+}
+
+void client_await_question(struct client *c)
+{
+    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
+}
+
+/* Takes both descriptors over, unless it is NULL. It may be one that ends at once. */
+static struct client *client_new(struct control *control, uint32_t slot, int descriptor,
+                                 int process, const struct ucred *peer, struct quota_user *user)
+{
+    struct client *c = calloc(1, sizeof(*c));
+    int rc;
+
+    if (!c)
+        return NULL;
+    c->control = control;
+    c->user = user;
+    c->slot = slot;
+    c->descriptor = descriptor;
+    c->pidfd = process;
+    c->pid = peer->pid;
+    c->uid = peer->uid;
+    c->served = admission_allows(&control->admission, descriptor, peer->uid, peer->gid);
+    c->sees_all = admission_sees_all(&control->admission, descriptor, peer->uid, peer->gid);
+    c->number = CLIENT_NONE;
+    c->state = CLIENT_STRANGER;
+    c->output_tail = &c->output;
+    c->deadline.data = c;
+    uv_timer_init(&control->loop, &c->deadline);
+    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
+    c->uv_handles = 1;
+    c->next = control->clients;
+    control->clients = c;
+    control->client_count++;
+    FAULT(CLIENT_ACCEPTED);
+    if (client_stream_open(c) < 0) {
+        c->state = CLIENT_ENDING;
+        uv_close((uv_handle_t *)&c->deadline, handle_closed);
+    } else if ((rc = watch_process(c)) < 0) {
+        end_unwatched(c, rc);
+    }
+    return c;
+}
+
+struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    struct quota_user *user;
+    struct client *c;
+
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return NULL;
+    user = quota_inherit(control, peer.uid);
+    if (!user)
+        return NULL;
+    c = client_new(control, slot, descriptor, process, &peer, user);
+    if (!c)
+        quota_leave(&(struct client){.control = control, .user = user});
+    return c;
+}
+
+void client_accept(struct control *control, int descriptor)
+{
+    struct log_subject about = log_nobody();
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    struct quota_user *user = NULL;
+    uint32_t connections_max = 2u * (uint32_t)control->config->clients_max, strangers;
+    uint32_t slot = JOURNAL_NONE;
+
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        close(descriptor);
+        return;
+    }
+    about.pid = peer.pid;
+    about.user = peer.uid;
+    if (!admission_allows(&control->admission, descriptor, peer.uid, peer.gid) &&
+        !admission_sees_all(&control->admission, descriptor, peer.uid, peer.gid)) {
+        log_hostile(&control->log, &about, "user %u (pid %d) is not served: --allow-users would",
+                    (unsigned)peer.uid, (int)peer.pid);
+        refuse(control, descriptor, CLIENT_NOT_SERVED);
+        return;
+    }
+    strangers = clients_count(control, peer.uid, CLIENT_STRANGER);
+    if (control->client_count < connections_max && strangers < CLIENT_STRANGERS_MAX)
+        slot = journal_take(&control->journal);
+    if (slot != JOURNAL_NONE)
+        user = quota_enter(control, peer.uid);
+    if (!user) {
+        log_hostile(&control->log, &about,
+                    "too many connections: %u, %u of user %u's without Hello",
+                    control->client_count, strangers, (unsigned)peer.uid);
+        journal_give(&control->journal, slot);
+        refuse(control, descriptor, "too many connections to this daemon: try again later");
+        return;
+    }
+    if (!client_new(control, slot, descriptor, -1, &peer, user)) {
+        quota_leave(&(struct client){.control = control, .user = user});
+        journal_give(&control->journal, slot);
+        close(descriptor);
+    }
+}

@@ -1,0 +1,408 @@
+/*
+ * Owns the bytes of clients' connections: frames in, replies with descriptors out (client.h).
+ *
+ * libuv only polls: descriptors travel by SCM_RIGHTS, which it passes for streams alone. A frame
+ * stays in the socket until it is whole and noted in the journal, so that none is lost or seen in
+ * halves when this process ends; what it answers is struck out when its last byte is out. A client
+ * cannot make the daemon read without end (a few reads a wake), hold memory (its output is bounded,
+ * and it is not read from while it does not read), or take a descriptor (none is received).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "daemon/control/clients/client.h"
+#include "daemon/control/nodes/frame.h"
+#include "shm_ring/fault.h"
+#include "daemon/control/clients/message.h"
+
+enum {
+    FRAMES_A_WAKE = 64,
+    FIRST_LOOK = 4096, /* bytes; most frames are shorter */
+    AGAIN_MS = 5,      /* between looks at a frame that is not whole */
+};
+/* Up to here a socket takes an answer whole or not at all. */
+#define WHOLE_MAX 32768u
+
+static void on_socket(uv_poll_t *poll, int status, int events);
+
+int client_stream_open(struct client *c)
+{
+    int rc = uv_poll_init(&c->control->loop, &c->socket, c->descriptor);
+
+    if (rc < 0)
+        return rc;
+    c->socket.data = c;
+    c->uv_handles++;
+    c->reading = true;
+    uv_poll_start(&c->socket, UV_READABLE | UV_DISCONNECT, on_socket);
+    return 0;
+}
+
+static void output_free(struct client_output *o)
+{
+    for (uint32_t i = 0; i < o->descriptor_count; i++)
+        close(o->descriptors[i]);
+    free(o);
+}
+
+void client_stream_free(struct client *c)
+{
+    while (c->output) {
+        struct client_output *o = c->output;
+
+        c->output = o->next;
+        output_free(o);
+    }
+    c->output_tail = &c->output;
+    c->output_bytes = 0;
+}
+
+/* What to wait for now. */
+static void poll_again(struct client *c)
+{
+    int events = c->output ? UV_WRITABLE : 0;
+
+    if (c->reading && !c->partial)
+        events |= UV_READABLE;
+    /* While we leave, who hung up is noticed by the next one: here it would wake us without end. */
+    if (c->state != CLIENT_ENDING && !c->control->leaving)
+        events |= UV_DISCONNECT;
+    if (events == 0)
+        uv_poll_stop(&c->socket);
+    else
+        uv_poll_start(&c->socket, events, on_socket);
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static ssize_t send_output(struct client *c, struct client_output *o)
+{
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(CLIENT_DESCRIPTORS)] = {0};
+    struct iovec part = {.iov_base = o->bytes + o->sent, .iov_len = o->size - o->sent};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    /* They ride on the first byte. */
+    if (o->descriptor_count > 0)
+        message_attach(&message, room, o->descriptors, o->descriptor_count);
+    return sendmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Sends what the socket takes. */
+static int flush(struct client *c)
+{
+    while (c->output) {
+        struct client_output *o = c->output;
+        ssize_t sent;
+
+        if (o->size > WHOLE_MAX)
+            client_journal(c)->lost |= JOURNAL_HALF;
+        sent = send_output(c, o);
+
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN || errno == ETOOMANYREFS ? 0 : -errno;
+        o->sent += (size_t)sent;
+        c->output_bytes -= (size_t)sent;
+        for (uint32_t i = 0; i < o->descriptor_count; i++)
+            close(o->descriptors[i]);
+        o->descriptor_count = 0;
+        if (o->sent < o->size)
+            return 0;
+        if (o->size > WHOLE_MAX)
+            client_journal(c)->lost &= ~(uint32_t)JOURNAL_HALF;
+        if (o->answers != 0)
+            journal_done(client_journal(c), o->answers);
+        c->output = o->next;
+        if (!c->output)
+            c->output_tail = &c->output;
+        free(o);
+    }
+    return 0;
+}
+
+static bool ends_request(const Pwc__ClientReply *reply)
+{
+    return reply->body_case != PWC__CLIENT_REPLY__BODY_EXCHANGED || reply->exchanged->last;
+}
+
+void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
+                  uint32_t descriptor_count)
+{
+    size_t size = pwc__client_reply__get_packed_size(reply);
+    struct client_output *o = NULL;
+
+    if (c->state != CLIENT_ENDING && !c->overfull && size <= CLIENT_REPLY_MAX)
+        o = malloc(sizeof(*o) + FRAME_HEAD_BYTES + size);
+    if (!o) {
+        if (c->state != CLIENT_ENDING && !c->overfull) {
+            c->unanswered = true; /* ended from the loop, as below: it would wait for nothing */
+            uv_async_send(&c->control->resume);
+        }
+        for (uint32_t i = 0; i < descriptor_count; i++)
+            close(descriptors[i]);
+        return;
+    }
+    *o = (struct client_output){.size = FRAME_HEAD_BYTES + size,
+                                .answers = ends_request(reply) ? reply->id : 0,
+                                .descriptor_count = descriptor_count};
+    if (descriptor_count > 0)
+        memcpy(o->descriptors, descriptors, descriptor_count * sizeof(int));
+    frame_head_write(o->bytes, (uint32_t)size);
+    pwc__client_reply__pack(reply, o->bytes + FRAME_HEAD_BYTES);
+    *c->output_tail = o;
+    c->output_tail = &o->next;
+    c->output_bytes += o->size;
+    FAULT(REPLY_QUEUED);
+    if (c->output_bytes > CLIENT_OUTPUT_MAX) {
+        c->overfull = true; /* ended from the loop: the caller may be in the middle of its tables */
+        uv_async_send(&c->control->resume);
+        return;
+    }
+    (void)flush(c); /* an error shows again as hang-up */
+    client_stream_resume(c);
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+static bool held_back(const struct client *c)
+{
+    return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
+           c->waiting + c->calls >= CLIENT_PENDING_MAX || journal_full(client_journal(c)) ||
+           c->control->leaving;
+}
+
+/* Bytes at the head of the socket, which stay there or not. As recv, but with -errno. */
+static ssize_t receive(struct client *c, size_t size, int flags, bool *descriptors)
+{
+    struct iovec part = {.iov_base = c->control->frame, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    ssize_t got;
+
+    do
+        got = recvmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
+    while (got < 0 && errno == EINTR);
+    /* Without room for them the kernel has closed them, and says so. */
+    *descriptors = got > 0 && message.msg_flags & MSG_CTRUNC;
+    return got < 0 ? -errno : got;
+}
+
+/*
+ * The frame at the head of the socket: how long it is with its head, or 0: there is none, or not a
+ * whole one. -ECONNRESET: hung up; -EMSGSIZE; -EPROTO: descriptors came with it.
+ */
+static ssize_t peek_frame(struct client *c)
+{
+    size_t look = FIRST_LOOK, size;
+
+    c->partial = false;
+    for (;;) {
+        bool descriptors;
+        ssize_t got = receive(c, look, MSG_PEEK, &descriptors);
+
+        if (got == -EAGAIN)
+            return 0;
+        if (got <= 0)
+            return -ECONNRESET;
+        if (descriptors)
+            return -EPROTO;
+        c->partial = true;
+        if (got < (ssize_t)FRAME_HEAD_BYTES)
+            return 0;
+        size = FRAME_HEAD_BYTES + (size_t)frame_head_read(c->control->frame);
+        if (size > CLIENT_FRAME_MAX + FRAME_HEAD_BYTES)
+            return -EMSGSIZE;
+        if (size <= (size_t)got) {
+            c->partial = false;
+            return (ssize_t)size;
+        }
+        if ((size_t)got < look || look >= size)
+            return 0;
+        look = size;
+    }
+}
+
+/* It has been seen whole and is there. */
+static int take_out(struct client *c, size_t size)
+{
+    while (size > 0) {
+        bool descriptors;
+        ssize_t got = receive(c, size, 0, &descriptors);
+
+        if (got <= 0)
+            return -ECONNRESET;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+/* Where an unpacked frame stands; tells a frame that is none from want of memory. */
+static void *take(void *refused, size_t size)
+{
+    void *memory = malloc(size);
+
+    if (!memory)
+        *(bool *)refused = true;
+    return memory;
+}
+
+static void give(void *refused, void *memory)
+{
+    free(memory);
+}
+
+/* The frame that has been looked at; NULL: it is none, or there is no memory for it. Then the
+ * client has ended. */
+static Pwc__ClientRequest *unpack(struct client *c, size_t size)
+{
+    bool refused = false;
+    ProtobufCAllocator memory = {.alloc = take, .free = give, .allocator_data = &refused};
+    struct log_subject about = client_subject(c);
+    Pwc__ClientRequest *r = pwc__client_request__unpack(&memory, size - FRAME_HEAD_BYTES,
+                                                        c->control->frame + FRAME_HEAD_BYTES);
+
+    if (!r && refused)
+        log_about(&c->control->log, LOG_LEVEL_ERROR, &about,
+                  "out of memory: a request of pid %d cannot be read, it is hung up on",
+                  (int)c->pid);
+    if (!r)
+        client_end(c, refused ? NULL : "a frame that is no request");
+    return r;
+}
+
+static void end_for(struct client *c, ssize_t reason)
+{
+    client_end(c, reason == -EMSGSIZE ? "a frame of more than 65536 bytes was announced"
+                  : reason == -EPROTO ? "it sent descriptors: the daemon takes none"
+                                      : NULL);
+}
+
+/* 1: a request was taken and carried out, 0: there is none, or it has ended. */
+static int take_request(struct client *c)
+{
+    ssize_t size = peek_frame(c);
+    Pwc__ClientRequest *r;
+
+    if (size < 0)
+        end_for(c, size);
+    if (size <= 0)
+        return 0;
+    r = unpack(c, (size_t)size);
+    if (!r)
+        return 0;
+    if (r->id == 0) {
+        client_end(c, "a request with id 0");
+    } else {
+        journal_begin(client_journal(c), r->id);
+        if (take_out(c, (size_t)size) < 0) {
+            client_end(c, NULL);
+        } else {
+            journal_taken(client_journal(c));
+            request_handle(c, r);
+        }
+    }
+    pwc__client_request__free_unpacked(r, NULL);
+    return c->state != CLIENT_ENDING;
+}
+
+uint32_t client_next_request(struct client *c)
+{
+    ssize_t size = peek_frame(c);
+    Pwc__ClientRequest *r = NULL;
+    uint32_t id;
+
+    if (size > 0)
+        r = unpack(c, (size_t)size);
+    id = r ? r->id : 0;
+    if (r)
+        pwc__client_request__free_unpacked(r, NULL);
+    return id;
+}
+
+/* A frame that was begun has to end. Waiting for ourselves does not count. */
+static void watch_frame(struct client *c)
+{
+    bool partial = c->partial && c->reading;
+
+    /* It is readable, and yet there is nothing to be done: look again, but not at once. */
+    if (partial && !uv_is_active((uv_handle_t *)&c->control->again))
+        uv_timer_start(&c->control->again, clients_look_again, AGAIN_MS, 0);
+    if (c->state == CLIENT_ENDING || c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING)
+        return; /* these have a deadline anyway */
+    if (!partial)
+        uv_timer_stop(&c->deadline);
+    else if (!uv_is_active((uv_handle_t *)&c->deadline))
+        uv_timer_start(&c->deadline, c->deadline.timer_cb, CLIENT_DEADLINE_MS, 0);
+}
+
+static void read_requests(struct client *c)
+{
+    int taken = 1;
+
+    for (int n = 0; n < FRAMES_A_WAKE && taken == 1 && !held_back(c); n++)
+        taken = take_request(c);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct client *c = poll->data;
+
+    if (uv_is_closing((uv_handle_t *)poll))
+        return;
+    if (c->state == CLIENT_ENDING) {
+        if (status < 0 || flush(c) < 0 || !c->output)
+            uv_poll_stop(poll);
+        return;
+    }
+    if (status < 0 || (events & UV_WRITABLE && flush(c) < 0)) {
+        client_end(c, NULL);
+        return;
+    }
+    if (events & (UV_READABLE | UV_DISCONNECT))
+        read_requests(c);
+    /* A hang-up cannot be read from a client that is held back, or behind half a frame. */
+    if (events & UV_DISCONNECT && (held_back(c) || c->partial) && !c->control->leaving)
+        client_end(c, NULL);
+    client_stream_resume(c);
+}
+
+void client_stream_resume(struct client *c)
+{
+    if (uv_is_closing((uv_handle_t *)&c->socket))
+        return;
+    c->reading = !held_back(c);
+    watch_frame(c);
+    poll_again(c);
+}
+
+void clients_look_again(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+
+    for (struct client *c = control->clients, *next; c; c = next) {
+        next = c->next;
+        if (!c->partial || c->state == CLIENT_ENDING)
+            continue;
+        read_requests(c);
+        client_stream_resume(c);
+    }
+}
+
+void clients_resume(uv_async_t *async)
+{
+    struct control *control = async->data;
+
+    for (struct client *c = control->clients; c; c = c->next) {
+        if (c->overfull)
+            client_end(c, "it does not read its replies");
+        if (c->unanswered && c->state != CLIENT_ENDING) {
+            struct log_subject about = client_subject(c);
+
+            log_about(&control->log, LOG_LEVEL_ERROR, &about,
+                      "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
+            client_end(c, NULL);
+        }
+    }
+}

@@ -1,0 +1,336 @@
+/* Owns the pairs of contexts that reach each other without the daemon (pairs.h). */
+#include "daemon/control/clients/pairs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+#include "daemon/control/clients/message.h"
+#include "shm_ring/pair.h"
+#include "shm_ring/sigbus.h"
+
+/* What it is stored under (store.h). */
+static const char *name_of(const struct pair *p, char *name)
+{
+    int n = snprintf(name, STORE_NAME_MAX, "pair.%" PRIu64 ".%u.%u.%u.%u", p->number,
+                     p->origin->client->worker->engine, p->origin->handle,
+                     p->target->client->worker->engine, p->target->handle);
+
+    if (p->slot != BOARD_NONE)
+        snprintf(name + n, STORE_NAME_MAX - (size_t)n, ".%u", p->slot);
+    return name;
+}
+
+static struct pair *find(const struct control *control, const struct client_session *origin,
+                         const struct client_session *target)
+{
+    struct pair *p = control->pairs;
+
+    while (p && (p->origin != origin || p->target != target))
+        p = p->next;
+    return p;
+}
+
+static void pair_free(struct pair *p)
+{
+    struct pair **at = &p->origin->client->control->pairs;
+    char name[STORE_NAME_MAX];
+
+    while (*at && *at != p)
+        at = &(*at)->next;
+    if (*at) {
+        *at = p->next;
+        p->origin->pairs--;
+        quota_give(p->origin->client, QUOTA_MEMORY, PAIR_BYTES);
+        store_remove(&p->origin->client->control->store, "%s", name_of(p, name));
+    }
+    if (p->range >= 0)
+        sigbus_remove(p->range);
+    mapping_destroy(&p->ring);
+    free(p);
+}
+
+/* Whoever sees the count change looks at notes, and at what is gone. Who sleeps is woken: it may
+ * have nothing under way by which the progress thread would. */
+static void tell(const struct client_session *s)
+{
+    struct session_shared *shared = s->mapping.base;
+    uint32_t mode;
+
+    atomic_fetch_add_explicit(&shared->neighbours, 1, memory_order_release);
+    mode = doorbell_ring(&shared->event_bell);
+    if (mode == DOORBELL_FUTEX)
+        doorbell_wake(&shared->event_bell);
+    else if (mode == DOORBELL_FD)
+        (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ---- boards ---------------------------------------------------------------------------------- */
+
+static int board_make(struct client_session *s)
+{
+    struct store *store = &s->client->control->store;
+    struct mapping m = {.fd = -1};
+    int rc = mapping_create(&m, "pwc-board", BOARD_BYTES);
+
+    if (rc < 0)
+        return rc;
+    if (!store_add_spare(store, m.fd, "%u.board.%u", s->client->worker->engine, s->handle)) {
+        mapping_destroy(&m);
+        return -ENOSPC;
+    }
+    s->board = m.fd;
+    m.fd = -1; /* nothing of it is for us to read */
+    mapping_destroy(&m);
+    return 0;
+}
+
+/* A place on the board of a new pair's target: the first that no other has, or none. */
+static uint32_t board_slot(struct client_session *target)
+{
+    uint64_t taken[BOARD_SLOTS / 64] = {0};
+
+    if (target->board < 0 && board_make(target) < 0)
+        return BOARD_NONE;
+    for (const struct pair *p = target->client->control->pairs; p; p = p->next)
+        if (p->target == target && p->slot < BOARD_SLOTS)
+            taken[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
+    for (uint32_t i = 0; i < BOARD_SLOTS / 64; i++)
+        if (~taken[i] != 0)
+            return i * 64 + (uint32_t)__builtin_ctzll(~taken[i]);
+    return BOARD_NONE;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* The new pair's descriptor, and the board's, to the target's own end. It cannot block: what finds
+ * no room is said to the caller. */
+static int send_note(const struct pair *p)
+{
+    const struct client *from = p->origin->client;
+    struct pair_note note = {
+        .peer = (uint64_t)p->origin->context << 32 | from->rank,
+        .slot = p->slot,
+    };
+    const int descriptors[2] = {p->ring.fd, p->target->board};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(2)] = {0};
+    struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    message_attach(&message, room, descriptors, p->slot == BOARD_NONE ? 1 : 2);
+    return sendmsg(p->target->wake, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static void pair_link(struct pair *p)
+{
+    struct control *control = p->origin->client->control;
+
+    p->next = control->pairs;
+    control->pairs = p;
+    p->origin->pairs++;
+}
+
+int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
+                uint32_t slot, int descriptor)
+{
+    struct control *control = origin->client->control;
+    struct pair *p = calloc(1, sizeof(*p));
+    int rc;
+
+    if (!p)
+        return -ENOMEM;
+    *p = (struct pair){.number = number,
+                       .origin = origin,
+                       .target = target,
+                       .slot = slot,
+                       .ring = {.fd = -1},
+                       .range = -1};
+    rc = mapping_inherit(&p->ring, descriptor, PAIR_BYTES);
+    if (rc == 0)
+        rc = p->range = sigbus_add(p->ring.base, p->ring.size);
+    if (rc < 0) {
+        p->ring.fd = -1; /* the caller's still */
+        pair_free(p);
+        return rc;
+    }
+    if (control->pairs_made < number)
+        control->pairs_made = number;
+    quota_charge(origin->client, QUOTA_MEMORY, PAIR_BYTES);
+    pair_link(p);
+    return 0;
+}
+
+static int pair_make(struct client_session *origin, struct client_session *target,
+                     struct pair **out)
+{
+    struct client *c = origin->client;
+    struct control *control = c->control;
+    char name[STORE_NAME_MAX];
+    struct pair *p;
+    int rc;
+
+    if (origin->pairs >= PAIRS_MAX || quota_take(c, QUOTA_MEMORY, PAIR_BYTES, NULL, 0) < 0)
+        return -EDQUOT;
+    p = calloc(1, sizeof(*p));
+    if (!p) {
+        quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
+        return -ENOMEM;
+    }
+    *p = (struct pair){.number = ++control->pairs_made,
+                       .origin = origin,
+                       .target = target,
+                       .slot = board_slot(target),
+                       .ring = {.fd = -1},
+                       .range = -1};
+    rc = mapping_create(&p->ring, "pwc-pair", PAIR_BYTES);
+    if (rc < 0)
+        goto fail;
+    rc = p->range = sigbus_add(p->ring.base, p->ring.size);
+    if (rc < 0)
+        goto fail;
+    pair_format(p->ring.base);
+    FAULT(PAIR_MADE);
+    rc = store_add_spare(&control->store, p->ring.fd, "%s", name_of(p, name)) ? send_note(p)
+                                                                              : -ENOSPC;
+    FAULT(PAIR_TOLD);
+    if (rc < 0)
+        goto fail;
+    tell(target);
+    pair_link(p);
+    *out = p;
+    return 0;
+
+fail:
+    store_remove(&control->store, "%s", name_of(p, name));
+    quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
+    pair_free(p);
+    return rc;
+}
+
+static bool may_share(const struct client_session *origin, const struct client_session *target)
+{
+    const struct client *a = origin->client, *b = target->client;
+
+    return origin->direct && target->direct && !target->closing && b->state == CLIENT_SERVED &&
+           a->uid == b->uid && strcmp(a->job, b->job) == 0;
+}
+
+static int add(struct pair_way *way, int descriptor)
+{
+    int copy = descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0)
+        return -EMFILE;
+    way->descriptors[way->descriptor_count++] = copy;
+    return 0;
+}
+
+static void drop_descriptors(struct pair_way *way)
+{
+    while (way->descriptor_count > 0)
+        close(way->descriptors[--way->descriptor_count]);
+}
+
+static int add_segment(struct pair_way *way, const struct client_session *target,
+                       const struct call_neighbour *bound)
+{
+    const struct client_segment *segment =
+        worker_segment(target->client->worker, bound->found.segment);
+
+    if (!segment || segment->client != target->client || segment->opening || segment->closing)
+        return -ENOENT;
+    way->segment_length = segment->mapping.size;
+    return add(way, bound->rights & ENGINE_REMOTE_WRITE ? segment->mapping.fd : segment->reader);
+}
+
+static void count(const struct pair_counts *shared, struct direct_counts *counts)
+{
+    counts->put_ops += atomic_load_explicit(&shared->put_ops, memory_order_relaxed);
+    counts->put_bytes += atomic_load_explicit(&shared->put_bytes, memory_order_relaxed);
+    counts->get_ops += atomic_load_explicit(&shared->get_ops, memory_order_relaxed);
+    counts->get_bytes += atomic_load_explicit(&shared->get_bytes, memory_order_relaxed);
+    counts->am_ops += atomic_load_explicit(&shared->am_ops, memory_order_relaxed);
+    counts->am_bytes += atomic_load_explicit(&shared->am_bytes, memory_order_relaxed);
+}
+
+struct direct_counts pairs_count(const struct client_session *s)
+{
+    struct direct_counts counts = s->counted;
+
+    for (const struct pair *p = s->client->control->pairs; p; p = p->next) {
+        const struct pair_shared *shared = p->ring.base;
+
+        if (p->origin == s)
+            count(&shared->origin.counts, &counts);
+        if (p->target == s)
+            count(&shared->target.counts, &counts);
+    }
+    return counts;
+}
+
+/* Who is left may read what stands in it; to the daemon it is over. */
+static void pair_end(struct pair *p, uint32_t gone)
+{
+    struct pair_shared *shared = p->ring.base;
+
+    atomic_fetch_or_explicit(&shared->gone, gone, memory_order_release);
+    count(&shared->origin.counts, &p->origin->counted);
+    count(&shared->target.counts, &p->target->counted);
+    if (gone == PAIR_ORIGIN_GONE)
+        tell(p->target);
+    if (gone == PAIR_TARGET_GONE)
+        tell(p->origin);
+    pair_free(p);
+}
+
+int pairs_connect(struct client_session *origin, struct client_session *target,
+                  const struct call_neighbour *bound, struct pair_way *out)
+{
+    struct pair *p = find(origin->client->control, origin, target);
+    int rc = may_share(origin, target) ? 0 : -EPERM;
+
+    if (rc == 0 && !p) {
+        rc = pair_make(origin, target, &p);
+        out->fresh = rc == 0;
+    }
+    if (rc < 0)
+        return rc;
+    out->number = p->number;
+    if (out->fresh) {
+        rc = add(out, p->ring.fd);
+        out->slot = p->slot;
+        if (rc == 0 && p->slot != BOARD_NONE) {
+            rc = add(out, p->target->board);
+            out->board = true;
+        }
+        if (!p->origin->client->control->store.kept)
+            mapping_close_fd(&p->ring);
+    }
+    if (rc == 0 && bound->found.segment != UINT32_MAX)
+        rc = add_segment(out, target, bound);
+    if (rc < 0) {
+        drop_descriptors(out);
+        if (out->fresh)
+            pair_end(p, PAIR_ORIGIN_GONE);
+    }
+    return rc;
+}
+
+void pairs_end(struct client_session *s)
+{
+    struct pair *next;
+
+    for (struct pair *p = s->client->control->pairs; p; p = next) {
+        uint32_t gone =
+            (p->origin == s ? PAIR_ORIGIN_GONE : 0) | (p->target == s ? PAIR_TARGET_GONE : 0);
+
+        next = p->next;
+        if (gone != 0)
+            pair_end(p, gone);
+    }
+}

@@ -1,0 +1,91 @@
+/* Owns the table of requests that wait (pending.h). */
+#include "daemon/control/clients/pending.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define NONE UINT32_MAX
+
+void pending_init(struct pending_table *t)
+{
+    *t = (struct pending_table){.free = NONE};
+    /* Cookies of an earlier process, which the arena and other nodes may still have, are none of
+     * ours. */
+    if (getrandom(&t->first, sizeof(t->first), 0) != sizeof(t->first))
+        t->first = 1;
+}
+
+void pending_destroy(struct pending_table *t)
+{
+    free(t->entries);
+    pending_init(t);
+}
+
+static bool grow(struct pending_table *t)
+{
+    uint32_t size = t->size ? 2 * t->size : 64;
+    struct pending *entries;
+
+    if (size > PENDING_MAX)
+        return false;
+    entries = realloc(t->entries, size * sizeof(*entries));
+    if (!entries)
+        return false;
+    for (uint32_t i = size; i-- > t->size;) {
+        entries[i] = (struct pending){.generation = t->first, .next_free = t->free};
+        t->free = i;
+    }
+    t->entries = entries;
+    t->size = size;
+    return true;
+}
+
+struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
+                            uint32_t request, uint64_t *cookie)
+{
+    struct pending *p;
+    uint32_t index;
+
+    if (t->free == NONE && !grow(t))
+        return NULL;
+    index = t->free;
+    p = &t->entries[index];
+    t->free = p->next_free;
+    *p = (struct pending){
+        .kind = kind, .generation = p->generation, .request = request, .client = client};
+    *cookie = (uint64_t)p->generation << 32 | index;
+    return p;
+}
+
+struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind)
+{
+    uint32_t index = (uint32_t)cookie;
+    struct pending *p;
+
+    if (index >= t->size)
+        return NULL;
+    p = &t->entries[index];
+    if (p->kind == 0 || p->generation != cookie >> 32 || (kind != 0 && p->kind != kind))
+        return NULL;
+    return p;
+}
+
+void pending_remove(struct pending_table *t, struct pending *p)
+{
+    p->kind = 0;
+    p->client = NULL;
+    p->generation++;
+    p->next_free = t->free;
+    t->free = (uint32_t)(p - t->entries);
+}
+
+struct pending *pending_next(struct pending_table *t, uint32_t *at)
+{
+    while (*at < t->size) {
+        struct pending *p = &t->entries[(*at)++];
+
+        if (p->kind != 0)
+            return p;
+    }
+    return NULL;
+}

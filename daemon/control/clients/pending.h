@@ -1,0 +1,59 @@
+/*
+ * Requests whose answer comes later, from the engine's notices or from other nodes.
+ *
+ * Each has a cookie (generation and index), so that an answer that comes late, twice, or from
+ * somebody who guesses finds nothing. Thread: control.
+ */
+#ifndef PWC_CONTROL_PENDING_H
+#define PWC_CONTROL_PENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+
+#define PENDING_MAX (1u << 16)
+
+struct client;
+
+enum pending_kind {
+    PENDING_ATTACH = 1,   /* Hello, at the job's home */
+    PENDING_WHERE,        /* Bind, at the job's home */
+    PENDING_BIND,         /* Bind, at the engine */
+    PENDING_REGION_CLOSE, /* at the engine */
+    PENDING_EXCHANGE,     /* at the job's home */
+};
+
+struct pending {
+    uint32_t kind; /* 0: free */
+    uint32_t generation;
+    uint32_t next_free;
+    uint32_t request; /* of the client */
+    struct client *client;
+    uint32_t node;   /* that is asked; DIRECTORY_NOWHERE: none */
+    uint64_t region; /* of its close: generation in the high, slot in the low 32 bits */
+    /* of a bind */
+    uint32_t session;
+    uint64_t peer;
+    /* of an exchange */
+    uint32_t sequence;
+};
+
+struct pending_table {
+    struct pending *entries;
+    uint32_t size;
+    uint32_t free;  /* list */
+    uint32_t first; /* generation */
+};
+
+void pending_init(struct pending_table *t);
+void pending_destroy(struct pending_table *t);
+/* The new entry, zeroed but for kind, client, request; NULL: too many. Moves other entries. */
+struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
+                            uint32_t request, uint64_t *cookie);
+/* The entry, if it is still there and of that kind (0: any). */
+struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind);
+void pending_remove(struct pending_table *t, struct pending *p);
+/* One after another, from *at = 0; NULL at the end. Removing what was given is allowed. */
+struct pending *pending_next(struct pending_table *t, uint32_t *at);
+
+#endif

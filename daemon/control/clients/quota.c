@@ -1,0 +1,179 @@
+/* Owns what each user holds (quota.h). */
+#include "daemon/control/clients/quota.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "daemon/control/clients/client.h"
+
+#define FIELD(member) offsetof(struct config, member)
+#define NO_KEY        SIZE_MAX
+
+static const struct rule {
+    const char *what, *key; /* client-`key`, user-`key` */
+    size_t client, user;    /* in struct config */
+} rules[QUOTA_KINDS] = {
+    [QUOTA_CLIENTS] = {"clients", "clients", NO_KEY, FIELD(user_clients)},
+    [QUOTA_CONTEXTS] = {"contexts", "contexts", FIELD(client_contexts), FIELD(user_contexts)},
+    [QUOTA_SEGMENTS] = {"segments", "segments", FIELD(client_segments), FIELD(user_segments)},
+    [QUOTA_REGIONS] = {"regions", "regions", FIELD(client_regions), FIELD(user_regions)},
+    [QUOTA_MEMORY] = {"bytes", "memory", FIELD(client_memory), FIELD(user_memory)},
+};
+
+static uint64_t configured(const struct control *control, size_t field)
+{
+    return field == NO_KEY ? UINT64_MAX
+                           : *(const uint64_t *)((const char *)control->config + field);
+}
+
+/* 0 stands for seven eighths of all, so that nobody takes the last. */
+static uint64_t share(uint64_t given, uint64_t all)
+{
+    uint64_t eighth = all / 8 > 0 ? all / 8 : 1;
+
+    return given > 0 ? given : all > eighth ? all - eighth : 1;
+}
+
+void quota_open(struct control *control, bool others)
+{
+    const struct engine_config *engine = &control->engine;
+    const uint64_t all[QUOTA_KINDS] = {
+        [QUOTA_CLIENTS] = engine->clients_max,
+        [QUOTA_CONTEXTS] = engine->sessions_max,
+        [QUOTA_SEGMENTS] = engine->segments_max,
+        [QUOTA_REGIONS] = engine->regions_max,
+        [QUOTA_MEMORY] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+    };
+
+    for (int i = 0; i < QUOTA_KINDS; i++) {
+        uint64_t given = configured(control, rules[i].user);
+
+        /* Nobody is there to leave some to. */
+        control->user_limits[i] = given == 0 && !others ? UINT64_MAX : share(given, all[i]);
+    }
+    control->user_connections =
+        others ? (uint32_t)share(0, 2 * (uint64_t)engine->clients_max) : UINT32_MAX;
+}
+
+static struct quota_user *user_of(struct control *control, uid_t uid)
+{
+    struct quota_user *u = control->users;
+
+    while (u && u->uid != uid)
+        u = u->next;
+    if (!u) {
+        u = calloc(1, sizeof(*u));
+        if (!u)
+            return NULL;
+        u->uid = uid;
+        u->next = control->users;
+        control->users = u;
+    }
+    return u;
+}
+
+static void user_free(struct control *control, struct quota_user *u)
+{
+    struct quota_user **at = &control->users;
+
+    while (*at != u)
+        at = &(*at)->next;
+    *at = u->next;
+    free(u);
+}
+
+struct quota_user *quota_enter(struct control *control, uid_t uid)
+{
+    struct quota_user *u = user_of(control, uid);
+
+    if (!u)
+        return NULL;
+    if (u->connections < control->user_connections) {
+        u->connections++;
+        return u;
+    }
+    if (u->connections == 0)
+        user_free(control, u);
+    return NULL;
+}
+
+struct quota_user *quota_inherit(struct control *control, uid_t uid)
+{
+    struct quota_user *u = user_of(control, uid);
+
+    if (u)
+        u->connections++;
+    return u;
+}
+
+void quota_leave(struct client *c)
+{
+    struct quota_user *u = c->user;
+
+    for (int i = 0; i < QUOTA_KINDS; i++)
+        u->held[i] -= c->held[i];
+    if (--u->connections > 0)
+        return;
+    user_free(c->control, u);
+}
+
+/* Written so that no sum can pass the largest number. */
+static bool fits(uint64_t held, uint64_t amount, uint64_t limit)
+{
+    return amount <= limit && held <= limit - amount;
+}
+
+void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount)
+{
+    c->held[kind] += amount;
+    c->user->held[kind] += amount;
+}
+
+int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size)
+{
+    const struct rule *rule = &rules[kind];
+    uint64_t limit = configured(c->control, rule->client);
+    uint64_t user_limit = c->control->user_limits[kind];
+    bool own = !fits(c->held[kind], amount, limit);
+
+    if (!own && fits(c->user->held[kind], amount, user_limit)) {
+        quota_charge(c, kind, amount);
+        return 0;
+    }
+    quota_count_refused(c);
+    if (why)
+        snprintf(why, why_size,
+                 "%" PRIu64 " beside the %" PRIu64 " %s of this %s: the quota (%s-%s) is %" PRIu64,
+                 amount, own ? c->held[kind] : c->user->held[kind], rule->what,
+                 own ? "client" : "user", own ? "client" : "user", rule->key,
+                 own ? limit : user_limit);
+    return -EDQUOT;
+}
+
+int quota_take_one(struct client *c, enum quota_kind kind, uint64_t bytes, char *why,
+                   size_t why_size)
+{
+    int rc = quota_take(c, kind, 1, why, why_size);
+
+    if (rc < 0)
+        return rc;
+    rc = quota_take(c, QUOTA_MEMORY, bytes, why, why_size);
+    if (rc < 0)
+        quota_give(c, kind, 1);
+    return rc;
+}
+
+void quota_give(struct client *c, enum quota_kind kind, uint64_t amount)
+{
+    c->held[kind] -= amount;
+    c->user->held[kind] -= amount;
+}
+
+void quota_count_refused(struct client *c)
+{
+    c->user->refused++;
+    atomic_fetch_add_explicit(&(c->worker ? c->worker : c->control->workers)->counters.refused, 1,
+                              memory_order_relaxed);
+}

@@ -1,0 +1,323 @@
+/* Binds: a peer's node found, then its key resolved by the engine; and exchanges. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/control/clients/client.h"
+#include "shm_ring/fault.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/clients/pairs.h"
+
+/* ---- bind ------------------------------------------------------------------------------------ */
+
+static const char *bind_text(int status)
+{
+    switch (status) {
+    case -EHOSTUNREACH:
+        return "no such rank or context in this job: has it attached?";
+    case -EKEYREJECTED:
+        return "the key is unknown, stale, or not for this job";
+    case -EHOSTDOWN:
+        return "its node cannot be reached";
+    case -EDQUOT:
+        return "as many contexts are bound to that client or user as its node allows: client-pairs "
+               "and user-pairs there";
+    case -ENOSPC:
+        return "this daemon has no bind left: unbind some";
+    case -ENOBUFS:
+        return "this daemon has no room now for a question to its node: try again later";
+    default:
+        return strerror(-status);
+    }
+}
+
+/* Ends a bind that waits, for the reason in words. */
+static void fail_with(struct control *control, struct pending *p, int status, const char *why)
+{
+    struct client *c = p->client;
+    uint32_t request = p->request;
+    uint64_t peer = p->peer;
+
+    pending_remove(&control->pending, p);
+    c->waiting--;
+    reply_error(c, request, status, "rank %u, context %u: %s", (uint32_t)peer,
+                (uint32_t)(peer >> 32), why);
+    client_stream_resume(c);
+}
+
+static void fail(struct control *control, struct pending *p, int status)
+{
+    fail_with(control, p, status, bind_text(status));
+}
+
+/* Beyond what our side may have. */
+static void fail_quota(struct control *control, struct pending *p)
+{
+    const struct engine_config *e = &control->engine;
+    char why[256];
+
+    quota_count_refused(p->client);
+    snprintf(
+        why, sizeof(why),
+        "this client or user has as many binds, or contexts that it is bound to, as the quotas "
+        "allow: client-binds %u, user-binds %u, client-pairs %u, user-pairs %u",
+        e->binds_client, e->binds_user, e->pairs_client, e->pairs_user);
+    fail_with(control, p, -EDQUOT, why);
+}
+
+static void bind_posted(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    struct pending *p = pending_find(&c->control->pending, call->bind.cookie, PENDING_BIND);
+
+    if (call->result == -EDQUOT && p)
+        fail_quota(c->control, p);
+    else if (call->result < 0 && p)
+        fail(c->control, p, call->result);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+static void ask_engine(struct control *control, struct pending *p, uint64_t cookie, uint32_t number,
+                       const struct engine_key *key)
+{
+    struct call *call = client_call(p->client, CALL_BIND, bind_posted);
+
+    if (!call) {
+        fail(control, p, -ENOMEM);
+        return;
+    }
+    FAULT(BIND_ASKED);
+    p->kind = PENDING_BIND;
+    call->bind = (struct call_bind){
+        .session = p->session, .node = number, .peer = p->peer, .cookie = cookie};
+    if (key) {
+        call->bind.has_key = true;
+        call->bind.key = *key;
+    }
+    call_post(p->client->worker->progress, call);
+}
+
+/* Ours are known, those of others are not until they are linked. */
+static bool may_exist(const struct control *control, uint32_t number)
+{
+    return number < control->engine.nodes && (number % control->node_count != control->node ||
+                                              number / control->node_count < control->worker_count);
+}
+
+void bind_located(struct control *control, uint64_t cookie, int status, uint32_t number)
+{
+    struct pending *p = pending_find(&control->pending, cookie, PENDING_WHERE);
+
+    if (!p)
+        return;
+    if (status < 0 || !may_exist(control, number))
+        fail(control, p, status < 0 ? status : -EHOSTUNREACH);
+    else if (!client_session_find(p->client, p->session)) /* closed meanwhile */
+        fail(control, p, -EINVAL);
+    else
+        ask_engine(control, p, cookie, number, NULL);
+}
+
+static bool key_parse(const struct control *control, const Pwc__Key *packed, struct engine_key *key)
+{
+    if (packed->secret.len != sizeof(key->secret) || !may_exist(control, packed->node))
+        return false;
+    *key = (struct engine_key){
+        .node = packed->node, .slot = packed->slot, .generation = packed->generation};
+    memcpy(key->secret, packed->secret.data, sizeof(key->secret));
+    return true;
+}
+
+void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
+{
+    struct control *control = c->control;
+    struct engine_key key;
+    struct pending *p;
+    uint64_t cookie;
+
+    if (!client_session_find(c, bind->session)) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", bind->session);
+        return;
+    }
+    if (bind->key && !key_parse(control, bind->key, &key)) {
+        reply_error(c, request, -EKEYREJECTED, "%s", bind_text(-EKEYREJECTED));
+        return;
+    }
+    p = pending_add(&control->pending, PENDING_WHERE, c, request, &cookie);
+    if (!p) {
+        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    c->waiting++;
+    p->session = bind->session;
+    p->peer = bind->peer;
+    if (bind->key)
+        ask_engine(control, p, cookie, key.node, &key);
+    else
+        jobs_where(c, (uint32_t)bind->peer, cookie);
+}
+
+/* What the client learns of a bind, and of the way past the daemon where there is one. */
+static void reply_bound(struct client *c, uint32_t request, const struct call_neighbour *n,
+                        struct client_session *target)
+{
+    struct client_session *s = client_session_find(c, n->session);
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Bound bound = PWC__BOUND__INIT;
+    Pwc__Pair pair = PWC__PAIR__INIT;
+    struct pair_way way = {0};
+
+    bound.remote = n->remote;
+    bound.length = n->length;
+    bound.rights = n->rights;
+    if (s && target && pairs_connect(s, target, n, &way) == 0) {
+        pair.number = way.number;
+        pair.fresh = way.fresh;
+        pair.segment_length = way.segment_length;
+        pair.board = way.board;
+        pair.slot = way.slot;
+        pair.offset = n->found.offset;
+        bound.pair = &pair;
+    }
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_BOUND;
+    reply.bound = &bound;
+    client_reply(c, &reply, way.descriptors, way.descriptor_count);
+}
+
+static struct worker *worker_of_way(const struct client *c, const struct call_neighbour *n)
+{
+    return &c->control->workers[n->way.node / c->control->node_count];
+}
+
+static void neighbour_found(struct call *call);
+
+/* The way leads to another engine of this node: it is asked to what. */
+static bool ask_sibling(struct client *c, const struct call *call)
+{
+    struct worker *worker = worker_of_way(c, &call->neighbour);
+    struct call *next;
+
+    if (call->kind != CALL_NEIGHBOUR || call->result < 0 || worker == c->worker)
+        return false;
+    next = client_call_to(c, worker, CALL_WAY, neighbour_found);
+    if (!next)
+        return false;
+    next->cookie = call->cookie;
+    next->neighbour = call->neighbour;
+    next->neighbour.origin = c->worker->number;
+    call_post(worker->progress, next);
+    return true;
+}
+
+static void neighbour_found(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    const struct call_neighbour *n = &call->neighbour;
+
+    if (c->state == CLIENT_SERVED && ask_sibling(c, call))
+        return;
+    if (c->state == CLIENT_SERVED)
+        reply_bound(c, (uint32_t)call->cookie, n,
+                    call->result == 0 &&
+                            (call->kind == CALL_WAY || worker_of_way(c, n) == c->worker)
+                        ? worker_session(worker_of_way(c, n), n->found.session)
+                        : NULL);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+void bind_ended(struct control *control, const struct engine_notice *notice)
+{
+    struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
+    struct call_neighbour bound = {
+        .remote = notice->handle, .rights = notice->rights, .length = notice->length};
+    struct client_session *s;
+    struct call *call = NULL;
+    uint32_t request;
+    struct client *c;
+
+    if (!p)
+        return;
+    if (notice->status < 0) {
+        fail(control, p, notice->status);
+        return;
+    }
+    FAULT(BOUND);
+    c = p->client;
+    request = p->request;
+    bound.session = p->session;
+    pending_remove(&control->pending, p);
+    c->waiting--;
+    s = client_session_find(c, bound.session);
+    if (s && s->direct && notice->node % control->node_count == control->node)
+        call = client_call(c, CALL_NEIGHBOUR, neighbour_found);
+    if (call) {
+        call->cookie = request;
+        call->neighbour = bound;
+        call_post(c->worker->progress, call);
+        return;
+    }
+    reply_bound(c, request, &bound, NULL);
+    client_stream_resume(c);
+}
+
+/* ---- unbind ---------------------------------------------------------------------------------- */
+
+static void unbound(struct call *call)
+{
+    struct client *c = client_of_call(call);
+
+    if (c->state == CLIENT_SERVED && call->result < 0)
+        reply_error(c, (uint32_t)call->cookie, call->result, "remote %u is not bound here",
+                    call->bind.remote);
+    else if (c->state == CLIENT_SERVED)
+        reply_done(c, (uint32_t)call->cookie);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind)
+{
+    struct call *call;
+
+    if (!client_session_find(c, unbind->session)) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", unbind->session);
+        return;
+    }
+    call = client_call(c, CALL_UNBIND, unbound);
+    if (!call) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    call->cookie = request;
+    call->bind = (struct call_bind){.session = unbind->session, .remote = unbind->remote};
+    call_post(c->worker->progress, call);
+}
+
+/* ---- exchange -------------------------------------------------------------------------------- */
+
+void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange)
+{
+    struct pending *p;
+    uint64_t cookie;
+
+    if (exchange->data.len > DIRECTORY_DATA_MAX) {
+        reply_error(c, request, -EINVAL, "%zu bytes for an exchange: a rank may give %u",
+                    exchange->data.len, DIRECTORY_DATA_MAX);
+        return;
+    }
+    if ((uint64_t)exchange->data.len * c->size > DIRECTORY_TOTAL_MAX) {
+        reply_error(c, request, -EMSGSIZE, "%zu bytes from each of %u ranks: all may be %u bytes",
+                    exchange->data.len, c->size, DIRECTORY_TOTAL_MAX);
+        return;
+    }
+    p = pending_add(&c->control->pending, PENDING_EXCHANGE, c, request, &cookie);
+    if (!p) {
+        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    c->waiting++;
+    p->sequence = exchange->sequence;
+    jobs_contribute(c, cookie, exchange->data.data, (uint32_t)exchange->data.len);
+}

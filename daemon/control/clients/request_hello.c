@@ -1,0 +1,216 @@
+/* Hello: a client becomes a rank of a job, here and at the job's home. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/control/clients/client.h"
+#include "shm_ring/fault.h"
+#include "daemon/control/nodes/jobs.h"
+
+enum { VERSION = 1 };
+
+static void welcome(struct client *c)
+{
+    struct control *control = c->control;
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Welcome w = PWC__WELCOME__INIT;
+    struct log_subject about = client_subject(c);
+
+    c->state = CLIENT_SERVED;
+    client_keep(c);
+    service_changed(control);
+    w.version = VERSION;
+    w.client = c->number;
+    w.node = control->node;
+    w.nodes = control->node_count;
+    w.packed_max = control->engine.packed_max;
+    w.bounce_max = CLIENT_BOUNCE_MAX;
+    /* Some fabrics say that they have no limit; a record says its length in 32 bits. */
+    w.message_max = control->message_max < UINT32_MAX ? control->message_max : UINT32_MAX;
+    reply.id = c->hello_request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
+    reply.welcome = &w;
+    log_about(&control->log, LOG_LEVEL_INFO, &about,
+              "rank %u of %u of job %s, pid %d, is client %u", c->rank, c->size, c->job,
+              (int)c->pid, c->number);
+    client_reply(c, &reply, NULL, 0);
+}
+
+/* A Hello that was refused; the client may not try again on this connection. */
+static void refuse(struct client *c, int status, const char *text)
+{
+    reply_error(c, c->hello_request, status, "%s", text);
+    client_end(c, NULL);
+}
+
+static const char *home_refusal(const struct client *c, int status, uint32_t node, char *text,
+                                size_t size)
+{
+    switch (status) {
+    case -EADDRINUSE:
+        snprintf(text, size, "rank %u of job %s is live on node %u: end it, or take another rank",
+                 c->rank, c->job, node);
+        break;
+    case -EINVAL:
+        snprintf(text, size,
+                 "rank %u of %u does not fit job %s, which has another size or is full: all ranks "
+                 "of a job name one size",
+                 c->rank, c->size, c->job);
+        break;
+    case -EHOSTDOWN:
+        snprintf(text, size, "node %u, which keeps the directory of job %s, cannot be reached",
+                 node, c->job);
+        break;
+    default:
+        snprintf(text, size, "node %u, which keeps the directory of job %s, says: %s", node, c->job,
+                 strerror(-status));
+        break;
+    }
+    return text;
+}
+
+void hello_answered(struct control *control, uint64_t cookie, int status, uint32_t node)
+{
+    struct pending *p = pending_find(&control->pending, cookie, PENDING_ATTACH);
+    struct client *c;
+    char text[256];
+
+    if (!p)
+        return;
+    c = p->client;
+    pending_remove(&control->pending, p);
+    c->waiting--;
+    if (status == 0) {
+        FAULT(CLIENT_SERVED);
+        welcome(c);
+        return;
+    }
+    c->attached = status == -EHOSTDOWN; /* it may have heard of us */
+    refuse(c, status, home_refusal(c, status, node, text, sizeof(text)));
+}
+
+static void attach(struct client *c)
+{
+    struct control *control = c->control;
+    uint64_t cookie;
+
+    if (!pending_add(&control->pending, PENDING_ATTACH, c, c->hello_request, &cookie)) {
+        refuse(c, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    c->waiting++;
+    c->attached = true;
+    jobs_attach(c, cookie);
+}
+
+static const char *full_text(const struct control *control, char *text, size_t size)
+{
+    snprintf(text, size, "this daemon serves %u clients already: raise clients-max",
+             control->engine.clients_max);
+    return text;
+}
+
+static void opened(struct call *call)
+{
+    struct client *c = client_of_call(call);
+    struct control *control = c->control;
+    char text[256];
+
+    if (call->result >= 0) {
+        c->number = (uint32_t)call->result;
+        c->in_engine = true;
+        c->worker->by_handle[c->number] = c;
+    } else {
+        c->worker->clients--;
+    }
+    FAULT(CLIENT_GREETED);
+    if (c->state == CLIENT_ENDING) {
+        if (c->in_engine)
+            client_leave_engine(c);
+        client_settle(c);
+        return;
+    }
+    if (call->result >= 0) {
+        attach(c);
+    } else if (call->result == -EADDRINUSE) {
+        snprintf(text, sizeof(text),
+                 "rank %u of job %s is live on this node: end it, or take another rank", c->rank,
+                 c->job);
+        refuse(c, call->result, text);
+    } else if (call->result == -ENOSPC) {
+        refuse(c, call->result, full_text(control, text, sizeof(text)));
+    } else {
+        snprintf(text, sizeof(text), "rank %u of %u of job %s: %s", c->rank, c->size, c->job,
+                 strerror(-call->result));
+        refuse(c, call->result, text);
+    }
+}
+
+static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hello)
+{
+    if (c->state != CLIENT_STRANGER && c->state != CLIENT_LOOKING)
+        reply_error(c, request, -EALREADY, "a second Hello: open another connection");
+    else if (!c->served)
+        reply_error(c, request, -EACCES, "%s", CLIENT_NOT_SERVED);
+    else if (hello->version_min > VERSION || hello->version_max < VERSION)
+        reply_error(c, request, -EPROTONOSUPPORT,
+                    "the library speaks versions %u to %u, this daemon %d: install versions that "
+                    "fit each other",
+                    hello->version_min, hello->version_max, VERSION);
+    else if (!jobs_name_valid(hello->job))
+        reply_error(c, request, -EINVAL,
+                    "job \"%.64s\": give a name of 1 to %u printable characters without spaces",
+                    hello->job, DIRECTORY_NAME_MAX - 1);
+    else if (hello->size == 0 || hello->size > DIRECTORY_RANKS_MAX || hello->rank >= hello->size)
+        reply_error(c, request, -EINVAL,
+                    "rank %u of %u: a rank is below the size, and a size is 1 to %u", hello->rank,
+                    hello->size, DIRECTORY_RANKS_MAX);
+    else
+        return true;
+    return false;
+}
+
+/* An engine has room for as many as the daemon may serve. */
+static bool is_full(const struct control *control)
+{
+    uint32_t clients = 0;
+
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        clients += control->workers[i].clients;
+    return control->worker_count > 1 && clients >= control->engine.clients_max;
+}
+
+void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
+{
+    struct call *call;
+    char text[256];
+    int rc;
+
+    if (!acceptable(c, request, hello))
+        return;
+    c->state = CLIENT_GREETING;
+    uv_timer_stop(&c->deadline);
+    c->hello_request = request;
+    c->rank = hello->rank;
+    c->size = hello->size;
+    snprintf(c->job, sizeof(c->job), "%s", hello->job);
+    rc = quota_take(c, QUOTA_CLIENTS, 1, text, sizeof(text));
+    if (rc < 0) {
+        refuse(c, rc, text);
+        return;
+    }
+    if (is_full(c->control)) {
+        refuse(c, -ENOSPC, full_text(c->control, text, sizeof(text)));
+        return;
+    }
+    c->worker = worker_choose(c);
+    call = client_call(c, CALL_CLIENT_OPEN, opened);
+    if (!call) {
+        refuse(c, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    c->worker->clients++;
+    call->client = (struct engine_client_info){
+        .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
+    memcpy(call->client.job, c->job, sizeof(c->job));
+    call_post(c->worker->progress, call);
+}

@@ -1,0 +1,118 @@
+/* Owns the way from a client's message to the request that it makes, and the plain replies. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/control/clients/client.h"
+#include "daemon/control/survive/handover.h"
+#include "daemon/control/watch/tracing.h"
+
+void reply_done(struct client *c, uint32_t request)
+{
+    reply_done_by(c, request, 0);
+}
+
+void reply_done_by(struct client *c, uint32_t request, pid_t pid)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Done done = PWC__DONE__INIT;
+
+    done.pid = (uint32_t)pid;
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_DONE;
+    reply.done = &done;
+    client_reply(c, &reply, NULL, 0);
+}
+
+void reply_error(struct client *c, uint32_t request, int status, const char *format, ...)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Error error = PWC__ERROR__INIT;
+    va_list arguments;
+    char text[512];
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    log_clean(text);
+    error.status = status;
+    error.text = text;
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
+    reply.error = &error;
+    client_reply(c, &reply, NULL, 0);
+}
+
+static void request_upgrade(struct client *c, uint32_t request, const Pwc__Upgrade *upgrade)
+{
+    char why[512] = "";
+    int rc;
+
+    if (c->uid != 0 && c->uid != geteuid()) {
+        reply_error(c, request, -EPERM, "user %u may not do that: root and the daemon's user may",
+                    (unsigned)c->uid);
+        return;
+    }
+    rc = handover_begin(c->control, upgrade->program, c, request, why, sizeof(why));
+    if (rc < 0)
+        reply_error(c, request, rc, "%s", *why ? why : strerror(-rc));
+    else if (c->state != CLIENT_SERVED)
+        uv_timer_stop(&c->deadline); /* the answer may take longer */
+}
+
+/* What only a rank of a job may ask for. */
+static void handle_served(struct client *c, const Pwc__ClientRequest *r)
+{
+    if (c->state != CLIENT_SERVED) {
+        reply_error(c, r->id, -EPERM, "a request before Welcome: say Hello and wait for it");
+        return;
+    }
+    switch (r->body_case) {
+    case PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN:
+        request_context_open(c, r->id, r->context_open);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE:
+        request_context_close(c, r->id, r->context_close);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN:
+        request_segment_open(c, r->id, r->segment_open);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE:
+        request_segment_close(c, r->id, r->segment_close);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_REGION_OPEN:
+        request_region_open(c, r->id, r->region_open);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_REGION_CLOSE:
+        request_region_close(c, r->id, r->region_close);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_BIND:
+        request_bind(c, r->id, r->bind);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_UNBIND:
+        request_unbind(c, r->id, r->unbind);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_EXCHANGE:
+        request_exchange(c, r->id, r->exchange);
+        break;
+    default:
+        reply_error(c, r->id, -ENOSYS,
+                    "request %u has a kind that this daemon does not know: update pwcd", r->id);
+        break;
+    }
+}
+
+void request_handle(struct client *c, const Pwc__ClientRequest *r)
+{
+    if (r->body_case == PWC__CLIENT_REQUEST__BODY_INSPECT)
+        request_inspect(c, r->id, r->inspect);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_TRACE)
+        request_trace(c, r->id);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_UPGRADE)
+        request_upgrade(c, r->id, r->upgrade);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_HELLO)
+        request_hello(c, r->id, r->hello);
+    else
+        handle_served(c, r);
+}

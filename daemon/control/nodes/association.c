@@ -1,0 +1,485 @@
+/*
+ * Associations: what two engines tell one another before their fabrics do, one for each of our
+ * engines and each of a node's that have to do with one another.
+ *
+ *     our engine wants it --+
+ *                           +--> our offer is asked for --> sent ---+
+ *     their offer comes ----+                                       +--> up
+ *                           +---------------------------------------+
+ *
+ * Offers travel over the link with the node, and an association ends with it. Between two engines
+ * of this node there is no link: each has an association with the other, a *twin*; offers are
+ * handed over, and the two end together.
+ *
+ * Thread: control.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/control/nodes/beat.h"
+#include "daemon/control/control.h"
+#include "daemon/control/nodes/peers_private.h"
+
+struct association {
+    struct association *next; /* of its peer */
+    struct peer *peer;
+    struct worker *worker; /* of our engine */
+    uint32_t engine;       /* theirs */
+    uint32_t number;       /* what ours calls it */
+    uint32_t unanswered;   /* calls about its end that the progress thread has not come back from */
+    uv_timer_t patience;   /* with the progress thread, while there are */
+    uint64_t cpu_ns;       /* of the progress thread, when the patience began */
+    uint64_t rounds;       /* that it had gone by then */
+    bool wanted;           /* the engine asked for it, now or before the link */
+    bool offer_asked;      /* a call is under way, or waits for ENGINE_OFFER_READY */
+    bool offer_waits;      /* for ENGINE_OFFER_READY */
+    bool offer_sent;
+    bool offer_come;
+    bool up;
+    struct engine_offer theirs;
+    uint64_t link_number; /* answers of earlier links are void */
+    struct beat beat;
+};
+
+static bool is_sibling(const struct association *a)
+{
+    return a->peer->node == a->peer->control->node;
+}
+
+static void send_beat(void *context, Pwc__Beat *beat);
+
+static struct association *association_of(struct peer *p, struct worker *worker, uint32_t engine)
+{
+    struct association *a = p->associations;
+
+    while (a && (a->worker != worker || a->engine != engine))
+        a = a->next;
+    if (a)
+        return a;
+    a = calloc(1, sizeof(*a));
+    if (!a)
+        return NULL;
+    a->peer = p;
+    a->worker = worker;
+    a->engine = engine;
+    a->number = nodes_number(p->control->node_count, p->node, engine);
+    beat_init(&a->beat, worker, a->number, send_beat, a);
+    a->patience.data = a;
+    uv_timer_init(&p->control->loop, &a->patience);
+    a->next = p->associations;
+    p->associations = a;
+    return a;
+}
+
+/* Of the other engine of this node, with us. */
+static struct association *twin_of(const struct association *a)
+{
+    return association_of(a->peer, &a->peer->control->workers[a->engine], a->worker->engine);
+}
+
+/* ---- signs of life ----------------------------------------------------------------------------
+ */
+
+static void send_beat(void *context, Pwc__Beat *beat)
+{
+    struct association *a = context, *twin;
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+
+    if (is_sibling(a)) {
+        twin = twin_of(a);
+        if (twin)
+            beat_take(&twin->beat, beat);
+        return;
+    }
+    if (!a->peer->link)
+        return;
+    beat->engine = a->worker->engine;
+    beat->peer_engine = a->engine;
+    frame.body_case = PWC__PEER_FRAME__BODY_BEAT;
+    frame.beat = beat;
+    link_send(a->peer->link, &frame);
+}
+
+/* The association that a frame of theirs is about. */
+static int named(struct peer *p, uint32_t theirs, uint32_t ours, struct association **out)
+{
+    if (theirs >= p->engines || ours >= p->control->worker_count)
+        return -EPROTO;
+    *out = association_of(p, &p->control->workers[ours], theirs);
+    return *out ? 0 : -ENOMEM;
+}
+
+int associations_beat(struct peer *p, const Pwc__Beat *beat)
+{
+    struct association *a;
+    int rc = named(p, beat->engine, beat->peer_engine, &a);
+
+    if (rc == 0)
+        beat_take(&a->beat, beat);
+    return rc;
+}
+
+void associations_probe(struct peer *p)
+{
+    struct association *a = association_of(p, &p->control->workers[0], 0);
+
+    if (a)
+        beat_ask(&a->beat);
+}
+
+/* ---- a fabric that dies with its peer ----------------------------------------------------------
+ */
+
+/*
+ * The provider does not survive the death of another process (shm, see configuration.md): nothing
+ * that is under way would ever end. Our end ends it: every client learns it at once.
+ */
+static void end_with(const struct association *a, const char *why)
+{
+    struct log_subject about = log_node(a->peer->node);
+
+    log_about(&a->peer->control->log, LOG_LEVEL_ERROR, &about,
+              "node %u has taken this node's fabric along: %s. This daemon ends", a->peer->node,
+              why);
+    _exit(EXIT_FAILURE);
+}
+
+static void lost_patience(uv_timer_t *timer);
+
+static uint64_t progress_rounds(const struct association *a)
+{
+    struct progress_stats stats;
+
+    progress_stats(a->worker->progress, &stats);
+    return stats.heartbeat;
+}
+
+static void have_patience(struct association *a)
+{
+    a->rounds = progress_rounds(a);
+    a->cpu_ns = progress_cpu_ns(a->worker->progress);
+    uv_timer_start(&a->patience, lost_patience, a->peer->control->config->peer_deadline_ms, 0);
+}
+
+/*
+ * It spins in one call: no round has ended but the one that was under way. A thread that was
+ * stopped, or had no processor, is given more time; and where it was us who were late, its answer
+ * is there already.
+ */
+static void lost_patience(uv_timer_t *timer)
+{
+    struct association *a = timer->data;
+    uint64_t spun = progress_cpu_ns(a->worker->progress) - a->cpu_ns;
+    bool one_call = progress_rounds(a) - a->rounds <= 1;
+
+    if (one_call && spun / 1000000 >= a->peer->control->config->peer_deadline_ms / 4)
+        end_with(a, "the provider does not come back from a call");
+    have_patience(a);
+}
+
+static void end_heard(struct call *call)
+{
+    struct association *a = call->owner;
+
+    if (--a->unanswered == 0)
+        uv_timer_stop(&a->patience);
+    if (call->result == -EOWNERDEAD)
+        end_with(a, "the provider completes nothing any more");
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static struct call *peer_call(struct association *a, enum call_kind kind,
+                              void (*done)(struct call *call))
+{
+    struct call *call = call_new(&a->worker->target, kind, a, done);
+
+    if (call) {
+        call->peer.node = a->number;
+        call->cookie = a->link_number;
+    } else {
+        log_line(&a->peer->control->log, LOG_LEVEL_ERROR, "out of memory: the link with node %u",
+                 a->peer->node);
+    }
+    return call;
+}
+
+/* Its end, told to the engine: the last that is asked of the provider about it. */
+static void tell_end(struct association *a, enum call_kind kind)
+{
+    struct call *call = peer_call(a, kind, end_heard);
+
+    if (!call)
+        return;
+    if (a->unanswered++ == 0 && a->worker->progress && !a->peer->control->stopping)
+        have_patience(a);
+    call_post(a->worker->progress, call);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void forget_offers(struct association *a)
+{
+    a->offer_asked = a->offer_waits = a->offer_sent = a->offer_come = a->up = false;
+    beat_forget(&a->beat);
+    a->link_number++;
+}
+
+static void go_down(struct association *a)
+{
+    if (a->offer_asked)
+        tell_end(a, CALL_PEER_DOWN);
+    forget_offers(a);
+}
+
+static void lose(struct association *a)
+{
+    a->wanted = false;
+    forget_offers(a);
+    tell_end(a, CALL_PEER_LOST);
+}
+
+static void end_twins(struct association *a, void (*end)(struct association *a))
+{
+    struct association *twin = twin_of(a);
+
+    end(a);
+    if (twin)
+        end(twin);
+}
+
+/* `text` tells us, `told` the other side. */
+static void fail(struct association *a, int status, const char *text, const char *told)
+{
+    struct peer *p = a->peer;
+
+    if (is_sibling(a)) {
+        log_line(&p->control->log, LOG_LEVEL_WARNING, "engines %u and %u of this node: %s",
+                 a->worker->engine, a->engine, text);
+        end_twins(a, status == -EAGAIN ? go_down : lose);
+        return;
+    }
+    peer_note_reason(p, status, text);
+    if (p->link)
+        link_close(p->link, status, told);
+}
+
+/* ---- ways up --------------------------------------------------------------------------------- */
+
+static void upped(struct call *call)
+{
+    struct association *a = call->owner;
+
+    if (call->result == -EOWNERDEAD)
+        end_with(a, "the provider completes nothing any more");
+    if (call->cookie != a->link_number || call->result == 0)
+        return;
+    fail(a, call->result,
+         call->result == -EAGAIN ? "the engine was not ready for the link"
+                                 : "the engine refuses its offer",
+         "the engine does not take the link");
+}
+
+static void go_up(struct association *a)
+{
+    struct call *call;
+
+    if (a->up || !a->offer_sent || !a->offer_come)
+        return;
+    call = peer_call(a, CALL_PEER_UP, upped);
+    if (!call)
+        return;
+    a->up = true;
+    a->wanted = false;
+    call->peer.offer = a->theirs;
+    call_post(a->worker->progress, call);
+}
+
+static void ask_for_offer(struct association *a);
+
+static void take_offer(struct association *a, const struct engine_offer *theirs)
+{
+    a->theirs = *theirs;
+    a->theirs.node = a->number;
+    a->offer_come = true;
+    ask_for_offer(a);
+    go_up(a);
+}
+
+static void send_offer(struct association *a, const struct engine_offer *offer)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__Offer packed = PWC__OFFER__INIT;
+
+    packed.engine = a->worker->engine;
+    packed.peer_engine = a->engine;
+    packed.incarnation = offer->incarnation;
+    packed.state_id = offer->state_id;
+    packed.peer_state_id = offer->peer_state_id;
+    packed.consumed = offer->consumed;
+    packed.ring_address = offer->ring_address;
+    packed.ring_key = offer->ring_key;
+    packed.ring_bytes = offer->ring_bytes;
+    packed.flags = offer->flags;
+    packed.address.data = (uint8_t *)(uintptr_t)offer->address.bytes;
+    packed.address.len = offer->address.size;
+    frame.body_case = PWC__PEER_FRAME__BODY_OFFER;
+    frame.offer = &packed;
+    link_send(a->peer->link, &frame);
+}
+
+static void offered(struct call *call)
+{
+    struct association *a = call->owner, *twin;
+
+    if (call->cookie != a->link_number || a->peer->state != PEER_LINKED)
+        return;
+    if (call->result == -EAGAIN) {
+        a->offer_waits = true;
+        return;
+    }
+    if (call->result < 0) {
+        fail(a, call->result, "this node's engine has no ledger for it: raise ledger-bytes",
+             "no ledger for this link");
+        return;
+    }
+    a->offer_sent = true;
+    twin = is_sibling(a) ? twin_of(a) : NULL;
+    if (twin)
+        take_offer(twin, &call->peer.offer);
+    else if (!is_sibling(a))
+        send_offer(a, &call->peer.offer);
+    go_up(a);
+}
+
+/* When either side wants the link. An engine that the node does not have is as good as lost. */
+static void ask_for_offer(struct association *a)
+{
+    struct call *call;
+
+    if (a->peer->state != PEER_LINKED || a->offer_asked || (!a->wanted && !a->offer_come))
+        return;
+    if (a->engine >= a->peer->engines) {
+        lose(a);
+        return;
+    }
+    call = peer_call(a, CALL_OFFER, offered);
+    if (!call)
+        return;
+    a->offer_asked = true;
+    a->offer_waits = false;
+    call_post(a->worker->progress, call);
+}
+
+int associations_offer(struct peer *p, const Pwc__Offer *o)
+{
+    struct engine_offer theirs = {
+        .incarnation = o->incarnation,
+        .state_id = o->state_id,
+        .peer_state_id = o->peer_state_id,
+        .consumed = o->consumed,
+        .ring_address = o->ring_address,
+        .ring_key = o->ring_key,
+        .ring_bytes = o->ring_bytes,
+        .flags = o->flags,
+        .address.size = (uint32_t)o->address.len,
+    };
+    struct association *a;
+    int rc =
+        o->address.len > FABRIC_ADDRESS_MAX ? -EPROTO : named(p, o->engine, o->peer_engine, &a);
+
+    if (rc < 0)
+        return rc;
+    if (a->offer_come)
+        return -EPROTO;
+    if (o->address.len > 0)
+        memcpy(theirs.address.bytes, o->address.data, o->address.len);
+    take_offer(a, &theirs);
+    return 0;
+}
+
+void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
+                        const struct engine_notice *notice)
+{
+    struct association *a = association_of(p, worker, engine);
+
+    if (!a)
+        return;
+    switch (notice->kind) {
+    case ENGINE_WANT_PEER:
+        if (!a->up) { /* else it asked before it was */
+            a->wanted = true;
+            peer_dial(p);
+            ask_for_offer(a);
+        }
+        break;
+    case ENGINE_OFFER_READY:
+        if (a->offer_waits) {
+            a->offer_asked = a->offer_waits = false;
+            a->wanted = true;
+            ask_for_offer(a);
+        }
+        break;
+    case ENGINE_PEER_SILENT:
+        if (p->state == PEER_LINKED)
+            beat_ask(&a->beat);
+        break;
+    case ENGINE_PEER_GONE:
+        if (is_sibling(a))
+            end_twins(a, lose);
+        else
+            peer_give_up(p, beat_why(&a->beat));
+        break;
+    case ENGINE_PEER_BROKEN:
+        if (is_sibling(a)) {
+            end_twins(a, go_down);
+            break;
+        }
+        peer_note_reason(p, notice->status,
+                         notice->status == -ETIMEDOUT ? beat_why(&a->beat)
+                         : notice->status < 0         ? strerror(-notice->status)
+                                                      : "its fabric failed");
+        if (p->link)
+            link_close(p->link, notice->status, "the fabric lost the peer");
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- all of a node's ------------------------------------------------------------------------- */
+
+void associations_linked(struct peer *p)
+{
+    for (struct association *a = p->associations; a; a = a->next)
+        ask_for_offer(a);
+}
+
+void associations_down(struct peer *p)
+{
+    for (struct association *a = p->associations; a; a = a->next)
+        go_down(a);
+}
+
+void associations_lost(struct peer *p)
+{
+    for (struct association *a = p->associations; a; a = a->next)
+        lose(a);
+}
+
+void associations_close(struct peer *p)
+{
+    for (struct association *a = p->associations; a; a = a->next)
+        uv_close((uv_handle_t *)&a->patience, NULL);
+}
+
+void associations_free(struct peer *p)
+{
+    while (p->associations) {
+        struct association *a = p->associations;
+
+        p->associations = a->next;
+        free(a);
+    }
+}

@@ -1,0 +1,555 @@
+/* Owns what is asked of and told by jobs' home nodes (jobs.h). */
+#include "daemon/control/nodes/jobs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/control/clients/client.h"
+#include "daemon/control/nodes/peers.h"
+#include "daemon/control/nodes/questions.h"
+
+#define PIECE     32512u /* of an exchange's result in one frame: sockets take it whole */
+#define ERRNO_MAX 4095
+
+static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
+static_assert(DIRECTORY_ENGINES == NODES_ENGINES_MAX && HANDSHAKE_ENGINES_MAX == NODES_ENGINES_MAX,
+              "one bound for a node's engines");
+
+static void *take(void *context, size_t size)
+{
+    return calloc(1, size);
+}
+
+static void give(void *context, void *memory)
+{
+    free(memory);
+}
+
+int jobs_open(struct control *control)
+{
+    control->directory = malloc(sizeof(*control->directory));
+    control->told = malloc(control->node_count);
+    if (!control->directory || !control->told)
+        return -ENOMEM;
+    control->directory_memory = (struct directory_memory){.take = take, .give = give};
+    directory_init(control->directory, &control->directory_memory, control->node_count);
+    return 0;
+}
+
+void jobs_close(struct control *control)
+{
+    if (control->directory && control->told) /* else nothing has been put in */
+        directory_clear(control->directory);
+    free(control->directory);
+    free(control->told);
+    control->directory = NULL;
+    control->told = NULL;
+}
+
+static uint32_t home_of(const struct control *control, const struct directory_id *id)
+{
+    return directory_home(id, control->node_count);
+}
+
+/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost; -ENOBUFS:
+ * there is no room to keep it until there is a link. */
+static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+{
+    if (node != control->node)
+        return peers_send(control, node, frame);
+    (void)jobs_frame(control, node, frame);
+    return 0;
+}
+
+/* The same of what jobs_node_up tells: without a link it is not kept, for a new one begins with it.
+ */
+static void tell_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+{
+    if (node != control->node)
+        peers_send_now(control, node, frame);
+    else
+        (void)jobs_frame(control, node, frame);
+}
+
+/* ---- exchange: pieces of the result ---------------------------------------------------------- */
+
+/* What another node gives as one. */
+static int errno_of(int32_t status)
+{
+    return status < -ERRNO_MAX ? -EPROTO : status;
+}
+
+static void reply_piece(struct control *control, struct pending *p, const Pwc__Gathered *g)
+{
+    int status = errno_of(g->status);
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Exchanged piece = PWC__EXCHANGED__INIT;
+    struct client *c = p->client;
+    uint32_t request = p->request;
+
+    if (g->last || status < 0) {
+        pending_remove(&control->pending, p);
+        c->waiting--;
+    }
+    if (status < 0) {
+        reply_error(c, request, status, "exchange %u of job %s: %s", g->sequence, c->job,
+                    status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
+                                           "it took part"
+                    : status == -EBADMSG ? "ranks give different lengths: give the same"
+                                         : strerror(-status));
+    } else {
+        piece.offset = g->offset;
+        piece.data = g->data;
+        piece.last = g->last;
+        reply.id = request;
+        reply.body_case = PWC__CLIENT_REPLY__BODY_EXCHANGED;
+        reply.exchanged = &piece;
+        client_reply(c, &reply, NULL, 0);
+    }
+    client_stream_resume(c);
+}
+
+/* A piece, or the failure, has come for all of the job's ranks here. */
+static void gathered(struct control *control, uint32_t from, const Pwc__Gathered *g)
+{
+    const struct directory_id id = {.uid = g->uid, .job = g->job};
+    struct pending *p;
+
+    if (home_of(control, &id) != from)
+        return;
+    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;) {
+        const struct client *c = p->client;
+
+        if (p->kind == PENDING_EXCHANGE && p->sequence == g->sequence && c->uid == g->uid &&
+            strcmp(c->job, g->job) == 0)
+            reply_piece(control, p, g);
+    }
+}
+
+static void tell_gathered(struct control *control, uint32_t node, const Pwc__Gathered *piece)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+
+    frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
+    frame.gathered = (Pwc__Gathered *)(uintptr_t)piece;
+    tell(control, node, &frame);
+}
+
+/* Sends the same piece to each node that the job has ranks on. */
+static void tell_all(struct control *control, const struct directory_job *job,
+                     const Pwc__Gathered *piece)
+{
+    uint32_t at = 0, node;
+
+    memset(control->told, 0, control->node_count);
+    while ((node = directory_next_node(job, &at, control->told)) != DIRECTORY_NOWHERE)
+        tell_gathered(control, node, piece);
+}
+
+static Pwc__Gathered piece_of(const struct directory_job *job, const struct directory_gather *g)
+{
+    Pwc__Gathered piece = PWC__GATHERED__INIT;
+
+    piece.uid = job->uid;
+    piece.job = (char *)(uintptr_t)job->name;
+    piece.sequence = g->sequence;
+    return piece;
+}
+
+/* `to` DIRECTORY_NOWHERE: to all nodes of the job. */
+static void deliver(struct control *control, const struct directory_job *job,
+                    const struct directory_gather *g, uint32_t to)
+{
+    uint64_t total = (uint64_t)g->length * job->size;
+    Pwc__Gathered piece = piece_of(job, g);
+
+    do {
+        uint64_t left = total - piece.offset;
+
+        piece.data.data = g->data + piece.offset;
+        piece.data.len = left < PIECE ? left : PIECE;
+        piece.last = piece.data.len == left;
+        if (to == DIRECTORY_NOWHERE)
+            tell_all(control, job, &piece);
+        else
+            tell_gathered(control, to, &piece);
+        piece.offset += piece.data.len;
+    } while (!piece.last);
+}
+
+static void fail_gather(struct control *control, struct directory_job *job,
+                        struct directory_gather *g, int status)
+{
+    Pwc__Gathered piece = piece_of(job, g);
+
+    piece.status = status;
+    piece.last = true;
+    tell_all(control, job, &piece);
+    directory_gather_fail(control->directory, job, g, status);
+}
+
+/* ---- at home --------------------------------------------------------------------------------- */
+
+static void leave(struct control *control, const struct directory_id *id, uint32_t rank,
+                  uint32_t node)
+{
+    struct directory_job *job;
+    uint32_t failed;
+
+    if (directory_detach(control->directory, id, rank, node, &job, &failed) < 0)
+        return;
+    for (uint32_t i = 0; job && i < DIRECTORY_OPEN_MAX; i++)
+        if (failed & 1u << i)
+            fail_gather(control, job, &job->gathers[i], -EHOSTDOWN);
+}
+
+/* All ranks of a node, or those that are doubted, as `next` has it. */
+static void leave_all(struct control *control, uint32_t node,
+                      bool (*next)(const struct directory *d, uint32_t node, uint32_t *job_at,
+                                   uint32_t *rank_at))
+{
+    uint32_t job = 0, rank = 0;
+
+    while (next(control->directory, node, &job, &rank)) {
+        const struct directory_job *j = &control->directory->jobs[job];
+        char name[DIRECTORY_NAME_MAX];
+        struct directory_id id = {.uid = j->uid, .job = name};
+
+        memcpy(name, j->name, sizeof(name)); /* the job may end with this rank */
+        leave(control, &id, rank, node);
+    }
+}
+
+/* Whom a node has not told of again since its link is new has gone unheard: while there was no
+ * link, or with a daemon that was started anew. */
+static void roll(struct control *control, uint32_t from)
+{
+    leave_all(control, from, directory_next_doubted);
+}
+
+static void answer(struct control *control, uint32_t to, uint64_t cookie, int status, uint32_t node,
+                   uint32_t engine)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__RankIs is = PWC__RANK_IS__INIT;
+
+    is.cookie = cookie;
+    is.status = status;
+    is.node = node;
+    is.engine = engine;
+    frame.body_case = PWC__PEER_FRAME__BODY_RANK_IS;
+    frame.rank_is = &is;
+    tell(control, to, &frame);
+}
+
+static void rank_at(struct control *control, uint32_t from, const Pwc__RankAt *at)
+{
+    const struct directory_id id = {.uid = at->uid, .job = at->job};
+    uint32_t engine;
+    int status = 0, where;
+
+    if (at->gone)
+        leave(control, &id, at->rank, from);
+    else
+        status = directory_attach(control->directory, &id, at->rank, at->size, from, at->engine);
+    if (at->cookie == 0)
+        return;
+    where = directory_where(control->directory, &id, at->rank, &engine);
+    answer(control, from, at->cookie, status, where < 0 ? from : (uint32_t)where, engine);
+}
+
+static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs *question)
+{
+    const struct directory_id id = {.uid = question->uid, .job = question->job};
+    uint32_t engine;
+    int node = directory_where(control->directory, &id, question->rank, &engine);
+
+    if (node < 0 && questions_postpone(control, from, question))
+        return;
+    answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
+           engine);
+}
+
+/*
+ * What one rank gave that does not fit fails the exchange for all: none of them could end. What it
+ * gives a second time, because its daemon or ours was started anew, is known already; and where the
+ * result had left by then, it leaves again.
+ */
+static void contribution(struct control *control, uint32_t from, const Pwc__Contribution *c)
+{
+    const struct directory_id id = {.uid = c->uid, .job = c->job};
+    const struct directory_part part = {.rank = c->rank,
+                                        .size = c->size,
+                                        .sequence = c->sequence,
+                                        .node = from,
+                                        .data = c->data.data,
+                                        .length = (uint32_t)c->data.len};
+    struct directory_job *job;
+    const struct directory_gather *kept = directory_kept(control->directory, &id, &part, &job);
+    struct directory_gather *gather;
+    Pwc__Gathered refusal = PWC__GATHERED__INIT;
+    int rc;
+
+    if (kept) {
+        deliver(control, job, kept, from);
+        return;
+    }
+    rc = directory_contribute(control->directory, &id, &part, &job, &gather);
+    if (rc == 1) {
+        deliver(control, job, gather, DIRECTORY_NOWHERE);
+        directory_gather_keep(control->directory, job, gather);
+    } else if (rc < 0 && gather && rc != -EALREADY) {
+        fail_gather(control, job, gather, rc);
+    } else if (rc < 0 && rc != -EALREADY) {
+        refusal.uid = c->uid;
+        refusal.job = c->job;
+        refusal.sequence = c->sequence;
+        refusal.status = rc;
+        refusal.last = true;
+        tell_gathered(control, from, &refusal);
+    }
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* Of the engine that a rank is with; out of range where that can be none. */
+static uint32_t number_of(const struct control *control, const Pwc__RankIs *is)
+{
+    return is->node < control->node_count && is->engine < NODES_ENGINES_MAX
+               ? nodes_number(control->node_count, is->node, is->engine)
+               : UINT32_MAX;
+}
+
+static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *is)
+{
+    struct pending *p = pending_find(&control->pending, is->cookie, 0);
+    int status = errno_of(is->status);
+
+    /* Only who was asked may answer. */
+    if (!p || p->node != from || is->status > 0)
+        return;
+    if (p->kind == PENDING_ATTACH)
+        hello_answered(control, is->cookie, status, is->node);
+    else if (p->kind == PENDING_WHERE)
+        bind_located(control, is->cookie, status, number_of(control, is));
+}
+
+bool jobs_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length >= DIRECTORY_NAME_MAX)
+        return false;
+    for (; *name; name++)
+        if (*name <= ' ' || *name > '~')
+            return false;
+    return true;
+}
+
+int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)
+{
+    switch (frame->body_case) {
+    case PWC__PEER_FRAME__BODY_RANK_AT:
+        if (!jobs_name_valid(frame->rank_at->job))
+            return -EPROTO;
+        rank_at(control, from, frame->rank_at);
+        return 0;
+    case PWC__PEER_FRAME__BODY_ROLL:
+        roll(control, from);
+        return 0;
+    case PWC__PEER_FRAME__BODY_WHERE_IS:
+        if (!jobs_name_valid(frame->where_is->job))
+            return -EPROTO;
+        where_is(control, from, frame->where_is);
+        return 0;
+    case PWC__PEER_FRAME__BODY_RANK_IS:
+        rank_is(control, from, frame->rank_is);
+        return 0;
+    case PWC__PEER_FRAME__BODY_CONTRIBUTION:
+        if (!jobs_name_valid(frame->contribution->job))
+            return -EPROTO;
+        contribution(control, from, frame->contribution);
+        return 0;
+    case PWC__PEER_FRAME__BODY_GATHERED:
+        if (!jobs_name_valid(frame->gathered->job))
+            return -EPROTO;
+        gathered(control, from, frame->gathered);
+        return 0;
+    default:
+        return -EPROTO;
+    }
+}
+
+/* ---- for clients ----------------------------------------------------------------------------- */
+
+static struct directory_id id_of(const struct client *c)
+{
+    return (struct directory_id){.uid = c->uid, .job = c->job};
+}
+
+static void tell_home(struct client *c, bool gone, uint64_t cookie)
+{
+    struct directory_id id = id_of(c);
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__RankAt at = PWC__RANK_AT__INIT;
+
+    at.uid = c->uid;
+    at.job = c->job;
+    at.rank = c->rank;
+    at.size = c->size;
+    at.gone = gone;
+    at.engine = c->worker->engine;
+    at.cookie = cookie;
+    frame.body_case = PWC__PEER_FRAME__BODY_RANK_AT;
+    frame.rank_at = &at;
+    tell_now(c->control, home_of(c->control, &id), &frame);
+}
+
+/* Notes whom a pending request waits for. */
+static uint32_t wait_for_home(struct client *c, uint64_t cookie)
+{
+    struct directory_id id = id_of(c);
+    struct pending *p = pending_find(&c->control->pending, cookie, 0);
+    uint32_t home = home_of(c->control, &id);
+
+    if (p)
+        p->node = home;
+    return home;
+}
+
+void jobs_attach(struct client *c, uint64_t cookie)
+{
+    (void)wait_for_home(c, cookie);
+    tell_home(c, false, cookie);
+}
+
+void jobs_return(struct client *c)
+{
+    tell_home(c, false, 0);
+}
+
+void jobs_detach(struct client *c)
+{
+    struct directory_id id = id_of(c);
+
+    /* A home that is given up has forgotten us, or will. */
+    if (peers_in_reach(c->control, home_of(c->control, &id)))
+        tell_home(c, true, 0);
+}
+
+void jobs_where(struct client *c, uint32_t rank, uint64_t cookie)
+{
+    struct control *control = c->control;
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__WhereIs question = PWC__WHERE_IS__INIT;
+
+    question.cookie = cookie;
+    question.uid = c->uid;
+    question.job = c->job;
+    question.rank = rank;
+    frame.body_case = PWC__PEER_FRAME__BODY_WHERE_IS;
+    frame.where_is = &question;
+    tell(control, wait_for_home(c, cookie), &frame);
+}
+
+static void fail_exchange(struct control *control, struct pending *p, int status)
+{
+    Pwc__Gathered failure = PWC__GATHERED__INIT;
+
+    failure.sequence = p->sequence;
+    failure.status = status;
+    failure.last = true;
+    reply_piece(control, p, &failure);
+}
+
+void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uint32_t length)
+{
+    struct pending *p = pending_find(&c->control->pending, cookie, PENDING_EXCHANGE);
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__Contribution part = PWC__CONTRIBUTION__INIT;
+
+    part.uid = c->uid;
+    part.job = c->job;
+    part.size = c->size;
+    part.sequence = p->sequence;
+    part.rank = c->rank;
+    part.data.data = (uint8_t *)(uintptr_t)data;
+    part.data.len = length;
+    frame.body_case = PWC__PEER_FRAME__BODY_CONTRIBUTION;
+    frame.contribution = &part;
+    /* It is not asked for again when the link is up. */
+    if (tell(c->control, wait_for_home(c, cookie), &frame) < 0)
+        fail_exchange(c->control, p, -ENOBUFS);
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static uint64_t cookie_of(const struct control *control, const struct pending *p)
+{
+    return (uint64_t)p->generation << 32 | (uint32_t)(p - control->pending.entries);
+}
+
+static void tell_roll(struct control *control, uint32_t node)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__Roll all = PWC__ROLL__INIT;
+
+    frame.body_case = PWC__PEER_FRAME__BODY_ROLL;
+    frame.roll = &all;
+    tell_now(control, node, &frame);
+}
+
+void jobs_node_up(struct control *control, uint32_t node)
+{
+    struct pending *p;
+
+    directory_doubt(control->directory, node);
+    for (struct client *c = control->clients; c; c = c->next) {
+        struct directory_id id = id_of(c);
+
+        if (c->state == CLIENT_SERVED && home_of(control, &id) == node)
+            tell_home(c, false, 0);
+    }
+    /* An answer that comes twice finds nothing the second time. */
+    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;) {
+        if (p->node != node)
+            continue;
+        if (p->kind == PENDING_ATTACH)
+            tell_home(p->client, false, cookie_of(control, p));
+        else if (p->kind == PENDING_WHERE)
+            jobs_where(p->client, (uint32_t)p->peer, cookie_of(control, p));
+    }
+    tell_roll(control, node);
+}
+
+void jobs_node_down(struct control *control, uint32_t node)
+{
+    struct pending *p;
+
+    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
+        if (p->kind == PENDING_EXCHANGE && p->node == node)
+            fail_exchange(control, p, -ECONNABORTED); /* the library asks again */
+}
+
+static void fail_waiting(struct control *control, uint32_t node)
+{
+    struct pending *p;
+
+    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;) {
+        if (p->node != node)
+            continue;
+        if (p->kind == PENDING_ATTACH)
+            hello_answered(control, cookie_of(control, p), -EHOSTDOWN, node);
+        else if (p->kind == PENDING_WHERE)
+            bind_located(control, cookie_of(control, p), -EHOSTDOWN, 0);
+        else if (p->kind == PENDING_EXCHANGE)
+            fail_exchange(control, p, -EHOSTDOWN);
+    }
+}
+
+void jobs_node_lost(struct control *control, uint32_t node)
+{
+    leave_all(control, node, directory_next_rank_of);
+    fail_waiting(control, node);
+}

@@ -1,0 +1,87 @@
+/*
+ * A link: one TCP connection with another daemon, from connect or accept to close.
+ *
+ * It carries frames and runs the handshake machine; what a proven connection is good for is decided
+ * by its listener (peers.c). An unproven one is small and short: 4 KiB a frame, 3 s in all.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_LINK_H
+#define PWC_CONTROL_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+#include "proto/control.pb-c.h"
+#include "daemon/control/nodes/frame.h"
+#include "daemon/peering/handshake.h"
+#include "daemon/peering/seal.h"
+
+#define LINK_STRANGER_FRAME 4096u
+#define LINK_FRAME_MAX      (65536u + 128u)
+#define LINK_DEADLINE_MS    3000u
+#define LINK_OUTPUT_MAX     (192u << 20)
+
+struct link;
+struct control;
+
+/* What a link tells; each on the control thread. */
+struct link_events {
+    /* The other side is authentic: take it (0), or refuse it with a status and text. */
+    int (*proven)(struct link *link, char *text, size_t text_size);
+    /* Both sides have proven themselves: frames may go. */
+    void (*ready)(struct link *link);
+    /* 0, or a negative errno: the connection ends. */
+    int (*frame)(struct link *link, const Pwc__PeerFrame *frame);
+    /* The last call. `status` tells what happened, text in words; it may have been ready or not. */
+    void (*closed)(struct link *link, int status, const char *text);
+};
+
+enum link_state {
+    LINK_CONNECTING = 1,
+    LINK_GREETING,
+    LINK_PROVING,
+    LINK_READY,
+    LINK_CLOSED,
+};
+
+struct link {
+    struct link *next; /* the listener's list */
+    struct control *control;
+    const struct link_events *events;
+    void *owner; /* the listener's */
+    uv_tcp_t tcp;
+    uv_timer_t deadline;
+    uv_connect_t connect;
+    uv_getaddrinfo_t resolve;
+    struct link *all_next; /* of control's list, and where it is pointed to */
+    struct link **all_at;
+    uint32_t references; /* open handles, a resolve or vouching under way */
+    enum link_state state;
+    struct handshake handshake;
+    struct vouching *vouching; /* under way: frames wait */
+    struct seal seal;
+    struct frame_parser frames;
+    int status; /* of the end */
+    bool refused_by_other;
+    char text[HANDSHAKE_TEXT_MAX];
+};
+
+/* Frees what is left, all handles being closed. Blocks while a name is being looked up, or munged
+ * is asked. */
+void links_free(struct control *control);
+
+/* Dials `node` at host and port. */
+int link_dial(struct control *control, uint32_t node, const char *host, const char *port,
+              const struct link_events *events, void *owner, struct link **out);
+/* Accepts from a listening stream. */
+int link_accept(struct control *control, uv_stream_t *server, const struct link_events *events,
+                struct link **out);
+/* Ready links only; a link that cannot take it closes. */
+void link_send(struct link *link, const Pwc__PeerFrame *frame);
+/* Tells the other side why, then closes. */
+void link_refuse(struct link *link, int status, const char *text);
+/* `closed` comes at once, unless it has come. */
+void link_close(struct link *link, int status, const char *text);
+
+#endif

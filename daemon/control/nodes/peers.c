@@ -1,0 +1,540 @@
+/* Owns the policy towards other nodes (peers.h). */
+#include "daemon/control/nodes/peers.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/control.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/peers_private.h"
+
+enum {
+    STRANGERS_MIN = 16, /* that are borne, by the number of nodes */
+    STRANGERS_MAX = 1024,
+    RETRY_FIRST_MS = 20,
+    RETRY_MAX_MS = 500,
+    WAITING_MAX = 4096, /* frames for a node that is not linked yet */
+    BACKLOG = 128,
+};
+
+/* A frame that waits for a link. */
+struct waiting_frame {
+    struct waiting_frame *next;
+    size_t size;
+    uint8_t bytes[];
+};
+
+struct peers {
+    struct control *control;
+    uv_tcp_t server;
+    struct peer **table;    /* by node; made when first needed */
+    struct link *strangers; /* accepted, not proven */
+    uint32_t stranger_count;
+};
+
+static const struct link_events events;
+
+void peer_note_reason(struct peer *p, int status, const char *text)
+{
+    struct log_subject about = log_node(p->node);
+
+    if (status == -ESHUTDOWN)
+        p->ended = true;
+    /* Each reason once: attempts repeat. */
+    if (strcmp(p->reason, text) != 0)
+        log_about(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, &about,
+                  "node %u (%s:%s): %s", p->node, p->control->nodes.nodes[p->node].host,
+                  p->control->nodes.nodes[p->node].port, text);
+    snprintf(p->reason, sizeof(p->reason), "%s", text);
+}
+
+static struct peer *peer_of(struct control *control, uint32_t node)
+{
+    struct peers *peers = control->peers;
+    struct peer *p;
+
+    if (!peers || node >= control->node_count)
+        return NULL;
+    if (peers->table[node])
+        return peers->table[node];
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->control = control;
+    p->node = node;
+    p->waiting_tail = &p->waiting;
+    p->retry.data = p;
+    uv_timer_init(&control->loop, &p->retry);
+    if (node == control->node) {
+        p->state = PEER_LINKED;
+        p->engines = control->worker_count;
+    }
+    peers->table[node] = p;
+    return p;
+}
+
+/* ---- frames that wait ------------------------------------------------------------------------ */
+
+static void drop_waiting(struct peer *p)
+{
+    while (p->waiting) {
+        struct waiting_frame *w = p->waiting;
+
+        p->waiting = w->next;
+        free(w);
+    }
+    p->waiting_tail = &p->waiting;
+    p->waiting_count = 0;
+}
+
+static void send_waiting(struct peer *p)
+{
+    struct waiting_frame *w = p->waiting;
+
+    p->waiting = NULL;
+    p->waiting_tail = &p->waiting;
+    p->waiting_count = 0;
+    while (w) {
+        struct waiting_frame *next = w->next;
+        Pwc__PeerFrame *frame = pwc__peer_frame__unpack(NULL, w->size, w->bytes);
+
+        if (frame && p->link)
+            link_send(p->link, frame);
+        else if (p->link) /* so that who waits for an answer is told */
+            link_close(p->link, -ENOMEM, "there is no memory for what is to be said");
+        if (frame)
+            pwc__peer_frame__free_unpacked(frame, NULL);
+        free(w);
+        w = next;
+    }
+}
+
+int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+{
+    struct peer *p = peer_of(control, node);
+    struct waiting_frame *w;
+    size_t size;
+
+    if (!p || control->stopping)
+        return 0;
+    if (p->state == PEER_LINKED) {
+        link_send(p->link, frame);
+        return 0;
+    }
+    size = pwc__peer_frame__get_packed_size(frame);
+    w = p->waiting_count < WAITING_MAX ? malloc(sizeof(*w) + size) : NULL;
+    if (w) {
+        *w = (struct waiting_frame){.size = size};
+        pwc__peer_frame__pack(frame, w->bytes);
+        *p->waiting_tail = w;
+        p->waiting_tail = &w->next;
+        p->waiting_count++;
+    }
+    peer_dial(p);
+    return w ? 0 : -ENOBUFS;
+}
+
+void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+{
+    struct peer *p = peer_of(control, node);
+
+    if (!p || control->stopping)
+        return;
+    if (p->state == PEER_LINKED)
+        link_send(p->link, frame);
+    else
+        peer_dial(p);
+}
+
+/* ---- dialling -------------------------------------------------------------------------------- */
+
+static void lose(struct peer *p)
+{
+    struct log_subject about = log_node(p->node);
+
+    log_about(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, &about,
+              "node %u is given up after %u ms: %s", p->node,
+              (unsigned)p->control->config->peer_deadline_ms, p->reason);
+    p->state = PEER_LOST;
+    drop_waiting(p);
+    associations_lost(p);
+    jobs_node_lost(p->control, p->node);
+}
+
+void peer_give_up(struct peer *p, const char *why)
+{
+    if (p->state == PEER_LOST)
+        return; /* said again before it was done */
+    if (p->state == PEER_LINKED)
+        peer_note_reason(p, -ETIMEDOUT, why);
+    lose(p);
+    if (p->link)
+        link_close(p->link, -ETIMEDOUT, p->reason);
+    if (p->dial)
+        link_close(p->dial, -ETIMEDOUT, p->reason);
+    uv_timer_stop(&p->retry);
+}
+
+static void attempt_later(struct peer *p);
+
+static void attempt(struct peer *p)
+{
+    struct control *control = p->control;
+    const struct node_address *at = &control->nodes.nodes[p->node];
+    int rc;
+
+    if (p->dial || p->link || p->state != PEER_DIALLING)
+        return;
+    rc = link_dial(control, p->node, at->host, at->port, &events, p, &p->dial);
+    if (rc < 0) {
+        peer_note_reason(p, rc, strerror(-rc));
+        attempt_later(p);
+    }
+}
+
+static void attempt_again(uv_timer_t *timer)
+{
+    attempt(timer->data);
+}
+
+void peer_dial(struct peer *p)
+{
+    if (p->state == PEER_DIALLING || p->state == PEER_LINKED || p->control->stopping)
+        return;
+    p->state = PEER_DIALLING;
+    p->retry_ms = RETRY_FIRST_MS;
+    p->deadline_ns = clock_ns() + p->control->config->peer_deadline_ms * UINT64_C(1000000);
+    attempt(p);
+}
+
+/* An attempt has failed. */
+static void attempt_later(struct peer *p)
+{
+    if (p->state != PEER_DIALLING || p->link || p->control->stopping)
+        return;
+    if (clock_ns() >= p->deadline_ns) {
+        lose(p);
+        return;
+    }
+    uv_timer_start(&p->retry, attempt_again, p->retry_ms, 0);
+    p->retry_ms = 2 * p->retry_ms < RETRY_MAX_MS ? 2 * p->retry_ms : RETRY_MAX_MS;
+}
+
+void peers_notice(struct worker *worker, const struct engine_notice *notice)
+{
+    uint32_t nodes = worker->control->node_count;
+    struct peer *p = peer_of(worker->control, notice->node % nodes);
+
+    if (p && notice->node != worker->number)
+        association_notice(p, worker, notice->node / nodes, notice);
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static void stranger_remove(struct peers *peers, struct link *link)
+{
+    for (struct link **at = &peers->strangers; *at; at = &(*at)->next)
+        if (*at == link) {
+            *at = link->next;
+            peers->stranger_count--;
+            return;
+        }
+}
+
+static int duplicate(const struct link *link, char *text, size_t size)
+{
+    snprintf(text, size,
+             "node %u is live already, as another daemon: start one of the two with another --node",
+             link->handshake.node);
+    return -EADDRINUSE;
+}
+
+/* The other end is authentic: is this the connection that stays? */
+static int link_proven(struct link *link, char *text, size_t text_size)
+{
+    struct control *control = link->control;
+    struct peer *p = peer_of(control, link->handshake.node);
+    uint32_t self = control->node;
+    struct handshake_rival rival;
+    struct log_subject about;
+
+    if (!p)
+        return -ENOMEM;
+    if (p->link) {
+        bool ours = p->link->handshake.role == HANDSHAKE_INITIATOR;
+
+        rival = (struct handshake_rival){.initiator = ours ? self : p->node,
+                                         .boot_id = p->link->handshake.boot_id};
+    } else if (p->dial && p->dial != link) {
+        rival = (struct handshake_rival){.initiator = self};
+    } else {
+        goto take;
+    }
+    switch (handshake_choose(&link->handshake, &rival)) {
+    case HANDSHAKE_DUPLICATE:
+        about = log_node(p->node);
+        log_about(&control->log, LOG_LEVEL_ERROR, &about, "two daemons claim node number %u",
+                  p->node);
+        return duplicate(link, text, text_size);
+    case HANDSHAKE_KEEP:
+        /* Unless the other end of ours is gone, which saying something brings to light. */
+        if (p->link)
+            associations_probe(p);
+        snprintf(text, text_size, "node %u's own connection stays", self);
+        return -EALREADY;
+    case HANDSHAKE_TAKE:
+        break;
+    }
+    if (p->link)
+        link_close(p->link, -EALREADY, "replaced by a newer connection");
+    if (p->dial && p->dial != link)
+        link_close(p->dial, -EALREADY, "the other node's connection stays");
+take:
+    if (p->dial == link)
+        p->dial = NULL;
+    else
+        stranger_remove(control->peers, link);
+    link->owner = p;
+    p->link = link;
+    uv_timer_stop(&p->retry);
+    return 0;
+}
+
+static void link_ready(struct link *link)
+{
+    struct peer *p = link->owner;
+    struct log_subject about = log_node(p->node);
+
+    p->state = PEER_LINKED;
+    p->engines = link->handshake.engines;
+    p->reason[0] = '\0';
+    p->ended = false;
+    service_changed(p->control);
+    log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
+    /* Who our ranks are goes before what they ask. */
+    jobs_node_up(p->control, p->node);
+    send_waiting(p);
+    associations_linked(p);
+}
+
+static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
+{
+    struct peer *p = link->owner;
+
+    if (frame->body_case == PWC__PEER_FRAME__BODY_OFFER)
+        return associations_offer(p, frame->offer);
+    if (frame->body_case == PWC__PEER_FRAME__BODY_BEAT)
+        return associations_beat(p, frame->beat);
+    if (frame->body_case == PWC__PEER_FRAME__BODY_REFUSAL) {
+        link_close(link, -ESHUTDOWN, "it ends");
+        return 0;
+    }
+    return jobs_frame(p->control, p->node, frame);
+}
+
+static void linked_closed(struct peer *p, int status, const char *text)
+{
+    bool was_linked = p->state == PEER_LINKED;
+
+    p->link = NULL;
+    associations_down(p);
+    if (p->control->stopping)
+        return;
+    if (was_linked) {
+        peer_note_reason(p, status, text);
+        p->state = PEER_IDLE;
+        service_changed(p->control);
+        jobs_node_down(p->control, p->node);
+        peer_dial(p);
+    } else {
+        attempt_later(p);
+    }
+}
+
+static void link_closed(struct link *link, int status, const char *text)
+{
+    struct control *control = link->control;
+    struct peer *p = link->owner;
+
+    if (p && p->link == link) {
+        linked_closed(p, status, text);
+    } else if (p) {
+        p->dial = NULL;
+        /* Giving way to the other's connection is no failure. */
+        if (status != -EALREADY && !control->stopping)
+            peer_note_reason(p, status, text);
+        attempt_later(p);
+    } else {
+        stranger_remove(control->peers, link);
+        if (status == UV_EOF && link->state != LINK_PROVING && !link->handshake.text[0])
+            log_hostile(&control->log, NULL, "a connection from elsewhere said nothing");
+        else if (status != -EALREADY)
+            log_hostile(&control->log, NULL, "a connection from elsewhere: %s", text);
+    }
+}
+
+static const struct link_events events = {
+    .proven = link_proven, .ready = link_ready, .frame = link_frame, .closed = link_closed};
+
+/* All nodes may come at once, as when a job starts, and have to find room beside others. */
+static uint32_t strangers_max(const struct control *control)
+{
+    uint32_t most = 2 * control->node_count;
+
+    return most < STRANGERS_MIN ? STRANGERS_MIN : most < STRANGERS_MAX ? most : STRANGERS_MAX;
+}
+
+static void on_connection(uv_stream_t *server, int status)
+{
+    struct peers *peers = server->data;
+    struct link *link;
+
+    if (status < 0 || link_accept(peers->control, server, &events, &link) < 0)
+        return;
+    link->next = peers->strangers;
+    peers->strangers = link;
+    peers->stranger_count++;
+    /* The oldest has had the most time: who is silent keeps nobody out. */
+    if (peers->stranger_count > strangers_max(peers->control)) {
+        while (link->next)
+            link = link->next;
+        link_close(link, -EUSERS, "too many connections that have not proven themselves");
+    }
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static int listen_at(struct peers *peers, const struct node_address *at, char *why, size_t why_size)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICSERV | AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    int rc = getaddrinfo(at->host, at->port, &hints, &found);
+
+    if (rc != 0) {
+        snprintf(why, why_size, "node %u is %s:%s in the list of nodes: %s", peers->control->node,
+                 at->host, at->port, gai_strerror(rc));
+        return -EADDRNOTAVAIL;
+    }
+    rc = uv_tcp_bind(&peers->server, found->ai_addr, 0);
+    freeaddrinfo(found);
+    if (rc == 0)
+        rc = uv_listen((uv_stream_t *)&peers->server, BACKLOG, on_connection);
+    if (rc == -EADDRINUSE)
+        snprintf(why, why_size,
+                 "%s:%s is taken: does another daemon run as node %u? give one another --node",
+                 at->host, at->port, peers->control->node);
+    else if (rc < 0)
+        snprintf(why, why_size, "cannot listen at %s:%s, which is node %u in the list of nodes: %s",
+                 at->host, at->port, peers->control->node, uv_strerror(rc));
+    return rc;
+}
+
+int peers_open(struct control *control, char *why, size_t why_size)
+{
+    struct peers *peers = calloc(1, sizeof(*peers));
+
+    if (!peers)
+        return -ENOMEM;
+    control->peers = peers;
+    peers->control = control;
+    peers->table = calloc(control->node_count, sizeof(struct peer *));
+    uv_tcp_init(&control->loop, &peers->server);
+    peers->server.data = peers;
+    if (!peers->table)
+        return -ENOMEM;
+    return control->node_count == 1
+               ? 0
+               : listen_at(peers, &control->nodes.nodes[control->node], why, why_size);
+}
+
+static void say_goodbye(struct link *link)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__Refusal refusal = PWC__REFUSAL__INIT;
+
+    refusal.status = -ESHUTDOWN;
+    refusal.text = "this daemon ends";
+    frame.body_case = PWC__PEER_FRAME__BODY_REFUSAL;
+    frame.refusal = &refusal;
+    link_send(link, &frame);
+}
+
+void peers_close(struct control *control)
+{
+    struct peers *peers = control->peers;
+
+    if (!peers)
+        return;
+    uv_close((uv_handle_t *)&peers->server, NULL);
+    while (peers->strangers)
+        link_close(peers->strangers, -ESHUTDOWN, "this daemon ends");
+    for (uint32_t i = 0; peers->table && i < control->node_count; i++) {
+        struct peer *p = peers->table[i];
+
+        if (!p)
+            continue;
+        if (p->link)
+            say_goodbye(p->link);
+        if (p->link)
+            link_close(p->link, -ESHUTDOWN, "this daemon ends");
+        if (p->dial)
+            link_close(p->dial, -ESHUTDOWN, "this daemon ends");
+        uv_close((uv_handle_t *)&p->retry, NULL);
+        associations_close(p);
+    }
+}
+
+void peers_free(struct control *control)
+{
+    struct peers *peers = control->peers;
+
+    if (!peers)
+        return;
+    for (uint32_t i = 0; peers->table && i < control->node_count; i++) {
+        if (peers->table[i]) {
+            drop_waiting(peers->table[i]);
+            associations_free(peers->table[i]);
+        }
+        free(peers->table[i]);
+    }
+    links_free(control); /* a dial that the end came before */
+    free(peers->table);
+    free(peers);
+    control->peers = NULL;
+}
+
+bool peers_in_reach(const struct control *control, uint32_t node)
+{
+    const struct peer *p = control->peers ? control->peers->table[node] : NULL;
+
+    return node == control->node || (p && (p->state == PEER_LINKED || p->state == PEER_DIALLING));
+}
+
+uint32_t peers_linked(const struct control *control)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; control->peers && i < control->node_count; i++) {
+        const struct peer *p = control->peers->table[i];
+
+        count += i != control->node && p && p->state == PEER_LINKED;
+    }
+    return count;
+}
+
+const char *peers_state(const struct control *control, uint32_t node, const char **reason)
+{
+    static const char *const names[] = {"idle", "dialling", "linked", "lost"};
+    const struct peer *p = control->peers ? control->peers->table[node] : NULL;
+
+    *reason = p ? p->reason : "";
+    if (node == control->node)
+        return "self";
+    return p ? names[p->state] : names[PEER_IDLE];
+}

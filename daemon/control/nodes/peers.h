@@ -1,0 +1,46 @@
+/*
+ * The other nodes: who is dialled, which of two connections stays, when a node is given up; and
+ * what engines tell one another before they are linked (association.c), those of this node too.
+ *
+ *     IDLE --wanted--> DIALLING <--retry--> (waits) --deadline--> LOST
+ *                         \--ready--> LINKED --closed--> DIALLING ...
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_PEERS_H
+#define PWC_CONTROL_PEERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "proto/control.pb-c.h"
+#include "daemon/engine/engine.h"
+
+struct control;
+struct peers;
+struct worker;
+
+/* Listens where the list of nodes says that we are, if there are others. */
+int peers_open(struct control *control, char *why, size_t why_size);
+/* Closes all links; memory goes when the loop has run out. */
+void peers_close(struct control *control);
+/* After the loop. */
+void peers_free(struct control *control);
+
+/* Sends, once there is a link: dials if need be. What cannot be sent shows by jobs_node_lost.
+ * -ENOBUFS: too much waits for the link, or there is no memory for it. */
+int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
+/* Sends where there is a link; else it only dials. */
+void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
+
+/* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN, _SILENT, _GONE. */
+void peers_notice(struct worker *worker, const struct engine_notice *notice);
+
+/* Linked, or being dialled. */
+bool peers_in_reach(const struct control *control, uint32_t node);
+
+/* How many other nodes are linked. */
+uint32_t peers_linked(const struct control *control);
+/* "linked", "dialling", ... and why the last connection ended ("" when it did not). */
+const char *peers_state(const struct control *control, uint32_t node, const char **reason);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * Questions where a rank is that come too early: a home that was started anew knows the ranks of
+ * other nodes when these have come back to it. Until then "it has not attached" is no answer.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_QUESTIONS_H
+#define PWC_CONTROL_QUESTIONS_H
+
+#include "daemon/control/control.h"
+#include "proto/control.pb-c.h"
+
+struct question;
+
+void questions_open(struct control *control);
+void questions_close(struct control *control);
+/* Whether it was put aside, to be asked again (jobs_frame) soon: then it is not answered now. */
+bool questions_postpone(struct control *control, uint32_t from, const Pwc__WhereIs *question);
+
+#endif

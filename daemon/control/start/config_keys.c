@@ -1,0 +1,131 @@
+/* Owns the table of keys: name, kind, default, bounds, and what each is for (config.h). */
+#include "daemon/control/start/config.h"
+
+#include <assert.h>
+#include "daemon/control/watch/log.h"
+#include "daemon/control/nodes/nodes.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
+
+#define FIELD(member) offsetof(struct config, member)
+
+#define SHARE_OF_ALL "seven eighths of all"
+#define SHARE_OF_USER                                                                              \
+    "seven eighths of all where others than the daemon's own user are served, else all"
+
+/* Number, size or choice without `.initial`: 0, or the first. */
+static const struct config_key keys[] = {
+    {"socket", CONFIG_STRING, FIELD(socket), .what = "PATH",
+     .unset = "/run/pwcd/pwcd.sock for root, $XDG_RUNTIME_DIR/pwcd/pwcd.sock for others",
+     .help = "of the Unix socket for clients"},
+    {"node", CONFIG_NUMBER, FIELD(node), .initial = UINT64_MAX, .max = 16383,
+     .unset = "0 for a node alone, else none", .environment = "PWCD_NODE",
+     .help = "which entry of the list of nodes this daemon is"},
+    {"nodes", CONFIG_STRING, FIELD(nodes), .what = "LIST", .unset = "this node alone",
+     .environment = "PWCD_NODES", .help = "of host:port,host:port,... of all nodes' control ports"},
+    {"nodes-file", CONFIG_STRING, FIELD(nodes_file), .what = "FILE",
+     .help = "with the list of nodes, one host:port a line, # begins a comment"},
+    {"job-port", CONFIG_NUMBER, FIELD(job_port), .max = 65535,
+     .zero = "16384 and the job's number modulo 16384",
+     .help = "control port of a job's daemons (--job)"},
+    {"secret", CONFIG_STRING, FIELD(secret), .what = "FILE",
+     .help = "with the secret that all nodes share: ours, mode 0600, 32 bytes or more; needed with "
+             "two nodes or more where MUNGE does not run"},
+    {"auth", CONFIG_CHOICE, FIELD(auth), .choices = "auto|munge|secret",
+     .help = "how daemons know one another; auto: by the secret where one is given, else by MUNGE"},
+    {"provider", CONFIG_STRING, FIELD(provider), .what = "NAME",
+     .unset = "that of a card, else stream (with several rails: libfabric's first)",
+     .help = "of the fabric: libfabric's provider, or stream"},
+    {"address", CONFIG_STRING, FIELD(address), .what = "IP", .unset = "127.0.0.1",
+     .environment = "PWCD_ADDRESS", .help = "or interface that the fabric binds to"},
+    {"protocol", CONFIG_CHOICE, FIELD(protocol), .choices = "auto|ordered|reassemble|chain",
+     .help = "how large puts announce themselves"},
+    {"rails", CONFIG_CHOICE, FIELD(rails), .choices = "1|2|4",
+     .help = "connections to each node, over which large puts travel side by side"},
+    {"ledger-start", CONFIG_BYTES, FIELD(ledger_start), .initial = 16 * KIB, .min = 4 * KIB,
+     .max = 256 * MIB, .help = "of a new ledger; a power of two"},
+    {"ledger-max", CONFIG_BYTES, FIELD(ledger_max), .initial = MIB, .min = 4 * KIB,
+     .max = 256 * MIB, .help = "that a ledger may grow to; a power of two"},
+    {"ledger-bytes", CONFIG_BYTES, FIELD(ledger_bytes), .initial = 64 * MIB, .min = 16 * KIB,
+     .max = TIB, .help = "of memory for all ledgers of an engine; a multiple of ledger-max"},
+    {"packed-max", CONFIG_BYTES, FIELD(packed_max), .initial = 4 * KIB, .min = 1, .max = 64 * KIB,
+     .help = "up to which a payload leaves packed with its record; at most a quarter of "
+             "ledger-start"},
+    {"spill-max", CONFIG_BYTES, FIELD(spill_max), .initial = MIB, .min = 1, .max = GIB,
+     .help = "of events kept for a context that does not drain"},
+    {"stripe-min", CONFIG_BYTES, FIELD(stripe_min), .initial = 64 * KIB, .min = 256, .max = GIB,
+     .help = "from which on a payload travels over all rails at once"},
+    {"keepalive-ms", CONFIG_NUMBER, FIELD(keepalive_ms), .initial = 1000, .min = 20, .max = 3600000,
+     .help = "a node that is waited for and says nothing for so long is asked whether it lives; "
+             "after three times as long its link begins anew"},
+    {"peer-deadline-ms", CONFIG_NUMBER, FIELD(peer_deadline_ms), .initial = 5000, .min = 100,
+     .max = 86400000, .help = "a node that cannot be reached for so long is given up"},
+    {"allow-users", CONFIG_STRING, FIELD(allow_users), .what = "LIST",
+     .help = "of users (names or numbers) whose processes are served beside our own user's"},
+    {"allow-groups", CONFIG_STRING, FIELD(allow_groups), .what = "LIST",
+     .help = "of groups whose members are served"},
+    {"inspect-groups", CONFIG_STRING, FIELD(inspect_groups), .what = "LIST",
+     .help = "of groups whose members see all clients in pwcctl, as root and our own user do; "
+             "others see their own"},
+    {"clients-max", CONFIG_NUMBER, FIELD(clients_max), .initial = 256, .min = 1, .max = 4096,
+     .help = "clients at a time"},
+    {"client-memory", CONFIG_BYTES, FIELD(client_memory), .initial = 4 * GIB, .min = 4 * KIB,
+     .max = 64 * TIB, .help = "of segments and rings of one client"},
+    {"client-segments", CONFIG_NUMBER, FIELD(client_segments), .initial = 256, .min = 1,
+     .max = 1024, .help = "segments of one client"},
+    {"client-contexts", CONFIG_NUMBER, FIELD(client_contexts), .initial = 64, .min = 1, .max = 512,
+     .help = "contexts of one client"},
+    {"client-regions", CONFIG_NUMBER, FIELD(client_regions), .initial = 4096, .min = 1,
+     .max = 16384, .help = "regions of one client"},
+    {"client-binds", CONFIG_NUMBER, FIELD(client_binds), .max = 16384, .zero = SHARE_OF_ALL,
+     .help = "binds of one client"},
+    {"client-pairs", CONFIG_NUMBER, FIELD(client_pairs), .max = 4096, .zero = SHARE_OF_ALL,
+     .help = "contexts elsewhere that one client is bound to, and as many that are bound to it"},
+    {"client-queue", CONFIG_BYTES, FIELD(client_queue), .max = 64 * MIB,
+     .zero = "as much as it leaves free to others",
+     .help = "of one client's operations in flight and spilled events"},
+    {"user-clients", CONFIG_NUMBER, FIELD(user_clients), .max = 4096, .zero = SHARE_OF_USER,
+     .help = "clients of one user"},
+    {"user-memory", CONFIG_BYTES, FIELD(user_memory), .max = 64 * TIB, .zero = SHARE_OF_USER,
+     .help = "of segments and rings of one user; all is what the machine has"},
+    {"user-segments", CONFIG_NUMBER, FIELD(user_segments), .max = 1024, .zero = SHARE_OF_USER,
+     .help = "segments of one user"},
+    {"user-contexts", CONFIG_NUMBER, FIELD(user_contexts), .max = 512, .zero = SHARE_OF_USER,
+     .help = "contexts of one user"},
+    {"user-regions", CONFIG_NUMBER, FIELD(user_regions), .max = 16384, .zero = SHARE_OF_USER,
+     .help = "regions of one user"},
+    {"user-binds", CONFIG_NUMBER, FIELD(user_binds), .max = 16384, .zero = SHARE_OF_USER,
+     .help = "binds of one user"},
+    {"user-pairs", CONFIG_NUMBER, FIELD(user_pairs), .max = 4096, .zero = SHARE_OF_USER,
+     .help = "contexts that those of one user are bound to, and as many bound to them"},
+    {"user-queue", CONFIG_BYTES, FIELD(user_queue), .max = 64 * MIB, .zero = SHARE_OF_USER,
+     .help = "of one user's operations in flight and spilled events"},
+    {"progress", CONFIG_CHOICE, FIELD(progress), .choices = "adaptive|dedicated|sleep",
+     .help = "with nothing to do the daemon yields for a while, polls on, or sleeps at once"},
+    {"progress-threads", CONFIG_NUMBER, FIELD(progress_threads), .initial = 1, .min = 1,
+     .max = NODES_ENGINES_MAX,
+     .help = "threads that progress, each with an engine and a share of the clients of its own; "
+             "nodes may differ"},
+    {"direct", CONFIG_CHOICE, FIELD(direct), .choices = "auto|off",
+     .help = "whether clients of one user and one job on this node put and get through memory, "
+             "without the daemon"},
+    {"delay-ns", CONFIG_NUMBER, FIELD(delay_ns), .max = 100000,
+     .help = "for measuring only: whatever comes from the fabric is held back for so long"},
+    {"metrics", CONFIG_STRING, FIELD(metrics), .what = "ADDRESS",
+     .help = "where metrics are served over HTTP: a port of 127.0.0.1, 0 for any, or host:port"},
+    {"metrics-clients", CONFIG_CHOICE, FIELD(metrics_clients), .choices = "off|on",
+     .help = "whether metrics have rows of single clients, for whoever asks"},
+    {"log", CONFIG_CHOICE, FIELD(log), .initial = LOG_LEVEL_WARNING,
+     .choices = "error|warning|info|debug", .help = "what is written to standard error"},
+    {0},
+};
+
+static_assert(sizeof(keys) / sizeof(keys[0]) - 1 <= CONFIG_KEYS_MAX, "an origin for each key");
+
+const struct config_key *config_keys(void)
+{
+    return keys;
+}

@@ -1,0 +1,378 @@
+/* Owns the change of the process (handover.h). */
+#include "daemon/control/survive/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "daemon/control/clients/client.h"
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/nodes/peers.h"
+#include "daemon/control/watch/scrape.h"
+
+enum {
+    START_MS = 60000,   /* for the next one to open its fabric */
+    REAP_MS = 10,       /* between looks whether one that was given up is gone */
+    LOOK_MS = 1,        /* between looks whether requests are under way */
+    PATIENCE_MS = 2000, /* with them; then they end with "outcome unknown" */
+    NEXT_SOCKET = 3,
+    NEXT_STACK = 65536,
+};
+
+static const char variable[] = "PWCD_PREDECESSOR";
+
+/* What the next process starts with. */
+struct next_start {
+    const char *program;
+    char *const *argv;
+    char **environment;
+    int socket;
+    volatile int error; /* why it has not */
+};
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* Our environment, and which descriptor leads to us. The watchdog is not ours alone any more. */
+static char **make_environment(void)
+{
+    static const char watched[] = "WATCHDOG_PID=";
+    static char place[sizeof(variable) + 16];
+    size_t count = 0, kept = 0;
+    char **out;
+
+    while (environ[count])
+        count++;
+    out = calloc(count + 2, sizeof(*out));
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], watched, sizeof(watched) - 1) != 0)
+            out[kept++] = environ[i];
+    snprintf(place, sizeof(place), "%s=%d", variable, NEXT_SOCKET);
+    out[kept] = place;
+    return out;
+}
+
+/* In the next process: our memory, a stack of its own, and we wait until it has another program. */
+static int become_next(void *argument)
+{
+    struct next_start *start = argument;
+    struct sigaction none = {.sa_handler = SIG_DFL};
+    sigset_t empty;
+
+    sigemptyset(&empty);
+    for (int number = 1; number < NSIG; number++)
+        (void)sigaction(number, &none, NULL); /* no handler of ours runs in our memory */
+    if (dup2(start->socket, NEXT_SOCKET) == NEXT_SOCKET &&
+        (start->socket != NEXT_SOCKET || fcntl(NEXT_SOCKET, F_SETFD, 0) == 0) &&
+        sigprocmask(SIG_SETMASK, &empty, NULL) == 0)
+        execve(start->program, start->argv, start->environment);
+    start->error = errno;
+    _exit(127);
+}
+
+/* A child of our parent's, not of ours: systemd does not wait for the end of a main process that it
+ * takes for somebody else's, and kills it at once. */
+static int spawn(struct control *control, const char *program, int socket)
+{
+    struct next_start start = {.program = program,
+                               .argv = control->argv,
+                               .environment = make_environment(),
+                               .socket = socket};
+    uint8_t *stack = malloc(NEXT_STACK);
+    sigset_t all, before;
+    int rc = -ENOMEM;
+
+    if (stack && start.environment) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        control->handover.next =
+            clone(become_next, stack + NEXT_STACK,
+                  CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD | SIGCHLD, &start,
+                  &control->handover.process);
+        rc = control->handover.next < 0 ? -errno : -start.error;
+        if (control->handover.next >= 0 && rc < 0)
+            close(control->handover.process);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    free(stack);
+    free(start.environment);
+    return rc;
+}
+
+static void end_next(const struct handover *h)
+{
+    (void)syscall(SYS_pidfd_send_signal, h->process, SIGKILL, NULL, 0);
+}
+
+static void answer(struct control *control, int status, const char *text)
+{
+    struct handover *h = &control->handover;
+
+    if (h->client && status == 0)
+        reply_done_by(h->client, h->request, h->next);
+    else if (h->client)
+        reply_error(h->client, h->request, status, "%s", text);
+    if (h->client && h->client->state != CLIENT_SERVED)
+        client_await_question(h->client);
+    h->client = NULL;
+}
+
+static void begin_by_signal(struct control *control)
+{
+    char why[512] = "";
+    int rc;
+
+    control->handover.again = false;
+    rc = handover_begin(control, NULL, NULL, 0, why, sizeof(why));
+    if (rc < 0)
+        log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
+}
+
+/* Whoever stands still in a call of the kernel may take a while: we don't wait for that. */
+static void reap(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct handover *h = &control->handover;
+    struct pollfd gone = {.fd = h->process, .events = POLLIN};
+
+    if (poll(&gone, 1, 0) == 0)
+        return;
+    uv_timer_stop(timer);
+    close(h->process);
+    h->state = HANDOVER_NONE;
+    service_stays(control);
+    answer(control, -EPIPE, h->failure);
+    if (h->again)
+        begin_by_signal(control);
+}
+
+static void poll_closed(uv_handle_t *poll)
+{
+    struct control *control = poll->data;
+
+    uv_timer_start(&control->handover.timer, reap, 0, REAP_MS);
+}
+
+/* Nobody takes over: this daemon stays. */
+static void give_up(struct control *control, const char *text)
+{
+    struct handover *h = &control->handover;
+
+    log_line(&control->log, LOG_LEVEL_ERROR, "%s: this daemon stays", text);
+    uv_timer_stop(&h->timer);
+    uv_close((uv_handle_t *)&h->poll, poll_closed);
+    close(h->socket);
+    end_next(h);
+    h->failure = text;
+    h->state = HANDOVER_FAILED;
+}
+
+static void too_late(uv_timer_t *timer)
+{
+    give_up(timer->data, "the new daemon has not come up within 60 s");
+}
+
+/* Exchanges are asked for anew by the library: they may wait for long. */
+static uint32_t exchanges(struct control *control, const struct client *c)
+{
+    uint32_t count = 0;
+    struct pending *p;
+
+    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
+        count += p->kind == PENDING_EXCHANGE && p->client == c;
+    return count;
+}
+
+static bool quiet(struct control *control)
+{
+    for (const struct client *c = control->clients; c; c = c->next)
+        if (c->state != CLIENT_ENDING && client_journal(c)->count > exchanges(control, c))
+            return false;
+    return true;
+}
+
+static void look(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct handover *h = &control->handover;
+
+    if (!quiet(control) && clock_ns() < h->deadline_ns)
+        return;
+    uv_timer_stop(timer);
+    h->state = HANDOVER_GOES;
+    uv_stop(&control->loop);
+}
+
+static void next_speaks(uv_poll_t *poll, int status, int events)
+{
+    struct control *control = poll->data;
+    struct handover *h = &control->handover;
+    char ready;
+
+    if (h->state != HANDOVER_STARTED)
+        return;
+    if (status < 0 || recv(h->socket, &ready, 1, MSG_DONTWAIT) != 1) {
+        give_up(control, "the new daemon has not come up");
+        return;
+    }
+    uv_poll_stop(poll);
+    answer(control, 0, "");
+    h->state = HANDOVER_WAITS;
+    h->deadline_ns = clock_ns() + PATIENCE_MS * UINT64_C(1000000);
+    control->leaving = true;
+    uv_timer_start(&h->timer, look, 0, LOOK_MS);
+}
+
+int handover_begin(struct control *control, const char *program, struct client *client,
+                   uint32_t request, char *why, size_t why_size)
+{
+    struct handover *h = &control->handover;
+    int ends[2], rc;
+
+    program = program && *program ? program : control->program;
+    if (*program != '/' || access(program, X_OK) != 0) {
+        snprintf(why, why_size, "\"%s\": give the absolute path of a program", program);
+        return -ENOENT;
+    }
+    if (!control->store.kept) {
+        snprintf(why, why_size,
+                 "nobody watches over this daemon: start it by systemd, or with "
+                 "--keep");
+        return -ENOTSUP;
+    }
+    if (h->state != HANDOVER_NONE || control->stopping) {
+        snprintf(why, why_size, "this daemon is about to end or to be handed over already");
+        return -EALREADY;
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return -errno;
+    rc = spawn(control, program, ends[1]);
+    close(ends[1]);
+    if (rc == 0) {
+        rc = uv_poll_init(&control->loop, &h->poll, ends[0]);
+        if (rc < 0) {
+            end_next(h);
+            close(h->process);
+        }
+    }
+    if (rc < 0) {
+        close(ends[0]);
+        snprintf(why, why_size, "\"%s\" cannot be started: %s", program, strerror(-rc));
+        return rc;
+    }
+    h->socket = ends[0];
+    h->poll.data = control;
+    h->client = client;
+    h->request = request;
+    h->state = HANDOVER_STARTED;
+    uv_poll_start(&h->poll, UV_READABLE | UV_DISCONNECT, next_speaks);
+    uv_timer_start(&h->timer, too_late, START_MS, 0);
+    service_leaving(control);
+    log_line(&control->log, LOG_LEVEL_INFO, "\"%s\" is to take over", program);
+    return 0;
+}
+
+void handover_forget(struct control *control, const struct client *client)
+{
+    if (control->handover.client == client)
+        control->handover.client = NULL;
+}
+
+/* Who is to take over already may have read what has changed since: it comes behind that. */
+static void asked_by_signal(uv_signal_t *handle, int number)
+{
+    struct control *control = handle->data;
+
+    if (control->handover.state == HANDOVER_NONE)
+        begin_by_signal(control);
+    else
+        control->handover.again = true;
+}
+
+void handover_open(struct control *control)
+{
+    struct handover *h = &control->handover;
+
+    uv_signal_init(&control->loop, &h->signal);
+    uv_timer_init(&control->loop, &h->timer);
+    h->signal.data = h->timer.data = control;
+    uv_signal_start(&h->signal, asked_by_signal, SIGUSR2);
+}
+
+/* ---- handing over ---------------------------------------------------------------------------- */
+
+static void send_guests(struct control *control)
+{
+    for (const struct client *c = control->clients; c; c = c->next) {
+        char name[STORE_NAME_MAX];
+
+        if (c->state != CLIENT_STRANGER)
+            continue;
+        snprintf(name, sizeof(name), "guest.%u", c->slot);
+        (void)store_send_one(control->handover.socket, name, c->descriptor);
+    }
+}
+
+_Noreturn void handover_finish(struct control *control)
+{
+    int socket = control->handover.socket, rc;
+
+    (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
+    control->stopping = true;
+    scrape_close(control);
+    if (workers_stop(control) < 0)
+        control_end_at_once(control, CONTROL_STUCK);
+    peers_close(control);
+    for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
+        continue;
+    service_handed_over(control, control->handover.next);
+    (void)uv_run(&control->loop, UV_RUN_NOWAIT); /* signals from before that was said */
+    rc = store_send(&control->store, socket);
+    if (rc < 0) {
+        char why[128];
+
+        snprintf(why, sizeof(why), "the new daemon cannot take over: %s: another is started",
+                 strerror(-rc));
+        control_end_at_once(control, why);
+    }
+    send_guests(control);
+    if (control->handover.again) /* it listens for signals since it said that it is ready */
+        (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
+    (void)store_send_end(socket);
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- the next one ---------------------------------------------------------------------------- */
+
+bool handover_is_next(void)
+{
+    return getenv(variable) != NULL;
+}
+
+int handover_await(struct control *control)
+{
+    const char *place = getenv(variable);
+    int socket, rc;
+
+    if (!place)
+        return 0;
+    socket = (int)strtol(place, NULL, 10);
+    unsetenv(variable);
+    (void)fcntl(socket, F_SETFD, FD_CLOEXEC);
+    if (send(socket, "", 1, MSG_NOSIGNAL) != 1)
+        return -EPIPE;
+    rc = store_receive(&control->store, socket);
+    close(socket);
+    uv_update_time(&control->loop);
+    return rc;
+}

@@ -1,0 +1,50 @@
+/*
+ * The planned hand-over: another process, of this program or of a new one, takes this daemon's
+ * place while its clients wait.
+ *
+ *     this one                                   the next one
+ *     starts it                          --->    opens its fabric, which takes longest
+ *                                       <--- says that it is ready
+ *     begins no request any more; when none is under way:
+ *     stops the engine, closes the fabric and the links
+ *     says who is the daemon now (MAINPID)
+ *     sends all descriptors (store.h)    --->    takes over (takeover.h), serves on
+ *     is gone
+ *
+ * Until then everything can still go wrong without harm: a program that does not come up within
+ * 60 s is ended, and leaves this daemon as it was. Only where somebody keeps the store is there
+ * somebody who watches a daemon whose process changes; elsewhere there is no hand-over.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_HANDOVER_H
+#define PWC_CONTROL_HANDOVER_H
+
+#include "daemon/control/control.h"
+
+enum handover_state {
+    HANDOVER_NONE = 0,
+    HANDOVER_STARTED, /* the next one comes up */
+    HANDOVER_FAILED,  /* it did not, and is about to be gone */
+    HANDOVER_WAITS,   /* for requests that are under way */
+    HANDOVER_GOES,    /* the loop has ended for it */
+};
+
+void handover_open(struct control *control);
+/* Starts the next process: of `program` (an absolute path), or, NULL, of our own. 0; -ENOTSUP:
+ * nobody keeps the store; -EALREADY; or why it cannot be started, also in `why`. `client` (NULL:
+ * none) gets the answer to `request` when the next one is ready, or has failed. */
+int handover_begin(struct control *control, const char *program, struct client *client,
+                   uint32_t request, char *why, size_t why_size);
+/* A client ends: it gets no answer. */
+void handover_forget(struct control *control, const struct client *client);
+/* With the loop ended and the state HANDOVER_GOES: hands over, and ends this process. */
+_Noreturn void handover_finish(struct control *control);
+
+/* In the next process, when its fabric is open: waits for what it takes over. 0, also where there
+ * is no process before this one; -EPIPE: that one stays. */
+int handover_await(struct control *control);
+/* Whether there is one. */
+bool handover_is_next(void);
+
+#endif

@@ -1,0 +1,313 @@
+/* Owns the table of what outlives the process (store.h). */
+#include "daemon/control/survive/store.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+#include "daemon/control/clients/message.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static struct stored *find(const struct store *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (strcmp(s->table[i].name, name) == 0)
+            return &s->table[i];
+    return NULL;
+}
+
+static struct stored *append(struct store *s, const char *name, int descriptor)
+{
+    struct stored *entry;
+
+    if (s->count == s->room) {
+        uint32_t room = s->room ? 2 * s->room : 64;
+        struct stored *table = realloc(s->table, room * sizeof(*table));
+
+        if (!table)
+            return NULL;
+        s->table = table;
+        s->room = room;
+    }
+    entry = &s->table[s->count++];
+    *entry = (struct stored){.descriptor = descriptor};
+    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    s->bytes += (uint32_t)strlen(entry->name) + 1;
+    return entry;
+}
+
+static void forget(struct store *s, struct stored *entry)
+{
+    s->bytes -= (uint32_t)strlen(entry->name) + 1;
+    *entry = s->table[--s->count];
+}
+
+/* ---- what was passed on at the start --------------------------------------------------------- */
+
+int store_open(struct store *s)
+{
+    char **names = NULL;
+    int count = sd_listen_fds_with_names(1, &names);
+    int rc = 0;
+
+    *s = (struct store){.kept = getenv("FDSTORE") && getenv("NOTIFY_SOCKET")};
+    for (int i = 0; i < count; i++) {
+        int descriptor = SD_LISTEN_FDS_START + i;
+
+        if (!append(s, names[i], descriptor)) {
+            close(descriptor);
+            rc = -ENOMEM;
+        }
+        free(names[i]);
+    }
+    free(names);
+    return rc;
+}
+
+void store_close(struct store *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!s->table[i].taken)
+            close(s->table[i].descriptor);
+    free(s->table);
+    *s = (struct store){0};
+}
+
+static void say_removed(const char *name)
+{
+    sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+}
+
+void store_clear(struct store *s)
+{
+    for (uint32_t i = 0; s->kept && i < s->count; i++)
+        say_removed(s->table[i].name);
+    s->count = 0;
+    s->kept = false;
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+/* With names of so many bytes at most. */
+static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char *format,
+                va_list arguments)
+{
+    char name[STORE_NAME_MAX], message[STORE_NAME_MAX + 64];
+    struct stored *entry;
+
+    if (!s->kept || descriptor < 0 || s->count >= STORE_MAX ||
+        s->bytes + STORE_NAME_MAX > bytes_max)
+        return !s->kept;
+    vsnprintf(name, sizeof(name), format, arguments);
+    entry = append(s, name, descriptor);
+    if (!entry)
+        return false;
+    entry->taken = true;
+    /* That its other end hangs up is for us to notice. */
+    snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
+    return sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0;
+}
+
+bool store_add(struct store *s, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, STORE_BYTES, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
+}
+
+bool store_add_spare(struct store *s, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, STORE_BYTES / 2, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
+}
+
+static struct stored *find_named(const struct store *s, const char *format, va_list arguments)
+{
+    char name[STORE_NAME_MAX];
+
+    vsnprintf(name, sizeof(name), format, arguments);
+    return find(s, name);
+}
+
+void store_remove(struct store *s, const char *format, ...)
+{
+    struct stored *entry;
+    va_list arguments;
+
+    va_start(arguments, format);
+    entry = find_named(s, format, arguments);
+    va_end(arguments);
+    if (!entry)
+        return;
+    say_removed(entry->name);
+    forget(s, entry);
+}
+
+int store_take(struct store *s, const char *format, ...)
+{
+    struct stored *entry;
+    va_list arguments;
+
+    va_start(arguments, format);
+    entry = find_named(s, format, arguments);
+    va_end(arguments);
+    if (!entry || entry->taken)
+        return -1;
+    entry->taken = true;
+    return entry->descriptor;
+}
+
+bool store_has(const struct store *s, const char *format, ...)
+{
+    const struct stored *entry;
+    va_list arguments;
+
+    va_start(arguments, format);
+    entry = find_named(s, format, arguments);
+    va_end(arguments);
+    return entry != NULL;
+}
+
+const char *store_next(const struct store *s, uint32_t *at, const char *prefix)
+{
+    while (*at < s->count) {
+        const struct stored *entry = &s->table[(*at)++];
+
+        if (!entry->taken && strncmp(entry->name, prefix, strlen(prefix)) == 0)
+            return entry->name;
+    }
+    return NULL;
+}
+
+static bool is_ours(const char *name)
+{
+    static const char *const ours[] = {"keeper",  "lock",     "listen", "journal",
+                                       "client.", "process.", "guest.", "pair."};
+
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+        if (strncmp(name, ours[i], strlen(ours[i])) == 0)
+            return true;
+    return isdigit((unsigned char)*name);
+}
+
+uint32_t store_foreign(const struct store *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        count += !s->table[i].taken && !is_ours(s->table[i].name);
+    return count;
+}
+
+const char *store_next_foreign(const struct store *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!s->table[i].taken && !is_ours(s->table[i].name))
+            return s->table[i].name;
+    return NULL;
+}
+
+void store_drop_rest(struct store *s)
+{
+    for (uint32_t i = 0; i < s->count;) {
+        struct stored *entry = &s->table[i];
+
+        if (entry->taken) {
+            i++;
+            continue;
+        }
+        close(entry->descriptor);
+        say_removed(entry->name);
+        forget(s, entry);
+    }
+}
+
+/* ---- from process to process ----------------------------------------------------------------- */
+
+static int send_message(int socket, const char *name, int descriptor)
+{
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)name, .iov_len = strlen(name) + 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    ssize_t sent;
+
+    if (descriptor >= 0)
+        message_attach(&message, room, &descriptor, 1);
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int store_send_one(int socket, const char *name, int descriptor)
+{
+    return send_message(socket, name, descriptor);
+}
+
+int store_send(const struct store *s, int socket)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < s->count; i++)
+        rc = send_message(socket, s->table[i].name, s->table[i].descriptor);
+    return rc;
+}
+
+int store_send_end(int socket)
+{
+    return send_message(socket, "", -1);
+}
+
+/* 1: an entry, 0: the end. */
+static int receive_one(struct store *s, int socket)
+{
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)];
+    char name[STORE_NAME_MAX];
+    struct iovec part = {.iov_base = name, .iov_len = sizeof(name)};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+    struct cmsghdr *head;
+    ssize_t got;
+    int descriptor;
+
+    do
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got < 0 ? -errno : -EPIPE;
+    name[got - 1] = '\0';
+    head = CMSG_FIRSTHDR(&message);
+    if (!head)
+        return *name ? -EPROTO : 0;
+    memcpy(&descriptor, CMSG_DATA(head), sizeof(descriptor));
+    if (append(s, name, descriptor))
+        return 1;
+    close(descriptor);
+    return -ENOMEM;
+}
+
+int store_receive(struct store *s, int socket)
+{
+    int rc;
+
+    do
+        rc = receive_one(s, socket);
+    while (rc == 1);
+    return rc;
+}

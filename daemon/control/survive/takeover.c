@@ -1,0 +1,399 @@
+/* Owns the way from what was left to what is served on (takeover.h). */
+#include "daemon/control/survive/takeover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "daemon/control/clients/client.h"
+#include "shm_ring/doorbell.h"
+#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/clients/pairs.h"
+#include "shm_ring/sigbus.h"
+
+static void drop(int descriptor)
+{
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static bool view_client(struct engine *e, uint32_t number, struct engine_client_view *out)
+{
+    uint32_t from = number;
+
+    return engine_view_clients(e, &from, out, 1) == 1 && out->client == number;
+}
+
+static uint32_t open_regions(struct engine *e, uint32_t client)
+{
+    struct engine_region_view rows[64];
+    uint32_t from = 0, count = 0;
+    int n;
+
+    while ((n = engine_view_regions(e, &from, rows, 64)) > 0)
+        for (int i = 0; i < n; i++)
+            count += rows[i].client == client && rows[i].state == ENGINE_REGION_OPEN;
+    return count;
+}
+
+/* It was a rank of a job, and the engine says which. */
+static void be_served(struct worker *w, struct client *c, struct engine *e, uint32_t number)
+{
+    struct engine_client_view view;
+
+    if (c->state == CLIENT_ENDING || number >= w->config.clients_max || w->by_handle[number] ||
+        !view_client(e, number, &view) || view.uid != c->uid)
+        return;
+    c->state = CLIENT_SERVED;
+    c->worker = w;
+    w->clients++;
+    uv_timer_stop(&c->deadline);
+    c->number = number;
+    c->in_engine = true;
+    c->attached = true;
+    c->rank = view.rank;
+    c->size = view.size;
+    memcpy(c->job, view.job, sizeof(c->job));
+    quota_charge(c, QUOTA_CLIENTS, 1);
+    quota_charge(c, QUOTA_REGIONS, open_regions(e, number));
+    w->by_handle[number] = c;
+}
+
+/* One connection, whose engine is this one. */
+static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
+{
+    struct control *control = w->control;
+    struct journal_entry *entry = &control->journal.entries[slot];
+    int descriptor = store_take(&control->store, "client.%u", slot);
+    int process = store_take(&control->store, "process.%u", slot);
+    struct client *c = NULL;
+
+    if (descriptor < 0) {
+        descriptor = store_take(&control->store, "guest.%u", slot);
+        store_remove(&control->store, "guest.%u", slot); /* not kept */
+    }
+    if (descriptor >= 0 && !entry->lost)
+        c = client_adopt(control, slot, descriptor, process);
+    if (c && entry->state == JOURNAL_SERVED)
+        be_served(w, c, e, entry->number);
+    if (c)
+        return;
+    entry->state = JOURNAL_FREE;
+    store_remove(&control->store, "client.%u", slot);
+    store_remove(&control->store, "process.%u", slot);
+    drop(descriptor);
+    drop(process);
+}
+
+/* Those of this engine's ranks; who is none yet, and whose engine there is not, comes with engine
+ * 0. */
+static void attach_clients(struct worker *w, struct engine *e)
+{
+    struct journal *journal = &w->control->journal;
+
+    for (uint32_t slot = 0; slot < journal->header->entries; slot++) {
+        const struct journal_entry *entry = &journal->entries[slot];
+        bool served = entry->state == JOURNAL_SERVED && entry->engine < w->control->worker_count;
+
+        if (entry->state != JOURNAL_FREE && (served ? entry->engine : 0) == w->engine)
+            attach_client(w, e, slot);
+    }
+}
+
+/* Whom nobody is connected for has left. */
+static void end_the_gone(struct worker *w, struct engine *e)
+{
+    for (uint32_t i = 0; i < w->config.clients_max; i++)
+        if (!w->by_handle[i])
+            engine_client_close(e, i);
+}
+
+/* ---- sessions and segments ------------------------------------------------------------------- */
+
+/* Takes the descriptor over where it succeeds. */
+static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *range)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int rc = mapping_inherit(m, descriptor, (bytes + page - 1) & ~(page - 1));
+
+    if (rc == 0)
+        rc = *range = sigbus_add(m->base, m->size);
+    if (rc < 0)
+        m->fd = -1;
+    return rc < 0 ? rc : 0;
+}
+
+/* 0; -EBADF: it was dropped. */
+static int attach_session(struct worker *w, struct engine *e, uint32_t handle, bool direct)
+{
+    struct store *store = &w->control->store;
+    struct engine_session_found found;
+    struct client_session *s;
+    struct client *c;
+    int memory = store_take(store, "%u.session.%u.%u", w->engine, handle, direct);
+    int doorbell = store_take(store, "%u.doorbell.%u", w->engine, handle);
+    int wake = store_take(store, "%u.wake.%u", w->engine, handle);
+    int board = store_take(store, "%u.board.%u", w->engine, handle);
+
+    if (engine_session_find(e, handle, &found) < 0 || doorbell < 0 || wake < 0)
+        goto drop;
+    c = w->by_handle[found.client];
+    s = c ? calloc(1, sizeof(*s)) : NULL;
+    if (!s)
+        goto drop;
+    *s = (struct client_session){.client = c,
+                                 .handle = handle,
+                                 .context = found.context,
+                                 .mapping = {.fd = -1},
+                                 .direct = direct,
+                                 .doorbell = doorbell,
+                                 .wake = wake,
+                                 .board = board,
+                                 .range = -1,
+                                 .client_memory = -1,
+                                 .client_wake = -1,
+                                 .client_doorbell = -1,
+                                 .closing = found.closing};
+    if (map_shared(&s->mapping, memory, session_bytes(&found.sizes), &s->range) < 0) {
+        mapping_destroy(&s->mapping);
+        free(s);
+        goto drop;
+    }
+    s->next = c->sessions;
+    c->sessions = s;
+    quota_charge(c, QUOTA_CONTEXTS, 1);
+    quota_charge(c, QUOTA_MEMORY, s->mapping.size);
+    w->sessions[handle] = s;
+    attachments_add_session(
+        &w->attachments, handle,
+        &(struct attached_session){
+            .shared = s->mapping.base, .client = found.client, .wake = wake, .range = s->range});
+    engine_session_attach(e, handle, s->mapping.base);
+    return 0;
+drop:
+    store_remove(store, "%u.session.%u.%u", w->engine, handle, direct);
+    store_remove(store, "%u.doorbell.%u", w->engine, handle);
+    store_remove(store, "%u.wake.%u", w->engine, handle);
+    store_remove(store, "%u.board.%u", w->engine, handle);
+    drop(memory);
+    drop(doorbell);
+    drop(wake);
+    drop(board);
+    return -EBADF;
+}
+
+/* As attach_session. */
+static int attach_segment(struct worker *w, struct engine *e, uint32_t handle)
+{
+    struct store *store = &w->control->store;
+    struct engine_segment_found found;
+    struct client_segment *s;
+    struct client *c;
+    int memory = store_take(store, "%u.segment.%u", w->engine, handle);
+    int reader = store_take(store, "%u.reader.%u", w->engine, handle);
+
+    if (engine_segment_find(e, handle, &found) < 0)
+        goto drop;
+    c = w->by_handle[found.client];
+    s = c ? calloc(1, sizeof(*s)) : NULL;
+    if (!s)
+        goto drop;
+    *s = (struct client_segment){.client = c,
+                                 .handle = handle,
+                                 .mapping = {.fd = -1},
+                                 .reader = reader,
+                                 .range = -1,
+                                 .closing = found.closing};
+    if (map_shared(&s->mapping, memory, found.length, &s->range) < 0) {
+        mapping_destroy(&s->mapping);
+        free(s);
+        goto drop;
+    }
+    w->control->segments_shared += reader >= 0;
+    s->next = c->segments;
+    c->segments = s;
+    quota_charge(c, QUOTA_SEGMENTS, 1);
+    quota_charge(c, QUOTA_MEMORY, s->mapping.size);
+    w->segments[handle] = s;
+    attachments_add_segment(&w->attachments, handle,
+                            &(struct attached_segment){.base = s->mapping.base,
+                                                       .client = found.client,
+                                                       .range = s->range});
+    engine_segment_attach(e, handle, s->mapping.base);
+    return 0;
+drop:
+    store_remove(store, "%u.segment.%u", w->engine, handle);
+    store_remove(store, "%u.reader.%u", w->engine, handle);
+    drop(memory);
+    drop(reader);
+    return -EBADF;
+}
+
+/* Whether a name of the store is exactly the one that this gives: another that reads alike would be
+ * found again and again. */
+__attribute__((format(printf, 2, 3))) static bool is_named(const char *name, const char *format,
+                                                           ...)
+{
+    char exact[STORE_NAME_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(exact, sizeof(exact), format, arguments);
+    va_end(arguments);
+    return strcmp(name, exact) == 0;
+}
+
+static void attach_sessions(struct worker *w, struct engine *e)
+{
+    struct store *store = &w->control->store;
+    char prefix[STORE_NAME_MAX];
+    uint32_t handle, direct;
+    const char *name;
+
+    snprintf(prefix, sizeof(prefix), "%u.session.", w->engine);
+    for (uint32_t at = 0; (name = store_next(store, &at, prefix));)
+        if (sscanf(name + strlen(prefix), "%u.%u", &handle, &direct) == 2 && direct <= 1 &&
+            is_named(name, "%s%u.%u", prefix, handle, direct) &&
+            attach_session(w, e, handle, direct) < 0)
+            at = 0; /* the table has changed */
+}
+
+static void attach_segments(struct worker *w, struct engine *e)
+{
+    struct store *store = &w->control->store;
+    char prefix[STORE_NAME_MAX];
+    uint32_t handle;
+    const char *name;
+
+    snprintf(prefix, sizeof(prefix), "%u.segment.", w->engine);
+    for (uint32_t at = 0; (name = store_next(store, &at, prefix));)
+        if (sscanf(name + strlen(prefix), "%u", &handle) == 1 &&
+            is_named(name, "%s%u", prefix, handle) && attach_segment(w, e, handle) < 0)
+            at = 0;
+}
+
+static struct client_session *session_of(struct control *control, uint32_t engine, uint32_t handle)
+{
+    return engine < control->worker_count ? worker_session(&control->workers[engine], handle)
+                                          : NULL;
+}
+
+/* As attach_session. */
+static int attach_pair(struct control *control, const char *name)
+{
+    uint32_t engines[2], handles[2], slot = BOARD_NONE;
+    struct client_session *from, *to;
+    uint64_t number;
+    int descriptor;
+
+    if (sscanf(name, "pair.%" SCNu64 ".%u.%u.%u.%u.%u", &number, &engines[0], &handles[0],
+               &engines[1], &handles[1], &slot) < 5)
+        return 0;
+    from = session_of(control, engines[0], handles[0]);
+    to = session_of(control, engines[1], handles[1]);
+    if (!from || !to)
+        return 0;
+    descriptor = store_take(&control->store, "%s", name);
+    if (pairs_adopt(from, to, number, slot, descriptor) < 0) {
+        store_remove(&control->store, "%s", name);
+        close(descriptor);
+        return -EBADF;
+    }
+    return 0;
+}
+
+static void attach_pairs(struct control *control)
+{
+    char name[STORE_NAME_MAX];
+    const char *next;
+
+    for (uint32_t at = 0; (next = store_next(&control->store, &at, "pair."));) {
+        snprintf(name, sizeof(name), "%s", next);
+        if (attach_pair(control, name) < 0)
+            at = 0; /* the table has changed */
+    }
+}
+
+void takeover_attach(void *context, struct engine *engine)
+{
+    struct worker *w = context;
+
+    if (!w->control->inherited)
+        return;
+    attach_clients(w, engine);
+    attach_sessions(w, engine);
+    attach_segments(w, engine);
+    end_the_gone(w, engine);
+}
+
+/* ---- serving on ------------------------------------------------------------------------------ */
+
+/* All that had left its socket and was not answered. */
+static void answer_aborted(struct client *c)
+{
+    struct journal_entry *entry = client_journal(c);
+    uint32_t requests[JOURNAL_REQUESTS_MAX];
+
+    memcpy(requests, entry->requests, sizeof(requests));
+    entry->count = 0;
+    for (uint32_t i = 0; i < JOURNAL_REQUESTS_MAX; i++)
+        entry->count += requests[i] != 0;
+    if (entry->taking != 0 && client_next_request(c) == entry->taking)
+        journal_done(entry, entry->taking);
+    for (uint32_t i = 0; i < JOURNAL_REQUESTS_MAX; i++)
+        if (requests[i] != 0 && entry->requests[i] != 0)
+            reply_error(c, requests[i], -ECONNABORTED,
+                        "this daemon was started anew while it worked on it: nobody knows how it "
+                        "ended");
+    entry->taking = 0;
+}
+
+/* How far it had been told of what happened is not known: it looks for itself. */
+static void wake_client(struct client_session *s)
+{
+    struct session_shared *shared = s->mapping.base;
+
+    doorbell_wake(&shared->event_bell);
+    (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void resume_client(struct client *c)
+{
+    struct journal_entry *entry = client_journal(c);
+
+    if (entry->state == JOURNAL_SERVED && c->state != CLIENT_SERVED)
+        client_end(c, NULL);
+    if (c->state == CLIENT_ENDING)
+        return;
+    if (c->state == CLIENT_SERVED)
+        answer_aborted(c);
+    for (struct client_session *s = c->sessions; s; s = s->next) {
+        s->watched = progress_watch(c->worker->progress, s->doorbell) == 0;
+        wake_client(s);
+    }
+    if (c->state == CLIENT_SERVED)
+        jobs_return(c);
+    client_stream_resume(c);
+}
+
+void takeover_resume(struct control *control)
+{
+    struct client *next;
+    uint32_t count = 0;
+
+    if (!control->inherited)
+        return;
+    attach_pairs(control);
+    for (struct client *c = control->clients; c; c = next) {
+        next = c->next;
+        count += c->state == CLIENT_SERVED;
+        resume_client(c);
+    }
+    log_line(&control->log, LOG_LEVEL_INFO, "%u clients are taken over", count);
+}

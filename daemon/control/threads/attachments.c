@@ -1,0 +1,153 @@
+/* Owns the progress thread's table of mappings (attachments.h). */
+#include "daemon/control/threads/attachments.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include "daemon/control/threads/clock.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/sigbus.h"
+
+int attachments_open(struct attachments *a, const struct engine_config *config)
+{
+    *a = (struct attachments){
+        .sessions_max = config->sessions_max,
+        .segments_max = config->segments_max,
+        .clients_max = config->clients_max,
+        .sessions = calloc(config->sessions_max, sizeof(*a->sessions)),
+        .segments = calloc(config->segments_max, sizeof(*a->segments)),
+        .faulted = calloc(config->clients_max, sizeof(*a->faulted)),
+    };
+    if (a->sessions && a->segments && a->faulted)
+        return 0;
+    attachments_close(a);
+    return -ENOMEM;
+}
+
+void attachments_close(struct attachments *a)
+{
+    free(a->sessions);
+    free(a->segments);
+    free(a->faulted);
+    *a = (struct attachments){0};
+}
+
+void attachments_add_session(struct attachments *a, uint32_t session,
+                             const struct attached_session *s)
+{
+    a->sessions[session] = *s;
+}
+
+void attachments_add_segment(struct attachments *a, uint32_t segment,
+                             const struct attached_segment *s)
+{
+    a->segments[segment] = *s;
+}
+
+void attachments_drop_session(struct attachments *a, uint32_t session, const void *base)
+{
+    if (a->sessions[session].shared == base)
+        a->sessions[session] = (struct attached_session){.wake = -1, .range = -1};
+}
+
+void attachments_drop_segment(struct attachments *a, uint32_t segment, const void *base)
+{
+    if (a->segments[segment].base == base)
+        a->segments[segment] = (struct attached_segment){.range = -1};
+}
+
+void attachments_drop_client(struct attachments *a, uint32_t client)
+{
+    a->faulted_count -= a->faulted[client];
+    a->faulted[client] = false;
+}
+
+/* ---- what the engine asks -------------------------------------------------------------------- */
+
+static void wake(void *context, uint32_t session, uint32_t mode)
+{
+    struct attachments *a = context;
+    struct attached_session *s = &a->sessions[session];
+
+    if (!s->shared)
+        return;
+    if (mode == DOORBELL_FUTEX)
+        doorbell_wake(&s->shared->event_bell);
+    else
+        /* Full means readable already. */
+        (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void random_bytes(void *context, void *to, size_t size)
+{
+    randombytes_buf(to, size);
+}
+
+static void note_fault(struct attachments *a, uint32_t client)
+{
+    a->faulted_count += !a->faulted[client];
+    a->faulted[client] = true;
+}
+
+/* Each range counts once: what has faulted is the daemon's own zero pages from then on. */
+static void note_faults(struct attachments *a)
+{
+    for (uint32_t i = 0; i < a->sessions_max; i++) {
+        struct attached_session *s = &a->sessions[i];
+
+        if (s->shared && s->range >= 0 && sigbus_hit(s->range)) {
+            s->range = -1;
+            note_fault(a, s->client);
+        }
+    }
+    for (uint32_t i = 0; i < a->segments_max; i++) {
+        struct attached_segment *s = &a->segments[i];
+
+        if (s->base && s->range >= 0 && sigbus_hit(s->range)) {
+            s->range = -1;
+            note_fault(a, s->client);
+        }
+    }
+}
+
+static bool any_faulted(void *context)
+{
+    struct attachments *a = context;
+
+    if (sigbus_any(&a->faults_seen))
+        note_faults(a);
+    return a->faulted_count > 0;
+}
+
+static bool faulted(void *context, uint32_t client)
+{
+    struct attachments *a = context;
+
+    if (!any_faulted(a) || !a->faulted[client])
+        return false;
+    a->faulted[client] = false;
+    a->faulted_count--;
+    return true;
+}
+
+static uint64_t tell_time(void *context)
+{
+    return clock_ns();
+}
+
+static int fence(void *context)
+{
+    return doorbell_fence_others();
+}
+
+void attachments_host(struct attachments *a, struct engine_host *out)
+{
+    *out = (struct engine_host){.context = a,
+                                .wake = wake,
+                                .random = random_bytes,
+                                .clock = tell_time,
+                                .fence = doorbell_fence_others() == 0 ? fence : NULL,
+                                .faulted = faulted,
+                                .any_faulted = any_faulted};
+}

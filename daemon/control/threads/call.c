@@ -1,0 +1,175 @@
+/* Owns how calls are carried out on the progress thread (call.h). */
+#include "daemon/control/threads/call.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "daemon/control/threads/snapshot.h"
+
+static int client_open(struct call *c, struct engine *e)
+{
+    int rc = engine_client_open(e, &c->client);
+
+    if (rc >= 0)
+        attachments_drop_client(c->target->attachments, (uint32_t)rc); /* of an earlier one */
+    return rc;
+}
+
+static int session_open(struct call *c, struct engine *e)
+{
+    const struct call_session *s = &c->session;
+    struct attached_session attached = {
+        .shared = s->base, .client = s->client, .wake = s->wake, .range = s->range};
+    int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes);
+
+    if (rc >= 0)
+        attachments_add_session(c->target->attachments, (uint32_t)rc, &attached);
+    return rc;
+}
+
+static int segment_open(struct call *c, struct engine *e)
+{
+    const struct call_segment *s = &c->segment;
+    struct attached_segment attached = {.base = s->base, .client = s->client, .range = s->range};
+    int rc = engine_segment_open(e, s->client, s->base, s->length);
+
+    if (rc >= 0)
+        attachments_add_segment(c->target->attachments, (uint32_t)rc, &attached);
+    return rc;
+}
+
+static int detach(struct call *c)
+{
+    const struct call_detach *d = &c->detach;
+
+    if (d->segment)
+        attachments_drop_segment(c->target->attachments, d->handle, d->base);
+    else
+        attachments_drop_session(c->target->attachments, d->handle, d->base);
+    return 0;
+}
+
+/* Of a way to another engine it is for that to say. */
+static int neighbour(struct call *c, struct engine *e)
+{
+    struct call_neighbour *n = &c->neighbour;
+    int rc = engine_way(e, n->session, n->remote, &n->way);
+
+    return rc == 0 && n->way.node == c->target->number
+               ? engine_neighbour(e, c->target->number, &n->way, &n->found)
+               : rc;
+}
+
+static int carry_out(struct call *c, struct engine *e)
+{
+    switch (c->kind) {
+    case CALL_CLIENT_OPEN:
+        return client_open(c, e);
+    case CALL_CLIENT_CLOSE:
+        engine_client_close(e, c->handle);
+        return 0;
+    case CALL_SESSION_OPEN:
+        return session_open(c, e);
+    case CALL_SESSION_CLOSE:
+        engine_session_close(e, c->handle);
+        return 0;
+    case CALL_SEGMENT_OPEN:
+        return segment_open(c, e);
+    case CALL_SEGMENT_CLOSE:
+        return engine_segment_close(e, c->segment.client, c->segment.segment);
+    case CALL_REGION_OPEN:
+        return engine_region_open(e, c->region.client, c->region.segment, c->region.offset,
+                                  c->region.length, c->region.rights, &c->region.key);
+    case CALL_REGION_CLOSE:
+        return engine_region_close(e, c->region.client, c->region.slot, c->region.generation,
+                                   c->region.cookie);
+    case CALL_BIND:
+        return engine_bind(e, c->bind.session, c->bind.node, c->bind.peer,
+                           c->bind.has_key ? &c->bind.key : NULL, c->bind.cookie);
+    case CALL_UNBIND:
+        return engine_unbind(e, c->bind.session, c->bind.remote);
+    case CALL_NEIGHBOUR:
+        return neighbour(c, e);
+    case CALL_WAY:
+        return engine_neighbour(e, c->neighbour.origin, &c->neighbour.way, &c->neighbour.found);
+    case CALL_OFFER:
+        return engine_offer(e, c->peer.node, &c->peer.offer);
+    case CALL_PEER_UP:
+        return engine_peer_up(e, c->peer.node, &c->peer.offer);
+    case CALL_PEER_DOWN:
+        engine_peer_down(e, c->peer.node);
+        return 0;
+    case CALL_PEER_LOST:
+        engine_peer_lost(e, c->peer.node);
+        return fabric_disconnect(c->target->fabric, c->peer.node);
+    case CALL_BEAT:
+        return engine_beat(e, c->peer.node, &c->peer.bytes);
+    case CALL_ANSWERED:
+        engine_peer_answered(e, c->peer.node, c->peer.bytes);
+        return 0;
+    case CALL_VIEW:
+        snapshot_fill(c->view, e);
+        return 0;
+    case CALL_TRACE:
+        engine_trace(e, c->trace);
+        return 0;
+    case CALL_COUNT:
+        c->target->count(c->target->count_context, e);
+        return 0;
+    case CALL_DETACH:
+        return detach(c);
+    }
+    return -EINVAL;
+}
+
+static void run(struct command *command, struct engine *engine)
+{
+    struct call *c = (struct call *)command;
+
+    c->result = carry_out(c, engine);
+    atomic_fetch_add_explicit(c->target->calls, 1, memory_order_relaxed);
+}
+
+static void done(struct command *command)
+{
+    struct call *c = (struct call *)command;
+    bool embedded = c->embedded;
+
+    if (c->done)
+        c->done(c);
+    if (!embedded)
+        free(c);
+}
+
+void call_init(struct call *c, const struct call_target *target, enum call_kind kind, void *owner,
+               void (*owner_done)(struct call *call))
+{
+    *c = (struct call){
+        .command = {.run = run, .done = done},
+        .target = target,
+        .kind = kind,
+        .owner = owner,
+        .done = owner_done,
+        .embedded = true,
+    };
+}
+
+struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
+                      void (*owner_done)(struct call *call))
+{
+    struct call *c = malloc(sizeof(*c));
+
+    if (!c)
+        return NULL;
+    call_init(c, target, kind, owner, owner_done);
+    c->embedded = false;
+    return c;
+}
+
+void call_post(struct progress *progress, struct call *call)
+{
+    if (progress)
+        progress_post(progress, &call->command);
+    else if (!call->embedded)
+        free(call);
+}

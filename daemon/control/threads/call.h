@@ -1,0 +1,143 @@
+/*
+ * Calls into the engine, from the control thread: each is carried out on the progress thread and
+ * comes back with its result.
+ *
+ * Commands and notices come back in the order in which they came about on the progress thread, so
+ * a handle that is free again is never taken for its next owner.
+ */
+#ifndef PWC_CONTROL_CALL_H
+#define PWC_CONTROL_CALL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/control/threads/attachments.h"
+#include "daemon/control/threads/command.h"
+#include "daemon/engine/engine.h"
+#include "daemon/control/threads/progress.h"
+
+struct snapshot;
+
+enum call_kind {
+    CALL_CLIENT_OPEN = 1,
+    CALL_CLIENT_CLOSE,
+    CALL_SESSION_OPEN,
+    CALL_SESSION_CLOSE,
+    CALL_SEGMENT_OPEN,
+    CALL_SEGMENT_CLOSE,
+    CALL_REGION_OPEN,
+    CALL_REGION_CLOSE,
+    CALL_BIND,
+    CALL_UNBIND,
+    CALL_NEIGHBOUR, /* where a bind leads, and, on this engine, to what */
+    CALL_WAY,       /* to what, on a sibling */
+    CALL_OFFER,
+    CALL_PEER_UP,
+    CALL_PEER_DOWN,
+    CALL_PEER_LOST,
+    CALL_BEAT,     /* bytes: out */
+    CALL_ANSWERED, /* bytes: in */
+    CALL_VIEW,
+    CALL_TRACE,  /* record into a ring, or no longer */
+    CALL_COUNT,  /* write the counters */
+    CALL_DETACH, /* a closed session or segment leaves the attachments */
+};
+
+struct call_session {
+    uint32_t client, context;
+    void *base;
+    struct session_sizes sizes;
+    int wake;  /* our end of the client's wake socket */
+    int range; /* of sigbus.h, or -1 */
+};
+
+struct call_segment {
+    uint32_t client, segment;
+    void *base;
+    uint64_t length;
+    int range;
+};
+
+struct call_region {
+    uint32_t client, segment;
+    uint64_t offset, length;
+    uint32_t rights;
+    uint32_t slot, generation;
+    uint64_t cookie;
+    struct engine_key key; /* out */
+};
+
+struct call_bind {
+    uint32_t session, node, remote;
+    uint64_t peer;
+    bool has_key;
+    struct engine_key key;
+    uint64_t cookie;
+};
+
+struct call_neighbour {
+    uint32_t session, remote, rights;
+    uint64_t length;
+    uint32_t origin;               /* the engine that asks: CALL_WAY */
+    struct engine_way way;         /* out; in of CALL_WAY */
+    struct engine_neighbour found; /* out; not where the way leads to a sibling */
+};
+
+struct call_peer {
+    uint32_t node;
+    struct engine_offer offer; /* in or out */
+    uint64_t bytes;
+};
+
+struct call_detach {
+    bool segment;
+    uint32_t handle;
+    void *base;
+};
+
+/* What calls act on, beside the engine: the progress thread's. Outlives all calls. */
+struct call_target {
+    struct attachments *attachments;
+    struct fabric *fabric;
+    uint32_t number;         /* of the engine */
+    _Atomic uint64_t *calls; /* carried out so far */
+    void *count_context;
+    void (*count)(void *context, struct engine *engine);
+};
+
+/* Owned by the control thread, lent to the progress thread until `done`. */
+struct call {
+    struct command command; /* first */
+    const struct call_target *target;
+    enum call_kind kind;
+    int result;    /* of the engine */
+    bool embedded; /* in what it is for: not freed */
+    /* On the control thread; a call that is not embedded is freed behind it. NULL: nobody waits. */
+    void (*done)(struct call *call);
+    void *owner;
+    uint64_t cookie; /* the owner's */
+    union {
+        struct engine_client_info client;
+        uint32_t handle; /* of a client or session */
+        struct call_session session;
+        struct call_segment segment;
+        struct call_region region;
+        struct call_bind bind;
+        struct call_neighbour neighbour;
+        struct call_peer peer;
+        struct call_detach detach;
+        struct snapshot *view;
+        struct trace_ring *trace;
+    };
+};
+
+/* Makes one that its owner embeds, for what must not fail: its `done` may free it. */
+void call_init(struct call *call, const struct call_target *target, enum call_kind kind,
+               void *owner, void (*done)(struct call *call));
+/* Zeroed but for its kind and owner; NULL without memory. */
+struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
+                      void (*done)(struct call *call));
+/* `progress` NULL: the daemon ends, and the call with it. */
+void call_post(struct progress *progress, struct call *call);
+
+#endif

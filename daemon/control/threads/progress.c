@@ -1,0 +1,436 @@
+/* The progress thread and its waiting. */
+#include "daemon/control/threads/progress.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "daemon/control/threads/clock.h"
+
+#define STEP_BUDGET 256
+#define OBSERVE_NS  100000000u
+/* Without a descriptor: how often to look; and when LOOKS_IDLE in a row have found nothing, so
+ * seldom that looking takes one part in LOOK_SHARE of a core (a look costs 20 to 60 us). */
+#define LOOK_NS         1000000u
+#define LOOK_LONGEST_NS 50000000u
+#define LOOKS_IDLE      128u
+#define LOOK_SHARE      400u
+/* There, sleep costs the next message a whole look: yield for two of them first, and bear a yield
+ * that takes as long. */
+#define LOOK_PATIENCE_NS (2 * LOOK_NS)
+#define NOTICES_MAX      64
+#define FOUND_MOST       2 /* looks on the way to sleep that find something */
+
+/* A batch of notices on its way to the control thread. */
+struct notice_batch {
+    struct command command;
+    struct progress *progress;
+    int count;
+    struct engine_notice notices[NOTICES_MAX];
+};
+
+struct progress {
+    struct progress_config config;
+    struct engine *engine;
+    void *memory; /* the engine's private memory */
+    size_t memory_bytes;
+    pthread_t thread;
+    struct mailbox inbox;  /* to the progress thread */
+    struct mailbox outbox; /* to the control thread */
+    uv_async_t wake;       /* the control thread */
+    int wake_fd;           /* the progress thread: an eventfd of our own */
+    int epoll;
+    int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
+    struct patience patience;
+    uint64_t hastened;     /* no step before this; at most PATIENCE_WAKE_NS ahead of the clock */
+    uint32_t looks;        /* in a row, without a descriptor, that found nothing */
+    uint64_t look_ns;      /* how long to the next */
+    uint64_t looks_cpu_ns; /* processor time when they were counted last */
+    _Atomic bool stop;
+    bool halted;     /* the control thread's */
+    uint64_t cpu_ns; /* when it is halted: all that it had */
+    _Atomic uint64_t heartbeat, sleeps, work;
+};
+
+/* The time of a step; never before that of the last. */
+static uint64_t step_time(const struct progress *p, uint64_t now)
+{
+    return now > p->hastened ? now : p->hastened;
+}
+
+static void send_back(struct progress *p, struct command *command)
+{
+    if (mailbox_put(&p->outbox, command))
+        uv_async_send(&p->wake);
+}
+
+static int run_commands(struct progress *p)
+{
+    struct command *command = mailbox_take(&p->inbox);
+    int n = 0;
+
+    for (; command; n++) {
+        struct command *next = command->next;
+
+        command->run(command, p->engine);
+        send_back(p, command);
+        command = next;
+    }
+    return n;
+}
+
+static void batch_done(struct command *command)
+{
+    struct notice_batch *batch = (struct notice_batch *)command;
+
+    for (int i = 0; i < batch->count; i++)
+        batch->progress->config.notice(batch->progress->config.context, &batch->notices[i]);
+    free(batch);
+}
+
+/* Notices are rare; without memory for a batch they stay in the engine until the next round. */
+static int forward_notices(struct progress *p)
+{
+    int sum = 0;
+
+    while (engine_notice_pending(p->engine)) {
+        struct notice_batch *batch = malloc(sizeof(*batch));
+        int count = 0;
+
+        if (!batch)
+            break;
+        batch->command = (struct command){.done = batch_done};
+        batch->progress = p;
+        while (count < NOTICES_MAX && engine_notice(p->engine, &batch->notices[count]))
+            count++;
+        batch->count = count;
+        send_back(p, &batch->command); /* not ours any more */
+        sum += count;
+    }
+    return sum;
+}
+
+/* Commands that have come, behind all notices: a handle whose end is not told yet may be given out
+ * again by a command, and its end would then be taken for the new one's. */
+static int take_commands(struct progress *p)
+{
+    (void)forward_notices(p); /* of the last look before a sleep */
+    return engine_notice_pending(p->engine) ? 0 : run_commands(p);
+}
+
+/* The fabric's descriptor in the epoll set; it seldom changes. */
+static void watch_fabric(struct progress *p, int descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+
+    if (descriptor == p->fabric_fd)
+        return;
+    if (p->fabric_fd >= 0)
+        epoll_ctl(p->epoll, EPOLL_CTL_DEL, p->fabric_fd, NULL);
+    p->fabric_fd = epoll_ctl(p->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? descriptor : -1;
+}
+
+/* The number of descriptors that are ready; 0: the time is over. */
+static int wait_for_events(struct progress *p, uint64_t limit_ns)
+{
+    struct epoll_event events[64];
+    struct timespec limit = {.tv_sec = (time_t)(limit_ns / 1000000000u),
+                             .tv_nsec = (long)(limit_ns % 1000000000u)};
+    int n = epoll_pwait2(p->epoll, events, 64, limit_ns == UINT64_MAX ? NULL : &limit, NULL);
+    uint64_t count;
+
+    for (int i = 0; i < n; i++)
+        if (events[i].data.fd == p->wake_fd && read(p->wake_fd, &count, sizeof(count)) < 0)
+            break;
+    return n;
+}
+
+/* How long to sleep where nothing wakes us. */
+static uint64_t look_interval(struct progress *p)
+{
+    if (p->looks++ % LOOKS_IDLE == 0) {
+        uint64_t cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t fair = (cpu - p->looks_cpu_ns) / LOOKS_IDLE * LOOK_SHARE;
+
+        p->look_ns = p->looks == 1 || fair < LOOK_NS ? LOOK_NS
+                     : fair > LOOK_LONGEST_NS        ? LOOK_LONGEST_NS
+                                                     : fair;
+        p->looks_cpu_ns = cpu;
+    }
+    return p->look_ns;
+}
+
+static int step(struct progress *p, uint64_t now, uint64_t *deadline)
+{
+    int work = engine_step(p->engine, step_time(p, now), STEP_BUDGET, deadline);
+
+    if (work > 0) {
+        atomic_fetch_add_explicit(&p->work, (uint64_t)work, memory_order_relaxed);
+        patience_worked(&p->patience, now);
+        p->looks = 0;
+    }
+    return work;
+}
+
+/*
+ * Arms the bells, looks once more, or twice, and sleeps if there was nothing in the end. The fabric
+ * is armed last: a provider's word that it may be slept on is void once it has been polled again.
+ * Where it has none to give, a look every millisecond, later less often, costs one step and no new
+ * arming.
+ *
+ * The bells stay armed: who sleeps again soon, as where somebody else computes, finds them so, and
+ * needs no fence of all processors.
+ */
+static void sleep_unless_work(struct progress *p)
+{
+    int descriptor, ready = 0, found = 0;
+    bool slept = false;
+
+    if (engine_arm(p->engine) < 0)
+        return;
+    while (ready == 0) {
+        uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
+        int r;
+
+        /* What is left of the work before, as a rule, and then it is over. */
+        while (step(p, now, &deadline) > 0 && ++found < FOUND_MOST)
+            ;
+        if (found == FOUND_MOST || engine_notice_pending(p->engine))
+            break;
+        if (p->config.observe)
+            p->config.observe(p->config.context, p->engine);
+        r = fabric_arm(p->config.fabric, &descriptor);
+        if (r == -EAGAIN)
+            break;
+        if (r == 0)
+            watch_fabric(p, descriptor);
+        else
+            limit = look_interval(p);
+        if (deadline != UINT64_MAX && (deadline <= now || deadline - now < limit))
+            limit = deadline <= now ? 0 : deadline - now;
+        if (!slept)
+            atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
+        slept = true;
+        ready = wait_for_events(p, limit);
+    }
+}
+
+/* Gives the core away. We come back by ourselves, so nobody needs to ring. */
+static void yield_core(struct progress *p)
+{
+    uint64_t before = clock_ns();
+
+    engine_disarm(p->engine);
+
+    sched_yield();
+    patience_yielded(&p->patience, before, clock_ns());
+}
+
+static void wait_for_work(struct progress *p, uint64_t now, uint64_t deadline)
+{
+    switch (patience_next(&p->patience, now, deadline)) {
+    case PATIENCE_POLL:
+        break;
+    case PATIENCE_YIELD:
+        yield_core(p);
+        break;
+    case PATIENCE_HASTEN:
+        p->hastened = step_time(p, deadline);
+        break;
+    case PATIENCE_SLEEP_NOW:
+        sleep_unless_work(p);
+        break;
+    }
+}
+
+static void *progress_main(void *argument)
+{
+    struct progress *p = argument;
+    uint64_t observed = 0;
+
+    while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
+        uint64_t now = clock_ns(), deadline;
+        int commands = take_commands(p), work;
+        bool sleepy = !patience_yields(&p->patience, now);
+
+        engine_hasten(p->engine, sleepy);
+        if (p->config.errand)
+            p->config.errand(p->config.context, p->engine);
+        work = step(p, now, &deadline);
+        work += forward_notices(p);
+
+        atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
+        if (p->config.observe && now - observed > OBSERVE_NS) {
+            p->config.observe(p->config.context, p->engine);
+            observed = now;
+        }
+        if (work > 0 && patience_may_yield(&p->patience, now) && engine_told(p->engine))
+            yield_core(p); /* the client may share this core, and answer at once */
+        /* Commands are no traffic: what they start is. Who sleeps looks for more work first. */
+        if (commands == 0 && (work == 0 || sleepy))
+            wait_for_work(p, now, deadline);
+    }
+    p->cpu_ns = clock_of(CLOCK_THREAD_CPUTIME_ID);
+    return NULL;
+}
+
+static void wake_control(uv_async_t *async)
+{
+    struct progress *p = async->data;
+    struct command *command = mailbox_take(&p->outbox);
+
+    while (command) {
+        struct command *next = command->next;
+
+        if (command->done)
+            command->done(command);
+        command = next;
+    }
+}
+
+int progress_watch(struct progress *p, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
+
+    return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+void progress_unwatch(struct progress *p, int fd)
+{
+    epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void progress_kick(struct progress *p)
+{
+    uint64_t one = 1;
+
+    (void)!write(p->wake_fd, &one, sizeof(one)); /* fails only when it is readable already */
+}
+
+void progress_post(struct progress *p, struct command *command)
+{
+    if (mailbox_put(&p->inbox, command))
+        progress_kick(p);
+}
+
+uint64_t progress_cpu_ns(const struct progress *p)
+{
+    clockid_t clock;
+
+    if (p->halted)
+        return p->cpu_ns;
+    return pthread_getcpuclockid(p->thread, &clock) == 0 ? clock_of(clock) : 0;
+}
+
+void progress_stats(const struct progress *p, struct progress_stats *out)
+{
+    out->heartbeat = atomic_load_explicit(&p->heartbeat, memory_order_relaxed);
+    out->sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed);
+    out->work = atomic_load_explicit(&p->work, memory_order_relaxed);
+}
+
+static void progress_free(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct progress *p = calloc(1, sizeof(*p));
+    bool on_loop = false;
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    p->config = *config;
+    p->fabric_fd = p->epoll = p->wake_fd = -1;
+    patience_init(&p->patience, config->mode, PATIENCE_LONG_NS);
+    if (!config->fabric->traits.can_sleep)
+        p->patience.window_ns = p->patience.long_ns = LOOK_PATIENCE_NS;
+    mailbox_init(&p->inbox);
+    mailbox_init(&p->outbox);
+    r = engine_config_check(&p->config.engine);
+    if (r < 0)
+        goto fail;
+    p->memory_bytes = engine_private_bytes(&p->config.engine);
+    p->memory =
+        mmap(NULL, p->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p->memory == MAP_FAILED) {
+        p->memory = NULL;
+        r = -ENOMEM;
+        goto fail;
+    }
+    p->epoll = epoll_create1(EPOLL_CLOEXEC);
+    p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = p->wake_fd;
+    if (p->epoll < 0 || p->wake_fd < 0 ||
+        epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->wake_fd, &event) < 0) {
+        r = -errno;
+        goto fail;
+    }
+    r = engine_open(&p->config.engine, config->arena, p->memory, config->fabric, config->host,
+                    clock_ns(), &p->engine);
+    if (r < 0)
+        goto fail;
+    if (config->opened)
+        config->opened(config->context, p->engine);
+    p->wake.data = p;
+    r = uv_async_init(loop, &p->wake, wake_control);
+    if (r < 0)
+        goto fail;
+    r = -pthread_create(&p->thread, NULL, progress_main, p);
+    if (r < 0) {
+        on_loop = true;
+        goto fail;
+    }
+    (void)pthread_setname_np(p->thread, "pwcd-progress");
+    *out = p;
+    return 0;
+fail:
+    if (p->wake_fd >= 0)
+        close(p->wake_fd);
+    if (p->epoll >= 0)
+        close(p->epoll);
+    if (p->memory)
+        munmap(p->memory, p->memory_bytes);
+    if (on_loop)
+        uv_close((uv_handle_t *)&p->wake, progress_free);
+    else
+        free(p);
+    return r;
+}
+
+int progress_halt(struct progress *p, uint64_t limit_ms)
+{
+    struct timespec limit;
+
+    if (p->halted)
+        return 0;
+    atomic_store_explicit(&p->stop, true, memory_order_release);
+    progress_kick(p);
+    clock_gettime(CLOCK_REALTIME, &limit); /* what timedjoin goes by */
+    limit.tv_sec += (time_t)(limit_ms / 1000 + 1);
+    p->halted = pthread_timedjoin_np(p->thread, NULL, &limit) == 0;
+    return p->halted ? 0 : -ETIMEDOUT;
+}
+
+int progress_stop(struct progress *p, uint64_t limit_ms)
+{
+    if (progress_halt(p, limit_ms) < 0)
+        return -ETIMEDOUT;
+    run_commands(p);
+    wake_control(&p->wake);
+    p->config.fabric->ops->close(p->config.fabric);
+    close(p->epoll);
+    close(p->wake_fd);
+    munmap(p->memory, p->memory_bytes);
+    uv_close((uv_handle_t *)&p->wake, progress_free);
+    return 0;
+}

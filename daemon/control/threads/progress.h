@@ -1,0 +1,69 @@
+/*
+ * The progress thread: it alone touches the engine and the fabric.
+ *
+ *     +----------------------------------------------------------------+
+ *     | commands -> engine_step -> notices                             |
+ *     |    work done: again at once, where patience.h lets us yield    |
+ *     |    none: poll, yield or sleep, as it says                      |
+ *     |    sleep: arm sessions, look once more, arm fabric, epoll_wait |
+ *     +----------------------------------------------------------------+
+ *
+ * It sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each session's
+ * doorbell eventfd (edge-triggered, never read: a client shares it). Where the fabric has no honest
+ * descriptor it looks every millisecond, and after 128 looks at nothing so seldom that they cost a
+ * 400th of a core.
+ */
+#ifndef PWC_CONTROL_PROGRESS_H
+#define PWC_CONTROL_PROGRESS_H
+
+#include <stdint.h>
+#include <uv.h>
+#include "daemon/control/threads/command.h"
+#include "daemon/engine/engine.h"
+#include "shm_ring/patience.h"
+
+struct progress;
+
+/* Called on the control thread, from its loop. */
+typedef void (*progress_notice)(void *context, const struct engine_notice *notice);
+/* Called on the progress thread now and then, and before it sleeps: publish counters. */
+typedef void (*progress_observe)(void *context, struct engine *engine);
+
+struct progress_config {
+    struct engine_config engine;
+    struct fabric *fabric;          /* taken over: closed at the end */
+    const struct engine_host *host; /* called on the progress thread */
+    void *arena;                    /* engine_arena_bytes, page aligned */
+    enum patience_mode mode;
+    void *context;
+    void (*opened)(void *context, struct engine *engine); /* before its first step; may be NULL */
+    progress_notice notice;
+    progress_observe observe; /* may be NULL */
+    progress_observe errand;  /* on the progress thread, each round and after a kick; may be NULL */
+};
+
+/* What others may read while it runs; relaxed atomics. */
+struct progress_stats {
+    uint64_t heartbeat; /* rounds */
+    uint64_t sleeps;
+    uint64_t work;
+};
+
+int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out);
+/* Wakes it, for its errand. Any thread. */
+void progress_kick(struct progress *p);
+/* Has the thread end, and waits for that. 0, or -ETIMEDOUT as below. Control thread. */
+int progress_halt(struct progress *p, uint64_t limit_ms);
+/* Halts, runs `done` of what was posted, frees. -ETIMEDOUT: it has not come back from a
+ * call for so long, and all is left as it is: the process can only end. Control thread. */
+int progress_stop(struct progress *p, uint64_t limit_ms);
+/* Control thread. Commands run in order. */
+void progress_post(struct progress *p, struct command *command);
+/* A session's doorbell joins, or leaves, what the thread sleeps on. Any thread. */
+int progress_watch(struct progress *p, int eventfd);
+void progress_unwatch(struct progress *p, int eventfd);
+/* Processor time of the thread so far, asked of the system. That thread, or the control thread. */
+uint64_t progress_cpu_ns(const struct progress *p);
+void progress_stats(const struct progress *p, struct progress_stats *out);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * A worker: one engine with its progress thread, its fabric and its arena, and what control keeps
+ * by the handles that this engine gives. A client belongs to one worker from Hello to its end.
+ *
+ *     control thread --calls--> progress thread 0 (engine 0, fabric, arena)  <--+ fabric, as
+ *           |        --calls--> progress thread 1 (engine 1, fabric, arena)  <--+ between nodes
+ *           +<------ notices, results
+ *
+ * Engines of one node are peers of each other like those of other nodes. Beside that one may ask
+ * another to wake a client (wake_sibling): by a bit for the flow, and a kick.
+ *
+ * Thread: control, but for what says otherwise.
+ */
+#ifndef PWC_CONTROL_WORKER_H
+#define PWC_CONTROL_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/control/threads/attachments.h"
+#include "daemon/control/threads/call.h"
+#include "daemon/control/watch/counters.h"
+#include "daemon/control/threads/progress.h"
+
+struct client;
+struct client_session;
+struct client_segment;
+struct control;
+struct tracing;
+
+/* Ends of flows that are to be woken, by the siblings' progress threads. */
+struct wakes {
+    _Atomic bool due;
+    uint32_t words;
+    _Atomic uint64_t *flows; /* two bits each, by enum engine_flow_end; NULL: no siblings */
+};
+
+/* When its counters are written (publisher.h). */
+struct worker_counters {
+    _Atomic(const struct progress *) progress; /* NULL: not started yet */
+    struct counters_share share;               /* the progress thread's */
+    uint64_t written_ns;                       /* the progress thread's */
+    uint64_t written_work;                     /* the progress thread's: what had been done then */
+    _Atomic uint64_t calls, quarantined, refused;
+    _Atomic bool due; /* work that has not been written */
+};
+
+struct worker {
+    struct control *control;
+    uint32_t engine;  /* which of this node's */
+    uint32_t number;  /* what engines call it (nodes.h) */
+    uint32_t clients; /* in its engine, or on their way there */
+
+    struct engine_config config;
+    struct attachments attachments; /* the progress thread's */
+    struct engine_host host;
+    struct wakes wakes;
+    struct worker_counters counters;
+    struct call_target target;
+    struct tracing *tracing;           /* NULL: nobody traces */
+    struct fabric *fabric;             /* until its thread takes it over */
+    struct progress *progress;         /* NULL: ended, calls are dropped */
+    _Atomic(struct progress *) thread; /* the same, for the siblings while they run */
+    void *arena;
+    size_t arena_bytes;
+    int arena_fd;
+
+    struct client **by_handle;        /* engine.clients_max */
+    struct client_session **sessions; /* by the engine's handle */
+    struct client_segment **segments;
+};
+
+/* Makes control->worker_count of them, with their fabrics; control->engine says what each has. */
+int workers_open(struct control *control);
+/* Gives each its arena: what an earlier process has left (control->inherited, if all of them fit),
+ * or a new one. */
+int workers_settle(struct control *control);
+/* Starts their threads. */
+int workers_start(struct control *control);
+/* Ends their threads and what was asked of them. -ETIMEDOUT: one does not come back. */
+int workers_stop(struct control *control);
+/* After the loop. */
+void workers_close(struct control *control);
+
+/* What the engine has to say, in the order in which it came about; the context is its worker. */
+void worker_notice(void *context, const struct engine_notice *notice);
+
+/* For a new client: of a rank that is here still, its worker, so that one engine knows of both;
+ * otherwise the one with the fewest clients. */
+struct worker *worker_choose(const struct client *client);
+
+/* By handles of its engine; NULL: none. */
+struct client *worker_client(const struct worker *w, uint32_t handle);
+struct client_session *worker_session(const struct worker *w, uint32_t handle);
+struct client_segment *worker_segment(const struct worker *w, uint32_t handle);
+
+#endif

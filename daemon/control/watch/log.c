@@ -1,0 +1,174 @@
+/* Owns how lines are written (log.h). */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include "daemon/control/watch/log.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <syslog.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
+#include "daemon/control/threads/clock.h"
+
+enum { LINE_MAX_BYTES = 1024, HOSTILE_PER_SECOND = 5 };
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+/* systemd says what it has connected to the journal: our descriptor may be another one since. */
+static bool leads_to_journal(int descriptor)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    uint64_t device, inode;
+    struct stat st;
+
+    return stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) == 2 &&
+           fstat(descriptor, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void log_open(struct log *log, int descriptor, enum log_level level)
+{
+    *log = (struct log){
+        .descriptor = descriptor, .journal = leads_to_journal(descriptor), .level = level};
+}
+
+void log_clean(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+/* ---- fields of the journal ------------------------------------------------------------------- */
+
+struct log_subject log_nobody(void)
+{
+    return (struct log_subject){.peer = -1, .client = -1, .rank = -1, .pid = -1, .user = -1};
+}
+
+struct log_subject log_node(uint32_t node)
+{
+    struct log_subject subject = log_nobody();
+
+    subject.peer = node;
+    return subject;
+}
+
+size_t log_fields(enum log_level level, const struct log_subject *about,
+                  char fields[LOG_FIELDS_MAX][LOG_FIELD_BYTES])
+{
+    static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
+    struct log_subject subject = about ? *about : log_nobody();
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {{"PWCD_PEER", subject.peer},
+                   {"PWCD_CLIENT", subject.client},
+                   {"PWCD_RANK", subject.rank},
+                   {"PWCD_PID", subject.pid},
+                   {"PWCD_UID", subject.user}};
+    size_t count = 0;
+
+    snprintf(fields[count++], LOG_FIELD_BYTES, "PRIORITY=%d", priorities[level]);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (numbers[i].value >= 0)
+            snprintf(fields[count++], LOG_FIELD_BYTES, "%s=%" PRId64, numbers[i].name,
+                     numbers[i].value);
+    if (subject.job && *subject.job)
+        snprintf(fields[count++], LOG_FIELD_BYTES, "PWCD_JOB=%s", subject.job);
+    return count;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool write_to_journal(enum log_level level, const struct log_subject *about,
+                             const char *format, va_list arguments)
+{
+    char fields[LOG_FIELDS_MAX][LOG_FIELD_BYTES], message[LINE_MAX_BYTES] = "MESSAGE=";
+    struct iovec parts[LOG_FIELDS_MAX + 1];
+    size_t count = log_fields(level, about, fields), used = strlen(message);
+
+    vsnprintf(message + used, sizeof(message) - used, format, arguments);
+    parts[0] = (struct iovec){message, strlen(message)};
+    for (size_t i = 0; i < count; i++)
+        parts[i + 1] = (struct iovec){fields[i], strlen(fields[i])};
+    return sd_journal_sendv(parts, (int)count + 1) == 0;
+}
+
+static void write_line(const struct log *log, enum log_level level, const char *format,
+                       va_list arguments)
+{
+    char line[LINE_MAX_BYTES];
+    int used = snprintf(line, sizeof(line), "pwcd: %s: ", level_names[level]);
+    int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, arguments);
+    size_t length;
+
+    if (more < 0)
+        return;
+    length = strlen(line);
+    line[length++] = '\n';
+    (void)!write(log->descriptor, line, length);
+}
+
+static void write_somewhere(const struct log *log, enum log_level level,
+                            const struct log_subject *about, const char *format, va_list arguments)
+{
+    va_list again;
+
+    va_copy(again, arguments);
+    if (!log->journal || !write_to_journal(level, about, format, again))
+        write_line(log, level, format, arguments);
+    va_end(again);
+}
+
+void log_line(const struct log *log, enum log_level level, const char *format, ...)
+{
+    va_list arguments;
+
+    if (level > log->level)
+        return;
+    va_start(arguments, format);
+    write_somewhere(log, level, NULL, format, arguments);
+    va_end(arguments);
+}
+
+void log_about(const struct log *log, enum log_level level, const struct log_subject *about,
+               const char *format, ...)
+{
+    va_list arguments;
+
+    if (level > log->level)
+        return;
+    va_start(arguments, format);
+    write_somewhere(log, level, about, format, arguments);
+    va_end(arguments);
+}
+
+void log_hostile(struct log *log, const struct log_subject *about, const char *format, ...)
+{
+    uint64_t now = clock_ns();
+    va_list arguments;
+
+    if (log->level < LOG_LEVEL_WARNING)
+        return;
+    if (now - log->window_ns > UINT64_C(1000000000)) {
+        log->window_ns = now;
+        log->in_window = 0;
+    }
+    if (log->in_window >= HOSTILE_PER_SECOND) {
+        log->suppressed++;
+        return;
+    }
+    log->in_window++;
+    if (log->suppressed > 0) {
+        log_line(log, LOG_LEVEL_WARNING, "%u more lines like the next were not written",
+                 log->suppressed);
+        log->suppressed = 0;
+    }
+    va_start(arguments, format);
+    write_somewhere(log, LOG_LEVEL_WARNING, about, format, arguments);
+    va_end(arguments);
+}

@@ -1,0 +1,39 @@
+/*
+ * What the service manager is told, where there is one (NOTIFY_SOCKET; sd_notify(3)): that we are
+ * ready, what we are about, who takes our place, and, while all engines live (heartbeat.h), that
+ * the watchdog need not bark.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_SERVICE_H
+#define PWC_CONTROL_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+#include "daemon/control/watch/heartbeat.h"
+
+struct control;
+
+struct service {
+    bool manager; /* there is one */
+    struct heartbeat heartbeat;
+    uint64_t look_ms;
+    uv_timer_t look;   /* at the engines; not where no watchdog is set */
+    uv_timer_t status; /* that is to be told */
+    char text[256];    /* that was told last */
+};
+
+/* We serve. From now on the watchdog is fed. */
+void service_ready(struct control *control);
+/* Clients or nodes have come or gone: the status is told, soon. */
+void service_changed(struct control *control);
+/* Another process is to take our place, or will not. */
+void service_leaving(struct control *control);
+void service_stays(struct control *control);
+/* It does now. */
+void service_handed_over(struct control *control, pid_t next);
+void service_ending(struct control *control);
+
+#endif

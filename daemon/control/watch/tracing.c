@@ -1,0 +1,233 @@
+/* Owns the rings that engines record into, who reads them, and the answers (tracing.h). */
+#include "daemon/control/watch/tracing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "daemon/control/threads/clock.h"
+#include "daemon/engine/watch/trace_ring.h"
+
+/* Of all engines together, in one answer. */
+enum { ANSWER_RECORDS = 8192 };
+
+/* What one engine records into. */
+struct tracing {
+    struct trace_ring *ring;
+    struct call stop; /* its last: it cannot fail */
+};
+
+/* A connection that reads. */
+struct tracer {
+    uint64_t next[NODES_ENGINES_MAX]; /* of each engine's records */
+    uint32_t request, starting;       /* engines that do not record yet */
+    int status;                       /* why it cannot begin */
+};
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static void tracing_free(struct tracing *t)
+{
+    munmap(t->ring, trace_ring_bytes(TRACING_RECORDS));
+    free(t);
+}
+
+/* Pages of it that nothing is recorded into are not there. */
+static struct tracing *tracing_new(void)
+{
+    struct tracing *t = calloc(1, sizeof(*t));
+    void *ring = MAP_FAILED;
+
+    if (t)
+        ring = mmap(NULL, trace_ring_bytes(TRACING_RECORDS), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ring == MAP_FAILED) {
+        free(t);
+        return NULL;
+    }
+    t->ring = ring;
+    trace_ring_init(t->ring, TRACING_RECORDS);
+    return t;
+}
+
+static void stopped(struct call *call)
+{
+    tracing_free(call->owner);
+}
+
+/* The engine records nothing any more. */
+static void tracing_stop(struct worker *w)
+{
+    struct tracing *t = w->tracing;
+
+    if (!t || !w->progress) /* its engine may still write, and goes before the ring does */
+        return;
+    w->tracing = NULL;
+    call_init(&t->stop, &w->target, CALL_TRACE, t, stopped);
+    t->stop.trace = NULL;
+    call_post(w->progress, &t->stop);
+}
+
+void tracing_close(struct worker *w)
+{
+    if (w->tracing)
+        tracing_free(w->tracing);
+    w->tracing = NULL;
+}
+
+static uint32_t count_tracers(const struct control *control)
+{
+    uint32_t count = 0;
+
+    for (const struct client *c = control->clients; c; c = c->next)
+        count += c->tracer != NULL;
+    return count;
+}
+
+void tracing_leave(struct client *c)
+{
+    struct control *control = c->control;
+
+    if (!c->tracer)
+        return;
+    free(c->tracer);
+    c->tracer = NULL;
+    for (uint32_t e = 0; count_tracers(control) == 0 && e < control->worker_count; e++)
+        tracing_stop(&control->workers[e]);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* Leaves those of its user; how many. */
+static int keep_own(const struct client *c, struct trace_record *records, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (c->sees_all || records[i].uid == c->uid)
+            records[kept++] = records[i];
+    return kept;
+}
+
+/* What an engine has recorded since the last time. */
+static void read_engine(const struct client *c, uint32_t engine, struct trace_record *records,
+                        int room, Pwc__TracedEngine *out)
+{
+    const struct tracing *t = c->control->workers[engine].tracing;
+    int count = 0;
+
+    out->engine = engine;
+    if (t)
+        count = trace_ring_read(t->ring, &c->tracer->next[engine], records, room, &out->lost);
+    out->more = count == room;
+    out->records.data = (uint8_t *)records;
+    out->records.len = (size_t)keep_own(c, records, count) * sizeof(*records);
+}
+
+static void answer(struct client *c, uint32_t request)
+{
+    const struct control *control = c->control;
+    int room = ANSWER_RECORDS / (int)control->worker_count;
+    struct trace_record *records = malloc(ANSWER_RECORDS * sizeof(*records));
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Traced traced = PWC__TRACED__INIT;
+    Pwc__TracedEngine engines[NODES_ENGINES_MAX], *list[NODES_ENGINES_MAX];
+
+    if (!records) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    for (uint32_t e = 0; e < control->worker_count; e++) {
+        pwc__traced_engine__init(&engines[e]);
+        read_engine(c, e, records + (size_t)room * e, room, &engines[e]);
+        list[e] = &engines[e];
+    }
+    traced.node = control->node;
+    traced.nodes = control->node_count;
+    traced.now_ns = clock_ns();
+    traced.real_ns = clock_of(CLOCK_REALTIME);
+    traced.n_engines = control->worker_count;
+    traced.engines = list;
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_TRACED;
+    reply.traced = &traced;
+    client_reply(c, &reply, NULL, 0);
+    free(records);
+}
+
+/* ---- the request ----------------------------------------------------------------------------- */
+
+static void fail(struct client *c)
+{
+    uint32_t request = c->tracer->request;
+    int status = c->tracer->status;
+
+    tracing_leave(c);
+    reply_error(c, request, status, "this daemon is out of memory");
+}
+
+/* It answers when all of its calls are back, also where one of them could not be made: another
+ * start would count them as its own. */
+static void started(struct call *call)
+{
+    struct client *c = client_of_call(call);
+
+    if (c->tracer && --c->tracer->starting == 0 && c->tracer->status == 0)
+        answer(c, c->tracer->request);
+    else if (c->tracer && c->tracer->starting == 0)
+        fail(c);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+static int start_engine(struct client *c, struct worker *w)
+{
+    struct call *call = client_call_to(c, w, CALL_TRACE, started);
+
+    if (!call)
+        return -ENOMEM;
+    if (!w->tracing)
+        w->tracing = tracing_new();
+    /* Also where it records already, or is about to: its turn comes behind that. */
+    call->trace = w->tracing ? w->tracing->ring : NULL;
+    c->tracer->starting++;
+    call_post(w->progress, call);
+    return w->tracing ? 0 : -ENOMEM;
+}
+
+static void start(struct client *c, uint32_t request)
+{
+    struct control *control = c->control;
+    int rc = 0;
+
+    c->tracer = calloc(1, sizeof(*c->tracer));
+    if (!c->tracer) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    c->tracer->request = request;
+    for (uint32_t e = 0; rc == 0 && e < control->worker_count; e++) {
+        const struct tracing *t = control->workers[e].tracing;
+
+        if (t) /* what others have recorded before is not for this one */
+            c->tracer->next[e] = trace_ring_head(t->ring);
+        rc = start_engine(c, &control->workers[e]);
+    }
+    c->tracer->status = rc;
+    if (rc < 0 && c->tracer->starting == 0)
+        fail(c);
+}
+
+void request_trace(struct client *c, uint32_t request)
+{
+    if (c->state == CLIENT_STRANGER && !client_may_look(c, request))
+        return;
+    if (c->state == CLIENT_LOOKING)
+        client_await_question(c);
+    if (!c->tracer)
+        start(c, request);
+    else if (c->tracer->starting > 0)
+        reply_error(c, request, -EAGAIN, "its trace has not begun: ask when that is answered");
+    else
+        answer(c, request);
+}

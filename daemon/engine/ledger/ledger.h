@@ -1,0 +1,83 @@
+/*
+ * Ledgers: the stream of records to a peer (out) and from it (in).
+ *
+ * Out: records are staged into a ring that mirrors the peer's, and leave as runs, one fabric write
+ * each. Staging is derived: what has not been consumed when a link breaks is staged again from the
+ * operation queues and the notes, so nothing of it needs to survive. In: runs are consumed when
+ * announced, in the order of their numbers; the consumed position is the only state, and it moves
+ * in the same transaction as the effects of the record.
+ *
+ * Credit is space: ring size less (tail - acknowledged). An eighth of each ring is kept for control
+ * records, so that acknowledgements and failures always find room.
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_LEDGER_H
+#define PWC_ENGINE_LEDGER_H
+
+#include "daemon/engine/state/state.h"
+
+/* How far into the ring a record may go: each kind leaves room for those that free its own. */
+enum ledger_share {
+    LEDGER_OPERATION, /* leaves an eighth */
+    LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
+    LEDGER_VERDICT,   /* leaves LEDGER_ACK_BYTES */
+    LEDGER_ACK,
+};
+#define LEDGER_ACK_BYTES 256u
+
+/* What a staged record stands for: an operation; with flow NONE a note, or with epoch NOTES_QUEUES
+ * nothing but its nonce. */
+struct ledger_mark {
+    uint32_t flow;
+    uint32_t epoch;
+    uint64_t slot;
+    uint32_t nonce;
+};
+
+/*
+ * Within a transaction: room for a record of `size` bytes, head filled in. NULL when there is no
+ * credit (or no chunk for the mark).
+ */
+void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
+                   enum ledger_share share, const struct ledger_mark *mark);
+/* Posts what is staged and not yet sent. 1 if something was, 0, or -EAGAIN: more remains to be
+ * posted. */
+int ledger_post(struct engine *e, uint32_t node);
+/* The write of a run has completed. */
+void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status);
+/* The peer has consumed up to `consumed`: operations and notes behind it are done. -EPROTO. */
+int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed);
+/* The link begins again at `consumed`: everything staged behind it goes back to its queue. */
+void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed);
+void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce);
+/* So many stripes of the payload with this nonce are on their way, and its record does not follow
+ * now. The next step tells the peer, before any operation: then both have the nonce back. */
+void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes);
+/* Does that: 0, or -ENOSPC while some are left. */
+int ledger_stage_voids(struct engine *e, uint32_t node);
+
+/* Free bytes for operations. */
+uint64_t ledger_credit(const struct engine *e, uint32_t node);
+
+/* Whether a run may leave that is not to take those that are kept for ACKs. */
+bool ledger_runs_free(const struct engine *e, uint32_t node);
+
+/* An announced write has arrived. */
+int ledger_arrived(struct engine *e, uint32_t immediate);
+/* Consumes announced records of a link that is up, to `budget`, of which long ones take more. What
+ * was taken of it, or -EPROTO. */
+int ledger_consume(struct engine *e, uint32_t node, int budget);
+/* Stages an ACK if one is due now (or rides along with what is staged). */
+void ledger_stage_ack(struct engine *e, uint32_t node);
+/* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
+bool ledger_beat(struct engine *e, uint32_t node);
+/*
+ * Where daemons cannot sleep on the fabric, they look at it now and then; and a read, or a payload
+ * that has not arrived whole, gives the one that it goes through nothing to see, so that each of
+ * its steps would wait for a look. While such an operation is under way, stages an ACK (of what is
+ * acknowledged already) whenever no run has left for a while: both sides stay awake. Whether it
+ * did.
+ */
+bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline);
+
+#endif

@@ -1,0 +1,202 @@
+/* The inbound ledger: arrivals, consumption in run order, acknowledgement.
+ * Thread: the progress thread. */
+#include "daemon/engine/ledger/ledger.h"
+
+#include <string.h>
+#include "daemon/engine/peer/keepalive.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/ledger/records.h"
+#include "daemon/engine/session/session.h"
+
+int ledger_arrived(struct engine *e, uint32_t immediate)
+{
+    uint32_t node = immediate >> 16 & 0x3fffu;
+    uint16_t number = (uint16_t)immediate;
+    struct ledger_in *in;
+
+    if (node >= e->config.nodes)
+        return -EPROTO;
+    in = &e->peer_live[node].in;
+    if (e->peer_live[node].link != LINK_UP && e->peer_live[node].link != LINK_OFFERED)
+        return 0; /* of a link that is gone: what it wrote will be sent again */
+    in->dirty = true;
+    keepalive_heard(e, node);
+    if (immediate >> 30 == WIRE_PAYLOAD) {
+        if (number >= NONCE_WINDOW || in->payloads[number] == STRIPES_MAX)
+            return -EPROTO;
+        in->payloads[number]++;
+        in->blocked = false;
+    } else if (immediate >> 30 == WIRE_RUN) {
+        uint16_t ahead = (uint16_t)(number - in->run);
+
+        if (ahead >= RUN_WINDOW)
+            return -EPROTO;
+        in->arrived |= UINT64_C(1) << (number % RUN_WINDOW);
+    } else {
+        return -EPROTO;
+    }
+    peer_activate(e, node);
+    return 0;
+}
+
+/* Starts on the next run if it has been announced. 1, 0, or -EPROTO. */
+static int run_begin(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_in *in = &e->peer_live[node].in;
+    uint32_t offset = (uint32_t)(p->rx_consumed - in->base) & (in->size - 1);
+    uint64_t bit = UINT64_C(1) << (in->run % RUN_WINDOW);
+    struct wire_record head;
+
+    if (!(in->arrived & bit))
+        return 0;
+    memcpy(&head, in->ring + offset, sizeof(head));
+    if (head.run < sizeof(head) || head.run % 8 != 0 || head.run > in->size - offset)
+        return -EPROTO;
+    in->arrived &= ~bit;
+    in->run++;
+    in->run_end = p->rx_consumed + head.run;
+    e->peer_live[node].runs_in++;
+    return 1;
+}
+
+/* Operations wait for their acknowledgement; notes only hold a little memory. */
+#define NOTE_ACK_NS 1000000u
+
+static void ack_wanted(const struct engine *e, struct ledger_in *in, uint64_t delay)
+{
+    if (in->ack_due && in->ack_at <= e->now + delay)
+        return;
+    in->ack_due = true;
+    in->ack_at = e->now + delay;
+}
+
+/* Of a record, for one of the budget: a step soon tells other clients of theirs all the same. */
+#define CONSUME_BYTES 64u
+
+int ledger_consume(struct engine *e, uint32_t node, int budget)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+    int consumed = 0;
+
+    if (in->blocked)
+        return 0;
+    while (consumed < budget) {
+        const uint8_t *record;
+        struct wire_record head;
+        uint32_t size;
+        int r;
+
+        if (in->run_end == 0) {
+            r = run_begin(e, node);
+            if (r <= 0)
+                return r < 0 ? r : consumed;
+        }
+        record = in->ring + ((uint32_t)(p->rx_consumed - in->base) & (in->size - 1));
+        memcpy(&head, record, sizeof(head));
+        size = head.words * 8u;
+        if (size < sizeof(head) || size > in->run_end - p->rx_consumed || head.kind >= WIRE_KINDS)
+            return -EPROTO;
+        r = record_take(e, node, &head, record, size);
+        if (r < 0) {
+            arena_rollback(&e->arena);
+            return r == -EAGAIN ? consumed : r;
+        }
+        set64(e, &p->rx_consumed, p->rx_consumed + size);
+        commit(e);
+        live->records_in++;
+        if (p->rx_consumed == in->run_end)
+            in->run_end = 0;
+        consumed += 1 + (int)(size / CONSUME_BYTES);
+        r = record_after(e, node, head.kind);
+        if (r < 0)
+            return r;
+        if (head.kind >= WIRE_PUT)
+            ack_wanted(e, in,
+                       head.kind <= WIRE_NOTE || head.kind == WIRE_BATCH ? e->ride_ns
+                                                                         : NOTE_ACK_NS);
+        in->runs_unacked += in->run_end == 0;
+    }
+    return consumed;
+}
+
+/* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */
+#define NUDGE_NS 100000u
+
+static bool stage_ack(struct engine *e, uint32_t node, uint64_t upto)
+{
+    struct wire_ack *ack;
+
+    /* Its client may write to ours at once, without us: what came by us goes before. */
+    if (e->peer_live[node].sibling)
+        sessions_show(e);
+    ack = ledger_stage(e, node, WIRE_ACK, sizeof(*ack), LEDGER_ACK, NULL);
+    if (!ack)
+        return false;
+    ack->consumed = upto;
+    commit(e);
+    e->peer_live[node].out.urgent = true;
+    return true;
+}
+
+bool ledger_beat(struct engine *e, uint32_t node)
+{
+    const struct ledger_in *in = &e->peer_live[node].in;
+
+    if (in->acked > 0 || e->peers[node].rx_consumed == 0)
+        return stage_ack(e, node, in->acked);
+    peer_activate(e, node); /* the first ACK of this link is due */
+    return true;
+}
+
+bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
+{
+    struct peer_live *live = &e->peer_live[node];
+    uint16_t runs = (uint16_t)(live->out.run - live->out.run_done);
+    uint64_t last = live->out.run_posted[(uint16_t)(live->out.run - 1) % RUN_WINDOW];
+
+    if (e->fabric->traits.can_sleep || node == e->config.node || live->outstanding <= runs ||
+        live->out.sent < e->peers[node].tx_tail || !ledger_runs_free(e, node))
+        return false;
+    peer_activate(e, node);
+    if (e->now - last >= NUDGE_NS)
+        return ledger_beat(e, node);
+    if (last + NUDGE_NS < *deadline)
+        *deadline = last + NUDGE_NS;
+    return false;
+}
+
+void ledger_stage_ack(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+    uint64_t unacked = p->rx_consumed - in->acked;
+    bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
+    uint64_t upto;
+
+    if (unacked == 0)
+        return;
+    /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
+     * a peer whose window is full as well has more than that out. */
+    if (!much && !ledger_runs_free(e, node))
+        return;
+    if (much) {
+        in->ack_due = true;
+        in->ack_at = 0;
+    }
+    /* Due now, or something leaves anyway and can carry it. It must not pass a note: a FAIL tells
+     * of something that it would cover. */
+    if (!(in->ack_due && in->ack_at <= e->now) && live->out.sent == p->tx_tail)
+        return;
+    upto = notes_unanswered(e, node);
+    if (upto <= in->acked || !stage_ack(e, node, upto))
+        return;
+    in->acked = upto;
+    in->ack_due = upto != p->rx_consumed;
+    if (!in->ack_due)
+        in->runs_unacked = 0;
+}

@@ -1,0 +1,327 @@
+/* The outbound ledger: staging, runs, credit, acknowledgement, rewind.
+ * Thread: the progress thread. */
+#include "daemon/engine/ledger/ledger.h"
+
+#include <string.h>
+#include "shm_ring/fault.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/watch/steps.h"
+
+/* Runs outstanding that carry no ACK; the rest of the window is for those that do, or two full
+ * windows would wait for each other. So an ACK does not stand behind more than may leave
+ * (waits_for_runs), and takes of that rest only when it covers much (ledger_stage_ack). */
+#define RUNS_WITHOUT_ACK (RUN_WINDOW - 16u)
+
+static uint64_t credit_floor(const struct peer *p, const struct ledger_out *out)
+{
+    uint64_t floor = p->tx_acked < out->completed ? p->tx_acked : out->completed;
+
+    return floor > out->base ? floor : out->base;
+}
+
+uint64_t ledger_credit(const struct engine *e, uint32_t node)
+{
+    const struct peer *p = &e->peers[node];
+    const struct ledger_out *out = &e->peer_live[node].out;
+    uint64_t used = p->tx_tail - credit_floor(p, out);
+    uint64_t limit = out->size - out->size / 8;
+
+    return out->staging && used < limit ? limit - used : 0;
+}
+
+/* Where runs are cut, what waits may need more runs than the window has. Two in a row are longer
+ * than ordered_max. */
+static bool waits_for_runs(const struct engine *e, const struct peer *p,
+                           const struct ledger_out *out, uint64_t bytes)
+{
+    uint16_t outstanding = (uint16_t)(out->run - out->run_acked);
+    uint64_t room = outstanding < RUNS_WITHOUT_ACK ? RUNS_WITHOUT_ACK - outstanding : 1;
+
+    return e->ordered_max > 0 && p->tx_tail + bytes - out->sent > room * (e->ordered_max / 2);
+}
+
+void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
+                   enum ledger_share share, const struct ledger_mark *mark)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[node].out;
+    uint32_t offset = (uint32_t)(p->tx_tail - out->base) & (out->size - 1);
+    uint32_t pad = out->size - offset < size ? out->size - offset : 0;
+    uint64_t used = p->tx_tail - credit_floor(p, out) + pad + size;
+    uint32_t kept = share == LEDGER_OPERATION ? out->size / 8
+                    : share == LEDGER_NOTE    ? out->size / 32 + LEDGER_ACK_BYTES
+                    : share == LEDGER_VERDICT ? LEDGER_ACK_BYTES
+                                              : 0;
+    struct wire_record *head;
+
+    if (used > out->size - kept || out->switching)
+        return NULL;
+    if ((share == LEDGER_OPERATION || share == LEDGER_NOTE) &&
+        waits_for_runs(e, p, out, pad + size))
+        return NULL;
+    if (mark) {
+        struct sent *sent;
+
+        if (queue_push(&e->pool, &p->sent, 1, 0) < 0)
+            return NULL;
+        sent = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
+        *sent = (struct sent){.end = p->tx_tail + pad + size,
+                              .slot = mark->slot,
+                              .flow = mark->flow,
+                              .epoch = mark->epoch,
+                              .nonce = mark->nonce};
+    }
+    if (pad > 0) {
+        head = (struct wire_record *)(out->staging + offset);
+        *head = (struct wire_record){.words = (uint16_t)(pad / 8), .kind = WIRE_PAD};
+        offset = 0;
+    }
+    set64(e, &p->tx_tail, p->tx_tail + pad + size);
+    head = (struct wire_record *)(out->staging + offset);
+    *head = (struct wire_record){.words = (uint16_t)(size / 8), .kind = kind};
+    e->peer_live[node].records_out++;
+    peer_activate(e, node);
+    return head;
+}
+
+/* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed, those of a ring
+ * that was left for a larger one too. */
+static bool run_window_open(const struct ledger_out *out)
+{
+    uint16_t unwritten = (uint16_t)(out->run - out->run_done);
+    uint16_t outstanding = (uint16_t)(out->run - out->run_acked);
+
+    return unwritten < RUN_WINDOW && outstanding < (out->urgent ? RUN_WINDOW : RUNS_WITHOUT_ACK);
+}
+
+bool ledger_runs_free(const struct engine *e, uint32_t node)
+{
+    const struct ledger_out *out = &e->peer_live[node].out;
+
+    return (uint16_t)(out->run - out->run_acked) < RUNS_WITHOUT_ACK;
+}
+
+/* Where writes keep their order only up to some length, a run is cut between two records. */
+static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t length)
+{
+    uint64_t cut = 0;
+
+    if (e->ordered_max == 0 || length <= e->ordered_max)
+        return length;
+    for (;;) {
+        uint64_t size = ((const struct wire_record *)(first + cut))->words * UINT64_C(8);
+
+        if (cut + size > e->ordered_max)
+            return cut;
+        cut += size;
+    }
+}
+
+int ledger_post(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_out *out = &live->out;
+    int posted = 0;
+
+    while (out->sent < p->tx_tail) {
+        uint32_t offset = (uint32_t)(out->sent - out->base) & (out->size - 1);
+        uint64_t length = p->tx_tail - out->sent;
+        struct wire_record *first = (struct wire_record *)(out->staging + offset);
+        struct fabric_write write;
+        int r;
+
+        if (!run_window_open(out))
+            return posted;
+        if (length > out->size - offset)
+            length = out->size - offset;
+        length = run_cut(e, (const uint8_t *)first, length);
+        first->run = (uint32_t)length;
+        write = (struct fabric_write){
+            .peer = node,
+            .memory = e->heap_memory.index,
+            .source = first,
+            .length = length,
+            .remote_address = out->remote_address + offset,
+            .remote_key = out->remote_key,
+            .cookie = cookie_of(COOKIE_RUN, (uint64_t)node << 16 | out->run),
+            .immediate = wire_immediate(WIRE_RUN, e->config.node, out->run),
+            .announce = true,
+        };
+        r = FAULT(RUN_POST);
+        if (r == 0)
+            r = fabric_post_write(e->fabric, &write);
+        if (r == -EAGAIN)
+            return -EAGAIN;
+        if (r < 0) {
+            peer_broken(e, node, r);
+            return posted;
+        }
+        out->sent += length;
+        out->run_end[out->run % RUN_WINDOW] = out->sent;
+        out->run_posted[out->run % RUN_WINDOW] = e->now;
+        step_run(e, node, out->run, length);
+        out->run++;
+        live->outstanding++;
+        live->runs_out++;
+        posted = 1;
+    }
+    out->urgent = false;
+    return posted;
+}
+
+void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_out *out = &live->out;
+
+    live->outstanding--;
+    if (live->link != LINK_UP) {
+        peer_drained(e, node);
+        return;
+    }
+    if (status < 0) {
+        peer_broken(e, node, status);
+        return;
+    }
+    step_run_ended(e, node, run);
+    out->done_bits |= UINT64_C(1) << (run % RUN_WINDOW);
+    while (out->run_done != out->run && out->done_bits & UINT64_C(1)
+                                                             << (out->run_done % RUN_WINDOW)) {
+        out->done_bits &= ~(UINT64_C(1) << (out->run_done % RUN_WINDOW));
+        out->completed = out->run_end[out->run_done % RUN_WINDOW];
+        out->run_done++;
+    }
+    peer_activate(e, node);
+}
+
+void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (nonce != NONE && out->nonces_free < NONCE_WINDOW)
+        out->nonces[out->nonces_free++] = (uint16_t)nonce;
+}
+
+/* Those to be voided stand at the other end of the stack of free ones, with their stripes - 1. */
+#define VOID_STRIPES_SHIFT 8u
+static_assert(NONCE_WINDOW == 1u << VOID_STRIPES_SHIFT, "a nonce and its stripes in 16 bits");
+
+void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (out->nonces_free + out->voids == NONCE_WINDOW)
+        return;
+    out->nonces[NONCE_WINDOW - ++out->voids] =
+        (uint16_t)(nonce | (stripes - 1) << VOID_STRIPES_SHIFT);
+    peer_activate(e, node);
+}
+
+int ledger_stage_voids(struct engine *e, uint32_t node)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    while (out->voids > 0) {
+        uint16_t entry = out->nonces[NONCE_WINDOW - out->voids];
+        const struct ledger_mark mark = {.flow = NONE,
+                                         .epoch = NOTES_QUEUES,
+                                         .slot = UINT64_MAX,
+                                         .nonce = entry & (NONCE_WINDOW - 1)};
+        struct wire_void *w = ledger_stage(e, node, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);
+
+        if (!w)
+            return -ENOSPC;
+        w->head.flags = (uint8_t)(WIRE_NONCE | entry >> VOID_STRIPES_SHIFT << WIRE_STRIPES_SHIFT);
+        w->nonce = (uint16_t)mark.nonce;
+        w->unused[0] = w->unused[1] = w->unused[2] = 0;
+        commit(e);
+        out->voids--;
+    }
+    return 0;
+}
+
+/* Records from the first on that tell of one flow's operations in a row: how many. */
+static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
+                              const struct sent *first, uint64_t consumed)
+{
+    uint32_t n = 1;
+
+    if (first->flow == NONE || first->nonce != NONE)
+        return 1;
+    while (n < FLOW_ROW_MAX && n < queue_count(&p->sent)) {
+        const struct sent *next = queue_at(&e->pool, &p->sent, p->sent.head + n);
+
+        if (next->end > consumed || next->flow != first->flow || next->epoch != first->epoch ||
+            next->slot != first->slot + n || next->nonce != NONE)
+            break;
+        n++;
+    }
+    return n;
+}
+
+int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (consumed < p->tx_acked || consumed > out->sent)
+        return -EPROTO;
+    while (queue_count(&p->sent) > 0) {
+        const struct sent *entry = queue_at(&e->pool, &p->sent, p->sent.head);
+        struct sent sent = *entry;
+        uint32_t row;
+
+        if (sent.end > consumed)
+            break;
+        row = sent_in_a_row(e, p, entry, consumed);
+        queue_pop(&e->pool, &p->sent, row);
+        if (sent.flow == NONE && sent.epoch == NOTES_QUEUES)
+            commit(e); /* of its nonce alone */
+        else if (sent.flow == NONE)
+            notes_acknowledged(e, node, sent.epoch); /* commits */
+        else
+            flow_acknowledged(e, sent.flow, sent.slot, row, sent.epoch); /* commits */
+        ledger_free_nonce(e, node, sent.nonce);
+    }
+    if (consumed > p->tx_acked) {
+        set64(e, &p->tx_acked, consumed);
+        commit(e);
+        out->wanting = false;
+    }
+    while (out->run_acked != out->run && out->run_end[out->run_acked % RUN_WINDOW] <= consumed)
+        out->run_acked++;
+    peer_activate(e, node);
+    return 0;
+}
+
+void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed)
+{
+    struct peer *p = &e->peers[node];
+
+    while (queue_count(&p->sent) > 0) {
+        const struct sent *last = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
+
+        if (last->end <= consumed)
+            break;
+        if (last->flow == NONE && last->epoch == NOTES_QUEUES) {
+            /* Nonces are the old link's. */
+        } else if (last->flow == NONE) {
+            notes_rewind(e, node, last->epoch, last->slot);
+        } else {
+            struct flow *f = &e->flows[last->flow];
+
+            if (last->epoch == f->epoch && last->slot < f->staged)
+                set64(e, &f->staged, last->slot);
+        }
+        queue_unpush(&e->pool, &p->sent, 1);
+        commit(e);
+    }
+    set64(e, &p->tx_tail, consumed);
+    commit(e);
+    /* Nonces are the old link's. */
+    for (uint64_t i = p->sent.head; i < p->sent.tail; i++)
+        ((struct sent *)queue_at(&e->pool, &p->sent, i))->nonce = NONE;
+}

@@ -1,0 +1,339 @@
+/* Operations from a peer: what they name is looked up, checked, placed and told.
+ * Thread: the progress thread. */
+#include "daemon/engine/ledger/records.h"
+
+#include <string.h>
+#include "daemon/engine/session/client.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/steps.h"
+
+/* A record, taken apart. */
+struct arrival {
+    struct wire_put w; /* of a PUT; else its op alone */
+    bool packed;
+    struct wire_batch batch; /* of a BATCH; its puts stand in e->record */
+    struct message message;  /* with WIRE_MESSAGE */
+    const uint8_t *id;       /* in the ring */
+};
+
+/* An inflow of this node, or NULL. */
+static struct inflow *inflow_of(struct engine *e, uint32_t node, uint32_t flow)
+{
+    if (flow >= e->config.flows_max || e->inflows[flow].state == INFLOW_FREE ||
+        e->inflows[flow].state == INFLOW_PARTING || e->inflows[flow].node != node)
+        return NULL;
+    return &e->inflows[flow];
+}
+
+/* Whether there is still a client to take what comes. */
+static bool inflow_open(const struct engine *e, const struct inflow *in)
+{
+    const struct session *s;
+
+    if (in->state == INFLOW_CLOSED)
+        return false;
+    s = &e->sessions[in->session];
+    return s->state == SESSION_OPEN && e->clients[s->client].state == CLIENT_LIVE &&
+           e->clients[s->client].quarantine == QUARANTINE_NONE;
+}
+
+/* Whether something of its context, which is there, waits for room in the event ring. */
+static bool inflow_spills(const struct engine *e, const struct inflow *in)
+{
+    return e->sessions[in->session].spill_bytes > 0;
+}
+
+/* In how many writes its payload was announced: STRIPES_MAX at most. */
+static uint32_t stripes_of(uint8_t flags)
+{
+    static_assert(STRIPES_MAX == 1 + (WIRE_STRIPES >> WIRE_STRIPES_SHIFT), "stripes");
+    return 1u + ((flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
+}
+
+/* The payload that travels by itself: 1 it is here, 0 not all of it. */
+static int payload_met(struct engine *e, uint32_t node, uint8_t flags, uint16_t nonce)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+    uint32_t stripes = stripes_of(flags);
+
+    if (!(flags & WIRE_NONCE))
+        return 1;
+    if (nonce >= NONCE_WINDOW || in->payloads[nonce] > stripes)
+        return -EPROTO;
+    if (in->payloads[nonce] < stripes) {
+        in->blocked = true;
+        return 0;
+    }
+    in->payloads[nonce] = 0;
+    return 1;
+}
+
+int record_take_void(struct engine *e, uint32_t node, const struct wire_record *head,
+                     const uint8_t *record, uint32_t size)
+{
+    struct wire_void w;
+    int r;
+
+    if (size != sizeof(w) || !(head->flags & WIRE_NONCE))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    r = payload_met(e, node, head->flags, w.nonce);
+    return r == 0 ? -EAGAIN : r < 0 ? r : 0;
+}
+
+/* Copies a packed payload to its place. 0 or the status that its origin gets. */
+static int put_place(struct engine *e, uint32_t session, const struct wire_put *w,
+                     const uint8_t *payload)
+{
+    uint32_t client = e->sessions[session].client;
+    uint64_t length;
+    uint8_t *base;
+    int status = region_to_write(e, session, w->slot, w->generation, &base, &length);
+
+    if (status < 0)
+        return status;
+    if (!(w->offset <= length && w->op.length <= length - w->offset))
+        return -ERANGE;
+    memcpy(base + w->offset, payload, w->op.length);
+    if (e->host->faulted && e->host->faulted(e->host->context, client)) {
+        client_quarantine(e, client, QUARANTINE_MEMORY);
+        return -EHOSTDOWN;
+    }
+    return 0;
+}
+
+/* Copies what will be checked. 0 or -EPROTO. */
+static int arrival_parse(struct engine *e, struct arrival *a, const struct wire_record *head,
+                         const uint8_t *record, uint32_t size)
+{
+    uint32_t fixed = head->kind == WIRE_PUT ? sizeof(a->w) : sizeof(a->w.op);
+    uint32_t id_max = SESSION_ID_MAX;
+    uint64_t expect;
+
+    if (head->kind == WIRE_BATCH) {
+        int r = record_batch_parse(e, record, size, &a->batch);
+
+        a->w.op = a->batch.op;
+        a->w.op.head = *head;
+        a->id = NULL;
+        a->packed = false;
+        return head->flags & ~WIRE_NO_EVENT ? -EPROTO : r;
+    }
+    if (size < fixed)
+        return -EPROTO;
+    a->packed = head->kind == WIRE_PUT;
+    memcpy(&a->w, record, fixed);
+    a->w.op.head = *head; /* the one that was checked: the record may change under us */
+    a->id = record + fixed;
+    if (head->flags & WIRE_MESSAGE)
+        id_max = UINT16_MAX;
+    expect = fixed + (uint64_t)abi_pad8(a->w.op.rid_len) +
+             (a->packed ? ((uint64_t)a->w.op.length + 7) / 8 * 8 : 0);
+    return a->w.op.rid_len > id_max || expect != size ? -EPROTO : 0;
+}
+
+/* An active message: its block, and the flags beside it. 0 or -EPROTO. */
+static int message_parse(struct arrival *a)
+{
+    uint8_t flags = a->w.op.head.flags;
+    bool reply = flags & WIRE_REPLY;
+
+    if (!(flags & WIRE_MESSAGE))
+        return flags & (WIRE_REPLY | WIRE_NO_REPLY) ? -EPROTO : 0;
+    if (a->w.op.head.kind == WIRE_GOT || a->w.op.rid_len < sizeof(a->message) ||
+        (reply && flags & WIRE_NO_REPLY))
+        return -EPROTO;
+    memcpy(&a->message, a->id, sizeof(a->message));
+    if (!message_valid(&a->message, a->w.op.rid_len) ||
+        (a->message.kind != SUBMIT_LONG && a->w.op.head.kind != WIRE_NOTE))
+        return -EPROTO;
+    return 0;
+}
+
+/* Before anything of a request is done: 0 or the status that its origin gets. */
+static int request_admit(struct engine *e, uint32_t session, const struct arrival *a)
+{
+    if (event_bytes(a->w.op.rid_len) > e->sessions[session].sizes.remote / 4)
+        return -EMSGSIZE;
+    if (!session_handles(e, session, a->message.index))
+        return -ENOSYS;
+    return a->w.op.head.flags & WIRE_NO_REPLY ? 0 : reply_flow_open(e, a->w.op.flow);
+}
+
+/* The same for a reply, whose event space is there. */
+static int reply_admit(const struct engine *e, uint32_t session, const struct arrival *a)
+{
+    if (a->w.op.head.flags & WIRE_NO_EVENT)
+        return 0;
+    if (a->w.op.rid_len > e->message_max)
+        return -EMSGSIZE;
+    return session_handles(e, session, a->message.index) ? 0 : -ENOSYS;
+}
+
+/* The event of a record that `peer` on `node` has sent. */
+static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
+                        struct event_draft *d)
+{
+    static const uint8_t kinds[] = {[WIRE_PUT] = SUBMIT_PUT,
+                                    [WIRE_PLACED] = SUBMIT_PUT,
+                                    [WIRE_GOT] = SUBMIT_GET,
+                                    [WIRE_NOTE] = SUBMIT_PUT,
+                                    [WIRE_BATCH] = SUBMIT_PUT};
+    const struct wire_op *w = &a->w.op;
+
+    d->head = (struct event_record){
+        .size = event_bytes(w->rid_len),
+        .kind = EVENT_REMOTE,
+        .op = kinds[w->head.kind],
+        .id_len = w->rid_len,
+        .origin = node,
+        .peer = peer,
+        .bytes = w->length,
+        .sequence = w->sequence,
+        .id = w->rid,
+    };
+    d->rest = a->id;
+    d->rest_len = w->rid_len;
+    d->front = sizeof(d->head);
+    if (!(w->head.flags & WIRE_MESSAGE))
+        return;
+    d->head.kind = w->head.flags & WIRE_REPLY ? EVENT_REPLY : EVENT_REQUEST;
+    d->head.op = a->message.kind;
+    if (a->message.kind == SUBMIT_MEDIUM)
+        d->head.bytes = a->message.payload_len;
+    d->message = a->message;
+    d->message.unused = 0;
+    d->message.token = w->head.flags & (WIRE_REPLY | WIRE_NO_REPLY) ? WIRE_NONE : w->flow;
+    d->rest += sizeof(d->message);
+    d->rest_len -= (uint32_t)sizeof(d->message);
+    d->front += (uint32_t)sizeof(d->message);
+}
+
+/* Within a transaction: the record is refused, and comes again. 0 or -ENOBUFS. */
+static int refuse(struct engine *e, uint32_t node, const struct wire_op *w)
+{
+    struct inflow *in = &e->inflows[w->flow];
+
+    /* Without a spill there is nothing whose draining would send GO: let it try again at once. */
+    if (notes_push_flow(e, node, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
+        (e->sessions[in->session].spill_bytes == 0 &&
+         notes_push_flow(e, node, WIRE_GO, in->origin_flow, 0, 0) < 0))
+        return -ENOBUFS;
+    set32(e, &in->refused, w->sequence);
+    set32(e, &in->state, INFLOW_REFUSED);
+    return 0;
+}
+
+/* Within a transaction: a put, a get, a notification or a request for an open inflow. *status is
+ * what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
+static int take_request(struct engine *e, const struct arrival *a, int *status)
+{
+    struct inflow *in = &e->inflows[a->w.op.flow];
+    uint32_t session = in->session;
+    bool message = a->w.op.head.flags & WIRE_MESSAGE;
+    bool batch = a->w.op.head.kind == WIRE_BATCH;
+    bool event = !(a->w.op.head.flags & WIRE_NO_EVENT); /* a request without has failed */
+    struct event_draft draft;
+    int r = 0;
+
+    *status = message && event ? request_admit(e, session, a) : 0;
+    if (*status == 0 && a->packed)
+        *status = put_place(e, session, &a->w, a->id + abi_pad8(a->w.op.rid_len));
+    if (*status == 0 && batch)
+        *status = record_batch_place(e, session, &a->batch);
+    if (*status == 0 && event) {
+        draft_event(a, in->node, in->origin, &draft);
+        r = batch ? session_tell_batch(e, a->w.op.flow, &draft.head, (uint32_t)a->batch.op.rid,
+                                       e->record)
+                  : session_tell_remote(e, a->w.op.flow, &draft);
+    }
+    if (r < 0)
+        return r;
+    if (*status == 0 && event)
+        step_event(e, TRACE_REMOTE, session, in->node, in->origin_flow, &draft.head,
+                   batch ? (uint32_t)a->batch.op.rid : 1);
+    if (*status == 0 && message && event && !(a->w.op.head.flags & WIRE_NO_REPLY))
+        set32(e, &in->owed, in->owed + 1);
+    return 0;
+}
+
+/* The record of an operation that came by an inflow. */
+static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival *a)
+{
+    const struct wire_op *w = &a->w.op;
+    struct inflow *in = inflow_of(e, node, w->flow);
+    int r, status = 0;
+
+    if (!in)
+        return -EPROTO;
+    r = payload_met(e, node, w->head.flags, w->nonce);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
+        return 0; /* comes again behind the refused one */
+    r = 0;
+    if (!inflow_open(e, in))
+        status = -EHOSTDOWN;
+    else
+        r = take_request(e, a, &status);
+    if (r == -ENOSPC)
+        r = refuse(e, node, w);
+    else if (r == 0 && in->state == INFLOW_REFUSED)
+        /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
+         * long as there is a spill, a GO is to come. */
+        set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
+    if (r == 0 && status < 0)
+        r = notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status);
+    return r;
+}
+
+/* A reply: it names the flow of its request, and its own for what may have to be said about it. */
+static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
+{
+    const struct wire_op *w = &a->w.op;
+    uint32_t flow = a->message.token;
+    int status = reply_requester(e, flow, node);
+    uint32_t session = status == 0 ? e->flows[flow].session : NONE;
+    struct event_draft draft;
+    int r;
+
+    if (status == -EPROTO)
+        return status;
+    r = payload_met(e, node, w->head.flags, w->nonce);
+    if (r <= 0)
+        return r < 0 ? r : -EAGAIN;
+    if (status == 0)
+        status = reply_admit(e, session, a);
+    if (status == 0 && a->packed)
+        status = put_place(e, session, &a->w, a->id + abi_pad8(w->rid_len));
+    if (status == 0 && !(w->head.flags & WIRE_NO_EVENT)) {
+        reply_came(e, flow);
+        draft_event(a, node, e->flows[flow].peer, &draft);
+        session_tell_reply(e, session, &draft);
+        step_event(e, TRACE_REPLY, session, node, w->flow, &draft.head, 1);
+        return 0;
+    }
+    reply_give_back(e, flow, 1);
+    return status < 0 ? notes_push_flow(e, node, WIRE_FAIL, w->flow, w->sequence, status) : 0;
+}
+
+int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
+                   const uint8_t *record, uint32_t size)
+{
+    struct arrival a;
+    const struct wire_op *w = &a.w.op;
+    int r;
+
+    if (arrival_parse(e, &a, head, record, size) < 0 || message_parse(&a) < 0)
+        return -EPROTO;
+    r = w->head.flags & WIRE_REPLY ? take_reply(e, node, &a) : take_by_inflow(e, node, &a);
+    if (r != -ENOBUFS)
+        return r;
+    if (w->head.flags & WIRE_NONCE)
+        e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w->head.flags);
+    return -EAGAIN;
+}

@@ -1,0 +1,585 @@
+/* Flows: starting, staging and finishing operations in order. Thread: the progress thread. */
+#include "daemon/engine/ops/flow.h"
+
+#include <string.h>
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/session/direct.h"
+#include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/steps.h"
+#include "daemon/engine/ops/turn.h"
+
+/* Entries of operations whose payload or read may be on its way ahead of their records. */
+#define START_AHEAD 64u
+
+int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic)
+{
+    struct session *s = &e->sessions[session];
+    uint32_t free = NONE;
+
+    for (uint32_t i = 0; i < e->config.flows_max && free == NONE; i++)
+        if (e->flows[i].state == FLOW_FREE)
+            free = i;
+    if (free == NONE)
+        return -ENOSPC;
+    e->flows[free] = (struct flow){.state = FLOW_FREE,
+                                   .session = session,
+                                   .node = node,
+                                   .inflow = NONE,
+                                   .peer = peer,
+                                   .next = s->first_flow,
+                                   .traffic = traffic,
+                                   .serves = NONE,
+                                   .uid = e->clients[s->client].uid};
+    queue_init(&e->flows[free].ops, OP_SHIFT);
+    e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn}; /* joins another */
+    turn_join(e, free, s->client);
+    set32(e, &e->flows[free].state, FLOW_BINDING);
+    set32(e, &s->first_flow, free);
+    return (int)free;
+}
+
+int flow_find(const struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
+        if (e->flows[i].node == node && e->flows[i].peer == peer &&
+            e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
+            return (int)i;
+    return -ENOENT;
+}
+
+int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    int r = flow_find(e, session, node, peer);
+
+    if (r >= 0)
+        return r;
+    r = flow_new(e, session, node, peer, FLOW_REQUESTS);
+    if (r >= 0)
+        commit(e);
+    return r;
+}
+
+void flow_ready(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (e->flow_live[flow].ready || f->state != FLOW_OPEN || f->staged == f->ops.tail ||
+        (f->held && f->started == f->staged))
+        return;
+    turn_ready(e, flow);
+    peer_want(e, f->node);
+    peer_activate(e, f->node);
+}
+
+void flows_ready_towards(struct engine *e, const struct remote *remote)
+{
+    if (remote->session == NONE)
+        return;
+    for (uint32_t i = e->sessions[remote->session].first_flow; i != NONE; i = e->flows[i].next)
+        if (e->flows[i].node == remote->node && e->flows[i].peer == remote->peer)
+            flow_ready(e, i);
+}
+
+/* The operation ends here and now with `status`. */
+static void flow_end_op(struct engine *e, struct op *op, int32_t status)
+{
+    set32(e, (uint32_t *)&op->status, (uint32_t)status);
+    set8(e, &op->phase, OP_PLACED);
+}
+
+/* The target has refused it, and drops everything until it comes again. */
+static bool flow_awaited(const struct flow *f, uint64_t slot)
+{
+    return f->epoch > 0 && slot == f->rewound;
+}
+
+/* It cannot be done. A reply goes all the same, but without its event, for its requester waits; and
+ * so does an operation that its target waits for. */
+static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
+                         int32_t status)
+{
+    if (f->traffic == FLOW_REPLIES || flow_awaited(f, slot))
+        set32(e, (uint32_t *)&op->status, (uint32_t)status);
+    else
+        flow_end_op(e, op, status);
+}
+
+/* Posts payloads and reads ahead of the records, as its turn allows. 0 or the reason to stop. */
+static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = f->started;
+    int r = 0;
+
+    while (*left > 0 && slot < f->ops.tail && slot < f->staged + START_AHEAD) {
+        struct op *op = flow_op(e, f, slot);
+
+        if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
+            r = -EINPROGRESS;
+        else if (op->phase != OP_PLACED && op->status == 0)
+            r = op_kind_of(op->kind)->start(e, flow, slot, op);
+        if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
+            break;
+        if (r < 0) {
+            put_abandon(e, f->node, op); /* of its stripes some may be on their way */
+            flow_fail_op(e, f, slot, op, r);
+        }
+        if (op->pending > 0) {
+            step_posted(e, flow, slot, op);
+            *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
+        }
+        r = 0;
+        slot += op->span;
+    }
+    if (slot != f->started) {
+        set64(e, &f->started, slot);
+        commit(e);
+    }
+    return r;
+}
+
+/* The next payload is on its way, and has been paid for: its record goes along. */
+static bool flow_owes_record(struct engine *e, struct flow *f)
+{
+    const struct op *op;
+
+    if (f->started <= f->staged)
+        return false;
+    op = flow_op(e, f, f->staged);
+    return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED;
+}
+
+/* It is held, or ends, and its payloads may have taken every nonce of this link: they are given
+ * back, or those of a few flows would stop the large puts of all others. */
+static void flow_void(struct engine *e, struct flow *f)
+{
+    uint64_t slot = f->staged;
+
+    if (e->peer_live[f->node].link != LINK_UP)
+        return; /* nonces are a link's */
+    while (slot < f->started) {
+        struct op *op = flow_op(e, f, slot);
+
+        put_abandon(e, f->node, op);
+        slot += op->span;
+    }
+    if (slot < f->ops.tail && flow_op(e, f, slot)->posted > 0)
+        put_abandon(e, f->node, flow_op(e, f, slot)); /* half on its way */
+}
+
+int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
+{
+    struct flow *f = &e->flows[flow];
+    const struct peer *p = &e->peers[f->node];
+    int reason = 0;
+
+    if (f->held && f->state == FLOW_OPEN) {
+        flow_void(e, f);
+        return 0;
+    }
+    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
+        uint64_t slot = f->staged, begun = p->tx_tail;
+        struct op *op;
+        int r = 0;
+
+        if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
+            reason = flow_start(e, flow, left);
+        if (f->started <= slot)
+            return reason == -EINPROGRESS ? 0 : reason;
+        op = flow_op(e, f, slot);
+        if (op->phase != OP_PLACED)
+            r = op_kind_of(op->kind)->record(e, flow, slot, op);
+        if (r == -ENOSPC || r == -EINPROGRESS) {
+            arena_rollback(&e->arena);
+            return r == -ENOSPC ? -ENOSPC : 0;
+        }
+        if (r < 0)
+            flow_fail_op(e, f, slot, op, r);
+        if (r < 0 && op->phase != OP_PLACED) {
+            commit(e); /* goes again, as what is left of it */
+            continue;
+        }
+        if (r == 0 && op->kind == SUBMIT_FLUSH)
+            set8(e, &op->phase, OP_PLACED);
+        if (r > 0)
+            step_staged(e, flow, slot, op);
+        set64(e, &f->staged, slot + op->span);
+        commit(e);
+        ++*work;
+        if (r <= 0)
+            flow_finish(e, flow);
+        *left -= (int64_t)(p->tx_tail - begun);
+        if (*left <= 0 && !flow_owes_record(e, f))
+            return f->staged < f->ops.tail ? 1 : 0;
+    }
+    return reason == -EINPROGRESS ? 0 : reason;
+}
+
+/* Whether its local event is due; `head` is the first operation that has not left. */
+static bool flow_told_now(const struct op *op, uint64_t slot, uint64_t head)
+{
+    bool copied =
+        op->flags & SUBMIT_INLINE || op->kind == SUBMIT_SHORT || op->kind == SUBMIT_MEDIUM;
+
+    if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
+        return true; /* its source was copied at submission */
+    if (op->kind == SUBMIT_FLUSH && slot != head)
+        return false;
+    return op->phase == OP_PLACED && op->pending == 0;
+}
+
+/* Within a transaction: what it held besides its local event. */
+static void flow_op_leaves(struct engine *e, uint32_t flow, const struct op *op)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (op->status < 0 && reply_awaited(f, op->kind, op->flags))
+        reply_give_back(e, flow, 1);
+    if (f->traffic == FLOW_REPLIES && op->kind == SUBMIT_LONG)
+        set32(e, &e->remotes[op->remote].replies, e->remotes[op->remote].replies - 1);
+}
+
+/* Operations that finish in one transaction: what they note fits the undo log. */
+#define FINISH_BATCH 32u
+
+/* What leaves a flow in one transaction. */
+struct finish {
+    uint64_t told, head; /* where the flow's will be */
+    uint64_t silent_bytes;
+    uint32_t silent; /* operations whose event nobody wants, and what was reserved for it */
+};
+
+/* Its client is told, if it wants to be. */
+static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
+{
+    if (session_tells(op)) {
+        session_tell_local(e, flow, done->told, op);
+    } else {
+        done->silent += op_count(op);
+        done->silent_bytes += op->reserve;
+        if (done->told != done->head || op->phase != OP_PLACED || op->pending > 0)
+            set8(e, &op->ended, 1); /* it stays */
+    }
+    step_told(e, flow, done->told, op);
+}
+
+/* Tells of the next operation, if its event is due. */
+static bool finish_tell(struct engine *e, uint32_t flow, struct finish *done)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (done->told >= f->staged)
+        return false;
+    op = flow_op(e, f, done->told);
+    if (!op->ended && !flow_told_now(op, done->told, done->head))
+        return false;
+    if (!op->ended)
+        finish_end(e, flow, done, op);
+    done->told += op->span;
+    return true;
+}
+
+/* The first operation leaves, if nothing is under way for it. */
+static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (done->head >= done->told)
+        return false;
+    op = flow_op(e, f, done->head);
+    if (op->phase != OP_PLACED || op->pending > 0)
+        return false;
+    flow_op_leaves(e, flow, op);
+    done->head += op->span;
+    return true;
+}
+
+static bool finish_some(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    struct finish done = {.told = f->told, .head = f->ops.head};
+    uint32_t moves = 0;
+
+    while (moves < FINISH_BATCH) {
+        bool told = finish_tell(e, flow, &done);
+
+        if (!finish_leave(e, flow, &done) && !told)
+            break;
+        moves++;
+    }
+    if (moves == 0)
+        return false;
+    if (done.silent > 0)
+        session_tell_none(e, f->session, done.silent, done.silent_bytes);
+    if (done.told != f->told)
+        set64(e, &f->told, done.told);
+    if (done.head != f->ops.head)
+        quota_pop(e, f->session, &f->ops, (uint32_t)(done.head - f->ops.head));
+    commit(e);
+    return true;
+}
+
+void flow_finish(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t head = f->ops.head;
+
+    if (f->session == NONE)
+        return;
+    while (finish_some(e, flow))
+        continue;
+    if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
+        e->sweep = true; /* its inflow may be gone: reply_flow_retire */
+    if (e->flow_live[flow].let_go && queue_count(&f->ops) == 0) {
+        e->flow_live[flow].let_go = false;
+        e->sweep = true; /* its last remote may be: flow_retire */
+    }
+    /* The next may have waited behind a fence for its turn at the head. */
+    if (f->ops.head != head && f->started == f->ops.head)
+        flow_ready(e, flow);
+}
+
+/* UNORDERED: the event need not wait for those before it. */
+static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
+        e->flows[flow].session == NONE)
+        return;
+    session_tell_local(e, flow, slot, op);
+    step_told(e, flow, slot, op);
+    commit(e);
+}
+
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
+                       uint32_t epoch)
+{
+    struct flow *f = &e->flows[flow];
+    bool unordered = false;
+
+    for (uint64_t at = slot; at < slot + count && f->state != FLOW_FREE; at++) {
+        struct op *op;
+
+        if ((f->epoch != epoch && at >= f->rewound) || at < f->ops.head || at >= f->ops.tail)
+            continue;
+        op = flow_op(e, f, at);
+        set8(e, &op->phase, OP_PLACED);
+        step_placed(e, flow, at, op);
+        unordered |= op->flags & SUBMIT_UNORDERED;
+    }
+    commit(e);
+    if (f->state == FLOW_FREE)
+        return;
+    for (uint64_t at = slot; at < slot + count && unordered; at++)
+        if (at >= f->ops.head && at < f->ops.tail)
+            flow_end_early(e, flow, at, flow_op(e, f, at));
+    flow_finish(e, flow);
+}
+
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t node = f->node;
+    struct op *op = flow_op(e, f, slot);
+
+    op_fabric_end(e, flow, op);
+    if (e->peer_live[node].link != LINK_UP) {
+        peer_drained(e, node);
+    } else if (status < 0) {
+        peer_broken(e, node, status);
+    } else if (!e->peer_live[node].broken) {
+        /* Else a stripe of it may have failed: it goes again. */
+        if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
+            step_completed(e, flow, slot, op);
+        op_kind_of(op->kind)->on_fabric(e, flow, op);
+        flow_end_early(e, flow, slot, op);
+    }
+    if (e->flow_live[flow].outstanding == 0 && f->state == FLOW_CLOSING)
+        e->sweep = true;
+    flow_finish(e, flow);
+    flow_ready(e, flow);
+}
+
+/* The index of a sequence that came over the wire, or UINT64_MAX. */
+static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence)
+{
+    uint64_t slot = f->ops.head + (uint32_t)(sequence - (uint32_t)f->ops.head);
+    uint64_t at = f->ops.head;
+
+    /* The peer's word: it must be where an operation begins. */
+    while (at < slot && at < f->staged)
+        at += flow_op(e, f, at)->span;
+    return at == slot && slot < f->staged ? slot : UINT64_MAX;
+}
+
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+
+    if (slot != UINT64_MAX)
+        set32(e, (uint32_t *)&flow_op(e, f, slot)->status, (uint32_t)(status < 0 ? status : -EIO));
+}
+
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+
+    if (slot == UINT64_MAX)
+        return;
+    /* The payloads behind these records have been placed; only the records go again. */
+    set64(e, &f->staged, slot);
+    set64(e, &f->rewound, slot);
+    set32(e, &f->epoch, f->epoch + 1);
+    set32(e, &f->held, 1);
+    flow_ready(e, flow);
+}
+
+void flow_hold(struct engine *e, uint32_t flow, bool held)
+{
+    set32(e, &e->flows[flow].held, held);
+    flow_ready(e, flow);
+}
+
+/* Operations from `slot` on end with an error, and so does what comes. */
+static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborted)
+{
+    struct flow *f = &e->flows[flow];
+
+    while (slot < f->ops.tail) {
+        struct op *op = flow_op(e, f, slot);
+
+        if (op->phase != OP_PLACED) {
+            flow_end_op(e, op,
+                        (slot < f->started || op->posted > 0) && aborted ? -ECONNABORTED
+                                                                         : -EHOSTDOWN);
+            commit(e);
+        }
+        slot += op->span;
+    }
+    set64(e, &f->started, f->ops.tail);
+    set64(e, &f->staged, f->ops.tail);
+    set32(e, &f->held, 0);
+    flow_gone_known(e, flow);
+    e->sweep = true;
+}
+
+void flow_gone_known(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
+    reply_give_back(e, flow, f->replies_expected);
+    direct_end_flow(e, flow);
+    if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)
+        set32(e, &f->state, FLOW_DEAD);
+}
+
+void flow_gone(struct engine *e, uint32_t flow)
+{
+    flow_void(e, &e->flows[flow]);
+    flow_die(e, flow, e->flows[flow].staged, false);
+    commit(e);
+    flow_finish(e, flow);
+}
+
+void flow_kill(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    flow_die(e, flow, f->ops.head, true);
+    set32(e, &f->epoch, f->epoch + 1);
+    set32(e, &f->inflow, NONE);
+    commit(e);
+    e->sweep = true;
+    flow_finish(e, flow);
+}
+
+static bool flow_binds_pending(const struct engine *e, uint32_t flow)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].flow == flow && e->remotes[i].state != REMOTE_FREE &&
+            e->remotes[i].asked > 0)
+            return true;
+    return false;
+}
+
+void flow_detach(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t *link = &e->sessions[f->session].first_flow;
+
+    while (*link != flow)
+        link = &e->flows[*link].next;
+    set32(e, link, f->next);
+    set32(e, &f->session, NONE);
+    if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
+        set32(e, &e->inflows[f->serves].reply_flow, NONE);
+    set32(e, &f->state, FLOW_CLOSING);
+    set32(e, &f->held, 0);
+    commit(e);
+    e->sweep = true;
+}
+
+void flow_retire(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (f->traffic == FLOW_REQUESTS && f->session != NONE &&
+        (f->state == FLOW_BINDING || f->state == FLOW_OPEN || f->state == FLOW_DEAD) &&
+        e->flow_live[flow].remotes == 0 && e->flow_live[flow].outstanding == 0 &&
+        queue_count(&f->ops) == 0 && f->replies_expected == 0)
+        flow_detach(e, flow);
+}
+
+void flow_sweep(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (e->flow_live[flow].outstanding > 0)
+        return;
+    turn_unready(e, flow);
+    if (queue_count(&f->ops) > 0) {
+        flow_void(e, f);
+        set32(e, &f->epoch, f->epoch + 1);
+        set64(e, &f->staged, f->ops.tail);
+        set64(e, &f->started, f->ops.tail);
+        set64(e, &f->told, f->ops.tail);
+        commit(e);
+        queue_clear(&e->pool, &f->ops);
+    }
+    if (e->flow_live[flow].remotes > 0 && flow_binds_pending(e, flow))
+        return;
+    for (uint32_t i = 0; e->flow_live[flow].remotes > 0 && i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if (r->state != REMOTE_FREE && r->flow == flow) {
+            if (r->revoke_due || e->remote_busy[i] > 0)
+                return;
+            remote_free(e, i);
+            commit(e);
+        }
+    }
+    if (f->inflow == NONE) {
+        set32(e, &f->state, FLOW_FREE);
+    } else {
+        uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
+
+        if (notes_push_flow(e, f->node, WIRE_CLOSE, number, flow, 0) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return;
+        }
+        set32(e, &f->state, FLOW_CLOSED);
+    }
+    commit(e);
+}

@@ -1,0 +1,74 @@
+/*
+ * Flows: the operations of one pair of contexts at their origin, in order of submission.
+ *
+ *     head           told            staged         started           tail
+ *      | wait for     | wait for      | payload or   | wait for        |
+ *      | the target   | their event   | read is on   | room, fence,    |
+ *      |              |               | its way      | hold            |
+ *
+ * A flow is the unit of order and of hold (STOP). It is advanced in its client's turn (turn.h), and
+ * stops for a reason that something else ends: then it is ready again.
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_FLOW_H
+#define PWC_ENGINE_FLOW_H
+
+#include "daemon/engine/state/state.h"
+
+/* The flow of this pair's requests, or -ENOENT. */
+int flow_find(const struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
+/* That, or a new one (a transaction of its own). Flow number, -ENOSPC. */
+int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
+/* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
+int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic);
+static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
+{
+    return queue_at(&e->pool, &f->ops, slot);
+}
+
+/* Whether something of it is still to come: an operation that has not left, or a reply. */
+static inline bool flow_waits(const struct flow *f)
+{
+    return f->state != FLOW_FREE && (f->staged < f->ops.tail || f->replies_expected > 0);
+}
+
+/* Puts it on its turn's list if it has something to stage and may. */
+void flow_ready(struct engine *e, uint32_t flow);
+/* The same for all that may have operations over this remote. */
+void flows_ready_towards(struct engine *e, const struct remote *remote);
+/*
+ * Starts and stages operations, and takes their bytes off what its turn has left, until that is not
+ * more than 0. -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now; -EBUSY: no
+ * nonce is left for it; 1: its turn is over, more is there; 0: nothing more to do until something
+ * happens.
+ */
+int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work);
+/* Posts local events and lets finished operations leave. */
+void flow_finish(struct engine *e, uint32_t flow);
+
+/* Within a transaction, which it commits: the target has consumed the records of `count` operations
+ * in a row, at most FLOW_ROW_MAX; of one entry each where they are more than one. */
+#define FLOW_ROW_MAX 64u
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
+                       uint32_t epoch);
+/* A payload write or a read has ended. */
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
+/* Within a transaction: the target's answer about one operation, or about the flow. */
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status);
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence);
+void flow_hold(struct engine *e, uint32_t flow, bool held);
+/* Within a transaction: the target's context has ended. What this means for the operations follows
+ * by flow_gone, at once or, after a restart, when the link is up again. */
+void flow_gone_known(struct engine *e, uint32_t flow);
+/* What stands in the ledger is still answered, the rest fails. */
+void flow_gone(struct engine *e, uint32_t flow);
+/* The peer's state is lost: everything fails, what had started with an unknown outcome. */
+void flow_kill(struct engine *e, uint32_t flow);
+/* Its context lets go of it: it is on its way out. */
+void flow_detach(struct engine *e, uint32_t flow);
+/* One of requests that nothing names any more goes, when nothing of it is under way. */
+void flow_retire(struct engine *e, uint32_t flow);
+/* On its way out: drains, sends CLOSE. Called until the flow is free. */
+void flow_sweep(struct engine *e, uint32_t flow);
+
+#endif

@@ -1,0 +1,191 @@
+/* What the operation kinds share. Thread: the progress thread. */
+#include "daemon/engine/ops/op.h"
+
+#include <string.h>
+#include "shm_ring/fault.h"
+#include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/peer/region.h"
+
+const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
+    [OP_BATCH] = &op_batch,     [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,
+    [SUBMIT_FLUSH] = &op_flush, [SUBMIT_SHORT] = &op_short, [SUBMIT_MEDIUM] = &op_medium,
+    [SUBMIT_LONG] = &op_long,
+};
+
+int op_check_remote(const struct engine *e, const struct submit_record *r,
+                    const struct remote *remote, uint32_t right)
+{
+    if (r->length == 0)
+        return 0;
+    if (r->length > e->fabric->traits.message_max || r->length > UINT32_MAX)
+        return -EMSGSIZE;
+    if (!remote->has_key || remote->state == REMOTE_REVOKED || !(remote->rights & right))
+        return -EKEYREJECTED;
+    if (!(r->offset <= remote->length && r->length <= remote->length - r->offset))
+        return -ERANGE;
+    return 0;
+}
+
+int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r)
+{
+    const struct segment *segment;
+
+    if (r->segment >= e->config.segments_max)
+        return -EFAULT;
+    segment = &e->segments[r->segment];
+    if (segment->state != SEGMENT_OPEN || segment->client != s->client)
+        return -EFAULT;
+    if (!(r->local_offset <= segment->length && r->length <= segment->length - r->local_offset))
+        return -EFAULT;
+    return 0;
+}
+
+bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op)
+{
+    const struct flow *f = &e->flows[flow];
+    const struct remote *remote = &e->remotes[op->remote];
+
+    return remote->session == f->session && remote->node == f->node && remote->peer == f->peer;
+}
+
+int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
+{
+    uint32_t session = e->flows[flow].session;
+    const struct segment *segment = &e->segments[op->segment];
+    const struct segment_live *live = &e->segment_live[op->segment];
+
+    if (session == NONE)
+        return -EHOSTDOWN;
+    /* While it waited its segment may have gone, and the index may be another client's. */
+    if (segment->state != SEGMENT_OPEN || segment->client != e->sessions[session].client ||
+        !(op->local_offset <= segment->length && op->length <= segment->length - op->local_offset))
+        return -EFAULT;
+    if (!op_remote_ours(e, flow, op))
+        return -EKEYREJECTED;
+    switch (e->remotes[op->remote].state) {
+    case REMOTE_READY:
+        return live->registered ? 0 : live->status < 0 ? live->status : -EINPROGRESS;
+    case REMOTE_STALE:
+        return -EINPROGRESS;
+    default:
+        return -EKEYREJECTED;
+    }
+}
+
+uint32_t op_stripe_shift(const struct engine *e, const struct op *op)
+{
+    return op->length >= e->config.stripe_min ? e->stripe_shift : 0;
+}
+
+/* Bytes of one of its fabric operations, about. */
+static uint64_t fabric_bytes(const struct engine *e, const struct op *op)
+{
+    return op->length >> op_stripe_shift(e, op);
+}
+
+void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
+{
+    op->pending++;
+    e->flow_live[flow].outstanding++;
+    e->peer_live[e->flows[flow].node].outstanding++;
+    e->peer_live[e->flows[flow].node].bytes += fabric_bytes(e, op);
+    e->segment_live[op->segment].busy++;
+    e->remote_busy[op->remote]++;
+    FAULT(FABRIC_BEGUN);
+}
+
+void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
+{
+    FAULT(FABRIC_ENDED);
+    op->pending--;
+    e->flow_live[flow].outstanding--;
+    e->peer_live[e->flows[flow].node].outstanding--;
+    e->peer_live[e->flows[flow].node].bytes -= fabric_bytes(e, op);
+    if (--e->segment_live[op->segment].busy == 0 &&
+        e->segments[op->segment].state == SEGMENT_CLOSING)
+        e->sweep = true;
+    if (--e->remote_busy[op->remote] == 0 && e->remotes[op->remote].revoke_due)
+        region_answer_revoke(e, op->remote);
+}
+
+void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to)
+{
+    struct op *op = queue_at(&e->pool, &f->ops, slot);
+    uint8_t *out = to;
+
+    if (op->span == 1) {
+        memcpy(out, op->small + from, n);
+        return;
+    }
+    while (n > 0) {
+        uint64_t entry = slot + 1 + from / sizeof(struct op);
+        uint32_t in_entry = from % sizeof(struct op);
+        /* Entries of one chunk stand side by side. */
+        uint64_t left =
+            (CHUNK_BYTES / sizeof(struct op) - entry % (CHUNK_BYTES / sizeof(struct op))) *
+                sizeof(struct op) -
+            in_entry;
+        uint32_t take = n < left ? n : (uint32_t)left;
+
+        memcpy(out, (const uint8_t *)queue_at(&e->pool, &f->ops, entry) + in_entry, take);
+        out += take;
+        from += take;
+        n -= take;
+    }
+}
+
+/* What failed and still goes, goes without its event: a reply (the requester gets its credit back),
+ * and what its target has refused and waits for. */
+static bool op_brings_event(const struct op *op)
+{
+    return !(op->flags & SUBMIT_NO_RCE) && op->status == 0;
+}
+
+uint32_t op_id_len(const struct op *op)
+{
+    if (op_brings_event(op))
+        return op->rid_len;
+    return op_is_message(op) ? sizeof(struct message) : 0;
+}
+
+void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
+                  void *id)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (!op_brings_event(op))
+        w->head.flags |= WIRE_NO_EVENT;
+    w->flow = f->traffic == FLOW_REPLIES ? flow : f->inflow;
+    w->sequence = (uint32_t)slot;
+    w->rid = op->rid;
+    w->rid_len = (uint16_t)op_id_len(op);
+    w->nonce = 0;
+    w->length = op->status == 0 ? (uint32_t)op->length : 0;
+    op_bytes(e, f, slot, abi_pad8(op->lid_len), abi_pad8(w->rid_len), id);
+    if (op_is_message(op)) {
+        w->head.flags |= message_wire_flags(f, op);
+        message_fill(e, flow, op, id);
+    }
+}
+
+int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t id_bytes = abi_pad8(op_id_len(op));
+    struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
+    bool nonce = kind == WIRE_PLACED && op->nonce != UINT16_MAX;
+    struct wire_op *w;
+
+    if (nonce)
+        mark.nonce = op->nonce;
+    w = ledger_stage(e, f->node, kind, sizeof(*w) + id_bytes, LEDGER_OPERATION, &mark);
+    if (!w)
+        return -ENOSPC;
+    op_fill_wire(e, flow, slot, op, w, w + 1);
+    if (nonce) {
+        w->head.flags |= WIRE_NONCE | ((1u << op_stripe_shift(e, op)) - 1) << WIRE_STRIPES_SHIFT;
+        w->nonce = op->nonce;
+        op->nonce = UINT16_MAX;
+    }
+    return 1;
+}

@@ -1,0 +1,73 @@
+/*
+ * Get: a read by the fabric into client memory, then a record to the owner that it has been read.
+ * Thread: the progress thread.
+ */
+#include "daemon/engine/ops/op.h"
+
+#include "shm_ring/fault.h"
+#include "daemon/engine/peer/keepalive.h"
+
+static int get_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+                        const struct remote *remote)
+{
+    int status = op_check_remote(e, r, remote, ENGINE_REMOTE_READ);
+
+    if (r->flags & SUBMIT_INLINE)
+        return -EPROTO;
+    if (r->length > 0 && status != -EMSGSIZE && op_check_local(e, s, r) < 0)
+        return -EFAULT;
+    return status;
+}
+
+static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    const struct remote *remote = &e->remotes[op->remote];
+    const struct segment_live *segment;
+    struct fabric_read read;
+    int r;
+
+    if (op->length == 0 || op->phase == OP_READY)
+        return 0;
+    r = op_usable(e, flow, op);
+    if (r < 0)
+        return r;
+    segment = &e->segment_live[op->segment];
+    read = (struct fabric_read){
+        .peer = e->flows[flow].node,
+        .memory = segment->memory.index,
+        .destination = segment->base + op->local_offset,
+        .length = op->length,
+        .remote_address = remote->address + op->offset,
+        .remote_key = remote->fabric_key,
+        .cookie = cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1))),
+    };
+    r = FAULT(GET_POST);
+    if (r == 0)
+        r = fabric_post_read(e->fabric, &read);
+    if (r < 0)
+        return r;
+    op_fabric_begin(e, flow, op);
+    return 0;
+}
+
+static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    if (op->length == 0)
+        return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
+    /* Without a remote event too: behind the staging end, a read that a link takes along would be
+     * lost. */
+    if (op->phase != OP_READY)
+        return -EINPROGRESS;
+    return op_stage_plain(e, flow, slot, op, WIRE_GOT);
+}
+
+static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
+{
+    keepalive_heard(e, e->flows[flow].node);
+    if (op->phase != OP_QUEUED)
+        return;
+    set8(e, &op->phase, op->flags & SUBMIT_NO_RCE ? OP_PLACED : OP_READY);
+    commit(e);
+}
+
+const struct op_kind op_get = {get_validate, get_start, get_record, get_on_fabric};

@@ -1,0 +1,431 @@
+/* Resolving peers and keys. Thread: the progress thread. */
+#include "daemon/engine/peer/bind.h"
+
+#include <string.h>
+#include "daemon/engine/session/direct.h"
+#include "shm_ring/fault.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/state/notice.h"
+#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/session/session.h"
+
+static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    if (r->session == NONE)
+        return;
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_BOUND,
+                                           .status = status,
+                                           .handle = remote,
+                                           .node = r->node,
+                                           .cookie = r->cookie,
+                                           .length = r->length,
+                                           .rights = r->rights});
+}
+
+/* Within a transaction: asks the owner. */
+static int bind_ask(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+    const struct flow *f = &e->flows[r->flow];
+    struct wire_bind w = {
+        .head.kind = WIRE_BIND,
+        .remote = remote,
+        .flow = f->inflow,
+        .origin_flow = r->flow,
+        .target = r->peer,
+        .has_key = r->has_key,
+        .slot = r->key.slot,
+        .generation = r->key.generation,
+    };
+
+    if (f->session != NONE) {
+        const struct session *s = &e->sessions[f->session];
+        const struct client *c = &e->clients[s->client];
+
+        w.uid = c->uid;
+        w.origin = (uint64_t)s->context << 32 | c->rank;
+        memcpy(w.job, c->job, sizeof(w.job));
+    }
+    memcpy(w.secret, r->key.secret, sizeof(w.secret));
+    set32(e, &r->asked, r->asked + 1);
+    return notes_push(e, r->node, &w, sizeof(w));
+}
+
+void remote_free(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+
+    e->flow_live[r->flow].remotes--;
+    set32(e, &r->state, REMOTE_FREE);
+}
+
+/* Its client let go of it, and all is over. */
+static bool remote_over(const struct engine *e, uint32_t remote)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    return r->state != REMOTE_FREE && r->unbound && r->asked == 0 && !r->revoke_due &&
+           e->remote_busy[remote] == 0 && r->replies == 0 &&
+           e->flows[r->flow].ops.head >= r->free_after;
+}
+
+void remotes_reclaim(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (remote_over(e, i)) {
+            remote_free(e, i);
+            commit(e);
+        }
+}
+
+static uint32_t remote_find_free(const struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].state == REMOTE_FREE)
+            return i;
+    return NONE;
+}
+
+/* A free one for this session. Index, -EDQUOT, -ENOSPC. */
+static int remote_take(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+{
+    bool flow = flow_find(e, session, node, peer) < 0;
+    uint32_t free = remote_find_free(e);
+    int r = quota_bind(e, session, flow);
+
+    if (r < 0 || free == NONE) {
+        remotes_reclaim(e);
+        free = remote_find_free(e);
+        r = quota_bind(e, session, flow);
+    }
+    return r < 0 ? r : free == NONE ? -ENOSPC : (int)free;
+}
+
+int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
+                const struct engine_key *key, uint64_t cookie)
+{
+    struct remote *r;
+    uint32_t i;
+    int taken, flow;
+
+    if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
+        return -EINVAL;
+    if (node >= e->config.nodes)
+        return -EHOSTUNREACH;
+    if (key && key->node != node)
+        return -EKEYREJECTED;
+    taken = remote_take(e, session, node, peer);
+    if (taken < 0)
+        return taken;
+    i = (uint32_t)taken;
+    peer_know(e, node);
+    flow = flow_open(e, session, node, peer);
+    if (flow < 0)
+        return flow;
+    r = &e->remotes[i];
+    *r = (struct remote){.session = session,
+                         .flow = (uint32_t)flow,
+                         .node = node,
+                         .peer = peer,
+                         .cookie = cookie,
+                         .has_key = key != NULL};
+    if (key)
+        r->key = *key;
+    set32(e, &r->state, REMOTE_BINDING);
+    direct_show_ended(e, i, false);
+    if (bind_ask(e, i) < 0) {
+        arena_rollback(&e->arena);
+        flow_retire(e, (uint32_t)flow); /* if it was made for this */
+        return -ENOBUFS;
+    }
+    commit(e);
+    e->flow_live[flow].remotes++;
+    return 0;
+}
+
+int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
+{
+    struct remote *r;
+
+    if (remote >= e->config.remotes_max)
+        return -EINVAL;
+    r = &e->remotes[remote];
+    if (r->state == REMOTE_FREE || r->session != session || r->unbound)
+        return -EINVAL;
+    /* A wake-up of its peer may still stand in the ring, where it comes too late. */
+    direct_wake(e, &e->flows[r->flow]);
+    set64(e, &r->free_after, e->flows[r->flow].ops.tail);
+    set32(e, &r->unbound, 1);
+    commit(e);
+    if (remote_over(e, remote)) {
+        remote_free(e, remote);
+        commit(e);
+        flow_retire(e, r->flow);
+    } else {
+        e->flow_live[r->flow].let_go = true;
+    }
+    return 0;
+}
+
+/* The open session of this job's rank and context, or NONE. */
+static uint32_t session_find(const struct engine *e, uint32_t uid, const char *job, uint64_t peer)
+{
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        const struct session *s = &e->sessions[e->open_sessions[i]];
+        const struct client *c = &e->clients[s->client];
+
+        if (s->state == SESSION_OPEN && c->state == CLIENT_LIVE && c->uid == uid &&
+            c->rank == (uint32_t)peer && s->context == peer >> 32 && strcmp(c->job, job) == 0)
+            return e->open_sessions[i];
+    }
+    return NONE;
+}
+
+/* Within a transaction: our end of the flow, the known one or a new one. */
+static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const struct wire_bind *w)
+{
+    struct session *s = &e->sessions[session];
+    struct inflow *in;
+    uint32_t free = 0;
+
+    if (w->flow != WIRE_NONE) {
+        in = w->flow < e->config.flows_max ? &e->inflows[w->flow] : NULL;
+        if (!in || in->node != node || in->session != session ||
+            in->origin_flow != w->origin_flow || in->state == INFLOW_FREE ||
+            in->state == INFLOW_PARTING)
+            return -EHOSTUNREACH;
+        return (int)w->flow;
+    }
+    /* Two binds of one new flow may be under way at once. */
+    for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
+        if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow &&
+            e->inflows[i].state != INFLOW_PARTING)
+            return (int)i;
+    if (quota_inflow(e, session) < 0)
+        return -EDQUOT;
+    while (free < e->config.flows_max && e->inflows[free].state != INFLOW_FREE)
+        free++;
+    if (free == e->config.flows_max)
+        return -ENOSPC;
+    in = &e->inflows[free];
+    in->session = session;
+    in->node = node;
+    in->origin_flow = w->origin_flow;
+    in->origin = w->origin;
+    in->next = s->first_inflow;
+    in->owed = 0;
+    in->reply_flow = NONE;
+    set32(e, &in->state, INFLOW_OPEN);
+    set32(e, &s->first_inflow, free);
+    return (int)free;
+}
+
+static int bind_resolve(struct engine *e, uint32_t node, const struct wire_bind *w,
+                        struct wire_bound *answer)
+{
+    uint32_t session = session_find(e, w->uid, w->job, w->target);
+    int r, inflow;
+
+    if (session == NONE)
+        return -EHOSTUNREACH;
+    if (w->has_key) {
+        const struct region *region;
+        const struct segment_live *segment;
+
+        r = region_resolve(e, e->sessions[session].client, w->slot, w->generation, w->secret);
+        if (r < 0)
+            return r;
+        region = &e->regions[r];
+        segment = &e->segment_live[region->segment];
+        if (!segment->registered)
+            return segment->status < 0 ? segment->status : -EAGAIN;
+        answer->rights = region->rights;
+        answer->length = region->length;
+        answer->address = segment->memory.address + region->offset;
+        answer->key = segment->memory.key;
+    }
+    inflow = inflow_take(e, node, session, w);
+    if (inflow < 0)
+        return inflow;
+    answer->flow = (uint32_t)inflow;
+    return w->has_key ? region_grant(e, w->slot, node) : 0;
+}
+
+int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+{
+    struct wire_bind w;
+    struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
+    struct peer *p = &e->peers[node];
+
+    if (size != sizeof(w))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    /* It has asked for more than its table of remotes holds, and acknowledges none of the answers:
+     * they would take every chunk that there is. */
+    if (p->bound_owed >= 2 * e->config.remotes_max)
+        return -EPROTO;
+    w.job[sizeof(w.job) - 1] = '\0';
+    answer.remote = w.remote;
+    answer.status = bind_resolve(e, node, &w, &answer);
+    set32(e, &p->bound_owed, p->bound_owed + 1);
+    FAULT(BIND_RESOLVED);
+    return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
+}
+
+int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+{
+    struct wire_bound w;
+    struct remote *r;
+    struct flow *f;
+    bool binding;
+
+    if (size != sizeof(w))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    if (w.remote >= e->config.remotes_max)
+        return -EPROTO;
+    r = &e->remotes[w.remote];
+    if (r->asked == 0 || r->node != node)
+        return 0;
+    set32(e, &r->asked, r->asked - 1);
+    f = &e->flows[r->flow];
+    /* Also of an answer that is not final: what the target has opened is to be closed. */
+    if (w.flow != WIRE_NONE && f->inflow == NONE)
+        set32(e, &f->inflow, w.flow);
+    if (r->state != REMOTE_BINDING && r->state != REMOTE_STALE) {
+        e->sweep = true;
+        return 0;
+    }
+    if (w.status == -EAGAIN)
+        return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
+    if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
+        set32(e, &f->state, FLOW_OPEN);
+    binding = r->state == REMOTE_BINDING;
+    if (w.status < 0) {
+        if (binding) {
+            bind_notice(e, w.remote, w.status);
+            remote_free(e, w.remote);
+        } else {
+            set32(e, &r->state, REMOTE_REVOKED);
+            direct_show_ended(e, w.remote, true);
+        }
+    } else {
+        set64(e, &r->length, w.length);
+        set64(e, &r->address, w.address);
+        set64(e, &r->fabric_key, w.key);
+        set32(e, &r->rights, w.rights);
+        set32(e, &r->state, REMOTE_READY);
+        if (binding)
+            bind_notice(e, w.remote, 0);
+    }
+    e->sweep = true;
+    flows_ready_towards(e, r);
+    return 0;
+}
+
+void inflow_free(struct engine *e, uint32_t inflow)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    if (in->session != NONE) {
+        uint32_t *link = &e->sessions[in->session].first_inflow;
+
+        while (*link != inflow)
+            link = &e->inflows[*link].next;
+        set32(e, link, in->next);
+    }
+    if (in->reply_flow != NONE)
+        set32(e, &e->flows[in->reply_flow].serves, NONE);
+    set32(e, &in->state, INFLOW_FREE);
+    e->sweep = true;
+}
+
+int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
+{
+    struct inflow *in;
+
+    if (inflow >= e->config.flows_max || e->inflows[inflow].node != node)
+        return -EPROTO;
+    in = &e->inflows[inflow];
+    if (in->state == INFLOW_FREE || in->state == INFLOW_PARTING)
+        return 0;
+    if (in->session == NONE || in->owed == 0) {
+        inflow_free(e, inflow);
+        return 0;
+    }
+    /* Its number is in the hands of our client. */
+    set32(e, &in->state, INFLOW_PARTING);
+    e->sweep = true;
+    return 0;
+}
+
+void bind_refresh_node(struct engine *e, uint32_t node)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if (r->node != node || r->state != REMOTE_READY || !r->has_key)
+            continue;
+        /* With the question, or a restart between the two would leave it unasked. */
+        set32(e, &r->state, REMOTE_STALE);
+        if (bind_ask(e, i) < 0) {
+            arena_rollback(&e->arena);
+            set32(e, &r->state, REMOTE_REVOKED);
+            direct_show_ended(e, i, true);
+        }
+        commit(e);
+    }
+}
+
+void bind_forget_node(struct engine *e, uint32_t node)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+        bool binding = r->state == REMOTE_BINDING;
+
+        if (r->state == REMOTE_FREE || r->node != node)
+            continue;
+        set32(e, &r->revoke_due, 0);
+        set32(e, &r->asked, 0);
+        if (binding)
+            remote_free(e, i);
+        else
+            set32(e, &r->state, REMOTE_REVOKED);
+        commit(e);
+        direct_show_ended(e, i, true);
+        if (binding)
+            bind_notice(e, i, -EHOSTDOWN);
+    }
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].node != node)
+            continue;
+        bind_inflow_closed(e, node, i);
+        commit(e);
+    }
+}
+
+void bind_show_ended(struct engine *e, uint32_t session)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        const struct remote *r = &e->remotes[i];
+
+        if (r->state != REMOTE_FREE && r->session == session)
+            direct_show_ended(e, i,
+                              r->state == REMOTE_REVOKED || e->flows[r->flow].state == FLOW_DEAD);
+    }
+}
+
+void bind_forget_session(struct engine *e, uint32_t session)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        if (e->remotes[i].state == REMOTE_FREE || e->remotes[i].session != session)
+            continue;
+        set32(e, &e->remotes[i].session, NONE);
+        commit(e);
+    }
+}

@@ -1,0 +1,46 @@
+/*
+ * Keepalive: which peers are waited for, how long nothing has come from each, and what follows.
+ *
+ * Transports stay silent: a peer that died, or a cable that was cut, gives no event. So a peer with
+ * something under way is watched, from the moment at which it becomes active until nothing waits
+ * for it; an idle one costs nothing. At each interval in which nothing has arrived from it:
+ *
+ *     1st, 2nd  ENGINE_PEER_SILENT: it is asked for a sign of life. The question goes over the
+ *               control connection, the answer (engine_beat) comes through the fabric from its
+ *               progress thread: so it proves both planes, and that the thread runs.
+ *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link begins anew, and what was under way waits.
+ *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
+ *
+ * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
+ * seen one. Slowness is no silence: what arrives may stand behind long payloads, so for each
+ * second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up to
+ * KEEPALIVE_GRANT deadlines. A question costs the control thread some work: at most KEEPALIVE_ASKS
+ * leave in one interval, and peers that were not asked are not counted as silent.
+ *
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_KEEPALIVE_H
+#define PWC_ENGINE_KEEPALIVE_H
+
+#include "daemon/engine/state/state.h"
+
+#define KEEPALIVE_SILENT  3u         /* intervals without a word, then the link begins anew */
+#define KEEPALIVE_ASKS    512u       /* in one interval */
+#define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest of fabrics carries in a second */
+#define KEEPALIVE_GRANT   12u        /* deadlines */
+
+/* How often is looked, by the configuration. */
+void keepalive_open(struct engine *e);
+/* It is active: watched until nothing waits for it. */
+void keepalive_watch(struct engine *e, uint32_t node);
+/* The look, when it is due. *deadline is lowered to the next. */
+void keepalive_step(struct engine *e, uint64_t *deadline);
+
+/* Something has come from it, through the fabric. */
+static inline void keepalive_heard(struct engine *e, uint32_t node)
+{
+    e->peer_live[node].silence = 0;
+    e->peer_live[node].silence_at_up = 0;
+}
+
+#endif

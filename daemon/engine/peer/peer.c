@@ -1,0 +1,695 @@
+/* Links to peers: offers, up, down, loss. Thread: the progress thread. */
+#include "daemon/engine/peer/peer.h"
+
+#include <string.h>
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/peer/keepalive.h"
+#include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/state/notice.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/watch/steps.h"
+#include "daemon/engine/ops/turn.h"
+
+/* What the fabric has refused: often there is room soon; a connection that is not there yet takes
+ * its time, and its coming wakes who sleeps. */
+#define REFUSED_RETRY_NS   2000u
+#define REFUSED_MOST_NS    1024000u
+#define REFUSED_LOOKING_NS 32000u /* where only a look makes room (see fabric_traits.can_sleep) */
+/* Memory that was missing may come back. */
+#define DECLINED_RETRY_NS 100000000u
+
+static uint64_t random_id(struct engine *e)
+{
+    uint64_t id = 0;
+
+    while (id == 0)
+        e->host->random(e->host->context, &id, sizeof(id));
+    return id;
+}
+
+void peer_init(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+
+    *p = (struct peer){.rx_preferred = e->config.ledger_start};
+    queue_init(&p->sent, SENT_SHIFT);
+    for (uint32_t i = 0; i < NOTES_QUEUES; i++)
+        queue_init(&p->notes[i].queue, NOTE_SHIFT);
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&p->link_id = random_id(e); /* last: an entry without it is no entry */
+}
+
+void peer_know(struct engine *e, uint32_t node)
+{
+    const struct engine_config *c = &e->config;
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->known)
+        return;
+    if (e->peers[node].link_id == 0)
+        peer_init(e, node);
+    for (int k = 0; k < 2; k++)
+        live->ready[k] = (struct ready_list){NONE, NONE};
+    live->gone = NONE;
+    live->sibling = node != c->node && node % c->stride == c->node % c->stride;
+    live->known = true;
+}
+
+void peer_activate(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->active)
+        return;
+    live->active = true;
+    e->active[e->active_count++] = node;
+    if (!live->watched)
+        keepalive_watch(e, node);
+}
+
+void peer_want(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->link == LINK_UP || live->wanted)
+        return;
+    live->wanted = true;
+    if (node != e->config.node)
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_WANT_PEER, .node = node});
+    peer_activate(e, node);
+}
+
+void peer_broken(struct engine *e, uint32_t node, int status)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->broken || live->link != LINK_UP)
+        return;
+    live->broken = true;
+    notice_push(
+        e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
+    if (node == e->config.node)
+        engine_peer_down(e, node);
+}
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static void ring_withdraw(struct engine *e, uint32_t node, uint32_t place)
+{
+    struct parting_ring *parting = &e->peer_live[node].parting[place];
+    uint64_t cookie = cookie_of(COOKIE_PARTING, (uint64_t)node * PARTING_RINGS + place);
+
+    parting->refused = false;
+    e->peer_live[node].drops++;
+    if (fabric_mem_drop(e->fabric, parting->memory, cookie) < 0)
+        peer_ring_dropped(e, node, place, 0); /* it was not registered */
+}
+
+/* Withdraws a registered ring; its memory is free when the fabric says so. */
+static void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
+                      const struct fabric_memory *memory)
+{
+    for (uint32_t i = 0; i < PARTING_RINGS; i++) {
+        struct parting_ring *parting = &e->peer_live[node].parting[i];
+
+        if (parting->ring)
+            continue;
+        *parting = (struct parting_ring){.ring = ring, .size = size, .memory = memory->index};
+        ring_withdraw(e, node, i);
+        return;
+    }
+    /* Only where the fabric lets go of none of them: this one stays registered and taken, too. */
+}
+
+/* What the fabric could not let go of may still be written to: it stays taken. */
+void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status)
+{
+    struct parting_ring *parting = &e->peer_live[node].parting[place];
+
+    e->peer_live[node].drops--;
+    if (status < 0) {
+        parting->refused = e->rings_refused = true;
+        drop_later(e);
+    } else {
+        heap_give(&e->heap, parting->ring, parting->size);
+        parting->ring = NULL;
+    }
+    peer_drained(e, node);
+}
+
+void peer_rings_sweep(struct engine *e)
+{
+    if (!e->rings_refused || e->drop_at > 0)
+        return;
+    e->rings_refused = false;
+    for (uint32_t node = 0; node < e->config.nodes; node++)
+        for (uint32_t i = 0; i < PARTING_RINGS; i++)
+            if (e->peer_live[node].parting[i].refused)
+                ring_withdraw(e, node, i);
+}
+
+static uint32_t rings_parting(const struct peer_live *live)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < PARTING_RINGS; i++)
+        count += live->parting[i].ring != NULL;
+    return count;
+}
+
+static int ring_prepare(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    uint32_t size = p->rx_preferred;
+    int r;
+
+    live->in = (struct ledger_in){0};
+    while (!(live->in.ring = heap_take(&e->heap, size))) {
+        if (size == e->config.ledger_start)
+            return -ENOMEM;
+        size /= 2;
+    }
+    live->in.size = size;
+    r = fabric_mem_add(e->fabric, live->in.ring, size, FABRIC_REMOTE_WRITE,
+                       cookie_of(COOKIE_RING, node));
+    if (r < 0) {
+        heap_give(&e->heap, live->in.ring, size);
+        live->in.ring = NULL;
+        return r;
+    }
+    live->in.adding = true;
+    live->link = LINK_PREPARING;
+    return 0;
+}
+
+void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
+                     const struct fabric_memory *memory)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+
+    if (next) {
+        if (status < 0) {
+            heap_give(&e->heap, in->next_ring, in->next_size);
+            in->next_ring = NULL;
+            peer_drained(e, node);
+            return;
+        }
+        in->next_memory = *memory;
+        in->next_ready = true;
+        if (live->link == LINK_DRAINING) {
+            ring_part(e, node, in->next_ring, in->next_size, memory);
+            in->next_ring = NULL;
+            peer_drained(e, node);
+        }
+        peer_activate(e, node);
+        return;
+    }
+    in->adding = false;
+    if (status < 0) {
+        heap_give(&e->heap, in->ring, in->size);
+        in->ring = NULL;
+        live->link = LINK_NONE;
+        live->wanted = live->offer_asked = false;
+        notice_push(
+            e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
+        return;
+    }
+    in->memory = *memory;
+    in->registered = true;
+    if (live->link == LINK_DRAINING) {
+        ring_part(e, node, in->ring, in->size, memory);
+        in->ring = NULL;
+        peer_drained(e, node);
+        return;
+    }
+    live->link = LINK_OFFERED;
+    if (live->offer_asked)
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_OFFER_READY, .node = node});
+    live->offer_asked = false;
+    peer_activate(e, node);
+}
+
+void peer_grow(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+    uint64_t size = (uint64_t)in->size * 4;
+
+    if (size > e->config.ledger_max)
+        size = e->config.ledger_max;
+    if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at ||
+        rings_parting(live) > 0)
+        return;
+    in->next_ring = heap_take(&e->heap, (uint32_t)size);
+    if (!in->next_ring)
+        return;
+    in->next_size = (uint32_t)size;
+    in->next_ready = in->next_offered = false;
+    if (fabric_mem_add(e->fabric, in->next_ring, size, FABRIC_REMOTE_WRITE,
+                       cookie_of(COOKIE_NEXT, node)) < 0) {
+        heap_give(&e->heap, in->next_ring, in->next_size);
+        in->next_ring = NULL;
+    }
+}
+
+/* A larger ring is ready: offer it. Not kept as a note, for a new link has rings of its own. */
+static void offer_next(struct engine *e, uint32_t node)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+    struct wire_offer *w;
+
+    if (!in->next_ring || !in->next_ready || in->next_offered)
+        return;
+    w = ledger_stage(e, node, WIRE_OFFER, sizeof(*w), LEDGER_NOTE, NULL);
+    if (!w)
+        return;
+    w->address = in->next_memory.address;
+    w->key = in->next_memory.key;
+    w->bytes = in->next_size;
+    commit(e);
+    in->next_offered = true;
+}
+
+void peer_switched(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+
+    ring_part(e, node, in->ring, in->size, &in->memory);
+    in->ring = in->next_ring;
+    in->size = in->next_size;
+    in->memory = in->next_memory;
+    in->base = e->peers[node].rx_consumed;
+    in->next_ring = NULL;
+    in->next_ready = in->next_offered = false;
+    set32(e, &e->peers[node].rx_preferred, in->size);
+    commit(e);
+    live->grown++;
+}
+
+void peer_declined(struct engine *e, uint32_t node)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+
+    ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+    in->next_ring = NULL;
+    in->next_ready = in->next_offered = false;
+    in->grow_at = e->now + DECLINED_RETRY_NS;
+}
+
+/* Sender: no memory to mirror it: both stay with what they have. */
+static void switch_decline(struct engine *e, uint32_t node)
+{
+    if (!ledger_stage(e, node, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+        return;
+    commit(e);
+    e->peer_live[node].out.next.bytes = 0;
+}
+
+/* Sender: leaves the old ring for the larger one once the fabric has nothing of the old staging. */
+static void switch_ring(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (out->next.bytes == 0)
+        return;
+    if (!out->switching) {
+        /* No peer has more of the memory for all than ledger_max. */
+        if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
+            out->next_staging = heap_take(&e->heap, out->next.bytes);
+        if (!out->next_staging) {
+            switch_decline(e, node);
+            return;
+        }
+        if (!ledger_stage(e, node, WIRE_SWITCH, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+            return;
+        commit(e);
+        out->switching = true;
+        return;
+    }
+    if (out->sent != p->tx_tail || out->completed != out->sent)
+        return;
+    heap_give(&e->heap, out->staging, out->size);
+    out->staging = out->next_staging;
+    out->next_staging = NULL;
+    out->size = out->next.bytes;
+    out->remote_address = out->next.address;
+    out->remote_key = out->next.key;
+    out->base = p->tx_tail;
+    out->next.bytes = 0;
+    out->switching = false;
+    out->wanting = false;
+}
+
+/* ---- the link -------------------------------------------------------------------------------- */
+
+/* Drops everything that is under way with this peer: both sides begin at position 0. */
+static void peer_discard(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+
+    set64(e, &p->their_id, 0);
+    set32(e, &p->discarding, 1);
+    commit(e);
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state != FLOW_FREE && e->flows[i].node == node)
+            flow_kill(e, i);
+    bind_forget_node(e, node);
+    region_forget_node(e, node);
+    queue_clear(&e->pool, &p->sent);
+    notes_clear(e, node);
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        struct flow *f = &e->flows[i];
+
+        if (f->node == node && f->state == FLOW_CLOSED)
+            set32(e, &f->state, FLOW_FREE);
+        commit(e);
+    }
+    set64(e, &p->tx_tail, 0);
+    set64(e, &p->tx_acked, 0);
+    set64(e, &p->rx_consumed, 0);
+    set32(e, &p->discarding, 0);
+    commit(e);
+    e->sweep = true;
+}
+
+int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
+{
+    struct peer *p;
+    struct peer_live *live;
+    int r;
+
+    if (node >= e->config.nodes)
+        return -EINVAL;
+    peer_know(e, node);
+    p = &e->peers[node];
+    live = &e->peer_live[node];
+    if (live->link == LINK_UP || (live->link == LINK_OFFERED && live->in.dirty))
+        engine_peer_down(e, node); /* the other side has begun anew */
+    if (p->discarding)
+        peer_discard(e, node);
+    live->offer_asked = true;
+    live->wanted = true;
+    /* Its ring will need a place, too, on its way out. */
+    if (live->link == LINK_NONE && rings_parting(live) < PARTING_RINGS) {
+        r = e->heap_registered ? ring_prepare(e, node) : 0;
+        if (r < 0)
+            return r;
+    }
+    if (live->link != LINK_OFFERED) {
+        peer_activate(e, node);
+        return -EAGAIN;
+    }
+    live->offer_asked = false;
+    *out = (struct engine_offer){
+        .node = e->config.node,
+        .incarnation = e->arena.header->incarnation,
+        .state_id = p->link_id,
+        .peer_state_id = p->their_id,
+        .consumed = p->rx_consumed,
+        .ring_address = live->in.memory.address,
+        .ring_key = live->in.memory.key,
+        .ring_bytes = live->in.size,
+    };
+    return fabric_address_of(e->fabric, &out->address);
+}
+
+static int out_begin(struct engine *e, uint32_t node, const struct engine_offer *theirs)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+    struct peer *p = &e->peers[node];
+    uint8_t *staging = heap_take(&e->heap, theirs->ring_bytes);
+
+    if (!staging)
+        return -ENOMEM;
+    *out = (struct ledger_out){.staging = staging,
+                               .size = theirs->ring_bytes,
+                               .base = p->tx_tail,
+                               .sent = p->tx_tail,
+                               .completed = p->tx_tail,
+                               .remote_address = theirs->ring_address,
+                               .remote_key = theirs->ring_key,
+                               .nonces_free = NONCE_WINDOW};
+    for (uint16_t i = 0; i < NONCE_WINDOW; i++)
+        out->nonces[i] = (uint16_t)(NONCE_WINDOW - 1 - i);
+    return 0;
+}
+
+/* Operations whose payload was on its way begin again; then everything that waits is looked at. */
+static void flows_resume(struct engine *e, uint32_t node)
+{
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        struct flow *f = &e->flows[i];
+
+        if (f->state == FLOW_FREE || f->node != node)
+            continue;
+        if (f->started < f->ops.tail)
+            flow_op(e, f, f->started)->posted = 0; /* the one that may be half on its way */
+        set64(e, &f->started, f->staged);
+        commit(e);
+        if (f->state == FLOW_DEAD)
+            flow_gone(e, i); /* what was staged when it died and is not consumed will never be */
+        flow_ready(e, i);
+    }
+}
+
+int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs)
+{
+    struct peer *p;
+    struct peer_live *live;
+    uint64_t consumed = theirs->consumed;
+    bool known;
+    int r;
+
+    if (node >= e->config.nodes || theirs->node != node || theirs->state_id == 0 ||
+        theirs->ring_bytes < e->config.ledger_start || theirs->ring_bytes > e->config.ledger_max ||
+        (theirs->ring_bytes & (theirs->ring_bytes - 1)) != 0 ||
+        theirs->address.size > FABRIC_ADDRESS_MAX)
+        return -EINVAL;
+    p = &e->peers[node];
+    live = &e->peer_live[node];
+    if (live->link != LINK_OFFERED)
+        return -EAGAIN;
+    known = p->their_id == theirs->state_id && theirs->peer_state_id == p->link_id;
+    if (!known && (p->tx_acked > 0 || p->rx_consumed > 0))
+        peer_discard(e, node);
+    if (!known)
+        consumed = 0;
+    if (consumed < p->tx_acked || consumed > p->tx_tail)
+        return -EPROTO;
+    r = fabric_connect(e->fabric, node, &theirs->address);
+    if (r < 0)
+        return r;
+    ledger_rewind(e, node, consumed);
+    r = out_begin(e, node, theirs);
+    if (r < 0)
+        return r;
+    live->in.base = p->rx_consumed;
+    live->in.ack_due = p->rx_consumed > 0;
+    live->gone = NONE;
+    turns_clear(e, node);
+    live->link = LINK_UP;
+    live->pause_ns = 0;
+    live->wanted = live->broken = false;
+    live->silence_at_up = live->silence;
+    if (live->latency == 0 && e->latency_count < LATENCIES_MAX)
+        live->latency = e->latency_count++;
+    step_peer(e, node, true);
+    flows_resume(e, node);
+    if (known && p->their_incarnation != theirs->incarnation)
+        bind_refresh_node(e, node);
+    set64(e, &p->their_id, theirs->state_id);
+    set32(e, &p->their_incarnation, theirs->incarnation);
+    commit(e);
+    peer_activate(e, node);
+    return 0;
+}
+
+void engine_peer_down(struct engine *e, uint32_t node)
+{
+    struct peer_live *live;
+    struct ledger_in *in;
+
+    if (node >= e->config.nodes)
+        return;
+    live = &e->peer_live[node];
+    in = &live->in;
+    if (live->link == LINK_NONE || live->link == LINK_DRAINING)
+        return;
+    if (live->link == LINK_UP)
+        step_peer(e, node, false);
+    live->link = LINK_DRAINING;
+    live->wanted = false;
+    fabric_disconnect(e->fabric, node);
+    if (in->registered)
+        ring_part(e, node, in->ring, in->size, &in->memory);
+    if (in->registered)
+        in->ring = NULL;
+    if (in->next_ring && in->next_ready) {
+        ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+        in->next_ring = NULL;
+    }
+    peer_drained(e, node);
+}
+
+bool peer_pending(const struct engine *e, uint32_t node)
+{
+    if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
+        return true;
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        if (e->flows[i].node == node && flow_waits(&e->flows[i]))
+            return true;
+    }
+    /* Who holds something for the other asks whether it still is who it was. */
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        const struct inflow *in = &e->inflows[i];
+
+        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->node == node)
+            return true;
+    }
+    return false;
+}
+
+void peer_drained(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->link != LINK_DRAINING || live->outstanding > 0 || live->drops > 0 || live->in.ring ||
+        live->in.next_ring)
+        return;
+    if (live->out.staging)
+        heap_give(&e->heap, live->out.staging, live->out.size);
+    if (live->out.next_staging)
+        heap_give(&e->heap, live->out.next_staging, live->out.next.bytes);
+    live->out.staging = live->out.next_staging = NULL;
+    live->link = LINK_NONE;
+    live->broken = false;
+    if (live->offer_asked)
+        peer_activate(e, node);
+    if (peer_pending(e, node))
+        peer_want(e, node);
+}
+
+void engine_peer_lost(struct engine *e, uint32_t node)
+{
+    struct peer *p;
+
+    if (node >= e->config.nodes)
+        return;
+    peer_know(e, node);
+    p = &e->peers[node];
+    set64(e, &p->link_id, random_id(e));
+    set64(e, &p->their_id, 0);
+    set32(e, &p->discarding, 1);
+    commit(e);
+    engine_peer_down(e, node);
+    peer_discard(e, node);
+    e->peer_live[node].wanted = false;
+    keepalive_heard(e, node); /* what comes now is counted anew */
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* The link to ourselves needs no handshake: both halves are ours. */
+static void self_link(struct engine *e)
+{
+    struct engine_offer offer;
+
+    if (engine_offer(e, e->config.node, &offer) == 0)
+        engine_peer_up(e, e->config.node, &offer);
+}
+
+/* Out of credit: ask the receiver to acknowledge and to grow. */
+static void ledger_want(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->out.wanting || live->out.switching)
+        return;
+    if (!ledger_stage(e, node, WIRE_WANT, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+        return;
+    commit(e);
+    live->out.wanting = true;
+    live->starved++;
+}
+
+/* What the fabric refused is tried again, though no event may come: soon, and where nothing leaves
+ * meanwhile, less and less soon. */
+static void try_again(struct engine *e, uint32_t node, bool refused, bool worked,
+                      uint64_t *deadline)
+{
+    uint32_t most = e->fabric->traits.can_sleep ? REFUSED_MOST_NS : REFUSED_LOOKING_NS;
+    struct peer_live *live = &e->peer_live[node];
+
+    if (!refused || worked)
+        live->pause_ns = 0;
+    if (!refused)
+        return;
+    if (live->pause_ns == 0 || e->now >= live->again_at) {
+        live->pause_ns = live->pause_ns == 0     ? REFUSED_RETRY_NS
+                         : live->pause_ns < most ? 2 * live->pause_ns
+                                                 : most;
+        live->again_at = e->now + live->pause_ns;
+    }
+    if (live->again_at < *deadline)
+        *deadline = live->again_at;
+}
+
+int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    struct engine_offer unused;
+    int work = 0, r, flows = 0;
+    bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, again;
+
+    if (live->link != LINK_UP) {
+        if (p->discarding)
+            peer_discard(e, node);
+        if (node == e->config.node && live->wanted && live->link != LINK_DRAINING)
+            self_link(e);
+        else if (live->offer_asked && live->link == LINK_NONE)
+            engine_offer(e, node, &unused);
+        if (live->link != LINK_UP)
+            return 0;
+    }
+    r = ledger_consume(e, node, budget);
+    if (r < 0) {
+        peer_broken(e, node, r);
+        return 1;
+    }
+    work += r;
+    if (live->link != LINK_UP)
+        return work + 1;
+    work += notes_stage(e, node);
+    offer_next(e, node);
+    switch_ring(e, node);
+    /* What was refused before goes first, or payloads would take every place that becomes free. */
+    r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
+    if (r != -EAGAIN && live->link == LINK_UP)
+        flows = ledger_stage_voids(e, node);
+    if (r != -EAGAIN && live->link == LINK_UP && flows == 0)
+        flows = turns_step(e, node, budget + work, &work);
+    if (flows == -ENOSPC)
+        ledger_want(e, node);
+    ledger_stage_ack(e, node);
+    ledger_nudge(e, node, deadline);
+    r = ledger_post(e, node);
+    work += r > 0;
+    if (live->link != LINK_UP)
+        return work + 1;
+    if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
+        *deadline = live->in.ack_at;
+    again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(live) || live->in.ack_due ||
+            live->in.run_end != 0 || live->in.arrived != 0 || notes_waiting(e, node) ||
+            (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
+    if (again)
+        peer_activate(e, node);
+    try_again(e, node, r == -EAGAIN || flows == -EAGAIN, work > 0, deadline);
+    return work;
+}

@@ -1,0 +1,48 @@
+/*
+ * Peers: the link to each node, from the first wish for one to its loss.
+ *
+ *     NONE --offer--> PREPARING --ring registered--> OFFERED --handshake--> UP
+ *      ^                                                |                    |
+ *      +----------- DRAINING <----- break --------------+--------------------+
+ *
+ * A link begins with an empty inbound ring at the position that its receiver has consumed. DRAINING
+ * lasts until the fabric has given back every operation and the ring: only then may a new link
+ * begin, so nothing late can land in it. What was not consumed is staged again from the queues.
+ *
+ * Each side names its state for the other by a random id. When both remember the other's, the link
+ * is resumed; otherwise both start anew, and what was under way has ended with an error. Thread:
+ * the progress thread.
+ */
+#ifndef PWC_ENGINE_PEER_H
+#define PWC_ENGINE_PEER_H
+
+#include "daemon/engine/state/state.h"
+
+void peer_init(struct engine *e, uint32_t node);
+/* Before anything else about a peer: it is named for the first time, or again. */
+void peer_know(struct engine *e, uint32_t node);
+/* Something waits for this peer: ask for a handshake unless one is on its way. */
+void peer_want(struct engine *e, uint32_t node);
+/* Whether the link is needed: something waits for it, or is held for the other side. */
+bool peer_pending(const struct engine *e, uint32_t node);
+/* Puts it on the list of those that the next step advances. */
+void peer_activate(struct engine *e, uint32_t node);
+/* The fabric or the peer's records failed: tell the caller, once. */
+void peer_broken(struct engine *e, uint32_t node, int status);
+/* An operation of a link that is down has come back. */
+void peer_drained(struct engine *e, uint32_t node);
+/* The fabric's answers about rings. */
+void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
+                     const struct fabric_memory *memory);
+void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status);
+/* Asks again for those that it could not let go of. */
+void peer_rings_sweep(struct engine *e);
+/* Growth of the inbound ring: register a larger one; the sender has switched to it. */
+void peer_grow(struct engine *e, uint32_t node);
+void peer_switched(struct engine *e, uint32_t node);
+/* ... or cannot: the larger one is withdrawn, and not offered again for a while. */
+void peer_declined(struct engine *e, uint32_t node);
+/* Consumes, stages, posts. The work done; *deadline is lowered to its next timed action. */
+int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline);
+
+#endif

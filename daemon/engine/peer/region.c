@@ -1,0 +1,309 @@
+/* Regions, grants and withdrawal. Thread: the progress thread. */
+#include "daemon/engine/peer/region.h"
+
+#include <string.h>
+#include "daemon/engine/session/direct.h"
+#include "shm_ring/fault.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/state/notice.h"
+#include "daemon/engine/session/quota.h"
+
+int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
+                       uint64_t length, unsigned rights, struct engine_key *out)
+{
+    struct segment *seg;
+    struct region *region;
+    uint32_t slot = 0;
+
+    if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE ||
+        segment >= e->config.segments_max || length == 0 ||
+        rights & ~(unsigned)(ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE))
+        return -EINVAL;
+    seg = &e->segments[segment];
+    if (seg->state != SEGMENT_OPEN || seg->client != client)
+        return -EINVAL;
+    if (!(offset <= seg->length && length <= seg->length - offset))
+        return -ERANGE;
+    while (slot < e->config.regions_max && e->regions[slot].state != REGION_FREE)
+        slot++;
+    if (slot == e->config.regions_max)
+        return -ENOSPC;
+    region = &e->regions[slot];
+    region->client = client;
+    region->segment = segment;
+    region->rights = rights;
+    region->offset = offset;
+    region->length = length;
+    region->first_grant = NONE;
+    e->host->random(e->host->context, region->secret, sizeof(region->secret));
+    set32(e, &region->generation, region->generation + 1);
+    set32(e, &region->state, REGION_OPEN);
+    set32(e, &seg->regions, seg->regions + 1);
+    commit(e);
+    *out =
+        (struct engine_key){.node = e->config.node, .slot = slot, .generation = region->generation};
+    memcpy(out->secret, region->secret, sizeof(out->secret));
+    return 0;
+}
+
+int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
+                   const uint8_t secret[16])
+{
+    const struct region *region;
+    uint8_t difference = 0;
+
+    if (slot >= e->config.regions_max)
+        return -EKEYREJECTED;
+    region = &e->regions[slot];
+    for (int i = 0; i < 16; i++)
+        difference |= region->secret[i] ^ secret[i];
+    if (difference != 0 || region->state != REGION_OPEN || region->generation != generation ||
+        region->client != client)
+        return -EKEYREJECTED;
+    return (int)slot;
+}
+
+int region_grant(struct engine *e, uint32_t region, uint32_t node)
+{
+    struct region *r = &e->regions[region];
+    uint32_t free = 0;
+    int rc;
+
+    for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
+        if (e->grants[i].node == node)
+            return 0;
+    rc = quota_grant(e, region);
+    if (rc < 0)
+        return rc;
+    while (free < e->grants_max && e->grants[free].region != NONE)
+        free++;
+    if (free == e->grants_max)
+        return -ENOSPC;
+    e->grants[free].node = node;
+    e->grants[free].next = r->first_grant;
+    e->grants[free].asked = 0;
+    set32(e, &e->grants[free].region, region);
+    set32(e, &r->first_grant, free);
+    return 0;
+}
+
+/* Within a transaction: takes a node's grant away. */
+static void grant_drop(struct engine *e, uint32_t region, uint32_t node)
+{
+    uint32_t *link = &e->regions[region].first_grant;
+
+    while (*link != NONE) {
+        struct grant *g = &e->grants[*link];
+
+        if (g->node == node) {
+            set32(e, link, g->next);
+            set32(e, &g->region, NONE);
+            e->sweep = true;
+            return;
+        }
+        link = &g->next;
+    }
+}
+
+int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
+                        uint64_t cookie)
+{
+    struct region *region;
+
+    if (slot >= e->config.regions_max)
+        return -EINVAL;
+    region = &e->regions[slot];
+    if (region->state == REGION_FREE || region->client != client ||
+        region->generation != generation)
+        return -EINVAL;
+    set64(e, &region->cookie, cookie);
+    if (region->state == REGION_REVOKING) {
+        commit(e);
+        return 1;
+    }
+    set32(e, &region->state, REGION_REVOKING);
+    commit(e);
+    e->sweep = true;
+    return 0;
+}
+
+uint32_t region_withdraw_client(struct engine *e, uint32_t client)
+{
+    uint32_t standing = 0;
+
+    for (uint32_t i = 0; i < e->config.regions_max; i++) {
+        struct region *region = &e->regions[i];
+
+        if (region->state == REGION_FREE || region->client != client)
+            continue;
+        standing++;
+        if (region->state == REGION_OPEN) {
+            set64(e, &region->cookie, 0);
+            set32(e, &region->state, REGION_REVOKING);
+            commit(e);
+            e->sweep = true;
+        }
+    }
+    return standing;
+}
+
+static void region_ask(struct engine *e, uint32_t slot)
+{
+    struct region *region = &e->regions[slot];
+
+    for (uint32_t i = region->first_grant; i != NONE; i = e->grants[i].next) {
+        struct grant *g = &e->grants[i];
+        struct wire_region record = {
+            .head.kind = WIRE_REVOKE, .slot = slot, .generation = region->generation};
+
+        if (g->asked)
+            continue;
+        if (notes_push(e, g->node, &record, sizeof(record)) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return;
+        }
+        set32(e, &g->asked, 1);
+        commit(e);
+    }
+}
+
+void region_sweep(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.regions_max; i++) {
+        struct region *region = &e->regions[i];
+        struct segment *seg = &e->segments[region->segment];
+
+        if (region->state != REGION_REVOKING)
+            continue;
+        FAULT(REVOKE_BEGUN);
+        region_ask(e, i);
+        if (region->first_grant != NONE)
+            continue;
+        set32(e, &region->state, REGION_FREE);
+        set32(e, &seg->regions, seg->regions - 1);
+        commit(e);
+        FAULT(REGION_FREED);
+        e->sweep = true;
+        if (e->clients[region->client].state == CLIENT_LIVE)
+            notice_push(e, &(struct engine_notice){.kind = ENGINE_REGION_CLOSED,
+                                                   .handle = i,
+                                                   .cookie = region->cookie});
+    }
+}
+
+/* Whether any fabric operation of ours still names this region of `node`. */
+static bool region_busy(const struct engine *e, uint32_t node, uint32_t slot, uint32_t generation)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        const struct remote *r = &e->remotes[i];
+
+        if (r->state == REMOTE_REVOKED && r->node == node && r->key.slot == slot &&
+            r->key.generation == generation && e->remote_busy[i] > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Within a transaction: answers REVOKE. */
+static int revoke_answer(struct engine *e, uint32_t node, uint32_t slot, uint32_t generation)
+{
+    struct wire_region record = {.head.kind = WIRE_REVOKED, .slot = slot, .generation = generation};
+
+    return notes_push(e, node, &record, sizeof(record));
+}
+
+int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+{
+    struct wire_region w;
+    bool busy;
+
+    if (size != sizeof(w))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if ((r->state != REMOTE_READY && r->state != REMOTE_STALE) || !r->has_key ||
+            r->node != node || r->key.slot != w.slot || r->key.generation != w.generation)
+            continue;
+        set32(e, &r->revoke_due, e->remote_busy[i] > 0);
+        set32(e, &r->state, REMOTE_REVOKED);
+        commit(e);
+        FAULT(REVOKE_TAKEN);
+        direct_show_ended(e, i, true);
+        flows_ready_towards(e, r);
+    }
+    busy = region_busy(e, node, w.slot, w.generation);
+    if (!busy && revoke_answer(e, node, w.slot, w.generation) < 0)
+        return -EAGAIN;
+    return 0;
+}
+
+void region_answer_revoke(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+
+    if (region_busy(e, r->node, r->key.slot, r->key.generation))
+        return;
+    if (revoke_answer(e, r->node, r->key.slot, r->key.generation) < 0) {
+        e->sweep = true; /* revoke_due stands: the sweep tries again */
+        return;
+    }
+    commit(e);
+    /* A second answer, after a restart in the middle of this, does no harm. */
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        struct remote *other = &e->remotes[i];
+
+        if (!other->revoke_due || other->node != r->node || other->key.slot != r->key.slot ||
+            other->key.generation != r->key.generation)
+            continue;
+        set32(e, &other->revoke_due, 0);
+        commit(e);
+    }
+    e->sweep = true;
+}
+
+int region_revoke_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+{
+    struct wire_region w;
+
+    if (size != sizeof(w))
+        return -EPROTO;
+    memcpy(&w, record, sizeof(w));
+    if (w.slot < e->config.regions_max && e->regions[w.slot].state != REGION_FREE &&
+        e->regions[w.slot].generation == w.generation)
+        grant_drop(e, w.slot, node);
+    return 0;
+}
+
+void region_forget_node(struct engine *e, uint32_t node)
+{
+    for (uint32_t i = 0; i < e->grants_max; i++) {
+        if (e->grants[i].region == NONE || e->grants[i].node != node)
+            continue;
+        grant_drop(e, e->grants[i].region, node);
+        commit(e);
+    }
+}
+
+int region_to_write(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
+                    uint8_t **base, uint64_t *length)
+{
+    const struct region *region;
+    const struct segment_live *segment;
+
+    if (slot >= e->config.regions_max)
+        return -EKEYREJECTED;
+    region = &e->regions[slot];
+    if (region->state == REGION_FREE || region->generation != generation ||
+        region->client != e->sessions[session].client || !(region->rights & ENGINE_REMOTE_WRITE))
+        return -EKEYREJECTED;
+    segment = &e->segment_live[region->segment];
+    if (!segment->base)
+        return -EHOSTDOWN;
+    *base = segment->base + region->offset;
+    *length = region->length;
+    return 0;
+}

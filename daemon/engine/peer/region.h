@@ -1,0 +1,36 @@
+/*
+ * Regions: ranges of segments that peers may reach by a key, and their two-phase withdrawal.
+ *
+ * A key names slot and generation and carries 128 random bits. Each node that has resolved it is
+ * noted in a grant. Withdrawal asks each of them (REVOKE) and frees the region when all have
+ * answered (REVOKED) that no fabric operation of theirs names it any more, or are lost. Thread: the
+ * progress thread.
+ */
+#ifndef PWC_ENGINE_REGION_H
+#define PWC_ENGINE_REGION_H
+
+#include "daemon/engine/state/state.h"
+
+/* The region behind a key for a client's memory: index or -EKEYREJECTED. Time does not depend on
+ * the secret. */
+int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
+                   const uint8_t secret[16]);
+/* Within a transaction: notes that `node` has resolved it. -ENOSPC. */
+int region_grant(struct engine *e, uint32_t region, uint32_t node);
+int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
+int region_revoke_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
+/* The last fabric operation of a revoked remote has ended. */
+void region_answer_revoke(struct engine *e, uint32_t remote);
+/* All grants of a lost node. */
+void region_forget_node(struct engine *e, uint32_t node);
+/* Begins the withdrawal of all regions of a client. The number that still stand. */
+uint32_t region_withdraw_client(struct engine *e, uint32_t client);
+/* Regions on their way out: asks, and frees what is free to go. */
+void region_sweep(struct engine *e);
+
+/* The memory of a region that a packed put names, of this session's client: 0 with *base and its
+ * length, or the status that the origin gets. */
+int region_to_write(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
+                    uint8_t **base, uint64_t *length);
+
+#endif

@@ -1,0 +1,440 @@
+/* Clients, their sessions and segments: life and end. Thread: the progress thread. */
+#include "daemon/engine/session/client.h"
+
+#include <string.h>
+#include "daemon/engine/peer/bind.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/state/notice.h"
+#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/steps.h"
+
+const char *quarantine_text(uint32_t reason)
+{
+    static const char *const texts[QUARANTINE_REASONS] = {
+        [QUARANTINE_NONE] = NULL,
+        [QUARANTINE_SUBMIT_INDEX] = "submission ring: tail or record size out of range",
+        [QUARANTINE_EVENT_INDEX] = "event ring: head out of range",
+        [QUARANTINE_RECORD] = "submission: a field is out of range",
+        [QUARANTINE_REMOTE] = "submission: a remote handle that was not given to this context",
+        [QUARANTINE_SEGMENT] = "submission: memory outside the client's segments",
+        [QUARANTINE_RESERVE] = "submission: more local events than the ring has room for",
+        [QUARANTINE_MEMORY] = "shared memory faulted",
+        [QUARANTINE_MESSAGE] = "submission: an active message that makes no sense",
+        [QUARANTINE_REPLY] = "answer: a reply to a request that is not owed one",
+        [QUARANTINE_REPLY_SPACE] = "submission: more replies than their ring has room for",
+    };
+
+    return reason < QUARANTINE_REASONS ? texts[reason] : "unknown";
+}
+
+static void session_show_quarantine(struct engine *e, uint32_t session)
+{
+    atomic_store_explicit(&e->session_live[session].shared->state, SESSION_QUARANTINED,
+                          memory_order_release);
+}
+
+static void quarantine_notice(struct engine *e, uint32_t client)
+{
+    notice_push(e,
+                &(struct engine_notice){.kind = ENGINE_QUARANTINED,
+                                        .handle = client,
+                                        .reason = quarantine_text(e->clients[client].quarantine)});
+}
+
+void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason reason)
+{
+    struct client *c = &e->clients[client];
+
+    if (c->quarantine != QUARANTINE_NONE || c->state != CLIENT_LIVE)
+        return;
+    /* What was read after a fault was the daemon's zero pages. */
+    if (e->host->faulted && e->host->faulted(e->host->context, client))
+        reason = QUARANTINE_MEMORY;
+    c->quarantine = reason;
+    step_quarantined(e, client);
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        uint32_t s = e->open_sessions[i];
+
+        if (e->sessions[s].client == client && e->session_live[s].attached)
+            session_show_quarantine(e, s);
+    }
+    quarantine_notice(e, client);
+}
+
+void client_inherit(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        if (e->clients[i].state == CLIENT_LIVE && e->clients[i].quarantine != QUARANTINE_NONE)
+            quarantine_notice(e, i);
+    e->orphans = true;
+}
+
+/* Before the first step: what the caller has not attached it did not hear of, or lost. */
+static void orphans_close(struct engine *e)
+{
+    e->orphans = false;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (!e->session_live[i].attached)
+            engine_session_close(e, i);
+    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+        struct segment *seg = &e->segments[i];
+
+        if (seg->state == SEGMENT_OPEN && !e->segment_live[i].base && seg->regions == 0)
+            engine_segment_close(e, seg->client, i);
+    }
+}
+
+int engine_client_open(struct engine *e, const struct engine_client_info *info)
+{
+    struct client *c;
+    uint32_t free = NONE;
+
+    if (info->rank >= info->size || memchr(info->job, '\0', sizeof(info->job)) == NULL)
+        return -EINVAL;
+    for (uint32_t i = 0; i < e->config.clients_max; i++) {
+        c = &e->clients[i];
+        if (c->state == CLIENT_FREE) {
+            free = free == NONE ? i : free;
+            continue;
+        }
+        if (c->uid == info->uid && c->rank == info->rank && strcmp(c->job, info->job) == 0)
+            return -EADDRINUSE;
+    }
+    if (free == NONE)
+        return -ENOSPC;
+    c = &e->clients[free];
+    *c =
+        (struct client){.uid = info->uid, .pid = info->pid, .rank = info->rank, .size = info->size};
+    memcpy(c->job, info->job, sizeof(info->job));
+    set32(e, &c->state, CLIENT_LIVE);
+    commit(e);
+    step_attached(e, free);
+    return (int)free;
+}
+
+void engine_client_close(struct engine *e, uint32_t client)
+{
+    if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE)
+        return;
+    set32(e, &e->clients[client].state, CLIENT_CLOSING);
+    commit(e);
+    step_detached(e, client);
+    e->sweep = true;
+}
+
+static bool ring_size_valid(uint32_t bytes)
+{
+    return bytes >= SESSION_RING_MIN && bytes <= SESSION_RING_MAX && (bytes & (bytes - 1)) == 0;
+}
+
+static bool sizes_valid(const struct session_sizes *sizes)
+{
+    return ring_size_valid(sizes->submit) && ring_size_valid(sizes->local) &&
+           ring_size_valid(sizes->remote) && ring_size_valid(sizes->answer) &&
+           ring_size_valid(sizes->reply);
+}
+
+int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
+                        const struct session_sizes *sizes)
+{
+    struct session_shared *shared = base;
+    struct session *s;
+    uint32_t free = NONE;
+
+    if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE ||
+        !sizes_valid(sizes))
+        return -EINVAL;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++) {
+        s = &e->sessions[i];
+        if (s->state == SESSION_FREE)
+            free = free == NONE ? i : free;
+        else if (s->client == client && s->context == context)
+            return -EADDRINUSE;
+    }
+    if (free == NONE)
+        return -ENOSPC;
+    s = &e->sessions[free];
+    *s = (struct session){.client = client,
+                          .context = context,
+                          .sizes = *sizes,
+                          .first_flow = NONE,
+                          .first_inflow = NONE};
+    queue_init(&s->spill, SPILL_SHIFT);
+    e->session_live[free] = (struct session_live){.dirty = e->session_live[free].dirty};
+    shared->magic = SESSION_MAGIC;
+    shared->version = SESSION_VERSION;
+    shared->sizes = *sizes;
+    shared->message_max = e->message_max;
+    shared->fences = e->host->fence != NULL;
+    shared->context = context;
+    shared->rank = e->clients[client].rank;
+    atomic_store_explicit(&shared->state, SESSION_LIVE, memory_order_release);
+    session_views(e, free, base);
+    set32(e, &s->state, SESSION_OPEN);
+    commit(e);
+    e->open_sessions[e->open_count++] = free;
+    return (int)free;
+}
+
+int engine_session_attach(struct engine *e, uint32_t session, void *base)
+{
+    if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
+        return -EINVAL;
+    session_views(e, session, base);
+    doorbell_disarm(&e->session_live[session].shared->submit_bell); /* it may have died unfenced */
+    /* An earlier process has told of them. */
+    e->departed.delivered -= e->sessions[session].delivered;
+    e->session_live[session].shared->fences = e->host->fence != NULL;
+    bind_show_ended(e, session);
+    if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)
+        session_show_quarantine(e, session);
+    /* What only waited for a fabric operation of the old process waits no more. */
+    for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
+        flow_finish(e, i);
+    if (e->sessions[session].spill_bytes == 0)
+        session_release_spill(e, session);
+    return 0;
+}
+
+int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out)
+{
+    const struct session *s = &e->sessions[session];
+
+    if (session >= e->config.sessions_max || s->state == SESSION_FREE)
+        return -ENOENT;
+    *out = (struct engine_session_found){.client = s->client,
+                                         .context = s->context,
+                                         .sizes = s->sizes,
+                                         .closing = s->state == SESSION_CLOSING};
+    return 0;
+}
+
+void engine_session_close(struct engine *e, uint32_t session)
+{
+    if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
+        return;
+    set32(e, &e->sessions[session].state, SESSION_CLOSING);
+    commit(e);
+    e->sweep = true;
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+static int segment_register(struct engine *e, uint32_t segment, void *base)
+{
+    struct segment_live *live = &e->segment_live[segment];
+    int r;
+
+    *live = (struct segment_live){.base = base};
+    r = FAULT(SEGMENT_REGISTER);
+    if (r == 0)
+        r = fabric_mem_add(e->fabric, base, e->segments[segment].length,
+                           FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE,
+                           cookie_of(COOKIE_SEGMENT, segment));
+    live->adding = r == 0;
+    live->status = r;
+    return r;
+}
+
+int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t length)
+{
+    uint32_t free = 0;
+    int r;
+
+    if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE || length == 0)
+        return -EINVAL;
+    while (free < e->config.segments_max && e->segments[free].state != SEGMENT_FREE)
+        free++;
+    if (free == e->config.segments_max)
+        return -ENOSPC;
+    e->segments[free] = (struct segment){.client = client, .length = length};
+    r = segment_register(e, free, base);
+    if (r < 0)
+        return r;
+    set32(e, &e->segments[free].state, SEGMENT_OPEN);
+    commit(e);
+    return (int)free;
+}
+
+int engine_segment_attach(struct engine *e, uint32_t segment, void *base)
+{
+    if (segment >= e->config.segments_max || e->segments[segment].state == SEGMENT_FREE)
+        return -EINVAL;
+    return segment_register(e, segment, base);
+}
+
+int engine_segment_find(const struct engine *e, uint32_t segment, struct engine_segment_found *out)
+{
+    const struct segment *s = &e->segments[segment];
+
+    if (segment >= e->config.segments_max || s->state == SEGMENT_FREE)
+        return -ENOENT;
+    *out = (struct engine_segment_found){
+        .client = s->client, .length = s->length, .closing = s->state == SEGMENT_CLOSING};
+    return 0;
+}
+
+int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment)
+{
+    struct segment *seg;
+
+    if (segment >= e->config.segments_max)
+        return -EINVAL;
+    seg = &e->segments[segment];
+    if (seg->state != SEGMENT_OPEN || seg->client != client)
+        return -EINVAL;
+    if (seg->regions > 0)
+        return -EBUSY;
+    set32(e, &seg->state, SEGMENT_CLOSING);
+    commit(e);
+    e->sweep = true;
+    return 0;
+}
+
+void segment_added(struct engine *e, uint32_t segment, int status,
+                   const struct fabric_memory *memory)
+{
+    struct segment_live *live = &e->segment_live[segment];
+
+    live->adding = false;
+    live->status = status;
+    if (status == 0) {
+        live->memory = *memory;
+        live->registered = true;
+    }
+    notice_push(e, &(struct engine_notice){
+                       .kind = ENGINE_SEGMENT_READY, .handle = segment, .status = status});
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state == FLOW_OPEN)
+            flow_ready(e, i);
+    e->sweep = true;
+}
+
+void segment_dropped(struct engine *e, uint32_t segment, int status)
+{
+    struct segment *seg = &e->segments[segment];
+
+    FAULT(SEGMENT_DROPPED);
+    if (status < 0) { /* the card may still reach it: it stays what it is */
+        e->segment_live[segment].dropping = false;
+        e->segment_live[segment].registered = e->segment_live[segment].refused = true;
+        drop_later(e);
+        return;
+    }
+    e->segment_live[segment] = (struct segment_live){0};
+    set32(e, &seg->state, SEGMENT_FREE);
+    commit(e);
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_SEGMENT_CLOSED, .handle = segment});
+    e->sweep = true;
+}
+
+static void segment_sweep(struct engine *e, uint32_t segment)
+{
+    struct segment *seg = &e->segments[segment];
+    struct segment_live *live = &e->segment_live[segment];
+
+    if (live->busy > 0 || live->adding || live->dropping || seg->regions > 0 ||
+        (live->refused && e->drop_at > 0))
+        return;
+    if (!live->registered) {
+        segment_dropped(e, segment, 0);
+        return;
+    }
+    live->registered = false;
+    live->dropping = true;
+    if (fabric_mem_drop(e->fabric, live->memory.index, cookie_of(COOKIE_SEGMENT, segment)) < 0)
+        segment_dropped(e, segment, 0); /* it was not registered */
+}
+
+/* ---- the way out ----------------------------------------------------------------------------- */
+
+static void session_leave(struct engine *e, uint32_t session)
+{
+    bind_forget_session(e, session);
+    if (!session_sweep(e, session))
+        return;
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        if (e->open_sessions[i] != session)
+            continue;
+        e->open_sessions[i] = e->open_sessions[--e->open_count];
+        break;
+    }
+    FAULT(SESSION_LEFT);
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_SESSION_CLOSED, .handle = session});
+}
+
+/* One client further. Free when nothing of it is left. */
+static void client_leave(struct engine *e, uint32_t client)
+{
+    bool left = false;
+
+    for (uint32_t i = 0; i < e->config.sessions_max; i++) {
+        struct session *s = &e->sessions[i];
+
+        if (s->state == SESSION_FREE || s->client != client)
+            continue;
+        if (s->state == SESSION_OPEN) {
+            set32(e, &s->state, SESSION_CLOSING);
+            commit(e);
+            e->sweep = true;
+        }
+        left = true;
+    }
+    if (region_withdraw_client(e, client) > 0)
+        left = true;
+    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+        struct segment *seg = &e->segments[i];
+
+        if (seg->state == SEGMENT_FREE || seg->client != client)
+            continue;
+        if (seg->state == SEGMENT_OPEN && seg->regions == 0) {
+            set32(e, &seg->state, SEGMENT_CLOSING);
+            commit(e);
+            e->sweep = true;
+        }
+        left = true;
+    }
+    if (left)
+        return;
+    set32(e, &e->clients[client].state, CLIENT_FREE);
+    commit(e);
+    FAULT(CLIENT_LEFT);
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_CLIENT_CLOSED, .handle = client});
+}
+
+void client_sweep(struct engine *e)
+{
+    e->sweep = false;
+    if (e->orphans)
+        orphans_close(e);
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].state == REMOTE_REVOKED && e->remotes[i].revoke_due &&
+            e->remote_busy[i] == 0)
+            region_answer_revoke(e, i);
+    remotes_reclaim(e);
+    peer_rings_sweep(e);
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (e->sessions[i].state == SESSION_CLOSING)
+            session_leave(e, i);
+        else if (e->sessions[i].state == SESSION_OPEN && e->sessions[i].spill_bytes == 0)
+            session_release_spill(e, i);
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state == FLOW_CLOSING)
+            flow_sweep(e, i);
+        else if (e->flows[i].traffic == FLOW_REPLIES)
+            reply_flow_retire(e, i);
+        else
+            flow_retire(e, i);
+    region_sweep(e);
+    for (uint32_t i = 0; i < e->config.segments_max; i++)
+        if (e->segments[i].state == SEGMENT_CLOSING)
+            segment_sweep(e, i);
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        if (e->clients[i].state == CLIENT_CLOSING)
+            client_leave(e, i);
+}

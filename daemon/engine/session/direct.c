@@ -1,0 +1,152 @@
+/* Neighbours, as far as they need the engine (direct.h). Thread: the progress thread. */
+#include "daemon/engine/session/direct.h"
+
+#include "daemon/engine/session/session.h"
+
+/* Of the flow that the origin has named so; or NONE. */
+static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t inflow)
+{
+    const struct inflow *in;
+
+    if (inflow >= e->config.flows_max)
+        return NONE;
+    in = &e->inflows[inflow];
+    return in->state != INFLOW_FREE && in->node == origin ? in->session : NONE;
+}
+
+int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct engine_way *out)
+{
+    const struct remote *r;
+    const struct flow *f;
+
+    if (remote >= e->config.remotes_max || remote >= SESSION_REMOTES)
+        return -ENOENT;
+    r = &e->remotes[remote];
+    if (r->session != session || r->state != REMOTE_READY || r->unbound)
+        return -ENOENT;
+    f = &e->flows[r->flow];
+    if (f->state != FLOW_OPEN)
+        return -ENOENT;
+    *out = (struct engine_way){.node = f->node,
+                               .inflow = f->inflow,
+                               .has_key = r->has_key,
+                               .slot = r->key.slot,
+                               .generation = r->key.generation};
+    return 0;
+}
+
+int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
+                     struct engine_neighbour *out)
+{
+    const struct region *region;
+
+    *out = (struct engine_neighbour){
+        .session = inflow_session(e, origin, way->inflow),
+        .segment = NONE,
+    };
+    if (out->session == NONE)
+        return -ENOENT;
+    if (!way->has_key)
+        return 0;
+    if (way->slot >= e->config.regions_max)
+        return -ENOENT;
+    region = &e->regions[way->slot];
+    if (region->state != REGION_OPEN || region->generation != way->generation)
+        return -ENOENT;
+    out->segment = region->segment;
+    out->offset = region->offset;
+    return 0;
+}
+
+void direct_show_ended(struct engine *e, uint32_t remote, bool ended)
+{
+    uint32_t session = e->remotes[remote].session;
+    uint64_t bit = UINT64_C(1) << remote % 64;
+    _Atomic uint64_t *word;
+
+    if (remote >= SESSION_REMOTES || session == NONE || !e->session_live[session].attached)
+        return;
+    word = &e->session_live[session].shared->ended_remotes[remote / 64];
+    if (ended)
+        atomic_fetch_or_explicit(word, bit, memory_order_release);
+    else
+        atomic_fetch_and_explicit(word, ~bit, memory_order_release);
+}
+
+void direct_end_flow(struct engine *e, uint32_t flow)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].state != REMOTE_FREE && e->remotes[i].flow == flow)
+            direct_show_ended(e, i, true);
+}
+
+void direct_wake(struct engine *e, const struct flow *f)
+{
+    uint32_t session;
+
+    if (f->state != FLOW_OPEN)
+        return;
+    if (f->node == e->config.node) {
+        session = inflow_session(e, f->node, f->inflow);
+        if (session != NONE)
+            session_dirty(e, session);
+    } else if (e->peer_live[f->node].sibling && e->host->wake_sibling) {
+        e->host->wake_sibling(e->host->context, f->node, f->inflow, ENGINE_FLOW_TARGET);
+    }
+}
+
+static void wake_target(struct engine *e, const struct inflow *in)
+{
+    if (in->state != INFLOW_FREE && in->session != NONE && e->peer_live[in->node].sibling)
+        session_dirty(e, in->session);
+}
+
+static void wake_origin(struct engine *e, const struct flow *f)
+{
+    if (f->state == FLOW_OPEN && f->session != NONE && e->peer_live[f->node].sibling)
+        session_dirty(e, f->session);
+}
+
+void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
+{
+    if (flow >= e->config.flows_max)
+        return;
+    if (end == ENGINE_FLOW_ORIGIN)
+        wake_origin(e, &e->flows[flow]);
+    else
+        wake_target(e, &e->inflows[flow]);
+}
+
+/* Whether it is of this node, and so may be a neighbour's. */
+static bool from_here(const struct engine *e, const struct inflow *in)
+{
+    return in->node == e->config.node || e->peer_live[in->node].sibling;
+}
+
+void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer)
+{
+    uint32_t i = e->sessions[session].first_inflow;
+    const struct inflow *in;
+    const struct flow *f;
+
+    while (i != NONE && (e->inflows[i].origin != peer || !from_here(e, &e->inflows[i])))
+        i = e->inflows[i].next;
+    if (i == NONE)
+        return;
+    in = &e->inflows[i];
+    if (in->node != e->config.node) {
+        if (e->host->wake_sibling)
+            e->host->wake_sibling(e->host->context, in->node, in->origin_flow, ENGINE_FLOW_ORIGIN);
+        return;
+    }
+    if (in->origin_flow >= e->config.flows_max)
+        return;
+    f = &e->flows[in->origin_flow];
+    if (f->state == FLOW_OPEN && f->node == e->config.node && f->inflow == i && f->session != NONE)
+        session_dirty(e, f->session);
+}
+
+void direct_show_spill(struct session_live *live, bool spilled)
+{
+    atomic_store_explicit(&live->shared->spilled, spilled, memory_order_release);
+}

@@ -1,0 +1,193 @@
+/* What clients and users have of the shared tables (quota.h). Thread: the progress thread. */
+#include "daemon/engine/session/quota.h"
+
+static uint32_t share(uint32_t configured, uint32_t all)
+{
+    if (configured == 0)
+        configured = all - all / 8;
+    return configured < all ? configured : all;
+}
+
+void quota_defaults(struct engine_config *c)
+{
+    c->binds_client = share(c->binds_client, c->remotes_max);
+    c->binds_user = share(c->binds_user, c->remotes_max);
+    c->pairs_client = share(c->pairs_client, c->flows_max);
+    c->pairs_user = share(c->pairs_user, c->flows_max);
+    c->chunks_client = c->chunks_client > 0 ? c->chunks_client : c->chunks_max;
+    c->chunks_user = share(c->chunks_user, c->chunks_max);
+}
+
+/* What a client and its user have of one thing. */
+struct held {
+    uint32_t client, user;
+};
+
+static uint32_t user_of(const struct engine *e, uint32_t session)
+{
+    return e->clients[e->sessions[session].client].uid;
+}
+
+static bool of_client(const struct engine *e, uint32_t session, uint32_t client)
+{
+    return session != NONE && e->sessions[session].client == client;
+}
+
+/* ---- binds and pairs ------------------------------------------------------------------------- */
+
+/* Replies have flows of their own, which take places beside those of requests. */
+static void count_flows(const struct engine *e, uint32_t session, struct held *binds,
+                        struct held *pairs)
+{
+    uint32_t client = e->sessions[session].client, uid = user_of(e, session);
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        const struct flow *f = &e->flows[i];
+        uint32_t named = e->flow_live[i].remotes;
+
+        if (f->state == FLOW_FREE || f->uid != uid)
+            continue;
+        binds->user += named;
+        pairs->user++;
+        if (!of_client(e, f->session, client))
+            continue;
+        binds->client += named;
+        pairs->client++;
+    }
+}
+
+static bool pairs_left(const struct engine *e, const struct held *pairs)
+{
+    return pairs->client < e->config.pairs_client && pairs->user < e->config.pairs_user;
+}
+
+int quota_bind(const struct engine *e, uint32_t session, bool flow)
+{
+    struct held binds = {0}, pairs = {0};
+
+    count_flows(e, session, &binds, &pairs);
+    if (binds.client >= e->config.binds_client || binds.user >= e->config.binds_user)
+        return -EDQUOT;
+    return !flow || pairs_left(e, &pairs) ? 0 : -EDQUOT;
+}
+
+int quota_replies(const struct engine *e, uint32_t session)
+{
+    struct held binds = {0}, pairs = {0};
+
+    count_flows(e, session, &binds, &pairs);
+    return pairs_left(e, &pairs) ? 0 : -EDQUOT;
+}
+
+int quota_inflow(const struct engine *e, uint32_t session)
+{
+    uint32_t client = e->sessions[session].client, uid = user_of(e, session);
+    struct held pairs = {0};
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        const struct inflow *in = &e->inflows[i];
+
+        if (in->state == INFLOW_FREE || in->session == NONE)
+            continue;
+        pairs.client += of_client(e, in->session, client);
+        pairs.user += user_of(e, in->session) == uid;
+    }
+    return pairs_left(e, &pairs) ? 0 : -EDQUOT;
+}
+
+int quota_grant(const struct engine *e, uint32_t region)
+{
+    uint32_t client = e->regions[region].client, uid = e->clients[client].uid;
+    struct held grants = {0};
+
+    for (uint32_t i = 0; i < e->grants_max; i++) {
+        uint32_t granted = e->grants[i].region, owner;
+
+        if (granted == NONE)
+            continue;
+        owner = e->regions[granted].client;
+        grants.client += owner == client;
+        grants.user += e->clients[owner].uid == uid;
+    }
+    return grants.client < e->config.binds_client && grants.user < e->config.binds_user ? 0
+                                                                                        : -EDQUOT;
+}
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+static uint32_t chunks_of(const struct engine *e, uint32_t session)
+{
+    return e->session_live[session].chunks + queue_chunks(&e->sessions[session].spill);
+}
+
+/* Whether `need` chunks more are within the quotas; the first few of a context always are. `has`:
+ * what it has of the kind: an event must find room in an empty spill, or nothing would drain. */
+static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uint32_t need)
+{
+    uint32_t client = e->sessions[session].client, uid = user_of(e, session);
+    uint32_t free = e->pool.state->free;
+    struct held chunks = {0};
+
+    if (need + e->chunks_keep > free)
+        return false;
+    if (has + need <= QUOTA_CONTEXT_CHUNKS)
+        return true;
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        uint32_t s = e->open_sessions[i];
+        uint32_t n = user_of(e, s) == uid ? chunks_of(e, s) : 0;
+
+        chunks.user += n;
+        chunks.client += e->sessions[s].client == client ? n : 0;
+    }
+    return need + e->chunks_keep + chunks.client <= free &&
+           chunks.client + need <= e->config.chunks_client &&
+           chunks.user + need <= e->config.chunks_user;
+}
+
+/* It takes `grows` chunks more. */
+static int push_counted(struct engine *e, uint32_t session, struct queue *q, uint32_t n,
+                        uint32_t grows, uint32_t keep)
+{
+    int r = queue_push(&e->pool, q, n, keep);
+
+    if (r == 0)
+        e->session_live[session].chunks += grows;
+    return r;
+}
+
+int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
+{
+    uint32_t grows = queue_growth(q, n);
+
+    if (grows > 0 && !may_grow(e, session, e->session_live[session].chunks, grows))
+        return -ENOBUFS;
+    return push_counted(e, session, q, n, grows, e->chunks_keep);
+}
+
+int quota_push_reply(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
+{
+    return push_counted(e, session, q, n, queue_growth(q, n), e->chunks_keep / 2);
+}
+
+int quota_push_spill(struct engine *e, uint32_t session, uint32_t n)
+{
+    struct queue *q = &e->sessions[session].spill;
+    uint32_t grows = queue_growth(q, n);
+
+    if (grows > 0 && !may_grow(e, session, queue_chunks(q), grows))
+        return -ENOBUFS;
+    return queue_push(&e->pool, q, n, e->chunks_keep);
+}
+
+void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
+{
+    uint32_t free = e->pool.state->free;
+
+    queue_pop(&e->pool, q, n);
+    e->session_live[session].chunks -= e->pool.state->free - free;
+}
+
+void quota_count(struct engine *e, uint32_t session, const struct queue *q)
+{
+    e->session_live[session].chunks += queue_chunks(q);
+}

@@ -1,0 +1,62 @@
+/*
+ * Quotas: what a client and its user may have of the tables that all clients share.
+ *
+ *     binds    remotes that name a flow of theirs, and as many places in the list of which node
+ *              has resolved a region of theirs
+ *     pairs    flows of their contexts towards others, for requests and for replies, and as many
+ *              inflows towards theirs
+ *     queues   chunks that their operations and spilled events take
+ *
+ * Binds and pairs beyond are refused. Queues only wait: submissions stay in their ring, events in
+ * their origin's queue. Besides, a client leaves as many chunks free as it has, so that any number
+ * of clients that flood or don't drain leave some to the next; and a context has a few chunks
+ * whatever its client's others do, so that a full one does not stop them.
+ *
+ * Owns nothing; counts when it is asked, off the hot path: at a bind, and when a queue takes a
+ * chunk more. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_QUOTA_H
+#define PWC_ENGINE_QUOTA_H
+
+#include "daemon/engine/state/state.h"
+
+/* Chunks that a context may have at any rate. */
+#define QUOTA_CONTEXT_CHUNKS 4u
+
+/* Fills in what is not configured, and takes what is more than there is for all. */
+void quota_defaults(struct engine_config *c);
+
+/* One bind more, and one flow more, from this session; one inflow more to it. 0 or -EDQUOT. */
+int quota_bind(const struct engine *e, uint32_t session, bool flow);
+int quota_inflow(const struct engine *e, uint32_t session);
+/* One flow more for its replies; one node more that resolves this region. 0 or -EDQUOT. */
+int quota_replies(const struct engine *e, uint32_t session);
+int quota_grant(const struct engine *e, uint32_t region);
+
+/* Within a transaction: queue_push where a chunk comes. -ENOBUFS. */
+int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
+int quota_push_reply(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
+int quota_push_spill(struct engine *e, uint32_t session, uint32_t n);
+/* Within a transaction that is committed: queue_pop of operations where a chunk goes. */
+void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
+/* After a restart: the session has these operations. */
+void quota_count(struct engine *e, uint32_t session, const struct queue *q);
+
+/* Requests: within a transaction that is committed, or nothing has changed. */
+static inline int quota_push(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
+{
+    if (!queue_push_stays(q, n))
+        return quota_push_chunks(e, session, q, n);
+    set64(e, &q->tail, q->tail + n);
+    return 0;
+}
+
+static inline void quota_pop(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
+{
+    if (queue_pop_stays(q, n))
+        set64(e, &q->head, q->head + n);
+    else
+        quota_pop_chunks(e, session, q, n);
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* Sessions: the views over their rings, publishing, the way out. Thread: the progress thread. */
+#include "daemon/engine/session/session.h"
+
+#include <string.h>
+#include "shm_ring/doorbell.h"
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/session/direct.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ledger/notes.h"
+
+static void session_show(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint64_t local, remote, reply;
+
+    if (!live->attached)
+        return;
+    local = live->local.tail - live->local.head_seen;
+    remote = live->remote.tail - live->remote.head_seen;
+    reply = live->reply.tail - live->reply.head_seen;
+    live->local_high = local > live->local_high ? local : live->local_high;
+    live->remote_high = remote > live->remote_high ? remote : live->remote_high;
+    live->reply_high = reply > live->reply_high ? reply : live->reply_high;
+    /* Padding before an event that found no room is published with what stands before it. */
+    if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||
+        s->reply_tail != live->reply.tail) {
+        set64(e, &s->local_tail, live->local.tail);
+        set64(e, &s->remote_tail, live->remote.tail);
+        set64(e, &s->reply_tail, live->reply.tail);
+        commit(e);
+    }
+    ring_publish(&live->local);
+    ring_publish(&live->remote);
+    ring_publish(&live->reply);
+    direct_show_spill(live, s->spill_bytes > 0);
+}
+
+void sessions_show(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->dirty_count; i++)
+        session_show(e, e->dirty[i]);
+}
+
+void session_publish(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t mode;
+
+    live->dirty = false;
+    if (!live->attached)
+        return;
+    atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
+    atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
+    atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
+    mode = doorbell_ring(&live->shared->event_bell);
+    if (mode != DOORBELL_AWAKE)
+        e->host->wake(e->host->context, session, mode);
+}
+
+void session_views(struct engine *e, uint32_t session, void *base)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint8_t *data = (uint8_t *)base + SESSION_DATA_OFFSET;
+
+    live->shared = base;
+    ring_consumer_init(&live->submit, &live->shared->submit, data, s->sizes.submit, s->submit_head);
+    /* Taken, and not given back when the old process died: a full ring would stay full. */
+    ring_release(&live->submit);
+    data += s->sizes.submit;
+    ring_producer_init(&live->local, &live->shared->local, data, s->sizes.local, s->local_tail);
+    data += s->sizes.local;
+    ring_producer_init(&live->remote, &live->shared->remote, data, s->sizes.remote, s->remote_tail);
+    data += s->sizes.remote;
+    ring_consumer_init(&live->answer, &live->shared->answer, data, s->sizes.answer, s->answer_head);
+    data += s->sizes.answer;
+    ring_producer_init(&live->reply, &live->shared->reply, data, s->sizes.reply, s->reply_tail);
+    memset(live->drained, 0, sizeof(live->drained));
+    live->attached = true;
+    session_dirty(e, session);
+}
+
+/* The flows that end here: their origins are told, what comes by them fails. */
+static bool inflows_close(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+
+    while (s->first_inflow != NONE) {
+        struct inflow *in = &e->inflows[s->first_inflow];
+
+        if (in->state == INFLOW_PARTING) {
+            inflow_free(e, s->first_inflow);
+            commit(e);
+            continue;
+        }
+        if (notes_push_flow(e, in->node, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return false;
+        }
+        set32(e, &s->first_inflow, in->next);
+        set32(e, &in->session, NONE);
+        set32(e, &in->state, INFLOW_CLOSED);
+        commit(e);
+    }
+    return true;
+}
+
+void session_add_totals(const struct session *s, const struct session_live *live,
+                        struct engine_totals_view *to)
+{
+    to->put_ops += live->put_ops;
+    to->get_ops += live->get_ops;
+    to->am_ops += live->am_ops;
+    to->put_bytes += live->put_bytes;
+    to->get_bytes += live->get_bytes;
+    to->am_bytes += live->am_bytes;
+    to->errors += live->errors;
+    to->delivered += s->delivered;
+    to->spilled += live->spilled;
+}
+
+int session_sweep(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+
+    while (s->first_flow != NONE)
+        flow_detach(e, s->first_flow);
+    if (!inflows_close(e, session))
+        return 0;
+    if (s->spill_bytes > 0)
+        e->spilling--;
+    set64(e, &s->spill_bytes, 0);
+    commit(e);
+    queue_clear(&e->pool, &s->spill);
+    if (live->attached)
+        session_add_totals(s, live, &e->departed);
+    set32(e, &s->state, SESSION_FREE);
+    commit(e);
+    if (live->attached) {
+        uint32_t state = SESSION_LIVE, mode;
+
+        atomic_compare_exchange_strong(&live->shared->state, &state, SESSION_CLOSED);
+        mode = doorbell_ring(&live->shared->event_bell);
+        if (mode != DOORBELL_AWAKE)
+            e->host->wake(e->host->context, session, mode);
+    }
+    live->attached = false;
+    return 1;
+}

@@ -1,0 +1,73 @@
+/*
+ * Sessions: a context's rings as the engine sees them. Submissions are taken from here, local and
+ * remote events are posted here, and remote events that find their ring full wait in the spill.
+ *
+ * A published tail tells only what is committed: events are written past the tail, the arena's tail
+ * moves with the operation's end in one transaction, and sessions_show shows it. Thread: the
+ * progress thread.
+ */
+#ifndef PWC_ENGINE_SESSION_H
+#define PWC_ENGINE_SESSION_H
+
+#include "daemon/engine/state/state.h"
+
+/* An event that is to be written, in pieces as they are at hand. */
+struct event_draft {
+    struct event_record head;
+    struct message message; /* of an active message: the id's first bytes, as they were checked */
+    const uint8_t *rest;    /* the id, or what follows that: in the ledger, read once */
+    uint32_t front;         /* bytes of head and message */
+    uint32_t rest_len;
+};
+
+/* Takes answers, then submissions, each up to `budget`. The number taken. */
+int session_take(struct engine *e, uint32_t session, int budget);
+/* Its client wants to hear of its end: errors are told even under SUBMIT_NO_LCE. */
+static inline bool session_tells(const struct op *op)
+{
+    return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
+}
+/* Within a transaction: ends the operation for its client, by an event or without. */
+void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/* Within a transaction: `count` operations have ended without an event, which had reserved so many
+ * bytes. */
+void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
+/*
+ * Within a transaction: the event of a record that came by `inflow`. 0: posted, spilled (the flow
+ * is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the STOP.
+ */
+int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *draft);
+/* The same for the puts of a batch, whose events are `like` one another but for id and bytes. */
+int session_tell_batch(struct engine *e, uint32_t inflow, const struct event_record *like,
+                       uint32_t count, const uint8_t *block);
+/* Within a transaction: the event of a reply, for which there is room or the client has lied. */
+void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
+/* Whether a client has a handler at this index: the one look at its word. */
+bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
+/* Nothing is spilled: those who were told to wait may go on. Twice does no harm. */
+void session_release_spill(struct engine *e, uint32_t session);
+/* Moves spilled events into the ring. The number moved. */
+int session_drain_spill(struct engine *e, uint32_t session);
+/* It has something to publish. */
+static inline void session_dirty(struct engine *e, uint32_t session)
+{
+    struct session_live *live = &e->session_live[session];
+
+    if (live->dirty)
+        return;
+    live->dirty = true;
+    e->dirty[e->dirty_count++] = session;
+}
+/* Shows the events that have been committed since the last call. */
+void sessions_show(struct engine *e);
+/* Then what has ended, and wakes the client if it sleeps. */
+void session_publish(struct engine *e, uint32_t session);
+/* The views over a mapping, from the arena's indices. */
+void session_views(struct engine *e, uint32_t session, void *base);
+/* What it has counted since this process attached it, to the sums of all. */
+void session_add_totals(const struct session *s, const struct session_live *live,
+                        struct engine_totals_view *to);
+/* On its way out: detaches its flows, frees it. 1 once it is free. */
+int session_sweep(struct engine *e, uint32_t session);
+
+#endif

@@ -1,0 +1,323 @@
+/* Events: local and remote ones into their rings, and the spill. Thread: the progress thread. */
+#include "daemon/engine/session/session.h"
+
+#include <string.h>
+#include "daemon/engine/session/client.h"
+#include "daemon/engine/session/direct.h"
+#include "shm_ring/fault.h"
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/session/quota.h"
+
+void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
+{
+    struct session *s = &e->sessions[session];
+
+    set64(e, &s->reserved, s->reserved - bytes);
+    set64(e, &s->ended, s->ended + count);
+    set64(e, &s->released, s->released + bytes);
+    session_dirty(e, session);
+}
+
+/* One operation's local event; the caller notes the ring's tail. 0, or what is wrong with it. */
+static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
+                      uint64_t lid, uint64_t bytes)
+{
+    struct flow *f = &e->flows[flow];
+    struct session_live *live = &e->session_live[f->session];
+    uint32_t size = event_bytes(op->lid_len);
+    struct event_record *event;
+    int r = ring_reserve(&live->local, size, (void **)&event);
+
+    if (r < 0)
+        return r;
+    *event = (struct event_record){
+        .size = size,
+        .kind = EVENT_LOCAL,
+        .op = op->kind == OP_BATCH ? SUBMIT_PUT : op->kind,
+        .id_len = op->lid_len,
+        .status = op->status,
+        .origin = e->config.node,
+        .peer = f->peer,
+        .bytes = op->status == 0 ? bytes : 0,
+        .sequence = slot,
+        .id = lid,
+    };
+    if (op->lid_len > 0) {
+        op_bytes(e, f, slot, 0, op->lid_len, event + 1);
+        memset((uint8_t *)(event + 1) + op->lid_len, 0, abi_pad8(op->lid_len) - op->lid_len);
+    }
+    FAULT(LOCAL_EVENT);
+    ring_advance(&live->local, size);
+    return 0;
+}
+
+/* Of each put of a batch, in order. */
+static int post_batch(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+{
+    uint64_t rid, offset;
+    uint32_t at = 0, length;
+    int r = 0;
+
+    for (uint32_t i = 0; i < op_count(op) && r == 0; i++) {
+        at = batch_step((const uint8_t *)(op + 1), at, &rid, &offset, &length);
+        r = post_local(e, flow, slot, op, batch_lid(op, i), length);
+    }
+    return r;
+}
+
+void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    struct flow *f = &e->flows[flow];
+    struct session *s = &e->sessions[f->session];
+    struct session_live *live = &e->session_live[f->session];
+    int r = 0;
+
+    set8(e, &op->ended, 1);
+    if (!session_tells(op)) {
+        session_tell_none(e, f->session, op_count(op), op->reserve);
+        return;
+    }
+    if (op->status < 0)
+        live->errors += op_count(op);
+    set64(e, &s->reserved, s->reserved - op->reserve);
+    set64(e, &s->ended, s->ended + op_count(op));
+    if (live->attached) {
+        r = op->kind == OP_BATCH ? post_batch(e, flow, slot, op)
+                                 : post_local(e, flow, slot, op, op->lid, op->length);
+        set64(e, &s->local_tail, live->local.tail);
+    }
+    if (r < 0)
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+    session_dirty(e, f->session);
+}
+
+/* Bytes [from, from + n) of the event. */
+static void draft_copy(const struct event_draft *d, uint32_t from, uint32_t n, uint8_t *to)
+{
+    uint32_t end = d->front + d->rest_len;
+
+    while (n > 0) {
+        uint32_t until = from < d->front ? d->front : from < end ? end : from + n;
+        uint32_t take = n < until - from ? n : until - from;
+
+        if (from < d->front)
+            memcpy(to, (const uint8_t *)d + from, take);
+        else if (from < end)
+            memcpy(to, d->rest + (from - d->front), take);
+        else
+            memset(to, 0, take);
+        to += take;
+        from += take;
+        n -= take;
+    }
+}
+
+/* Within a transaction: room for `count` events in the spill, from its entry *slot on; the flow is
+ * stopped. 0, -ENOSPC, -ENOBUFS. */
+static int spill_room(struct engine *e, uint32_t inflow, uint32_t bytes, uint32_t span,
+                      uint32_t count, uint64_t *slot)
+{
+    struct inflow *in = &e->inflows[inflow];
+    struct session *s = &e->sessions[in->session];
+
+    *slot = s->spill.tail;
+    if (s->spill_bytes + bytes > e->config.spill_max || quota_push_spill(e, in->session, span) < 0)
+        return -ENOSPC;
+    if (in->state == INFLOW_OPEN) {
+        if (notes_push_flow(e, in->node, WIRE_STOP, in->origin_flow, 0, 0) < 0)
+            return -ENOBUFS;
+        set32(e, &in->state, INFLOW_STOPPED);
+    }
+    if (s->spill_bytes == 0)
+        e->spilling++;
+    direct_show_spill(&e->session_live[in->session], true);
+    session_dirty(e, in->session);
+    set64(e, &s->spill_bytes, s->spill_bytes + bytes);
+    set64(e, &s->delivered, s->delivered + count);
+    e->session_live[in->session].spilled += count;
+    return 0;
+}
+
+static int spill_event(struct engine *e, uint32_t inflow, const struct event_draft *d)
+{
+    struct queue *spill = &e->sessions[e->inflows[inflow].session].spill;
+    uint32_t size = d->head.size;
+    uint32_t entry = 1u << SPILL_SHIFT;
+    uint32_t span = (size + entry - 1) / entry;
+    uint64_t slot;
+    int r = spill_room(e, inflow, size, span, 1, &slot);
+
+    for (uint32_t i = 0; i < span && r == 0; i++)
+        draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
+                   queue_at(&e->pool, spill, slot + i));
+    return r;
+}
+
+/* Whether the ring has room for so many events of a batch; a look at the client's index at most. */
+static int ring_room(struct session_live *live, uint32_t count)
+{
+    /* Padding takes less than an event. */
+    uint64_t need = (uint64_t)event_bytes(0) * (count + 1);
+    int64_t used = (int64_t)(live->remote.tail - live->remote.head_seen);
+
+    if (live->remote.size - (uint64_t)used < need)
+        used = ring_used(&live->remote);
+    return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
+}
+
+int session_tell_batch(struct engine *e, uint32_t inflow, const struct event_record *like,
+                       uint32_t count, const uint8_t *block)
+{
+    uint32_t session = e->inflows[inflow].session;
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t size = event_bytes(0), at = 0, length;
+    uint64_t slot = 0, offset;
+    bool spill;
+    int r;
+
+    static_assert(sizeof(struct event_record) <= 1u << SPILL_SHIFT, "one entry an event");
+    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+        return 0;
+    r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, count);
+    spill = r == -EAGAIN;
+    if (spill)
+        r = spill_room(e, inflow, size * count, count, count, &slot);
+    else if (r < 0)
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+    if (r < 0)
+        return spill ? r : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct event_record *event;
+
+        if (spill)
+            event = queue_at(&e->pool, &s->spill, slot + i);
+        else if (ring_reserve(&live->remote, size, (void **)&event) < 0)
+            break; /* there was room for it */
+        *event = *like;
+        at = batch_step(block, at, &event->id, &offset, &length);
+        event->bytes = length;
+        if (!spill)
+            ring_advance(&live->remote, size);
+    }
+    if (spill)
+        return 0;
+    set64(e, &s->remote_tail, live->remote.tail);
+    set64(e, &s->delivered, s->delivered + count);
+    session_dirty(e, session);
+    return 0;
+}
+
+int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *d)
+{
+    uint32_t session = e->inflows[inflow].session;
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    void *event;
+    int r;
+
+    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+        return 0;
+    if (s->spill_bytes > 0)
+        return spill_event(e, inflow, d);
+    r = ring_reserve(&live->remote, d->head.size, &event);
+    if (r == -EAGAIN)
+        return spill_event(e, inflow, d);
+    if (r < 0) {
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+        return 0;
+    }
+    draft_copy(d, 0, d->head.size, event);
+    FAULT(REMOTE_EVENT);
+    ring_advance(&live->remote, d->head.size);
+    set64(e, &s->remote_tail, live->remote.tail);
+    set64(e, &s->delivered, s->delivered + 1);
+    session_dirty(e, session);
+    return 0;
+}
+
+void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *d)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    void *event;
+
+    if (!live->attached)
+        return;
+    if (ring_reserve(&live->reply, d->head.size, &event) < 0) {
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+        return;
+    }
+    draft_copy(d, 0, d->head.size, event);
+    FAULT(REPLY_EVENT);
+    ring_advance(&live->reply, d->head.size);
+    set64(e, &s->reply_tail, live->reply.tail);
+    session_dirty(e, session);
+}
+
+bool session_handles(const struct engine *e, uint32_t session, uint32_t index)
+{
+    const struct session_live *live = &e->session_live[session];
+
+    return live->attached && index < SESSION_HANDLERS &&
+           atomic_load_explicit(&live->shared->handlers[index / 64], memory_order_relaxed) >>
+                   (index % 64) &
+               1;
+}
+
+void session_release_spill(struct engine *e, uint32_t session)
+{
+    for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next) {
+        struct inflow *in = &e->inflows[i];
+
+        if (in->state != INFLOW_STOPPED && in->state != INFLOW_REFUSED)
+            continue;
+        if (notes_push_flow(e, in->node, WIRE_GO, in->origin_flow, 0, 0) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true; /* which calls us again */
+            return;
+        }
+        if (in->state == INFLOW_STOPPED)
+            set32(e, &in->state, INFLOW_OPEN);
+        commit(e);
+    }
+}
+
+int session_drain_spill(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t entry = 1u << SPILL_SHIFT;
+    int moved = 0;
+
+    while (s->spill_bytes > 0 && live->attached) {
+        uint32_t size = ((struct event_record *)queue_at(&e->pool, &s->spill, s->spill.head))->size;
+        uint32_t span = (size + entry - 1) / entry;
+        uint8_t *event;
+        int r = ring_reserve(&live->remote, size, (void **)&event);
+
+        if (r == -EAGAIN)
+            break;
+        if (r < 0) {
+            client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+            break;
+        }
+        for (uint32_t i = 0; i < span; i++)
+            memcpy(event + i * entry, queue_at(&e->pool, &s->spill, s->spill.head + i),
+                   size - i * entry < entry ? size - i * entry : entry);
+        ring_advance(&live->remote, size);
+        set64(e, &s->remote_tail, live->remote.tail);
+        set64(e, &s->spill_bytes, s->spill_bytes - size);
+        queue_pop(&e->pool, &s->spill, span);
+        commit(e);
+        session_dirty(e, session);
+        moved++;
+        if (s->spill_bytes == 0) {
+            e->spilling--;
+            session_release_spill(e, session);
+        }
+    }
+    return moved;
+}

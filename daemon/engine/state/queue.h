@@ -1,0 +1,124 @@
+/*
+ * Queues in the arena: circular tables of fixed entries, indexed directly, that grow and shrink by
+ * chunks.
+ *
+ * An index only grows; entry i stands in chunk directory[(i / per_chunk) % CHUNK_LINKS]. The
+ * directory is a chunk itself, there only while the queue is not empty, so an idle queue takes no
+ * memory and one of half a million entries is reached in two steps like one of ten.
+ *
+ *     queue {head, tail, directory} --> [ c0 | c1 | c2 | ... ]      4096 links
+ *                                         |    |
+ *                                         v    v
+ *                                       16 KiB of entries each
+ *
+ * All changes of head, tail and the pool go through the arena's transaction; entries past the tail
+ * are written freely before the push that makes them visible is committed. Thread: the progress
+ * thread.
+ */
+#ifndef PWC_ENGINE_QUEUE_H
+#define PWC_ENGINE_QUEUE_H
+
+#include <errno.h>
+#include <stdint.h>
+#include "daemon/engine/state/arena.h"
+
+#define CHUNK_BYTES 16384u
+#define CHUNK_LINKS (CHUNK_BYTES / 4u)
+#define CHUNK_NONE  UINT32_MAX
+
+/* In the arena: a stack of free chunks. */
+struct chunk_pool_state {
+    uint32_t count; /* of all chunks */
+    uint32_t free;  /* on the stack */
+};
+
+struct chunk_pool {
+    struct arena *arena;
+    struct chunk_pool_state *state; /* in the arena */
+    uint32_t *stack;                /* in the arena */
+    uint8_t *chunks;                /* in the arena */
+};
+
+struct queue {
+    uint64_t head;
+    uint64_t tail;
+    uint32_t directory; /* chunk, meaningless while empty */
+    uint32_t shift;     /* log2 of the entry's bytes */
+};
+
+void chunk_pool_init(struct chunk_pool *pool, uint32_t count);
+
+static inline void queue_init(struct queue *q, uint32_t shift)
+{
+    q->head = q->tail = 0;
+    q->directory = CHUNK_NONE;
+    q->shift = shift;
+}
+
+static inline uint64_t queue_count(const struct queue *q)
+{
+    return q->tail - q->head;
+}
+
+static inline void *queue_at(const struct chunk_pool *pool, const struct queue *q, uint64_t index)
+{
+    uint32_t per_chunk = 14 - q->shift;
+    const uint32_t *links = (const uint32_t *)(pool->chunks + (uint64_t)q->directory * CHUNK_BYTES);
+    uint32_t chunk = links[(index >> per_chunk) & (CHUNK_LINKS - 1)];
+    uint64_t in_chunk = index & ((UINT64_C(1) << per_chunk) - 1);
+
+    return pool->chunks + (uint64_t)chunk * CHUNK_BYTES + (in_chunk << q->shift);
+}
+
+/* The same where chunks come or go. */
+int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
+void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n);
+
+/* Both indices stand in one chunk. */
+static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b)
+{
+    return ((a ^ b) >> (14 - q->shift)) == 0;
+}
+
+/* With n entries more, or n less at the head: whether no chunk comes, or goes. */
+static inline bool queue_push_stays(const struct queue *q, uint32_t n)
+{
+    return q->head != q->tail && queue_one_chunk(q, q->tail - 1, q->tail + n - 1);
+}
+
+static inline bool queue_pop_stays(const struct queue *q, uint32_t n)
+{
+    return q->head + n != q->tail && queue_one_chunk(q, q->head, q->head + n);
+}
+
+/*
+ * Within a transaction: makes entries [tail, tail + n) exist and moves the tail behind them; the
+ * caller fills them before the commit. At least `keep` chunks stay free: what must not fail keeps
+ * 0, what can wait keeps a share for it. -ENOBUFS, nothing changed, when the pool or the directory
+ * is full.
+ */
+static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
+{
+    if (!queue_push_stays(q, n))
+        return queue_push_chunks(pool, q, n, keep);
+    arena_set64(pool->arena, &q->tail, q->tail + n);
+    return 0;
+}
+
+/* Within a transaction: drops n entries at the head, or at the tail. */
+static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t n)
+{
+    if (queue_pop_stays(q, n))
+        arena_set64(pool->arena, &q->head, q->head + n);
+    else
+        queue_pop_chunks(pool, q, n);
+}
+
+/* Chunks that it holds, its directory included; and how many more with n entries more. */
+uint32_t queue_chunks(const struct queue *q);
+uint32_t queue_growth(const struct queue *q, uint32_t n);
+void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);
+/* Drops everything, in a transaction of its own for every chunk. No transaction may be open. */
+void queue_clear(struct chunk_pool *pool, struct queue *q);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * How long operations take, step by step and peer by peer: the hooks of the hot path.
+ *
+ * Times are those of the engine's clock (engine_host.clock), read where a step has taken something
+ * in and where the fabric has told something: what happens in between has one time.
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_LATENCY_H
+#define PWC_ENGINE_LATENCY_H
+
+#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/state/state.h"
+
+static inline uint64_t latency_since(const struct engine *e, uint64_t then)
+{
+    return e->now > then ? e->now - then : 0;
+}
+
+static inline void latency_record(struct engine *e, uint32_t node, enum engine_latency what,
+                                  uint64_t then, uint32_t times)
+{
+    struct latency *latency = &e->latencies[e->peer_live[node].latency];
+
+    histogram_record(&latency->steps[what], latency_since(e, then), times);
+}
+
+/* Its payload or its read is with the fabric, or, where it has none, its record in the ledger. Once
+ * only is it counted, but when it goes again its time on the fabric is that of the last. */
+static inline void latency_posted(struct engine *e, uint32_t node, struct op *op)
+{
+    uint64_t after = latency_since(e, op->submitted_at);
+
+    if (op->posted_after == 0)
+        latency_record(e, node, ENGINE_LATENCY_QUEUED, op->submitted_at, op_count(op));
+    op->posted_after = after >= UINT32_MAX ? UINT32_MAX : (uint32_t)after + (after == 0);
+}
+
+/* The last fabric operation of its payload, or its read, has ended well. */
+static inline void latency_fabric(struct engine *e, uint32_t node, const struct op *op)
+{
+    if (op->posted_after < UINT32_MAX)
+        latency_record(e, node, ENGINE_LATENCY_FABRIC, op->submitted_at + op->posted_after, 1);
+}
+
+/* Its client is told, or would be if it wanted to. */
+static inline void latency_local(struct engine *e, uint32_t node, const struct op *op)
+{
+    if (op->status == 0 && op->kind != SUBMIT_FLUSH)
+        latency_record(e, node, ENGINE_LATENCY_LOCAL, op->submitted_at, op_count(op));
+}
+
+#endif

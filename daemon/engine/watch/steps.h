@@ -1,0 +1,140 @@
+/*
+ * The steps of an operation, as whoever watches sees them: each is counted (latency.h), can be
+ * probed from outside (probes.h), and is recorded while somebody traces (trace.h).
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_STEPS_H
+#define PWC_ENGINE_STEPS_H
+
+#include "daemon/engine/watch/latency.h"
+#include "daemon/engine/watch/probes.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/trace.h"
+
+/* ---- at the origin --------------------------------------------------------------------------- */
+
+static inline void step_submitted(struct engine *e, uint32_t flow, uint64_t slot,
+                                  const struct op *op)
+{
+    probe_submit(e->flows[flow].node, flow, slot, op_count(op), op->length);
+    if (trace_on(e))
+        trace_operation(e, TRACE_SUBMITTED, flow, slot, op, e->flows[flow].peer);
+}
+
+/* Its payload or its read is with the fabric. */
+static inline void step_posted(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    latency_posted(e, e->flows[flow].node, op);
+    probe_post(e->flows[flow].node, flow, slot, op->length);
+    if (trace_on(e))
+        trace_operation(e, TRACE_POSTED, flow, slot, op, 0);
+}
+
+/* Its record stands in the ledger. */
+static inline void step_staged(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    uint32_t node = e->flows[flow].node;
+
+    if (op->posted_after == 0) {
+        latency_posted(e, node, op);
+        probe_post(node, flow, slot, 0);
+    }
+    if (trace_on(e))
+        trace_operation(e, TRACE_STAGED, flow, slot, op, e->peers[node].tx_tail);
+}
+
+/* All fabric operations of its payload, or its read, have ended. */
+static inline void step_completed(struct engine *e, uint32_t flow, uint64_t slot,
+                                  const struct op *op)
+{
+    latency_fabric(e, e->flows[flow].node, op);
+    probe_complete(e->flows[flow].node, flow, slot, op->status);
+    if (trace_on(e))
+        trace_operation(e, TRACE_COMPLETED, flow, slot, op, 0);
+}
+
+/* The target has consumed its record. */
+static inline void step_placed(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+{
+    if (trace_on(e))
+        trace_operation(e, TRACE_PLACED, flow, slot, op, 0);
+}
+
+/* Locally complete: its client has an event, if it wants one. */
+static inline void step_told(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+{
+    const struct flow *f = &e->flows[flow];
+
+    latency_local(e, f->node, op);
+    probe_local(f->node, flow, slot, op->status);
+    if (trace_on(e))
+        trace_operation(e, TRACE_LOCAL, flow, slot, op,
+                        session_tells(op) ? e->session_live[f->session].local.tail : 0);
+}
+
+/* ---- at the target --------------------------------------------------------------------------- */
+
+/* The event of `count` operations alike, from `node`; with TRACE_REPLY, of a reply. */
+static inline void step_event(struct engine *e, enum trace_kind kind, uint32_t session,
+                              uint32_t node, uint32_t origin_flow, const struct event_record *event,
+                              uint32_t count)
+{
+    probe_event(session, node, origin_flow, event->sequence, event->bytes);
+    if (trace_on(e))
+        trace_event(e, kind, session, node, origin_flow, event, count);
+}
+
+/* ---- between peers --------------------------------------------------------------------------- */
+
+static inline void step_run(struct engine *e, uint32_t node, uint16_t run, uint64_t bytes)
+{
+    probe_run(node, run, bytes);
+    if (trace_on(e))
+        trace_run(e, TRACE_RUN, node, run, bytes, 0);
+}
+
+static inline void step_run_ended(struct engine *e, uint32_t node, uint16_t run)
+{
+    latency_record(e, node, ENGINE_LATENCY_FABRIC,
+                   e->peer_live[node].out.run_posted[run % RUN_WINDOW], 1);
+    probe_run_end(node, run);
+    if (trace_on(e))
+        trace_run(e, TRACE_RUN_ENDED, node, run, 0, 0);
+}
+
+static inline void step_peer(struct engine *e, uint32_t node, bool up)
+{
+    if (up)
+        probe_peer_up(node);
+    else
+        probe_peer_down(node);
+    if (trace_on(e))
+        trace_peer(e, up ? TRACE_PEER_UP : TRACE_PEER_DOWN, node);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static inline void step_attached(struct engine *e, uint32_t client)
+{
+    const struct client *c = &e->clients[client];
+
+    probe_attach(client, c->uid, c->pid, c->rank);
+    if (trace_on(e))
+        trace_client(e, TRACE_CLIENT_ATTACHED, client);
+}
+
+static inline void step_detached(struct engine *e, uint32_t client)
+{
+    probe_detach(client);
+    if (trace_on(e))
+        trace_client(e, TRACE_CLIENT_DETACHED, client);
+}
+
+static inline void step_quarantined(struct engine *e, uint32_t client)
+{
+    probe_quarantine(client, e->clients[client].quarantine);
+    if (trace_on(e))
+        trace_client(e, TRACE_QUARANTINED, client);
+}
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * A simulated fabric: many nodes in one process, in virtual time, with seeded faults.
+ *
+ * One sim_world is the network and its clock. Each node opens its own struct fabric in it. What an
+ * operation does (reading its source, landing piece by piece, being announced, completing) is a
+ * sequence of events at random times, so that every order that fabric.h allows comes up for some
+ * seed, and comes up again for the same seed:
+ *
+ *   - a plain write may complete before or after it lands, and even when it never lands;
+ *   - beyond ordered_write_max writes overtake one another and land in pieces, in any order;
+ *   - after a break what was in flight may or may not have landed, and an operation that ended with
+ *     an error may have done its work all the same;
+ *   - nothing lands once its target has disconnected from the origin or closed its fabric.
+ *
+ * What no engine may ever do (a wrong key or range on the wire, dropping memory that an operation
+ * still uses, ...) is a fault: the first one is kept, in words, for the test to look at.
+ *
+ * Thread: a world and all its fabrics belong to one thread.
+ */
+#ifndef PWC_FABRIC_SIM_H
+#define PWC_FABRIC_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "daemon/fabric/fabric.h"
+
+struct sim_world;
+
+/* Zero means the default. */
+struct sim_options {
+    uint64_t seed;
+    uint32_t nodes;        /* 2 */
+    uint32_t pieces_max;   /* 4: pieces in which an unordered write lands */
+    uint64_t delay_min_ns; /* 200 */
+    uint64_t delay_max_ns; /* 5000: usual limit of one step; one in 16 takes up to 8 times it */
+    uint64_t message_max;  /* 1 GiB */
+    uint64_t ordered_write_max; /* 0: writes are not ordered */
+    uint32_t rails;             /* 1: with more, writes are not ordered either */
+    uint32_t outstanding_max;   /* 64: operations of a node towards one peer, then -EAGAIN */
+    uint32_t refuse_per_mille;  /* 0: how often a post is refused with -EAGAIN at random */
+    uint32_t silent_per_mille;  /* 0: how often a break is not reported with FABRIC_BROKEN */
+    uint32_t call_ns;           /* 0: time that passes, up to this, in each post and poll */
+};
+
+struct sim_counters {
+    uint64_t writes, reads, refused, landed, overtaken, pieces, lost, cancelled, breaks;
+};
+
+int sim_world_open(const struct sim_options *options, struct sim_world **out);
+/* Closes what is still open, too. */
+void sim_world_close(struct sim_world *world);
+
+uint64_t sim_now(const struct sim_world *world);
+/* Time of the next event; UINT64_MAX when nothing is under way. */
+uint64_t sim_next(const struct sim_world *world);
+/* Moves the clock, never back, and lets happen what is due. */
+void sim_advance(struct sim_world *world, uint64_t now);
+
+/* The first fault in words, or NULL. */
+const char *sim_fault(const struct sim_world *world);
+const struct sim_counters *sim_counters(const struct sim_world *world);
+/* A line for every event from now on; NULL ends it. */
+void sim_trace(struct sim_world *world, FILE *to);
+
+/* Cuts the link between two nodes: their connections break, and connecting anew does not help
+ * before sim_restore, which itself revives nothing. */
+void sim_cut(struct sim_world *world, uint32_t a, uint32_t b);
+void sim_restore(struct sim_world *world, uint32_t a, uint32_t b);
+bool sim_is_cut(const struct sim_world *world, uint32_t a, uint32_t b);
+
+/* -EBUSY when the node has one open. fabric_close ends it as a crash does: peers are not told, and
+ * what it had in flight may still land. */
+int sim_fabric_open(struct sim_world *world, uint32_t node, struct fabric **out);
+/* Events that wait for the node's poll. */
+uint32_t sim_waiting(const struct sim_world *world, uint32_t node);
+/* Operations of the node that have not ended. */
+uint32_t sim_outstanding(const struct sim_world *world, uint32_t node);
+
+#endif

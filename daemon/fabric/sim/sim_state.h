@@ -1,0 +1,149 @@
+/*
+ * The simulated fabric's insides, shared by its files: sim.c (the world and its connections),
+ * sim_operation.c (the life of an operation), sim_memory.c (registered memory).
+ *
+ * Thread: the owner of the sim_world owns all of it.
+ */
+#ifndef PWC_FABRIC_SIM_STATE_H
+#define PWC_FABRIC_SIM_STATE_H
+
+#include "daemon/fabric/sim/sim.h"
+#include "daemon/fabric/sim/sim_random.h"
+#include "daemon/fabric/sim/sim_timeline.h"
+
+#define SIM_NODES_MAX    64u
+#define SIM_SLOT_BITS    16u /* of a memory index: slot; above: generation */
+#define SIM_ADDRESS_MASK UINT64_C(0x7ffffffff000)
+#define SIM_NO_OP        UINT32_MAX
+
+enum step {
+    STEP_TRANSMIT = 1,
+    STEP_PIECE, /* a: offset, b: length */
+    STEP_LANDED,
+    STEP_COMPLETE,
+    STEP_ADDED, /* subject: node, a: instance, b: memory index */
+    STEP_DROPPED,
+    STEP_BREAK, /* subject: node, a: peer, b: the side's generation */
+};
+
+struct sim_op {
+    bool used, read, announce, placed, ordered;
+    bool transmitted, doomed, landed, reported;
+    uint32_t source_node, target_node, memory, immediate;
+    uint32_t entries; /* in the timeline */
+    uint32_t next_free;
+    uint64_t number;     /* in order of posting */
+    uint64_t generation; /* of the origin's side */
+    uint64_t cookie, length, remote_address, remote_key;
+    uint8_t *local; /* source or destination */
+    uint8_t *bytes; /* a write's copy, once transmitted */
+};
+
+struct sim_memory {
+    bool used, live, dropping;
+    uint32_t index;
+    uint32_t generation;
+    unsigned access;
+    uint8_t *base;
+    uint64_t length, address, key, cookie;
+};
+
+/* One end of a connection. */
+struct sim_side {
+    bool connected, severed;
+    uint64_t generation;
+    uint32_t outstanding;
+    uint64_t last_landing; /* time promised to the last ordered write */
+    uint64_t landed_number;
+};
+
+struct sim_fabric {
+    struct fabric fabric; /* first */
+    struct sim_world *world;
+    uint32_t node;
+};
+
+struct sim_node {
+    bool open;
+    uint64_t instance; /* one more each open */
+    struct sim_fabric handle;
+    struct sim_side *sides;
+    struct sim_memory *memories;
+    uint32_t memory_room;
+    struct fabric_event *queue; /* circular */
+    uint32_t queue_head, queue_count, queue_room;
+};
+
+struct sim_world {
+    struct sim_options options;
+    struct sim_random random;
+    struct sim_timeline timeline;
+    struct sim_counters counters;
+    uint64_t now;
+    struct sim_node *nodes;
+    bool *cut; /* nodes x nodes */
+    struct sim_op *ops;
+    uint32_t op_room, op_free;
+    uint64_t posted;
+    FILE *trace;
+    bool faulted;
+    char fault[256];
+};
+
+/* What an address carries. */
+struct sim_address {
+    uint32_t node;
+    uint32_t reserved;
+    uint64_t instance;
+};
+
+static inline struct sim_side *sim_side(struct sim_world *w, uint32_t node, uint32_t peer)
+{
+    return &w->nodes[node].sides[peer];
+}
+
+static inline struct sim_world *sim_world_of(struct fabric *fabric, uint32_t *node)
+{
+    struct sim_fabric *f = (struct sim_fabric *)fabric;
+
+    *node = f->node;
+    return f->world;
+}
+
+/* ---- sim.c ----------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) void sim_fail(struct sim_world *w, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void sim_log(struct sim_world *w, const char *format, ...);
+uint64_t sim_some_delay(struct sim_world *w);
+void sim_schedule(struct sim_world *w, uint64_t time, enum step what, uint32_t subject, uint64_t a,
+                  uint64_t b);
+/* Queues an event for the node's poll. */
+void sim_push(struct sim_world *w, uint32_t node, const struct fabric_event *event);
+void sim_pass_time(struct sim_world *w);
+
+/* ---- sim_operation.c ------------------------------------------------------------------------- */
+
+int sim_write(struct fabric *fabric, const struct fabric_write *write);
+int sim_read(struct fabric *fabric, const struct fabric_read *read);
+/* Takes the operation of a timeline entry one step on. */
+void sim_operation_step(struct sim_world *w, const struct sim_entry *entry);
+/* Of the operations from one node to another, that share which is in flight is lost. */
+void sim_doom_flight(struct sim_world *w, uint32_t from, uint32_t to, uint32_t per_mille);
+/* The origin lets go of its operations: what it had sent may still land, or not. */
+void sim_release_flight(struct sim_world *w, uint32_t from, uint32_t to);
+/* Ends that share of the origin's operations with an error. How many. */
+uint32_t sim_end_flight(struct sim_world *w, uint32_t from, uint32_t to, int status,
+                        uint32_t per_mille);
+/* The origin is gone: nobody waits for its operations' events. */
+void sim_orphan_flight(struct sim_world *w, uint32_t from);
+
+/* ---- sim_memory.c ---------------------------------------------------------------------------- */
+
+struct sim_memory *sim_memory_of(struct sim_node *n, uint32_t index);
+int sim_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
+                uint64_t cookie);
+int sim_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie);
+/* A registration or its withdrawal has taken effect. */
+void sim_memory_step(struct sim_world *w, const struct sim_entry *entry);
+
+#endif

@@ -1,0 +1,341 @@
+/*
+ * The stream fabric: opening and closing, and the path of write, read and poll.
+ *
+ * Thread: the progress thread owns all of it.
+ *
+ * What is posted is sent at once where nothing waits before it. No malloc but for a crowd of
+ * answers (stream_item.c), no lock and no division from post to event.
+ */
+#include "daemon/fabric/stream/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "daemon/fabric/stream/stream_private.h"
+
+#define ACCEPT_MOST        8  /* strangers in one poll */
+#define LOOKS              64 /* what the kernel tells of in one call */
+#define ASK_EVERY          16 /* polls, while some connections are hot */
+#define COLD               64 /* reads in a row that found nothing */
+#define RESTS              2  /* polls on the way back to sleep, as a rule */
+#define DEFAULT_PEERS      16384
+#define DEFAULT_OPERATIONS 4096
+#define DEFAULT_MEMORIES   4096
+
+static struct stream *stream_of(struct fabric *fabric)
+{
+    return (struct stream *)fabric;
+}
+
+/* ---- posting -------------------------------------------------------------------------------- */
+
+/* Where a peer's frames can go, or why not. */
+static int way_to(struct stream *s, uint32_t number, bool answered, struct stream_connection **out)
+{
+    const struct stream_peer *peer;
+
+    if (number >= s->peers.count)
+        return -EINVAL;
+    peer = &s->peers.table[number];
+    if (!peer->connected)
+        return -ENOTCONN;
+    if (!peer->connection || peer->connection->connecting || s->operations == s->operations_max ||
+        (answered && peer->connection->answers_awaited == STREAM_ANSWERS))
+        return -EAGAIN;
+    *out = peer->connection;
+    return 0;
+}
+
+static int post(struct stream *s, struct stream_connection *c, const struct stream_item *what,
+                bool answered)
+{
+    struct stream_item *item = stream_item_take(&s->items);
+
+    if (!item)
+        return -EAGAIN;
+    *item = *what;
+    s->operations++;
+    c->answers_awaited += answered;
+    stream_queue_push(&c->out, item);
+    stream_connection_flush(s, c);
+    return 0;
+}
+
+static int stream_write(struct fabric *fabric, const struct fabric_write *w)
+{
+    struct stream *s = stream_of(fabric);
+    struct stream_connection *c;
+    int rc;
+
+    if (!stream_memory_holds(&s->memories, w->memory, w->source, w->length))
+        return -EINVAL;
+    rc = way_to(s, w->peer, w->placed, &c);
+    if (rc < 0)
+        return rc;
+    return post(s, c,
+                &(struct stream_item){
+                    .frame = {.kind = STREAM_WRITE,
+                              .flags = (uint8_t)((w->announce ? STREAM_ANNOUNCE : 0) |
+                                                 (w->placed ? STREAM_PLACED : 0)),
+                              .immediate = w->immediate,
+                              .length = w->length,
+                              .address = w->remote_address,
+                              .key = w->remote_key},
+                    .payload = w->source,
+                    .memory = w->memory,
+                    .cookie = w->cookie,
+                    .peer = w->peer,
+                    .event = FABRIC_WRITTEN,
+                },
+                w->placed);
+}
+
+static int stream_read(struct fabric *fabric, const struct fabric_read *r)
+{
+    struct stream *s = stream_of(fabric);
+    struct stream_connection *c;
+    int rc;
+
+    if (!stream_memory_holds(&s->memories, r->memory, r->destination, r->length))
+        return -EINVAL;
+    rc = way_to(s, r->peer, true, &c);
+    if (rc < 0)
+        return rc;
+    return post(s, c,
+                &(struct stream_item){
+                    .frame = {.kind = STREAM_READ,
+                              .length = r->length,
+                              .address = r->remote_address,
+                              .key = r->remote_key},
+                    .destination = r->destination,
+                    .memory = r->memory,
+                    .cookie = r->cookie,
+                    .peer = r->peer,
+                    .event = FABRIC_READ,
+                },
+                true);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static int deliver_ended(struct stream *s, struct fabric_event *events, int room)
+{
+    int n = 0;
+
+    while (n < room && s->ended.head) {
+        struct stream_item *item = stream_queue_pop(&s->ended);
+
+        events[n++] = (struct fabric_event){
+            .kind = item->event,
+            .status = item->status,
+            .peer = item->peer,
+            .cookie = item->cookie,
+        };
+        s->operations--;
+        stream_item_release(&s->items, item);
+    }
+    return n;
+}
+
+static int deliver_arrivals(struct stream *s, struct fabric_event *events, int room)
+{
+    int n = 0;
+
+    while (n < room && s->arrival_head != s->arrival_tail) {
+        const struct stream_arrival *arrival = &s->arrivals[s->arrival_head++ % STREAM_ARRIVALS];
+
+        if (arrival->peer != STREAM_NOBODY)
+            events[n++] = (struct fabric_event){
+                .kind = FABRIC_ARRIVED, .peer = arrival->peer, .immediate = arrival->immediate};
+    }
+    return n;
+}
+
+/* Something has come by it: read from now on without asking first, in the place of the one that
+ * has been hot for longest. */
+static void warm(struct stream *s, struct stream_connection *c)
+{
+    c->cold = 0;
+    for (uint32_t i = 0; i < STREAM_HOT; i++)
+        if (s->hot[i] == c)
+            return;
+    s->hot[s->next_hot++ % STREAM_HOT] = c;
+}
+
+/* Asks the kernel which sockets have something, and notes what it tells. */
+static void ask(struct stream *s)
+{
+    struct epoll_event told[LOOKS];
+    int n = epoll_wait(s->set, told, LOOKS, 0);
+
+    s->unasked = 0;
+    for (int i = 0; i < n; i++) {
+        struct stream_connection *c = told[i].data.ptr;
+
+        if (!c) {
+            s->listener.due = true;
+            continue;
+        }
+        c->readable |= (told[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        c->hung |= (told[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        c->writable |= (told[i].events & EPOLLOUT) != 0;
+        if (c->readable && c->peer != STREAM_NOBODY)
+            warm(s, c);
+        stream_connection_due(s, c);
+    }
+    if (s->listener.due)
+        stream_listener_progress(s, ACCEPT_MOST);
+}
+
+/* A socket that had something lately is read at once: asking costs as much, and would come on top.
+ * The kernel is asked now and then, and always while something waits to be sent. Who was slept on,
+ * and has read what woke him, is about to be slept on again, and told of what comes. */
+static bool look_at_hot(struct stream *s)
+{
+    bool any = false;
+
+    if (s->blocked > 0)
+        return false;
+    if (s->rests > 0) {
+        s->rests--;
+        return true;
+    }
+    for (uint32_t i = 0; i < STREAM_HOT; i++) {
+        struct stream_connection *c = s->hot[i];
+
+        if (c && c->cold++ == COLD)
+            s->hot[i] = NULL;
+        else if (c) {
+            c->readable = any = true;
+            stream_connection_due(s, c);
+        }
+    }
+    return any && s->unasked++ < ASK_EVERY;
+}
+
+/* Ends of links and memory: behind all that had come. */
+static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
+{
+    int n = stream_peers_deliver(&s->peers, s->arrival_head, events, room);
+
+    return n + stream_memories_deliver(&s->memories, s->arrival_head, events + n, room - n);
+}
+
+/* Each connection that there may be something of has its turn. */
+static void progress(struct stream *s)
+{
+    for (uint32_t i = s->due_count; i > 0 && s->due_head && stream_arrivals_room(s); i--)
+        stream_connection_progress(s, s->due_head);
+}
+
+static int stream_poll(struct fabric *fabric, struct fabric_event *events, int room)
+{
+    struct stream *s = stream_of(fabric);
+    int n;
+
+    /* At most half for what waits here, so that it cannot shut out the sockets. */
+    n = deliver_ended(s, events, (room + 1) >> 1);
+    n += deliver_rest(s, events + n, room - n);
+    if (!look_at_hot(s))
+        ask(s);
+    progress(s);
+    if (s->slept_on && s->arrival_head == s->arrival_tail) { /* it was another that woke us */
+        ask(s);
+        progress(s);
+    }
+    if (s->slept_on)
+        s->rests = RESTS;
+    s->slept_on = false;
+    n += deliver_arrivals(s, events + n, room - n);
+    n += deliver_rest(s, events + n, room - n);
+    return n + deliver_ended(s, events + n, room - n);
+}
+
+/* What has come by now, the set tells of: it need not be asked before it is slept on. */
+static int stream_arm(struct fabric *fabric, int *descriptor)
+{
+    struct stream *s = stream_of(fabric);
+
+    if (s->ended.head || s->due_head || s->listener.due || s->arrival_head != s->arrival_tail ||
+        s->memories.due_head != UINT32_MAX || s->peers.broken_head != STREAM_NOBODY)
+        return -EAGAIN;
+    s->slept_on = true;
+    s->rests = 0;
+    *descriptor = s->set;
+    return 0;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static void stream_close(struct fabric *fabric)
+{
+    struct stream *s = stream_of(fabric);
+
+    for (uint32_t i = 0; s->peers.table && i < s->peers.count; i++)
+        if (s->peers.table[i].connection)
+            stream_connection_close(s, s->peers.table[i].connection, -ECANCELED);
+    stream_listener_close(s);
+    if (s->set >= 0)
+        close(s->set);
+    stream_memories_close(&s->memories);
+    stream_items_close(&s->items);
+    free(s->peers.table);
+    free(s);
+}
+
+static const struct fabric_ops stream_ops = {
+    .name = "stream",
+    .close = stream_close,
+    .address = stream_address,
+    .connect = stream_connect,
+    .disconnect = stream_disconnect,
+    .mem_add = stream_mem_add,
+    .mem_drop = stream_mem_drop,
+    .write = stream_write,
+    .read = stream_read,
+    .poll = stream_poll,
+    .arm = stream_arm,
+};
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise)
+{
+    return value ? value : otherwise;
+}
+
+int stream_open(const struct stream_config *config, struct fabric **out)
+{
+    struct stream *s = aligned_alloc(64, sizeof(*s));
+    int rc;
+
+    if (!s)
+        return -ENOMEM;
+    memset(s, 0, sizeof(*s));
+    s->fabric.ops = &stream_ops;
+    s->fabric.traits = (struct fabric_traits){.message_max = UINT64_C(1) << 40,
+                                              .ordered_write_max = UINT64_C(1) << 40,
+                                              .can_sleep = true,
+                                              .rails = 1};
+    s->operations_max = or_default(config->operations_max, DEFAULT_OPERATIONS);
+    s->listener.socket = s->listener.timer = -1;
+    s->peers.count = or_default(config->peers_max, DEFAULT_PEERS);
+    s->peers.broken_head = STREAM_NOBODY;
+    stream_queue_open(&s->ended);
+    s->set = epoll_create1(EPOLL_CLOEXEC);
+    rc = s->set < 0 ? -errno : stream_listener_open(s, config);
+    if (rc < 0)
+        goto fail;
+    rc = -ENOMEM;
+    /* calloc leaves the pages of peers that never connect untouched. */
+    s->peers.table = calloc(s->peers.count, sizeof(*s->peers.table));
+    if (!s->peers.table || stream_items_open(&s->items, s->operations_max) < 0 ||
+        stream_memories_open(&s->memories, or_default(config->memories_max, DEFAULT_MEMORIES)) < 0)
+        goto fail;
+    *out = &s->fabric;
+    return 0;
+
+fail:
+    stream_close(&s->fabric);
+    return rc;
+}

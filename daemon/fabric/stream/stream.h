@@ -1,0 +1,103 @@
+/*
+ * The stream fabric: writes and reads between daemons over TCP, by sockets alone.
+ *
+ * For nodes without a card of their own. What a provider of libfabric does over TCP it does for
+ * programs of every kind; this does what fabric.h asks for, with a system call for what is sent,
+ * one for what has come, and memory that is checked at the target as a card would.
+ *
+ * One connection joins two fabrics. Of the two, the one whose token is less connects. A token is 16
+ * random bytes, drawn when the fabric is opened; it is part of our address, which daemons tell each
+ * other only when they have authenticated each other. Who connects says both, so that nobody else
+ * is given a connection:
+ *
+ *     address   +----------+---------------------------+-----------+
+ *               | magic, 8 | socket address, 16 or 28  | token, 16 |
+ *               +----------+---------------------------+-----------+
+ *     greeting  +----------+-----------+-----------+
+ *               | magic, 8 | whom, 16  | who, 16   |   then frames, from either side
+ *               +----------+-----------+-----------+
+ *
+ * A frame is 32 bytes, and the payload where one follows (host byte order):
+ *
+ *     0      1       2          4               8         16         24        32
+ *     +------+-------+----------+---------------+---------+----------+---------+--------------+
+ *     | kind | flags | 0        | immediate     | length  | address  | key     | payload ...  |
+ *     +------+-------+----------+---------------+---------+----------+---------+--------------+
+ *     WRITE    announce, placed   of the announce  of payload  of the target, and its key   yes
+ *     READ                                         asked for   of the source, and its key
+ *     DATA                                         of payload                               yes
+ *     DONE                                                                errno, or 0
+ *
+ * DATA answers a READ. DONE answers a write that asked to be told that it is placed, with its
+ * errno, and a READ that is refused. Answers come in the order of what they answer, so they name
+ * nothing. At most STREAM_ANSWERS may be due on a connection. What breaks these rules, and a write
+ * to memory that is not there to be written, ends the connection.
+ *
+ * Writes of one peer are placed in the order posted, whatever their length, and before any later
+ * frame is looked at: a peer's word that it is done with some memory comes behind all that it wrote
+ * there. That is why there is one connection. What is not sent yet stays where it is: the source is
+ * free when FABRIC_WRITTEN comes.
+ *
+ * Neither authenticated beyond the greeting nor encrypted (docs/security.md).
+ *
+ * Thread: as fabric.h says; there is no other.
+ */
+#ifndef PWC_FABRIC_STREAM_H
+#define PWC_FABRIC_STREAM_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "daemon/fabric/fabric.h"
+
+#define STREAM_MAGIC   "pwcflow1"
+#define STREAM_TOKEN   16u
+#define STREAM_ANSWERS 1024u
+
+enum stream_kind {
+    STREAM_WRITE = 1,
+    STREAM_READ = 2,
+    STREAM_DATA = 3,
+    STREAM_DONE = 4,
+};
+
+enum stream_flags {
+    STREAM_ANNOUNCE = 1 << 0,
+    STREAM_PLACED = 1 << 1,
+};
+
+struct stream_frame {
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t zero;
+    uint32_t immediate;
+    uint64_t length;
+    uint64_t address;
+    uint64_t key;
+};
+
+static_assert(sizeof(struct stream_frame) == 32, "");
+static_assert(offsetof(struct stream_frame, length) == 8, "");
+static_assert(offsetof(struct stream_frame, key) == 24, "");
+
+struct stream_greeting {
+    uint8_t magic[8];
+    uint8_t whom[STREAM_TOKEN];
+    uint8_t who[STREAM_TOKEN];
+};
+
+static_assert(sizeof(struct stream_greeting) == 40, "");
+
+/* Zero and NULL mean the default. */
+struct stream_config {
+    const char *bind;        /* IP address or interface; default 127.0.0.1 */
+    uint32_t peers_max;      /* 16384 */
+    uint32_t operations_max; /* 4096: outstanding writes and reads */
+    uint32_t memories_max;   /* 4096 */
+    char *message;           /* where to say why opening failed, or NULL */
+    size_t message_size;
+};
+
+int stream_open(const struct stream_config *config, struct fabric **out);
+
+#endif

@@ -1,0 +1,316 @@
+/*
+ * One connection of the stream fabric: its socket, the chain of those to look at, and frames on
+ * their way out. What comes in: stream_inbound.c.
+ *
+ * Sockets are edge-triggered: what the kernel has told stands in `readable`, `writable` and `hung`
+ * until a call finds it used up. Of room to write it tells only where that is waited for: then the
+ * set has nothing to tell of sockets that were read meanwhile, and may be slept on as it is. A
+ * payload goes from its memory into the socket.
+ *
+ * Thread: the progress thread.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "daemon/fabric/stream/stream_private.h"
+
+#define TOGETHER     16 /* items in one call */
+#define NEAR_SEND    (256 << 10)
+#define NEAR_RECEIVE (1 << 20)
+
+/* ---- the chain of those to look at ----------------------------------------------------------- */
+
+void stream_connection_due(struct stream *s, struct stream_connection *c)
+{
+    if (c->due)
+        return;
+    c->due = true;
+    c->next_due = NULL;
+    c->previous_due = s->due_tail;
+    if (s->due_tail)
+        s->due_tail->next_due = c;
+    else
+        s->due_head = c;
+    s->due_tail = c;
+    s->due_count++;
+}
+
+static void not_due(struct stream *s, struct stream_connection *c)
+{
+    if (!c->due)
+        return;
+    c->due = false;
+    s->due_count--;
+    if (c->previous_due)
+        c->previous_due->next_due = c->next_due;
+    else
+        s->due_head = c->next_due;
+    if (c->next_due)
+        c->next_due->previous_due = c->previous_due;
+    else
+        s->due_tail = c->previous_due;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)a;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
+
+    if (a->ss_family != b->ss_family)
+        return false;
+    return a->ss_family == AF_INET
+               ? four->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr
+               : IN6_ARE_ADDR_EQUAL(&six->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr);
+}
+
+/* Both ends on this machine: what is under way stays in the cache, where the kernel's own choice,
+ * made for long wires, would not (docs/performance.md). */
+static void keep_near(int fd)
+{
+    struct sockaddr_storage ours, theirs;
+    socklen_t size = sizeof(ours), their_size = sizeof(theirs);
+    int send_bytes = NEAR_SEND, receive_bytes = NEAR_RECEIVE;
+
+    if (getsockname(fd, (struct sockaddr *)&ours, &size) < 0 ||
+        getpeername(fd, (struct sockaddr *)&theirs, &their_size) < 0 || !same_host(&ours, &theirs))
+        return;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
+}
+
+/* What the kernel is to tell of it, in the set or on its way there. */
+static int watch(struct stream *s, struct stream_connection *c, int how, bool room)
+{
+    struct epoll_event event = {
+        .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (room ? (uint32_t)EPOLLOUT : 0), .data.ptr = c};
+
+    return epoll_ctl(s->set, how, c->socket, &event) < 0 ? -errno : 0;
+}
+
+int stream_connection_open(struct stream *s, int fd, bool connecting,
+                           struct stream_connection **out)
+{
+    struct stream_connection *c = calloc(1, sizeof(*c));
+    int one = 1, rc = -ENOMEM;
+
+    if (!c)
+        goto fail;
+    c->socket = fd;
+    c->connecting = connecting;
+    c->writable = !connecting;
+    rc = setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0
+             ? -errno
+             : watch(s, c, EPOLL_CTL_ADD, connecting);
+    if (rc < 0)
+        goto fail;
+    keep_near(fd); /* of one that connects, it may be too early to know */
+    c->peer = STREAM_NOBODY;
+    stream_queue_open(&c->out);
+    stream_queue_open(&c->awaiting);
+    *out = c;
+    return 0;
+
+fail:
+    free(c);
+    close(fd);
+    return rc;
+}
+
+static void end_all(struct stream *s, struct stream_queue *queue, int status)
+{
+    while (queue->head)
+        stream_item_ended(s, stream_queue_pop(queue), status);
+}
+
+void stream_connection_close(struct stream *s, struct stream_connection *c, int status)
+{
+    not_due(s, c);
+    s->blocked -= c->blocked;
+    for (uint32_t i = 0; i < STREAM_HOT; i++)
+        if (s->hot[i] == c)
+            s->hot[i] = NULL;
+    /* A process that is being started may hold a copy of the socket: then close ends nothing. */
+    (void)epoll_ctl(s->set, EPOLL_CTL_DEL, c->socket, NULL);
+    close(c->socket);
+    end_all(s, &c->awaiting, status);
+    end_all(s, &c->out, status);
+    free(c);
+}
+
+static bool queue_uses(const struct stream_queue *queue, uint32_t memory)
+{
+    for (const struct stream_item *item = queue->head; item; item = item->next)
+        if (item->memory == memory)
+            return true;
+    return false;
+}
+
+bool stream_connection_uses(const struct stream_connection *c, uint32_t memory)
+{
+    return (c->in.got == STREAM_FRAME && c->in.to && c->in.memory == memory) ||
+           queue_uses(&c->out, memory) || queue_uses(&c->awaiting, memory);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/* What is left of an item's frame and payload, of which no more than a turn's. */
+static int left_of(const struct stream_item *item, struct iovec *out)
+{
+    uint64_t payload = item->payload ? item->frame.length : 0;
+    uint64_t of_payload = item->sent > STREAM_FRAME ? item->sent - STREAM_FRAME : 0;
+    int n = 0;
+
+    if (item->sent < STREAM_FRAME)
+        out[n++] = (struct iovec){(uint8_t *)(uintptr_t)&item->frame + item->sent,
+                                  STREAM_FRAME - item->sent};
+    if (of_payload < payload) {
+        uint64_t left = payload - of_payload;
+
+        out[n++] = (struct iovec){(uint8_t *)(uintptr_t)item->payload + of_payload,
+                                  left < STREAM_TURN ? left : STREAM_TURN};
+    }
+    return n;
+}
+
+/* As many bytes more have been sent: those that are complete await their answer, or have ended. */
+static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
+{
+    while (c->out.head) {
+        struct stream_item *item = c->out.head;
+        uint64_t all = STREAM_FRAME + (item->payload ? item->frame.length : 0);
+        uint64_t n = bytes < all - item->sent ? bytes : all - item->sent;
+
+        item->sent += n;
+        bytes -= n;
+        if (item->sent < all)
+            return;
+        (void)stream_queue_pop(&c->out);
+        c->answers_due -= item->event == 0;
+        if (item->frame.kind == STREAM_READ || item->frame.flags & STREAM_PLACED)
+            stream_queue_push(&c->awaiting, item);
+        else
+            stream_item_ended(s, item, 0);
+    }
+}
+
+/* The kernel does not reach a payload (a client's memory that cannot be filled): by way of the
+ * buffer, where touching it is this client's fault, and nobody else's. */
+static ssize_t send_copied(struct stream *s, struct stream_connection *c)
+{
+    struct iovec parts[2];
+    int n = left_of(c->out.head, parts);
+    size_t size = 0;
+
+    for (int i = 0; i < n; i++) {
+        size_t room = STREAM_BUFFER - size;
+        size_t some = parts[i].iov_len < room ? parts[i].iov_len : room;
+
+        memcpy(s->buffer + size, parts[i].iov_base, some);
+        size += some;
+    }
+    return send(c->socket, s->buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The parts of what is to be sent next. */
+static size_t gather(const struct stream_connection *c, struct iovec parts[2 * TOGETHER])
+{
+    const struct stream_item *item = c->out.head;
+    size_t count = 0, bytes = 0;
+
+    for (; item && count <= 2 * TOGETHER - 2 && bytes < STREAM_TURN; item = item->next)
+        for (int n = left_of(item, parts + count); n > 0; n--)
+            bytes += parts[count++].iov_len;
+    return count;
+}
+
+/* While one is, the kernel is asked at each poll: its word is what it waits for. */
+static void note_blocked(struct stream *s, struct stream_connection *c, bool blocked)
+{
+    if (blocked == c->blocked)
+        return;
+    /* Where that fails, which it cannot for a socket in the set, it is looked at by itself. */
+    if (watch(s, c, EPOLL_CTL_MOD, blocked) < 0 && blocked) {
+        c->writable = true;
+        stream_connection_due(s, c);
+        return;
+    }
+    s->blocked += (uint32_t)blocked - (uint32_t)c->blocked;
+    c->blocked = blocked;
+}
+
+void stream_connection_flush(struct stream *s, struct stream_connection *c)
+{
+    uint64_t bytes = 0;
+
+    while (c->writable && c->out.head && bytes < STREAM_TURN) {
+        struct iovec parts[2 * TOGETHER];
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(c, parts)};
+        ssize_t n = sendmsg(c->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EFAULT)
+            n = send_copied(s, c);
+        if (n < 0) { /* what is wrong with it, a read tells */
+            c->writable = false;
+            if (errno != EAGAIN) {
+                c->readable = c->hung = true;
+                stream_connection_due(s, c);
+            }
+            break;
+        }
+        sent(s, c, (uint64_t)n);
+        bytes += (uint64_t)n;
+    }
+    if (c->writable && c->out.head)
+        stream_connection_due(s, c);
+    note_blocked(s, c, !c->writable && c->out.head);
+}
+
+/* ---- progress ------------------------------------------------------------------------------- */
+
+/* 0, or why it could not connect; then the greeting goes before all frames. */
+static int connected(struct stream *s, struct stream_connection *c)
+{
+    socklen_t size = sizeof(int);
+    int error = 0;
+
+    if (getsockopt(c->socket, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        return -errno;
+    if (error)
+        return -error;
+    keep_near(c->socket);
+    if (send(c->socket, &c->greeting, sizeof(c->greeting), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+        sizeof(c->greeting))
+        return -ECONNRESET;
+    c->connecting = false;
+    return watch(s, c, EPOLL_CTL_MOD, false);
+}
+
+void stream_connection_progress(struct stream *s, struct stream_connection *c)
+{
+    int rc = 0;
+
+    not_due(s, c);
+    if (c->peer == STREAM_NOBODY) {
+        stream_listener_read(s, c);
+        return;
+    }
+    if (c->connecting && (c->writable || c->hung))
+        rc = connected(s, c);
+    if (rc == 0 && !c->connecting)
+        rc = stream_receive(s, c);
+    if (rc < 0) {
+        stream_peer_broken(s, c->peer, rc);
+        return;
+    }
+    if (!c->connecting)
+        stream_connection_flush(s, c);
+    if (c->readable && !c->connecting)
+        stream_connection_due(s, c);
+}

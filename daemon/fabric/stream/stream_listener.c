@@ -1,0 +1,230 @@
+/*
+ * Who connects to us, until it is known who it is and its peer is connected: the listening socket,
+ * and the connections that wait, the oldest first. For those that have not said who they are there
+ * is room for some; then the oldest gives way. Those that have know our token, and are as many as
+ * there are peers.
+ *
+ * Thread: the progress thread.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "daemon/fabric/source.h"
+#include "daemon/fabric/stream/stream_private.h"
+
+#define SILENT_MAX 64u
+#define AGAIN_NS   100000000 /* after there was no descriptor */
+
+/* ---- the address ---------------------------------------------------------------------------- */
+
+/* What peers are told cannot be "any". */
+static bool is_any(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+
+    return address->ss_family == AF_INET ? four->sin_addr.s_addr == htonl(INADDR_ANY)
+                                         : IN6_IS_ADDR_UNSPECIFIED(&six->sin6_addr);
+}
+
+int stream_address(struct fabric *fabric, struct fabric_address *out)
+{
+    const struct stream_listener *l = &((struct stream *)fabric)->listener;
+    uint8_t *at = out->bytes;
+
+    memcpy(at, STREAM_MAGIC, sizeof(STREAM_MAGIC) - 1);
+    at += sizeof(STREAM_MAGIC) - 1;
+    memcpy(at, &l->address, l->address_size);
+    at += l->address_size;
+    memcpy(at, l->token, STREAM_TOKEN);
+    out->size = (uint32_t)(at + STREAM_TOKEN - out->bytes);
+    return 0;
+}
+
+/* ---- those that wait ------------------------------------------------------------------------ */
+
+static bool has_greeted(const struct stream_connection *c)
+{
+    return c->greeted == sizeof(c->greeting);
+}
+
+static void unlink_waiting(struct stream_listener *l, struct stream_connection *c)
+{
+    struct stream_connection **at = &l->waiting;
+
+    while (*at != c)
+        at = &(*at)->next_waiting;
+    *at = c->next_waiting;
+    if (has_greeted(c))
+        l->greeted--;
+    else
+        l->silent--;
+}
+
+static void turn_away(struct stream *s, struct stream_connection *c)
+{
+    unlink_waiting(&s->listener, c);
+    stream_connection_close(s, c, -ECONNREFUSED);
+}
+
+/* Of one peer the latest counts: the others are of links that have ended. */
+static void turn_away_older(struct stream *s, const struct stream_connection *than)
+{
+    for (struct stream_connection *c = s->listener.waiting, *next; c; c = next) {
+        next = c->next_waiting;
+        if (c != than && has_greeted(c) && stream_same_token(c->greeting.who, than->greeting.who))
+            turn_away(s, c);
+    }
+}
+
+/* The oldest of the silent ones, or of those that have greeted. */
+static void turn_away_oldest(struct stream *s, bool greeted)
+{
+    struct stream_connection *c = s->listener.waiting;
+
+    while (c && has_greeted(c) != greeted)
+        c = c->next_waiting;
+    if (c)
+        turn_away(s, c);
+}
+
+struct stream_connection *stream_listener_take(struct stream *s, const uint8_t who[STREAM_TOKEN])
+{
+    struct stream_connection *c = s->listener.waiting;
+
+    while (c && !(has_greeted(c) && stream_same_token(c->greeting.who, who)))
+        c = c->next_waiting;
+    if (c)
+        unlink_waiting(&s->listener, c);
+    return c;
+}
+
+void stream_listener_read(struct stream *s, struct stream_connection *c)
+{
+    struct stream_greeting *g = &c->greeting;
+    ssize_t got;
+
+    if (!has_greeted(c)) {
+        got = recv(c->socket, (uint8_t *)g + c->greeted, sizeof(*g) - c->greeted, MSG_DONTWAIT);
+        if (got < 0 && errno == EAGAIN && !c->hung)
+            return;
+        if (got <= 0) {
+            turn_away(s, c);
+            return;
+        }
+        c->greeted += (uint32_t)got;
+        if (!has_greeted(c)) {
+            stream_connection_due(s, c); /* more may be there */
+            return;
+        }
+        s->listener.silent--;
+        s->listener.greeted++;
+        /* It is for us, and from one who is to connect, not to be connected to. */
+        if (memcmp(g->magic, STREAM_MAGIC, sizeof(g->magic)) != 0 ||
+            !stream_same_token(g->whom, s->listener.token) ||
+            memcmp(g->who, s->listener.token, STREAM_TOKEN) >= 0) {
+            turn_away(s, c);
+            return;
+        }
+        turn_away_older(s, c);
+        if (s->listener.greeted >
+            s->peers.count) /* who greets knows our token: a peer, or was one */
+            turn_away_oldest(s, true);
+        stream_peer_greeted(s, c);
+    }
+    if (c->peer == STREAM_NOBODY && c->hung)
+        turn_away(s, c);
+}
+
+/* The kernel tells but once of who has connected: where he finds no descriptor, a timer tells
+ * again, so that the fabric may be slept on meanwhile. */
+static void try_later(const struct stream_listener *l)
+{
+    struct itimerspec after = {.it_value.tv_nsec = AGAIN_NS};
+
+    (void)timerfd_settime(l->timer, 0, &after, NULL);
+}
+
+void stream_listener_progress(struct stream *s, uint32_t most)
+{
+    struct stream_connection *c;
+
+    s->listener.due = false;
+    for (uint32_t i = 0; i < most; i++) {
+        int fd = accept4(s->listener.socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct stream_connection **last = &s->listener.waiting;
+
+        if (fd < 0 && errno == ECONNABORTED)
+            continue;
+        if (fd < 0) {
+            if (errno != EAGAIN)
+                try_later(&s->listener);
+            return;
+        }
+        if (s->listener.silent == SILENT_MAX)
+            turn_away_oldest(s, false);
+        if (stream_connection_open(s, fd, false, &c) < 0)
+            continue;
+        while (*last)
+            last = &(*last)->next_waiting;
+        *last = c;
+        s->listener.silent++;
+        stream_listener_read(s, c);
+    }
+    s->listener.due = true;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+/* Says what is wrong, and what to do. */
+static int refuse(const struct stream_config *config, int rc)
+{
+    if (config->message)
+        snprintf(
+            config->message, config->message_size,
+            "cannot listen at '%s': %s; give an address of this node, or an interface that has "
+            "one",
+            config->bind ? config->bind : SOURCE_DEFAULT, strerror(-rc));
+    return rc;
+}
+
+int stream_listener_open(struct stream *s, const struct stream_config *config)
+{
+    struct stream_listener *l = &s->listener;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    int rc;
+
+    if (getrandom(l->token, sizeof(l->token), 0) != sizeof(l->token))
+        return -EIO;
+    l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (l->timer < 0 || epoll_ctl(s->set, EPOLL_CTL_ADD, l->timer, &event) < 0)
+        return -errno;
+    rc = source_parse(config->bind, &l->address);
+    if (rc == 0 && is_any(&l->address))
+        rc = -EADDRNOTAVAIL;
+    if (rc < 0)
+        return refuse(config, rc);
+    l->address_size = source_size(&l->address);
+    l->socket = socket(l->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->socket < 0 || bind(l->socket, (struct sockaddr *)&l->address, l->address_size) < 0 ||
+        listen(l->socket, SOMAXCONN) < 0 ||
+        getsockname(l->socket, (struct sockaddr *)&l->address, &l->address_size) < 0 ||
+        epoll_ctl(s->set, EPOLL_CTL_ADD, l->socket, &event) < 0)
+        return refuse(config, -errno);
+    return 0;
+}
+
+void stream_listener_close(struct stream *s)
+{
+    while (s->listener.waiting)
+        turn_away(s, s->listener.waiting);
+    if (s->listener.socket >= 0)
+        close(s->listener.socket);
+    if (s->listener.timer >= 0)
+        close(s->listener.timer);
+}

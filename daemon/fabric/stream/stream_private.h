@@ -1,0 +1,278 @@
+/*
+ * Inside the stream fabric: what its files share.
+ *
+ *     stream.c             opening, closing, posting, poll, sleeping
+ *     stream_memory.c      registered memory, and what a peer may do with it
+ *     stream_item.c        what is to be sent, awaited, or told: items and their queues
+ *     stream_connection.c  one socket: sending
+ *     stream_inbound.c     the same: what comes
+ *     stream_peer.c        peers: connecting, disconnecting, telling that one is lost
+ *     stream_listener.c    who connects to us, until it is known who it is
+ *
+ * Thread: the progress thread owns all of it.
+ */
+#ifndef PWC_FABRIC_STREAM_PRIVATE_H
+#define PWC_FABRIC_STREAM_PRIVATE_H
+
+#include <sys/socket.h>
+#include "daemon/fabric/stream/stream.h"
+
+#define STREAM_NOBODY UINT32_MAX
+#define STREAM_BUFFER 16384u /* what is received without a place of its own yet */
+
+#define STREAM_HOT 2u /* connections that are read without asking whether there is anything */
+
+#define STREAM_FRAME sizeof(struct stream_frame)
+/* Bytes sent or received in one turn; then the others have theirs. */
+#define STREAM_TURN (1u << 20)
+
+#define STREAM_ARRIVALS 1024u /* that wait to be told */
+
+/* ---- items ---------------------------------------------------------------------------------- */
+
+/*
+ * A frame on its way, an operation of ours that waits for its answer, or one that has ended.
+ * In one queue at a time: a connection's `out`, its `awaiting`, the fabric's `ended` or `free`.
+ */
+struct stream_item {
+    struct stream_item *next;
+    struct stream_frame frame;
+    const uint8_t *payload; /* WRITE, DATA */
+    uint8_t *destination;   /* READ */
+    uint64_t sent;          /* of frame and payload */
+    uint64_t cookie;
+    uint32_t memory; /* that payload or destination is in */
+    uint32_t peer;
+    int32_t status;
+    uint32_t event; /* FABRIC_WRITTEN, FABRIC_READ; 0: an answer of ours, which nobody is told of */
+};
+
+struct stream_queue {
+    struct stream_item *head;
+    struct stream_item **tail;
+};
+
+struct stream_block;
+
+struct stream_items {
+    struct stream_item *free;
+    struct stream_block *blocks;
+};
+
+int stream_items_open(struct stream_items *items, uint32_t count);
+void stream_items_close(struct stream_items *items);
+/* NULL: no memory for more. */
+struct stream_item *stream_item_take(struct stream_items *items);
+void stream_item_release(struct stream_items *items, struct stream_item *item);
+
+static inline void stream_queue_open(struct stream_queue *queue)
+{
+    queue->head = NULL;
+    queue->tail = &queue->head;
+}
+
+static inline void stream_queue_push(struct stream_queue *queue, struct stream_item *item)
+{
+    item->next = NULL;
+    *queue->tail = item;
+    queue->tail = &item->next;
+}
+
+static inline struct stream_item *stream_queue_pop(struct stream_queue *queue)
+{
+    struct stream_item *item = queue->head;
+
+    queue->head = item->next;
+    if (!queue->head)
+        queue->tail = &queue->head;
+    return item;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+struct stream_memory {
+    uint8_t *base;
+    uint64_t length;
+    uint64_t key; /* the low bits are the index, the others random */
+    uint64_t cookie;
+    uint32_t access;
+    uint32_t behind; /* tail of the arrivals when the event became due */
+    uint32_t event;  /* FABRIC_ADDED or FABRIC_DROPPED that is due; 0: none */
+    uint32_t next;   /* of those that are due */
+    bool live;
+};
+
+struct stream_memories {
+    struct stream_memory *table;
+    uint32_t count;
+    uint64_t index_mask; /* of a key */
+    uint32_t due_head, due_tail;
+};
+
+struct stream;
+
+int stream_memories_open(struct stream_memories *memories, uint32_t count);
+void stream_memories_close(struct stream_memories *memories);
+int stream_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
+                   uint64_t cookie);
+int stream_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie);
+/* Those that nothing that has arrived stands before: `told` is the head of the arrivals. */
+int stream_memories_deliver(struct stream_memories *memories, uint32_t told,
+                            struct fabric_event *events, int room);
+/* Whether memory of ours holds that range. */
+bool stream_memory_holds(const struct stream_memories *memories, uint32_t index, const void *at,
+                         uint64_t length);
+/* What a peer's frame names, where it may do so with it, and the memory's index; or NULL. */
+uint8_t *stream_memory_named(const struct stream_memories *memories,
+                             const struct stream_frame *frame, uint32_t access, uint32_t *index);
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+/* What comes in. */
+struct stream_inbound {
+    struct stream_frame frame;
+    uint32_t got;    /* bytes of the frame; all: its payload is under way */
+    uint32_t memory; /* that `to` is in */
+    uint64_t left;   /* of the payload */
+    uint8_t *to;     /* where it goes; NULL: nowhere, it was refused */
+    bool copied;     /* the kernel does not reach the place: by way of the buffer */
+};
+
+struct stream_connection {
+    int socket;
+    uint32_t peer; /* STREAM_NOBODY: with the listener */
+    bool connecting;
+    bool readable; /* until a read finds nothing more */
+    bool writable; /* until a write is not taken */
+    bool hung;     /* the other side has ended, or there is an error: reads tell */
+    bool due;      /* in the chain of those to look at */
+    bool blocked;  /* has something to send that the socket does not take */
+    uint32_t cold; /* polls since something came */
+    struct stream_connection *next_due, *previous_due;
+    struct stream_inbound in;
+    struct stream_queue out;
+    struct stream_queue awaiting;
+    uint32_t answers_due;     /* ours to them: in `out` */
+    uint32_t answers_awaited; /* theirs to us: in `out` or `awaiting` */
+    /* The listener's. */
+    struct stream_connection *next_waiting;
+    struct stream_greeting greeting;
+    uint32_t greeted; /* bytes of it */
+};
+
+/* Takes the socket over, also when it fails. */
+int stream_connection_open(struct stream *s, int socket, bool connecting,
+                           struct stream_connection **out);
+/* Its items end with the status. */
+void stream_connection_close(struct stream *s, struct stream_connection *c, int status);
+void stream_connection_due(struct stream *s, struct stream_connection *c);
+/* Sends what can be sent. */
+void stream_connection_flush(struct stream *s, struct stream_connection *c);
+/* Takes what has come: 0, or why the connection is at its end. */
+int stream_receive(struct stream *s, struct stream_connection *c);
+/* What the kernel has told of it: connected, writable, readable. It may be closed then. */
+void stream_connection_progress(struct stream *s, struct stream_connection *c);
+/* Whether anything of it names that memory. */
+bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+struct stream_peer {
+    struct stream_connection *connection;
+    uint8_t token[STREAM_TOKEN];
+    int broken;      /* why; 0: it is not */
+    uint32_t behind; /* tail of the arrivals when it was lost: they are told first */
+    uint32_t next_broken;
+    bool in_broken_chain;
+    bool connected; /* the caller's word */
+};
+
+struct stream_peers {
+    struct stream_peer *table;
+    uint32_t count;
+    uint32_t broken_head;
+};
+
+int stream_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
+int stream_disconnect(struct fabric *fabric, uint32_t peer);
+/* The transport lost it: its connection is closed, and it is told once. */
+void stream_peer_broken(struct stream *s, uint32_t peer, int status);
+/* Those that nothing that has arrived stands before: `told` is the head of the arrivals. */
+int stream_peers_deliver(struct stream_peers *peers, uint32_t told, struct fabric_event *events,
+                         int room);
+/* The one that has connected, and has said who it is; takes it. */
+void stream_peer_greeted(struct stream *s, struct stream_connection *c);
+
+/* ---- the listener --------------------------------------------------------------------------- */
+
+struct stream_listener {
+    int socket;
+    int timer; /* runs while somebody has connected and there was no descriptor for him */
+    bool due;  /* somebody has connected */
+    struct sockaddr_storage address;
+    socklen_t address_size;
+    uint8_t token[STREAM_TOKEN];
+    struct stream_connection *waiting; /* the oldest first */
+    uint32_t silent, greeted;          /* of them: have not said, have said, who they are */
+};
+
+int stream_listener_open(struct stream *s, const struct stream_config *config);
+void stream_listener_close(struct stream *s);
+/* Takes those who have connected, at most so many; `due` says whether there may be more. */
+void stream_listener_progress(struct stream *s, uint32_t most);
+/* One that has connected: reads its greeting. It may be closed then. */
+void stream_listener_read(struct stream *s, struct stream_connection *c);
+/* The one that has said that it is `who`; NULL: none. It is not the listener's any more. */
+struct stream_connection *stream_listener_take(struct stream *s, const uint8_t who[STREAM_TOKEN]);
+int stream_address(struct fabric *fabric, struct fabric_address *out);
+
+/* ---- the fabric ----------------------------------------------------------------------------- */
+
+struct stream_arrival {
+    uint32_t peer; /* STREAM_NOBODY: of a connection that has ended */
+    uint32_t immediate;
+};
+
+struct stream {
+    struct fabric fabric; /* first */
+    int set;              /* epoll: all sockets, edge-triggered */
+    uint32_t operations;  /* outstanding */
+    uint32_t operations_max;
+    struct stream_items items;
+    struct stream_queue ended;
+    struct stream_connection *due_head, *due_tail;
+    uint32_t due_count;
+    struct stream_connection *hot[STREAM_HOT];
+    uint32_t next_hot;
+    uint32_t unasked;                    /* polls since the kernel was asked */
+    bool slept_on;                       /* the set, since: it may tell of any socket */
+    uint32_t rests;                      /* polls that read no socket unasked, after that */
+    uint32_t blocked;                    /* connections that are */
+    uint32_t arrival_head, arrival_tail; /* they only grow */
+    struct stream_arrival arrivals[STREAM_ARRIVALS];
+    struct stream_memories memories;
+    struct stream_peers peers;
+    struct stream_listener listener;
+    _Alignas(64) uint8_t buffer[STREAM_BUFFER];
+};
+
+/* An operation has ended, or an answer of ours is out of the way. */
+static inline void stream_item_ended(struct stream *s, struct stream_item *item, int status)
+{
+    if (item->event == 0) {
+        stream_item_release(&s->items, item);
+        return;
+    }
+    item->status = status;
+    stream_queue_push(&s->ended, item);
+}
+
+/* Whether what one read brings can be noted. */
+static inline bool stream_arrivals_room(const struct stream *s)
+{
+    return s->arrival_tail - s->arrival_head <= STREAM_ARRIVALS - STREAM_BUFFER / STREAM_FRAME - 2;
+}
+
+bool stream_same_token(const uint8_t *a, const uint8_t *b);
+
+#endif

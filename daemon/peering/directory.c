@@ -1,0 +1,336 @@
+/* Owns the directory's tables and decisions (directory.h). */
+#include "daemon/peering/directory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define DOUBTED (UINT32_C(1) << 30) /* of a place */
+
+void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count)
+{
+    memset(d, 0, sizeof(*d));
+    d->memory = memory;
+    d->node_count = node_count;
+}
+
+/* FNV-1a: spreads names evenly, the same on every machine. */
+uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
+{
+    uint32_t hash = 2166136261u;
+
+    for (int i = 0; i < 4; i++)
+        hash = (hash ^ (uint8_t)(id->uid >> (8 * i))) * 16777619u;
+    for (const char *c = id->job; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 16777619u;
+    return hash % node_count;
+}
+
+static struct directory_job *job_find(const struct directory *d, const struct directory_id *id)
+{
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
+        const struct directory_job *job = &d->jobs[i];
+
+        if (job->used && job->uid == id->uid && strcmp(job->name, id->job) == 0)
+            return (struct directory_job *)job;
+    }
+    return NULL;
+}
+
+/* DIRECTORY_NOWHERE where it is none. */
+static uint32_t node_of(const struct directory_job *job, uint32_t rank)
+{
+    uint32_t place = job->places[rank];
+
+    return place == DIRECTORY_NOWHERE || place == DIRECTORY_LEFT ? DIRECTORY_NOWHERE
+                                                                 : place & 0xffffu;
+}
+
+static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
+              "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
+
+static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
+                    struct directory_job **out)
+{
+    struct directory_job *job = d->jobs;
+
+    while (job < d->jobs + DIRECTORY_JOBS_MAX && job->used)
+        job++;
+    if (job == d->jobs + DIRECTORY_JOBS_MAX)
+        return -ENOSPC;
+    *job = (struct directory_job){.uid = id->uid, .size = size};
+    job->places = d->memory->take(d->memory->context, size * sizeof(*job->places));
+    if (!job->places)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < size; i++)
+        job->places[i] = DIRECTORY_NOWHERE;
+    memcpy(job->name, id->job, strlen(id->job) + 1);
+    job->used = true;
+    *out = job;
+    return 0;
+}
+
+static void job_close(struct directory *d, struct directory_job *job)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        directory_gather_close(d, &job->gathers[i]);
+    directory_gather_close(d, &job->last);
+    d->memory->give(d->memory->context, job->places);
+    *job = (struct directory_job){0};
+}
+
+void directory_clear(struct directory *d)
+{
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++)
+        if (d->jobs[i].used)
+            job_close(d, &d->jobs[i]);
+}
+
+int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t size, uint32_t node, uint32_t engine)
+{
+    struct directory_job *job;
+    size_t length = strlen(id->job);
+    int rc;
+
+    if (length == 0 || length >= DIRECTORY_NAME_MAX || size == 0 || size > DIRECTORY_RANKS_MAX ||
+        rank >= size || node >= d->node_count || engine >= DIRECTORY_ENGINES)
+        return -EINVAL;
+    job = job_find(d, id);
+    if (!job) {
+        rc = job_open(d, id, size, &job);
+        if (rc < 0)
+            return rc;
+    }
+    if (job->size != size)
+        return -EINVAL;
+    if (node_of(job, rank) == DIRECTORY_NOWHERE) {
+        job->left -= job->places[rank] == DIRECTORY_LEFT;
+        job->live++;
+        /* One that is new counts from the beginning. */
+        memset(job->failures, 0, sizeof(job->failures));
+    } else if (node_of(job, rank) != node) {
+        return -EADDRINUSE;
+    }
+    job->places[rank] = engine << 16 | node;
+    return 0;
+}
+
+int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t node, struct directory_job **out, uint32_t *failed)
+{
+    struct directory_job *job = job_find(d, id);
+
+    *failed = 0;
+    *out = job;
+    if (!job || rank >= job->size || node_of(job, rank) != node)
+        return -ENOENT;
+    job->places[rank] = DIRECTORY_LEFT;
+    job->left++;
+    job->live--;
+    if (job->live == 0) {
+        job_close(d, job);
+        *out = NULL;
+        return 0;
+    }
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->gathers[i].open && !job->gathers[i].given[rank])
+            *failed |= 1u << i;
+    return 0;
+}
+
+int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
+                    uint32_t *engine)
+{
+    const struct directory_job *job = job_find(d, id);
+
+    *engine = 0;
+    if (!job || rank >= job->size || node_of(job, rank) == DIRECTORY_NOWHERE)
+        return -EHOSTUNREACH;
+    *engine = (job->places[rank] & ~DOUBTED) >> 16;
+    return (int)node_of(job, rank);
+}
+
+/* ---- exchange ------------------------------------------------------------------------------- */
+
+static int gather_open(struct directory *d, struct directory_job *job,
+                       const struct directory_part *part, struct directory_gather **out)
+{
+    const struct directory_memory *memory = d->memory;
+    struct directory_gather *g = job->gathers;
+    uint64_t total = (uint64_t)part->length * job->size;
+
+    if (total > DIRECTORY_TOTAL_MAX)
+        return -EMSGSIZE;
+    while (g < job->gathers + DIRECTORY_OPEN_MAX && g->open)
+        g++;
+    if (g == job->gathers + DIRECTORY_OPEN_MAX)
+        return -ENOSPC;
+    *g = (struct directory_gather){.sequence = part->sequence, .length = part->length};
+    g->data = memory->take(memory->context, total ? total : 1);
+    g->given = memory->take(memory->context, job->size);
+    g->open = true;
+    if (!g->data || !g->given) {
+        directory_gather_close(d, g);
+        return -ENOMEM;
+    }
+    *out = g;
+    return 0;
+}
+
+void directory_gather_close(struct directory *d, struct directory_gather *gather)
+{
+    if (!gather->open)
+        return;
+    if (gather->data)
+        d->memory->give(d->memory->context, gather->data);
+    if (gather->given)
+        d->memory->give(d->memory->context, gather->given);
+    *gather = (struct directory_gather){0};
+}
+
+static void note_failure(struct directory_job *job, uint32_t sequence, int status)
+{
+    job->failures[job->failed++ % DIRECTORY_OPEN_MAX] =
+        (struct directory_failure){.sequence = sequence, .status = status};
+}
+
+void directory_gather_keep(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather)
+{
+    if ((uint64_t)gather->length * job->size > DIRECTORY_LAST_MAX) {
+        directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for who asks again */
+        return;
+    }
+    directory_gather_close(d, &job->last);
+    job->last = *gather;
+    *gather = (struct directory_gather){0};
+}
+
+const struct directory_gather *directory_kept(const struct directory *d,
+                                              const struct directory_id *id,
+                                              const struct directory_part *part,
+                                              struct directory_job **job)
+{
+    const struct directory_gather *last;
+
+    *job = job_find(d, id);
+    if (!*job || part->rank >= (*job)->size || node_of(*job, part->rank) != part->node ||
+        part->size != (*job)->size)
+        return NULL;
+    last = &(*job)->last;
+    return last->open && last->sequence == part->sequence && last->length == part->length ? last
+                                                                                          : NULL;
+}
+
+/* 0, or what it has ended with. */
+static int failure_of(const struct directory_job *job, uint32_t sequence)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->failures[i].status < 0 && job->failures[i].sequence == sequence)
+            return job->failures[i].status;
+    return 0;
+}
+
+void directory_gather_fail(struct directory *d, struct directory_job *job,
+                           struct directory_gather *gather, int status)
+{
+    note_failure(job, gather->sequence, status);
+    directory_gather_close(d, gather);
+}
+
+static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
+{
+    for (uint32_t i = 0; i < job->size; i++)
+        if (job->places[i] == DIRECTORY_LEFT && !g->given[i])
+            return true;
+    return false;
+}
+
+int directory_contribute(struct directory *d, const struct directory_id *id,
+                         const struct directory_part *part, struct directory_job **out_job,
+                         struct directory_gather **out)
+{
+    struct directory_job *job = job_find(d, id);
+    struct directory_gather *g = NULL;
+    int rc;
+
+    *out_job = job;
+    *out = NULL;
+    if (part->length > DIRECTORY_DATA_MAX)
+        return -EMSGSIZE;
+    if (!job || part->rank >= job->size || node_of(job, part->rank) != part->node)
+        return -EPERM;
+    if (part->size != job->size)
+        return -EINVAL;
+    rc = failure_of(job, part->sequence);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX && !g; i++)
+        if (job->gathers[i].open && job->gathers[i].sequence == part->sequence)
+            g = &job->gathers[i];
+    if (!g) {
+        rc = gather_open(d, job, part, &g);
+        if (rc < 0) {
+            note_failure(job, part->sequence, rc);
+            return rc;
+        }
+    }
+    *out = g;
+    if (g->length != part->length)
+        return -EBADMSG;
+    if (g->given[part->rank])
+        return -EALREADY;
+    if (part->length > 0)
+        memcpy(g->data + (uint64_t)part->rank * g->length, part->data, part->length);
+    g->given[part->rank] = 1;
+    g->have++;
+    if (job->left > 0 && waits_for_the_gone(job, g))
+        return -EHOSTDOWN;
+    return g->have == job->size ? 1 : 0;
+}
+
+uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen)
+{
+    for (; *at < job->size; (*at)++) {
+        uint32_t node = node_of(job, *at);
+
+        if (node == DIRECTORY_NOWHERE || seen[node])
+            continue;
+        seen[node] = 1;
+        (*at)++;
+        return node;
+    }
+    return DIRECTORY_NOWHERE;
+}
+
+static bool next_rank_of(const struct directory *d, uint32_t node, uint32_t bits, uint32_t *job_at,
+                         uint32_t *rank_at)
+{
+    for (; *job_at < DIRECTORY_JOBS_MAX; (*job_at)++, *rank_at = 0) {
+        const struct directory_job *job = &d->jobs[*job_at];
+
+        for (; job->used && *rank_at < job->size; (*rank_at)++)
+            if (node_of(job, *rank_at) == node && (job->places[*rank_at] & bits) == bits)
+                return true;
+    }
+    return false;
+}
+
+bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at)
+{
+    return next_rank_of(d, node, 0, job_at, rank_at);
+}
+
+void directory_doubt(struct directory *d, uint32_t node)
+{
+    for (uint32_t job = 0, rank = 0; directory_next_rank_of(d, node, &job, &rank); rank++)
+        d->jobs[job].places[rank] |= DOUBTED;
+}
+
+bool directory_next_doubted(const struct directory *d, uint32_t node, uint32_t *job_at,
+                            uint32_t *rank_at)
+{
+    return next_rank_of(d, node, DOUBTED, job_at, rank_at);
+}

@@ -1,0 +1,149 @@
+/*
+ * The handshake of two daemons, as one pure state machine for each side.
+ *
+ *     initiator                               responder
+ *     Greeting (nonce, who I am)  ---------->
+ *                                 <----------  Greeting (nonce, who I am)
+ *     Proof(initiator)            ---------->  checked: the link is authentic
+ *     checked: authentic          <----------  Proof(responder)
+ *     sealed frames (seal.h), each way
+ *
+ * A proof is HMAC(key, purpose, role, both greetings whole). Each side's nonce is in it, so an
+ * old proof does not fit a new connection (replay), and the role is in it, so a side's own proof
+ * does not fit when it comes back (reflection). Nothing of value is said before the proofs: offers
+ * (ring keys, fabric addresses) travel sealed.
+ *
+ * The key is the shared secret; or, where both name another authority (MUNGE), what the shares in
+ * both greetings agree on (X25519). Then a proof alone shows nothing: it has to come in a
+ * credential of that authority, and the caller checks whose that is.
+ *
+ * The caller sends and receives, parses the greeting's fields, and keeps the time. Calls that
+ * refuse leave a text for both logs in `text`, and the machine takes nothing more.
+ *
+ * Pure: no clock, socket or allocation. Thread: whoever owns the struct.
+ */
+#ifndef PWC_ENGINE_HANDSHAKE_H
+#define PWC_ENGINE_HANDSHAKE_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <stddef.h>
+#include "daemon/peering/seal.h"
+#include "proto/wire_abi.h"
+
+/* One number for the frames between daemons and the records in their ledgers. */
+#define HANDSHAKE_VERSION_MIN  WIRE_VERSION
+#define HANDSHAKE_VERSION_MAX  WIRE_VERSION
+#define HANDSHAKE_NONCE_BYTES  32u
+#define HANDSHAKE_BOOT_BYTES   16u
+#define HANDSHAKE_MAC_BYTES    32u
+#define HANDSHAKE_HASH_BYTES   32u
+#define HANDSHAKE_PROVIDER_MAX 64u
+#define HANDSHAKE_TEXT_MAX     256u
+#define HANDSHAKE_ENGINES_MAX  16u
+#define HANDSHAKE_SHARE_BYTES  32u
+#define HANDSHAKE_ANY          UINT32_MAX
+
+/* Who vouches for the other side; a number in greetings. */
+enum handshake_auth {
+    HANDSHAKE_AUTH_SECRET = 0,
+    HANDSHAKE_AUTH_MUNGE = 1,
+};
+
+enum handshake_role {
+    HANDSHAKE_INITIATOR = 1,
+    HANDSHAKE_RESPONDER = 2,
+};
+
+/* Who we are; the same for every handshake of this daemon. */
+struct handshake_identity {
+    uint32_t node;
+    uint32_t nodes;
+    uint32_t version_min, version_max;
+    char provider[HANDSHAKE_PROVIDER_MAX];
+    uint32_t rails;                        /* 0 counts as 1 */
+    uint32_t engines;                      /* 0 counts as 1 */
+    uint8_t boot_id[HANDSHAKE_BOOT_BYTES]; /* random at each start */
+    uint32_t auth;                         /* enum handshake_auth */
+    uint8_t secret[HANDSHAKE_HASH_BYTES];  /* hash of the secret file */
+};
+
+/* The other side's greeting, parsed: plain data from a stranger. */
+struct handshake_greeting {
+    uint32_t version_min, version_max;
+    uint32_t node, target, nodes;
+    const char *provider;
+    uint32_t rails;   /* 0 counts as 1 */
+    uint32_t engines; /* 0 counts as 1 */
+    const uint8_t *nonce;
+    size_t nonce_size;
+    const uint8_t *boot_id;
+    size_t boot_id_size;
+    uint32_t auth;
+    const uint8_t *share; /* none with the secret */
+    size_t share_size;
+};
+
+enum handshake_state {
+    HANDSHAKE_GREET = 1,  /* our greeting is to be sent, theirs to come */
+    HANDSHAKE_PROVE = 2,  /* both have greeted; their proof is to come */
+    HANDSHAKE_PROVEN = 3, /* they know the secret */
+    HANDSHAKE_REFUSED = 4,
+};
+
+struct handshake {
+    const struct handshake_identity *self;
+    uint32_t state;
+    uint32_t role;
+    uint32_t node;    /* of the other; HANDSHAKE_ANY before its greeting, for a responder */
+    uint32_t version; /* the highest both speak */
+    uint32_t engines; /* that the other has: it need not be as many as we have */
+    uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
+    uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
+    uint32_t greeted;                            /* bit 0: ours is sent, bit 1: theirs has come */
+    uint8_t share[HANDSHAKE_SHARE_BYTES];        /* ours, for our greeting */
+    uint8_t share_secret[HANDSHAKE_SHARE_BYTES]; /* and what is behind it */
+    uint8_t key[HANDSHAKE_HASH_BYTES];           /* of all that follows, once they have greeted */
+    char text[HANDSHAKE_TEXT_MAX];
+};
+
+/* `node`: whom the initiator has dialled; HANDSHAKE_ANY for a responder. */
+void handshake_begin(struct handshake *h, const struct handshake_identity *self,
+                     enum handshake_role role, uint32_t node);
+/* Where no secret is shared, before all else: makes our share, of 32 random bytes. */
+void handshake_share(struct handshake *h, const uint8_t random[HANDSHAKE_SHARE_BYTES]);
+/* Our greeting, as its bytes go out. */
+int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size);
+/*
+ * Their greeting: 0, or -EPROTO (nonsense, out of order), -EPROTONOSUPPORT (versions),
+ * -EADDRNOTAVAIL (not the node that was dialled), -EINVAL (number of nodes), -EADDRINUSE (our own
+ * node number), -ELOOP (our own greeting), -EXDEV (another provider, another authority).
+ */
+int handshake_greeted(struct handshake *h, const struct handshake_greeting *theirs,
+                      const uint8_t *bytes, size_t size);
+/* Our proof. -EPROTO: too early. */
+int handshake_proof(const struct handshake *h, uint8_t mac[HANDSHAKE_MAC_BYTES]);
+/* Their proof: 0, -EACCES, or -EPROTO (out of order). Compared in constant time. */
+int handshake_proved(struct handshake *h, const uint8_t *mac, size_t size);
+/* The keys of what follows. -EPROTO before the proof. */
+int handshake_seal(const struct handshake *h, struct seal *out);
+
+/* ---- two connections with one node ------------------------------------------------------- */
+
+/* A connection of ours with that node, beside the one in question. */
+struct handshake_rival {
+    uint32_t initiator;     /* node that dialled it */
+    const uint8_t *boot_id; /* NULL: dialled, and not yet proven */
+};
+
+enum handshake_verdict {
+    HANDSHAKE_TAKE = 0,      /* the new connection replaces the other */
+    HANDSHAKE_KEEP = 1,      /* the other one stays; both sides agree on it */
+    HANDSHAKE_DUPLICATE = 2, /* two daemons claim that node number; the first stays */
+};
+
+/* Whether a connection that has been proven takes the place of another with the same node. */
+enum handshake_verdict handshake_choose(const struct handshake *proven,
+                                        const struct handshake_rival *other);
+
+#endif

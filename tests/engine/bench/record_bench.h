@@ -1,0 +1,84 @@
+/*
+ * One engine, node 0 of two, with one client, one context and one region; whoever uses it is its
+ * peer, node 1, and writes into the ring that the engine offers. What goes to node 1 goes nowhere
+ * and succeeds at once; what goes to the engine's own node goes by the loop, where there is one.
+ *
+ * Everything in one thread, and the same at each start: what a fuzzer finds can be replayed.
+ */
+#ifndef PWC_TESTS_ENGINE_RECORD_BENCH_H
+#define PWC_TESTS_ENGINE_RECORD_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+#include "proto/session_abi.h"
+#include "tests/engine/bench/still_fabric.h"
+
+#define BENCH_SEGMENT 65536u
+
+struct bench_shape {
+    uint32_t ring_bytes;   /* of each of the session's rings */
+    uint32_t region_bytes; /* at the start of the segment */
+    bool with_self;        /* the loop, and a remote that leads to the client's own region */
+};
+
+struct bench {
+    struct still_fabric fabric;
+    struct fabric *loop; /* NULL: none */
+    struct engine_host host;
+    struct engine_config config;
+    struct engine *engine;
+    void *arena, *memory;
+    struct session_shared *session;
+    uint8_t *submit, *answer; /* data of these rings */
+    uint8_t *segment;
+    struct engine_key key;
+    uint32_t remote;
+    uint32_t woken; /* how often the client was to be */
+    bool quarantined;
+    uint64_t now, random;
+    /* node 1's side of the link */
+    struct engine_offer offer;
+    uint8_t *ring; /* the inbound ring that the engine offered us */
+    uint64_t position;
+    uint16_t run;
+    bool broken;
+};
+
+/* Without a link yet. NULL: it does not come up, which is a bug by itself. */
+struct bench *bench_new(const struct bench_shape *shape);
+void bench_free(struct bench *b);
+void bench_steps(struct bench *b, int n);
+/* Shakes hands as node 1, again after a link that broke. 0 or a negative errno. */
+int bench_link(struct bench *b);
+/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. False:
+ * it does not fit any more. */
+bool bench_send(struct bench *b, const void *records, uint32_t size);
+/* Resolves the client's region for a flow of ours. */
+void bench_bind(struct bench *b, uint32_t origin_flow);
+/* A note about one of the engine's flows, or an inflow of it. */
+void bench_note(struct bench *b, uint8_t kind, uint32_t flow, uint32_t sequence);
+/* Our answer to a BIND: `status`, and a region of 4096 bytes with these rights. */
+void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t rights);
+/* A remote of the client's to us (flow 0 and remote 0 in a bench without self), with both rights.
+ * The key that it is for is BENCH_KEY. */
+#define BENCH_KEY                                                                                  \
+    (struct engine_key)                                                                            \
+    {                                                                                              \
+        .node = 1, .slot = 2, .generation = 9                                                      \
+    }
+void bench_remote(struct bench *b);
+/* All that we were sent is consumed. */
+void bench_ack(struct bench *b);
+/* The client submits; the record's size says how much of it there is. */
+void bench_submit(struct bench *b, const struct submit_record *record);
+/* The next local event, consumed. False: there is none. */
+bool bench_local_event(struct bench *b, struct event_record *out);
+/* The flow of the first bind. */
+uint32_t bench_inflow(const struct bench *b);
+/* Bytes of events that the client has been shown. */
+uint64_t bench_events(const struct bench *b);
+/* The same numbers in each bench. */
+uint64_t bench_random(struct bench *b);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * A fabric whose operations succeed at once and go nowhere: for an engine by itself, node 0, whose
+ * peer is the test. What it does to itself may go by a fabric of its own. Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_STILL_FABRIC_H
+#define PWC_TESTS_ENGINE_STILL_FABRIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h" /* the fabric as the engine sees it */
+
+#define STILL_EVENTS 4096u
+
+struct still_fabric {
+    struct fabric base;
+    struct fabric *self; /* the caller's: takes what goes to node 0, and all memory; NULL: none */
+    struct fabric_event events[STILL_EVENTS];
+    uint32_t head, tail;
+    uint32_t memories;
+    int32_t add_status;  /* of memory that is added */
+    int32_t drop_status; /* of memory that is dropped */
+    uint32_t drops;      /* asked for; those that went to `self` are not counted */
+    int post_status;     /* of reads and payloads, when less than 0, */
+    uint32_t post_after; /* behind so many that succeed */
+    bool holds;          /* reads and payloads do not complete, */
+    struct fabric_event held[8];
+    uint32_t held_count; /* until still_release */
+    int poll_status;     /* of poll, when less than 0 */
+    uint32_t kinds;      /* of records that were written: 1 << enum wire_kind */
+    uint32_t runs;       /* written */
+};
+
+void still_open(struct still_fabric *f);
+/* What was held completes. */
+void still_release(struct still_fabric *f);
+/* What the next poll tells. */
+void still_push(struct still_fabric *f, const struct fabric_event *event);
+
+#endif

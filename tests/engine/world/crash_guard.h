@@ -1,0 +1,37 @@
+/*
+ * Stops a node's engine at its n-th store to its arena or to a session's mapping, without a change
+ * to the engine: while the node runs, that memory is read-only; each store faults, is counted, and
+ * is let through by a single step of the processor.
+ *
+ * At every store it can also fork: the child dies there and goes on alone, the parent does not.
+ * After one death in four there is a second one, soon.
+ *
+ * Thread: one; it owns SIGSEGV and SIGTRAP meanwhile. x86-64 only (crash_guard_supported).
+ */
+#ifndef PWC_TESTS_ENGINE_CRASH_GUARD_H
+#define PWC_TESTS_ENGINE_CRASH_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tests/engine/world/world.h"
+
+struct crash_guard {
+    struct world *world;
+    uint32_t victim;
+    bool armed;
+    bool forking;     /* at every store; else stop at store number `stop` */
+    uint64_t stop;    /* 0: never */
+    uint64_t every;   /* when forking: only at each n-th store */
+    uint64_t again;   /* so many stores later dies who took over; 0: after some, by a rule */
+    uint64_t stores;  /* so far */
+    uint64_t died_at; /* the first death; 0: none */
+    bool child;       /* this process is a fork that has died */
+    uint64_t failed;  /* children that did not end well */
+};
+
+bool crash_guard_supported(void);
+/* Installs the guard into its world, and the signal handlers. */
+void crash_guard_open(struct crash_guard *g);
+void crash_guard_close(struct crash_guard *g);
+
+#endif
