@@ -12,7 +12,7 @@
 #include "daemon/control/start/config.h"
 #include "daemon/control/control.h"
 #include "daemon/control/survive/handover.h"
-#include "daemon/control/start/job.h"
+#include "daemon/control/start/launch.h"
 #include "daemon/keeper/keeper.h"
 #include "daemon/control/start/nearest.h"
 
@@ -192,7 +192,7 @@ static int load(struct config *config, const struct arguments *arguments)
     if (rc == 0 && file)
         rc = config_load(config, file, why, sizeof(why));
     if (rc == 0 && arguments->job)
-        rc = job_configure(config, arguments->check || arguments->providers, why, sizeof(why));
+        rc = launch_configure(config, arguments->check || arguments->providers, why, sizeof(why));
     if (rc < 0)
         complain("", why);
     return rc;

@@ -15,15 +15,15 @@
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/survive/handover.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
-#include "daemon/control/nodes/questions.h"
+#include "daemon/control/nodes/deferred_where.h"
 #include "daemon/control/watch/scrape.h"
 #include "daemon/control/start/secret.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/survive/takeover.h"
-#include "daemon/control/nodes/vouching.h"
+#include "daemon/control/nodes/munge_async.h"
 
 enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
 
@@ -55,7 +55,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
     /* A few at a time: others have their turn. */
     for (int i = 0; i < 8; i++) {
-        int fd = accept4(control->place.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(control->socket.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -146,7 +146,7 @@ static int open_auth(struct control *control, char *why, size_t why_size)
                  self->nodes);
         return -EINVAL;
     }
-    rc = vouching_works(munge, sizeof(munge));
+    rc = munge_works(munge, sizeof(munge));
     self->auth = HANDSHAKE_AUTH_MUNGE;
     /* Clients have lived through the end of another process: links are tried until it is there. */
     if (rc == -ECONNREFUSED && control->inherited) {
@@ -235,26 +235,27 @@ static int open_engine_config(struct control *control)
 }
 
 /* Which requests are under way, and who we are to other nodes. */
-static int open_journal(struct control *control)
+static int open_inflight(struct control *control)
 {
     uint32_t connections = 2u * control->engine.clients_max;
-    int rc = journal_open(&control->journal, &control->store, connections);
+    int rc = inflight_open(&control->inflight, &control->store, connections);
 
     control->inherited = rc == 0;
-    return control_explain(control, rc < 0 ? rc : 0, "no memory for the journal");
+    return control_explain(control, rc < 0 ? rc : 0,
+                           "no memory for the table of requests under way");
 }
 
 /* Another process of the same daemon is no other daemon to them. */
 static int settle_identity(struct control *control)
 {
-    uint8_t *kept = control->journal.header->boot_id;
+    uint8_t *kept = control->inflight.header->boot_id;
 
     if (control->inherited) {
         memcpy(control->identity.boot_id, kept, sizeof(control->identity.boot_id));
         return 0;
     }
     memcpy(kept, control->identity.boot_id, sizeof(control->identity.boot_id));
-    journal_clear(&control->journal);
+    inflight_clear(&control->inflight);
     return 0;
 }
 
@@ -264,10 +265,10 @@ static int open_tables(struct control *control)
     control->frame = malloc(FRAME_HEAD_BYTES + CLIENT_FRAME_MAX);
     if (!control->frame)
         return control_explain(control, -ENOMEM, "");
-    return control_explain(control, jobs_open(control), "");
+    return control_explain(control, directory_client_open(control), "");
 }
 
-static int open_place(struct control *control)
+static int open_socket(struct control *control)
 {
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
@@ -277,9 +278,9 @@ static int open_place(struct control *control)
 
     system = admission_is_open(&control->admission);
     if (rc == 0)
-        rc = place_path(&control->place, config->socket, why, sizeof(why));
+        rc = socket_path_find(&control->socket, config->socket, why, sizeof(why));
     if (rc == 0)
-        rc = place_open(&control->place, &control->store, system, why, sizeof(why));
+        rc = socket_path_open(&control->socket, &control->store, system, why, sizeof(why));
     return control_explain(control, rc, why);
 }
 
@@ -307,7 +308,7 @@ static int open_lifeline(struct control *control)
 
 static int open_listener(struct control *control)
 {
-    int rc = uv_poll_init(&control->loop, &control->listener, control->place.listen_fd);
+    int rc = uv_poll_init(&control->loop, &control->listener, control->socket.listen_fd);
 
     control->listener.data = control;
     if (rc == 0)
@@ -338,7 +339,7 @@ static void open_loop(struct control *control)
     uv_signal_start(&control->terminate, on_signal, SIGTERM);
     uv_signal_start(&control->interrupt, on_signal, SIGINT);
     handover_open(control);
-    questions_open(control);
+    deferred_where_open(control);
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
@@ -358,7 +359,7 @@ static void say_ready(struct control *control, int ready_fd)
     }
     service_ready(control);
     log_line(&control->log, LOG_LEVEL_INFO, "node %u of %u serves at %s, provider %s",
-             control->node, control->node_count, control->place.socket, control->provider);
+             control->node, control->node_count, control->socket.path, control->provider);
 }
 
 static void close_handle(uv_handle_t *handle, void *context)
@@ -399,7 +400,7 @@ _Noreturn void control_end_at_once(struct control *control, const char *why)
     if (!control->store.kept) {
         if (control->publisher.counters.path)
             (void)unlink(control->publisher.counters.path);
-        place_close(&control->place);
+        socket_path_close(&control->socket);
     }
     _exit(EXIT_FAILURE);
 }
@@ -425,18 +426,18 @@ static void control_close(struct control *control)
         continue;
     free_clients(control);
     peers_free(control);
-    questions_close(control);
-    jobs_close(control);
+    deferred_where_close(control);
+    directory_client_close(control);
     (void)uv_loop_close(&control->loop);
     scrape_free(control);
     pending_destroy(&control->pending);
     workers_close(control);
     if (control->lifeline >= 0)
         close(control->lifeline);
-    journal_close(&control->journal);
+    inflight_close(&control->inflight);
     free(control->frame);
     store_close(&control->store);
-    place_close(&control->place);
+    socket_path_close(&control->socket);
     admission_close(&control->admission);
     node_list_free(&control->nodes);
     sodium_memzero(&control->identity, sizeof(control->identity));
@@ -472,7 +473,7 @@ static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
         open_nodes,     open_identity,   open_engine_config, check_words,   check_entry_of_ours,
-        workers_open,   handover_await,  open_lifeline,      open_place,    open_journal,
+        workers_open,   handover_await,  open_lifeline,      open_socket,   open_inflight,
         workers_settle, settle_identity, open_tables,        workers_start, open_peers,
         scrape_open,    open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
@@ -481,7 +482,7 @@ static int control_open(struct control *control)
     if (serves_others(control->config))
         (void)prctl(PR_SET_DUMPABLE, 0);
     /* Until it is looked at: what fails before that leaves it to who is started next. */
-    control->inherited = store_has(&control->store, "journal");
+    control->inherited = store_has(&control->store, "inflight");
     for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
         rc = steps[i](control);
     if (rc < 0)
@@ -500,7 +501,8 @@ static int check_place(struct control *control)
     char why[WHY_MAX] = "";
 
     return control_explain(
-        control, place_path(&control->place, control->config->socket, why, sizeof(why)), why);
+        control, socket_path_find(&control->socket, control->config->socket, why, sizeof(why)),
+        why);
 }
 
 static int check_provider(struct control *control)
@@ -554,8 +556,8 @@ int control_run(const struct control_options *options)
     control->was_next = was_next;
     control->started_ns = clock_ns();
     control->started_day_ns = clock_of(CLOCK_REALTIME);
-    control->place.lock_fd = control->place.listen_fd = -1;
-    control->journal.descriptor = control->lifeline = -1;
+    control->socket.lock_fd = control->socket.listen_fd = -1;
+    control->inflight.descriptor = control->lifeline = -1;
     control->argv = options->argv;
     (void)!readlink("/proc/self/exe", control->program, sizeof(control->program) - 1);
     log_open(&control->log, STDERR_FILENO, (enum log_level)options->config->log);

@@ -19,11 +19,11 @@
 #include "daemon/control/watch/counters.h"
 #include "daemon/peering/directory.h"
 #include "daemon/peering/handshake.h"
-#include "daemon/control/survive/journal.h"
+#include "daemon/control/survive/inflight.h"
 #include "daemon/control/watch/log.h"
 #include "daemon/control/nodes/nodes.h"
 #include "daemon/control/clients/pending.h"
-#include "daemon/control/start/place.h"
+#include "daemon/control/start/socket_path.h"
 #include "daemon/control/clients/quota.h"
 #include "daemon/control/watch/service.h"
 #include "daemon/control/survive/store.h"
@@ -78,17 +78,17 @@ struct control {
     uint32_t node_count; /* how many there are */
     struct handshake_identity identity;
     struct admission admission;
-    struct place place;
+    struct socket_path socket;
     uint64_t started_ns, served_ns; /* when all was open */
     uint64_t started_day_ns; /* by the time of day; noted once, for it is a name of this run */
     uint64_t message_max;
     char provider[HANDSHAKE_PROVIDER_MAX];
 
-    struct store store;     /* what outlives this process */
-    struct journal journal; /* what is under way of clients */
-    bool was_next;          /* started by the daemon whose place it takes */
-    bool inherited;         /* another process's state is taken over */
-    bool leaving;           /* the next one is to take over: nothing new is begun */
+    struct store store;       /* what outlives this process */
+    struct inflight inflight; /* what is under way of clients */
+    bool was_next;            /* started by the daemon whose place it takes */
+    bool inherited;           /* another process's state is taken over */
+    bool leaving;             /* the next one is to take over: nothing new is begun */
     struct handover handover;
     char *const *argv;  /* our arguments, for the next one */
     char program[4096]; /* our path when we were started */
@@ -124,9 +124,9 @@ struct control {
     uint32_t lookups;    /* of names and credentials, under way on threads of libuv's */
     struct directory_memory directory_memory;
     struct directory *directory;
-    struct question *questions; /* list (questions.h) */
-    uint32_t question_count;
-    uv_timer_t ask_again;
+    struct deferred_where *deferred; /* list (deferred_where.h) */
+    uint32_t deferred_count;
+    uv_timer_t deferred_timer;
     uint8_t *told; /* by node: has been told, in one telling of all */
 
     struct scrape *scrape; /* metrics over HTTP; NULL: none */

@@ -28,7 +28,7 @@ static struct {
     struct control control;
     struct config config;
     struct worker worker;
-    struct journal_entry entries[2];
+    struct inflight_entry entries[2];
     struct quota_user user;
     struct client client, other;
     struct client_segment *segments[SEGMENTS];
@@ -140,7 +140,7 @@ static void begin(void)
         t.control.user_limits[i] = UINT64_MAX;
     t.control.config = &t.config;
     t.control.workers = &t.worker;
-    t.control.journal.entries = t.entries;
+    t.control.inflight.entries = t.entries;
     pending_init(&t.control.pending);
     t.worker = (struct worker){
         .control = &t.control, .config.segments_max = SEGMENTS, .segments = t.segments};
@@ -434,7 +434,7 @@ static void segments_kept(void)
         segment_ready(&t.worker, HANDLE, 0);
         expect_answer(0, "");
         CU_ASSERT_EQUAL(t.descriptors, 1);
-        CU_ASSERT_EQUAL((t.entries[0].lost & JOURNAL_UNKEPT) != 0, rows[i].lost);
+        CU_ASSERT_EQUAL((t.entries[0].lost & INFLIGHT_UNKEPT) != 0, rows[i].lost);
         CU_ASSERT_TRUE(t.segments[HANDLE]->mapping.fd >= 0);
         engine_lets_go();
         end();

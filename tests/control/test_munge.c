@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "daemon/control/nodes/credential.h"
-#include "daemon/control/nodes/vouching.h"
+#include "daemon/control/nodes/munge_async.h"
 #include "tests/suite.h"
 
 enum { SKIPPED = 77, NOBODY = 65534 };
@@ -94,7 +94,7 @@ int main(void)
                            CU_TEST_INFO_NULL};
     char why[256] = "";
 
-    if (vouching_works(why, sizeof(why)) < 0) {
+    if (munge_works(why, sizeof(why)) < 0) {
         printf("left out: %s\n", why);
         return SKIPPED;
     }

@@ -46,7 +46,7 @@ static Pwc__RankIs rank_is;
 static Pwc__Contribution contribution;
 static Pwc__Gathered gathered;
 static Pwc__Offer offer;
-static Pwc__Beat beat;
+static Pwc__Ping ping;
 static Pwc__Roll roll;
 
 static void fill(struct raw_peer *p)
@@ -81,8 +81,8 @@ static void fill(struct raw_peer *p)
     offer.state_id = 77;
     offer.ring_bytes = 16384;
     offer.address = (ProtobufCBinaryData){.len = their_address_size, .data = their_address};
-    pwc__beat__init(&beat);
-    beat.answer = true;
+    pwc__ping__init(&ping);
+    ping.answer = true;
     pwc__roll__init(&roll);
 }
 
@@ -96,7 +96,7 @@ static Pwc__PeerFrame frame_of(const char *path)
         {"greeting", &greeting}, {"proof", &proof},       {"refusal", &refusal},
         {"rank_at", &rank_at},   {"where_is", &where_is}, {"rank_is", &rank_is},
         {"offer", &offer},       {"gathered", &gathered}, {"contribution", &contribution},
-        {"beat", &beat},         {"roll", &roll},
+        {"ping", &ping},         {"roll", &roll},
     };
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     size_t length = strcspn(path, ".");
@@ -220,11 +220,11 @@ static const struct row rows[] = {
     {"gathered.sequence", UINT32_MAX, NULL, PASSED, 0, NULL},
     {"gathered.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
     {"gathered.offset", UINT64_MAX, NULL, PASSED, 0, NULL},
-    {"beat.answer", 0, NULL, PASSED, 0, NULL}, /* before there is a link between the engines */
-    {"beat.beats", UINT64_MAX, NULL, PASSED, 0, NULL},
-    {"beat.bytes", UINT64_MAX, NULL, PASSED, 0, NULL},
-    {"beat.engine", 1, NULL, CLOSED, 0, SENSELESS},
-    {"beat.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
+    {"ping.answer", 0, NULL, PASSED, 0, NULL}, /* before there is a link between the engines */
+    {"ping.pings", UINT64_MAX, NULL, PASSED, 0, NULL},
+    {"ping.bytes", UINT64_MAX, NULL, PASSED, 0, NULL},
+    {"ping.engine", 1, NULL, CLOSED, 0, SENSELESS},
+    {"ping.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
 };
 
 /* Fields of which every value means something, or that have a test of their own below. */

@@ -1,5 +1,5 @@
 /*
- * What outlives a process, without one that ends: names and descriptors passed on, the journal of
+ * What outlives a process, without one that ends: names and descriptors passed on, the table of
  * requests, and what the keeper holds; and the file of counters, which does not.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "tests/suite.h"
 #include "daemon/control/watch/counters.h"
 #include "daemon/keeper/holdings.h"
-#include "daemon/control/survive/journal.h"
+#include "daemon/control/survive/inflight.h"
 #include "daemon/control/survive/store.h"
 
 static bool same_file(int a, int b)
@@ -98,44 +98,44 @@ static void test_room(void)
     store_close(&s);
 }
 
-static void test_journal(void)
+static void test_inflight(void)
 {
     struct store s = {.kept = true}, next = {0};
-    struct journal_entry *e;
-    struct journal j, again;
+    struct inflight_entry *e;
+    struct inflight j, again;
     uint32_t slot;
 
-    CU_ASSERT_EQUAL_FATAL(journal_open(&j, &s, 4), 1);
-    slot = journal_take(&j);
+    CU_ASSERT_EQUAL_FATAL(inflight_open(&j, &s, 4), 1);
+    slot = inflight_take(&j);
     e = &j.entries[slot];
-    CU_ASSERT_EQUAL(e->state, JOURNAL_GUEST);
-    for (uint32_t i = 1; i <= JOURNAL_REQUESTS_MAX; i++) {
-        CU_ASSERT_FALSE(journal_full(e));
-        journal_begin(e, i);
+    CU_ASSERT_EQUAL(e->state, INFLIGHT_GUEST);
+    for (uint32_t i = 1; i <= INFLIGHT_REQUESTS_MAX; i++) {
+        CU_ASSERT_FALSE(inflight_full(e));
+        inflight_begin(e, i);
         CU_ASSERT_EQUAL(e->taking, i);
-        journal_taken(e);
+        inflight_taken(e);
     }
-    CU_ASSERT(journal_full(e));
-    journal_done(e, 5);
-    journal_done(e, 5); /* there is none any more */
-    CU_ASSERT_EQUAL(e->count, JOURNAL_REQUESTS_MAX - 1);
+    CU_ASSERT(inflight_full(e));
+    inflight_done(e, 5);
+    inflight_done(e, 5); /* there is none any more */
+    CU_ASSERT_EQUAL(e->count, INFLIGHT_REQUESTS_MAX - 1);
     pass_on(&s, &next);
-    CU_ASSERT_EQUAL_FATAL(journal_open(&again, &next, 4), 0);
-    CU_ASSERT_EQUAL(again.entries[slot].count, JOURNAL_REQUESTS_MAX - 1);
-    CU_ASSERT_EQUAL(journal_take(&again), 1 - slot);
-    journal_close(&again);
+    CU_ASSERT_EQUAL_FATAL(inflight_open(&again, &next, 4), 0);
+    CU_ASSERT_EQUAL(again.entries[slot].count, INFLIGHT_REQUESTS_MAX - 1);
+    CU_ASSERT_EQUAL(inflight_take(&again), 1 - slot);
+    inflight_close(&again);
     store_close(&next);
     pass_on(&s, &next);
-    CU_ASSERT_EQUAL(journal_open(&again, &next, 5), 1); /* of another size: not ours */
-    CU_ASSERT_EQUAL(again.entries[slot].state, JOURNAL_FREE);
-    journal_close(&again);
+    CU_ASSERT_EQUAL(inflight_open(&again, &next, 5), 1); /* of another size: not ours */
+    CU_ASSERT_EQUAL(again.entries[slot].state, INFLIGHT_FREE);
+    inflight_close(&again);
     store_close(&next);
     j.header->version++;
     pass_on(&s, &next);
-    CU_ASSERT_EQUAL(journal_open(&again, &next, 4), 1);
-    journal_close(&again);
+    CU_ASSERT_EQUAL(inflight_open(&again, &next, 4), 1);
+    inflight_close(&again);
     store_close(&next);
-    journal_close(&j);
+    inflight_close(&j);
     store_close(&s);
 }
 
@@ -191,7 +191,7 @@ static void test_counters(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"passed on", test_passed_on}, {"room", test_room},
-                           {"journal", test_journal},     {"holdings", test_holdings},
+                           {"inflight", test_inflight},   {"holdings", test_holdings},
                            {"counters", test_counters},   CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);

@@ -8,7 +8,7 @@
 #include "proto/control.pb-c.h"
 #include "daemon/control/nodes/frame.h"
 #include "daemon/peering/handshake.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/peering/seal.h"
 
 enum { BOUND = 65536 };
@@ -47,13 +47,13 @@ static void take_frame(struct control *control, const uint8_t *body, size_t size
 
     (void)seal_open(&seal, body, size);
     if (request && request->body_case == PWC__CLIENT_REQUEST__BODY_HELLO)
-        (void)jobs_name_valid(request->hello->job);
+        (void)directory_name_valid(request->hello->job);
     if (request)
         pwc__client_request__free_unpacked(request, NULL);
     if (frame && frame->body_case == PWC__PEER_FRAME__BODY_GREETING)
         greet(frame->greeting, body, size);
     else if (frame)
-        (void)jobs_frame(control, 1, frame);
+        (void)directory_client_frame(control, 1, frame);
     if (frame)
         pwc__peer_frame__free_unpacked(frame, NULL);
 }
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!control)
         abort();
     control->node_count = 2;
-    if (jobs_open(control) < 0)
+    if (directory_client_open(control) < 0)
         abort();
     pending_init(&control->pending);
     frame_parser_init(&frames, BOUND);
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             take_frame(control, body, length);
     }
     frame_parser_destroy(&frames);
-    jobs_close(control);
+    directory_client_close(control);
     pending_destroy(&control->pending);
     free(control);
     return 0;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
 #include "daemon/control/nodes/frame.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/fabric/loop.h"
 
 #define TURNS  64
@@ -113,9 +113,9 @@ static bool open_engine(struct room *room)
                                      .ledger_max = 32768};
     if (engine_config_check(engine) < 0 ||
         loop_open(&(struct loop_config){256, 64}, &room->fabric) < 0 ||
-        attachments_open(&w->attachments, engine) < 0)
+        host_table_open(&w->host_table, engine) < 0)
         return false;
-    attachments_host(&w->attachments, &w->host);
+    host_table_host(&w->host_table, &w->host);
     w->arena = calloc(1, engine_arena_bytes(engine) + 4096);
     room->memory = calloc(1, engine_private_bytes(engine) + 4096);
     return w->arena && room->memory &&
@@ -143,7 +143,7 @@ static bool open_control(struct room *room)
     w->progress = (struct progress *)(void *)room;
     w->thread = w->progress;
     w->target = (struct call_target){
-        .attachments = &w->attachments, .fabric = room->fabric, .calls = &w->counters.calls};
+        .host_table = &w->host_table, .fabric = room->fabric, .calls = &w->counters.calls};
     log_open(&control->log, open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG);
     uv_loop_init(&control->loop);
     uv_async_init(&control->loop, &control->resume, clients_resume);
@@ -155,8 +155,8 @@ static bool open_control(struct room *room)
     w->sessions = calloc(w->config.sessions_max, sizeof(*w->sessions));
     w->segments = calloc(w->config.segments_max, sizeof(*w->segments));
     return control->frame && w->by_handle && w->sessions && w->segments &&
-           journal_open(&control->journal, &control->store, 2 * w->config.clients_max) == 1 &&
-           jobs_open(control) == 0 &&
+           inflight_open(&control->inflight, &control->store, 2 * w->config.clients_max) == 1 &&
+           directory_client_open(control) == 0 &&
            admission_open(&control->admission, NULL, NULL, NULL, why, sizeof(why)) == 0;
 }
 
@@ -207,15 +207,15 @@ void room_free(struct room *room)
         continue;
     if (uv_loop_close(&control->loop) != 0)
         abort();
-    jobs_close(control);
+    directory_client_close(control);
     pending_destroy(&control->pending);
-    journal_close(&control->journal);
+    inflight_close(&control->inflight);
     store_close(&control->store);
     free(control->frame);
     free(w->by_handle);
     free(w->sessions);
     free(w->segments);
-    attachments_close(&w->attachments);
+    host_table_close(&w->host_table);
     admission_close(&control->admission);
     fabric_close(room->fabric);
     close(control->log.descriptor);

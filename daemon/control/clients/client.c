@@ -12,7 +12,7 @@
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/survive/handover.h"
 #include "shm_ring/fault.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/watch/tracing.h"
 
 #ifndef SO_PEERPIDFD
@@ -53,22 +53,22 @@ struct client *client_of_call(struct call *call)
 
 /* ---- the way out ----------------------------------------------------------------------------- */
 
-struct journal_entry *client_journal(const struct client *c)
+struct inflight_entry *client_inflight(const struct client *c)
 {
-    return &c->control->journal.entries[c->slot];
+    return &c->control->inflight.entries[c->slot];
 }
 
 void client_keep(struct client *c)
 {
     struct store *store = &c->control->store;
-    struct journal_entry *entry = client_journal(c);
+    struct inflight_entry *entry = client_inflight(c);
 
     entry->number = c->number;
     entry->engine = c->worker->engine;
-    entry->state = JOURNAL_SERVED;
+    entry->state = INFLIGHT_SERVED;
     if (!store_add(store, c->descriptor, "client.%u", c->slot) ||
         (c->pidfd >= 0 && !store_add(store, c->pidfd, "process.%u", c->slot)))
-        entry->lost |= JOURNAL_UNKEPT;
+        entry->lost |= INFLIGHT_UNKEPT;
 }
 
 /* Its slot is free when nothing of it is kept. */
@@ -78,7 +78,7 @@ static void forget_connection(struct client *c)
 
     store_remove(store, "client.%u", c->slot);
     store_remove(store, "process.%u", c->slot);
-    journal_give(&c->control->journal, c->slot);
+    inflight_give(&c->control->inflight, c->slot);
 }
 
 static void unlink_client(struct client *c)
@@ -196,7 +196,7 @@ void client_end(struct client *c, const char *reason)
     }
     FAULT(CLIENT_ENDS);
     c->state = CLIENT_ENDING;
-    client_journal(c)->lost |= JOURNAL_ENDED;
+    client_inflight(c)->lost |= INFLIGHT_ENDED;
     service_changed(c->control);
     handover_forget(c->control, c);
     tracing_leave(c);
@@ -205,7 +205,7 @@ void client_end(struct client *c, const char *reason)
         uv_poll_stop(&c->process);
     drop_pending(c);
     if (c->attached)
-        jobs_detach(c);
+        directory_client_detach(c);
     c->attached = false;
     if (c->in_engine)
         client_leave_engine(c);
@@ -378,7 +378,7 @@ void client_accept(struct control *control, int descriptor)
     socklen_t size = sizeof(peer);
     struct quota_user *user = NULL;
     uint32_t connections_max = 2u * (uint32_t)control->config->clients_max, strangers;
-    uint32_t slot = JOURNAL_NONE;
+    uint32_t slot = INFLIGHT_NONE;
 
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
         close(descriptor);
@@ -395,20 +395,20 @@ void client_accept(struct control *control, int descriptor)
     }
     strangers = clients_count(control, peer.uid, CLIENT_STRANGER);
     if (control->client_count < connections_max && strangers < CLIENT_STRANGERS_MAX)
-        slot = journal_take(&control->journal);
-    if (slot != JOURNAL_NONE)
+        slot = inflight_take(&control->inflight);
+    if (slot != INFLIGHT_NONE)
         user = quota_enter(control, peer.uid);
     if (!user) {
         log_hostile(&control->log, &about,
                     "too many connections: %u, %u of user %u's without Hello",
                     control->client_count, strangers, (unsigned)peer.uid);
-        journal_give(&control->journal, slot);
+        inflight_give(&control->inflight, slot);
         refuse(control, descriptor, "too many connections to this daemon: try again later");
         return;
     }
     if (!client_new(control, slot, descriptor, -1, &peer, user)) {
         quota_leave(&(struct client){.control = control, .user = user});
-        journal_give(&control->journal, slot);
+        inflight_give(&control->inflight, slot);
         close(descriptor);
     }
 }

@@ -101,7 +101,7 @@ struct client {
     enum client_state state;
     int descriptor;
     int pidfd;     /* -1: none */
-    uint32_t slot; /* of the journal */
+    uint32_t slot; /* of the table of requests under way (inflight.h) */
     pid_t pid;
     uid_t uid;
     bool served;   /* may be a rank; else it only looks */
@@ -137,11 +137,11 @@ struct client {
 
 /* Takes an accepted descriptor over. */
 void client_accept(struct control *control, int descriptor);
-/* One that was inherited, with its place in the journal and its process's descriptor (-1: none).
- * Takes both over unless it is NULL. */
+/* Takes over an inherited connection, with its slot of the table of requests under way and the
+ * pidfd of its process (-1: none). NULL without memory: both stay the caller's. */
 struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process);
 /* What is under way of it. */
-struct journal_entry *client_journal(const struct client *c);
+struct inflight_entry *client_inflight(const struct client *c);
 /* It is a rank of a job from now on: its connection is kept. */
 void client_keep(struct client *c);
 /* Connections of a user in this state. */

@@ -2,10 +2,11 @@
  * Owns the bytes of clients' connections: frames in, replies with descriptors out (client.h).
  *
  * libuv only polls: descriptors travel by SCM_RIGHTS, which it passes for streams alone. A frame
- * stays in the socket until it is whole and noted in the journal, so that none is lost or seen in
- * halves when this process ends; what it answers is struck out when its last byte is out. A client
- * cannot make the daemon read without end (a few reads a wake), hold memory (its output is bounded,
- * and it is not read from while it does not read), or take a descriptor (none is received).
+ * stays in the socket until it is whole and noted in inflight.h's table, so that none is lost or
+ * seen in halves when this process ends; what it answers is struck out when its last byte is out. A
+ * client cannot make the daemon read without end (a few reads a wake), hold memory (its output is
+ * bounded, and it is not read from while it does not read), or take a descriptor (none is
+ * received).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static int flush(struct client *c)
         ssize_t sent;
 
         if (o->size > WHOLE_MAX)
-            client_journal(c)->lost |= JOURNAL_HALF;
+            client_inflight(c)->lost |= INFLIGHT_HALF;
         sent = send_output(c, o);
 
         if (sent < 0 && errno == EINTR)
@@ -112,9 +113,9 @@ static int flush(struct client *c)
         if (o->sent < o->size)
             return 0;
         if (o->size > WHOLE_MAX)
-            client_journal(c)->lost &= ~(uint32_t)JOURNAL_HALF;
+            client_inflight(c)->lost &= ~(uint32_t)INFLIGHT_HALF;
         if (o->answers != 0)
-            journal_done(client_journal(c), o->answers);
+            inflight_done(client_inflight(c), o->answers);
         c->output = o->next;
         if (!c->output)
             c->output_tail = &c->output;
@@ -170,7 +171,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
 static bool held_back(const struct client *c)
 {
     return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
-           c->waiting + c->calls >= CLIENT_PENDING_MAX || journal_full(client_journal(c)) ||
+           c->waiting + c->calls >= CLIENT_PENDING_MAX || inflight_full(client_inflight(c)) ||
            c->control->leaving;
 }
 
@@ -295,11 +296,11 @@ static int take_request(struct client *c)
     if (r->id == 0) {
         client_end(c, "a request with id 0");
     } else {
-        journal_begin(client_journal(c), r->id);
+        inflight_begin(client_inflight(c), r->id);
         if (take_out(c, (size_t)size) < 0) {
             client_end(c, NULL);
         } else {
-            journal_taken(client_journal(c));
+            inflight_taken(client_inflight(c));
             request_handle(c, r);
         }
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/control/clients/client.h"
 #include "shm_ring/fault.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/clients/pairs.h"
 
 /* ---- bind ------------------------------------------------------------------------------------ */
@@ -154,7 +154,7 @@ void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
     if (bind->key)
         ask_engine(control, p, cookie, key.node, &key);
     else
-        jobs_where(c, (uint32_t)bind->peer, cookie);
+        directory_client_where(c, (uint32_t)bind->peer, cookie);
 }
 
 /* What the client learns of a bind, and of the way past the daemon where there is one. */
@@ -319,5 +319,5 @@ void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *e
     }
     c->waiting++;
     p->sequence = exchange->sequence;
-    jobs_contribute(c, cookie, exchange->data.data, (uint32_t)exchange->data.len);
+    directory_client_contribute(c, cookie, exchange->data.data, (uint32_t)exchange->data.len);
 }

@@ -88,7 +88,7 @@ static void keep(struct client_session *s)
     if (!store_add(store, s->mapping.fd, "%u.session.%u.%u", engine, s->handle, s->direct) ||
         !store_add(store, s->doorbell, "%u.doorbell.%u", engine, s->handle) ||
         !store_add(store, s->wake, "%u.wake.%u", engine, s->handle))
-        client_journal(s->client)->lost |= JOURNAL_UNKEPT;
+        client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
 /* The engine has let go of it: its number may be another's soon. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/control/clients/client.h"
 #include "shm_ring/fault.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 
 enum { VERSION = 1 };
 
@@ -99,7 +99,7 @@ static void attach(struct client *c)
     }
     c->waiting++;
     c->attached = true;
-    jobs_attach(c, cookie);
+    directory_client_attach(c, cookie);
 }
 
 static const char *full_text(const struct control *control, char *text, size_t size)
@@ -156,7 +156,7 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
                     "the library speaks versions %u to %u, this daemon %d: install versions that "
                     "fit each other",
                     hello->version_min, hello->version_max, VERSION);
-    else if (!jobs_name_valid(hello->job))
+    else if (!directory_name_valid(hello->job))
         reply_error(c, request, -EINVAL,
                     "job \"%.64s\": give a name of 1 to %u printable characters without spaces",
                     hello->job, DIRECTORY_NAME_MAX - 1);

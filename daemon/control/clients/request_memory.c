@@ -99,7 +99,7 @@ static void keep(struct client_segment *s)
         return;
     if (!store_add(store, s->mapping.fd, "%u.segment.%u", engine, s->handle) ||
         (s->reader >= 0 && !store_add(store, s->reader, "%u.reader.%u", engine, s->handle)))
-        client_journal(s->client)->lost |= JOURNAL_UNKEPT;
+        client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
 void segment_ready(struct worker *w, uint32_t handle, int status)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "daemon/control/nodes/beat.h"
+#include "daemon/control/nodes/peer_ping.h"
 #include "daemon/control/control.h"
 #include "daemon/control/nodes/peers_private.h"
 
@@ -39,7 +39,7 @@ struct association {
     bool up;
     struct engine_offer theirs;
     uint64_t link_number; /* answers of earlier links are void */
-    struct beat beat;
+    struct peer_ping ping;
 };
 
 static bool is_sibling(const struct association *a)
@@ -47,7 +47,7 @@ static bool is_sibling(const struct association *a)
     return a->peer->node == a->peer->control->node;
 }
 
-static void send_beat(void *context, Pwc__Beat *beat);
+static void send_ping(void *context, Pwc__Ping *ping);
 
 static struct association *association_of(struct peer *p, struct worker *worker, uint32_t engine)
 {
@@ -64,7 +64,7 @@ static struct association *association_of(struct peer *p, struct worker *worker,
     a->worker = worker;
     a->engine = engine;
     a->number = nodes_number(p->control->node_count, p->node, engine);
-    beat_init(&a->beat, worker, a->number, send_beat, a);
+    peer_ping_init(&a->ping, worker, a->number, send_ping, a);
     a->patience.data = a;
     uv_timer_init(&p->control->loop, &a->patience);
     a->next = p->associations;
@@ -81,7 +81,7 @@ static struct association *twin_of(const struct association *a)
 /* ---- signs of life ----------------------------------------------------------------------------
  */
 
-static void send_beat(void *context, Pwc__Beat *beat)
+static void send_ping(void *context, Pwc__Ping *ping)
 {
     struct association *a = context, *twin;
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -89,15 +89,15 @@ static void send_beat(void *context, Pwc__Beat *beat)
     if (is_sibling(a)) {
         twin = twin_of(a);
         if (twin)
-            beat_take(&twin->beat, beat);
+            peer_ping_take(&twin->ping, ping);
         return;
     }
     if (!a->peer->link)
         return;
-    beat->engine = a->worker->engine;
-    beat->peer_engine = a->engine;
-    frame.body_case = PWC__PEER_FRAME__BODY_BEAT;
-    frame.beat = beat;
+    ping->engine = a->worker->engine;
+    ping->peer_engine = a->engine;
+    frame.body_case = PWC__PEER_FRAME__BODY_PING;
+    frame.ping = ping;
     link_send(a->peer->link, &frame);
 }
 
@@ -110,13 +110,13 @@ static int named(struct peer *p, uint32_t theirs, uint32_t ours, struct associat
     return *out ? 0 : -ENOMEM;
 }
 
-int associations_beat(struct peer *p, const Pwc__Beat *beat)
+int associations_ping(struct peer *p, const Pwc__Ping *ping)
 {
     struct association *a;
-    int rc = named(p, beat->engine, beat->peer_engine, &a);
+    int rc = named(p, ping->engine, ping->peer_engine, &a);
 
     if (rc == 0)
-        beat_take(&a->beat, beat);
+        peer_ping_take(&a->ping, ping);
     return rc;
 }
 
@@ -125,7 +125,7 @@ void associations_probe(struct peer *p)
     struct association *a = association_of(p, &p->control->workers[0], 0);
 
     if (a)
-        beat_ask(&a->beat);
+        peer_ping_ask(&a->ping);
 }
 
 /* ---- a fabric that dies with its peer ----------------------------------------------------------
@@ -152,7 +152,7 @@ static uint64_t progress_rounds(const struct association *a)
     struct progress_stats stats;
 
     progress_stats(a->worker->progress, &stats);
-    return stats.heartbeat;
+    return stats.rounds;
 }
 
 static void have_patience(struct association *a)
@@ -222,7 +222,7 @@ static void tell_end(struct association *a, enum call_kind kind)
 static void forget_offers(struct association *a)
 {
     a->offer_asked = a->offer_waits = a->offer_sent = a->offer_come = a->up = false;
-    beat_forget(&a->beat);
+    peer_ping_forget(&a->ping);
     a->link_number++;
 }
 
@@ -423,13 +423,13 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         break;
     case ENGINE_PEER_SILENT:
         if (p->state == PEER_LINKED)
-            beat_ask(&a->beat);
+            peer_ping_ask(&a->ping);
         break;
     case ENGINE_PEER_GONE:
         if (is_sibling(a))
             end_twins(a, lose);
         else
-            peer_give_up(p, beat_why(&a->beat));
+            peer_give_up(p, peer_ping_why(&a->ping));
         break;
     case ENGINE_PEER_BROKEN:
         if (is_sibling(a)) {
@@ -437,7 +437,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
             break;
         }
         peer_note_reason(p, notice->status,
-                         notice->status == -ETIMEDOUT ? beat_why(&a->beat)
+                         notice->status == -ETIMEDOUT ? peer_ping_why(&a->ping)
                          : notice->status < 0         ? strerror(-notice->status)
                                                       : "its fabric failed");
         if (p->link)

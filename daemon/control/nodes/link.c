@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "daemon/control/control.h"
-#include "daemon/control/nodes/vouching.h"
+#include "daemon/control/nodes/munge_async.h"
 
 enum { READ_BYTES = 65536 };
 
@@ -47,8 +47,8 @@ static void close_handles(struct link *link)
     if (!uv_is_closing((uv_handle_t *)&link->deadline))
         uv_close((uv_handle_t *)&link->deadline, handle_closed);
     /* What waits for a thread yet takes none. */
-    if (link->vouching)
-        (void)uv_cancel((uv_req_t *)&link->vouching->work);
+    if (link->munge)
+        (void)uv_cancel((uv_req_t *)&link->munge->work);
 }
 
 static void end(struct link *link, int status, const char *text)
@@ -297,25 +297,25 @@ static bool is_initiator(const struct link *link)
     return link->handshake.role == HANDSHAKE_INITIATOR;
 }
 
-static void vouched(struct vouching *v);
+static void vouched(struct munge_async *v);
 
 /* Has munged look at their credential, or make ours, or both. What comes meanwhile waits. */
 static int vouch(struct link *link, const char *theirs)
 {
-    struct vouching *v = vouching_new(theirs);
+    struct munge_async *v = munge_async_new(theirs);
     int rc = v ? handshake_proof(&link->handshake, v->mac) : -ENOMEM;
 
     if (rc == 0) {
         v->owner = link;
         v->done = vouched;
         v->make = !theirs || !is_initiator(link);
-        rc = vouching_start(v, &link->control->loop);
+        rc = munge_async_start(v, &link->control->loop);
     }
     if (rc < 0) {
-        vouching_free(v);
+        munge_async_free(v);
         return rc;
     }
-    link->vouching = v;
+    link->munge = v;
     link->references++;
     link->control->lookups++;
     uv_read_stop((uv_stream_t *)&link->tcp);
@@ -472,7 +472,7 @@ static void take_frames(struct link *link)
     int rc = 0;
 
     link->references++; /* a frame may close it */
-    while (link->state != LINK_CLOSED && !link->vouching &&
+    while (link->state != LINK_CLOSED && !link->munge &&
            (rc = frame_next(&link->frames, &body, &size)) == 1)
         take_frame(link, body, size);
     if (rc < 0)
@@ -498,12 +498,12 @@ static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     take_frames(link);
 }
 
-static void vouched(struct vouching *v)
+static void vouched(struct munge_async *v)
 {
     struct link *link = v->owner;
 
     link->control->lookups--;
-    link->vouching = NULL;
+    link->munge = NULL;
     if (link->state != LINK_CLOSED) {
         if (v->status < 0)
             link_refuse(link, v->status, v->why);
@@ -514,13 +514,13 @@ static void vouched(struct vouching *v)
     }
     if (link->state != LINK_CLOSED)
         take_frames(link);
-    if (link->state != LINK_CLOSED && !link->vouching) {
+    if (link->state != LINK_CLOSED && !link->munge) {
         int rc = uv_read_start((uv_stream_t *)&link->tcp, give_space, on_bytes);
 
         if (rc < 0)
             link_close(link, rc, uv_strerror(rc));
     }
-    vouching_free(v);
+    munge_async_free(v);
     release(link);
 }
 

@@ -59,7 +59,7 @@ struct link {
     uint32_t references; /* open handles, a resolve or vouching under way */
     enum link_state state;
     struct handshake handshake;
-    struct vouching *vouching; /* under way: frames wait */
+    struct munge_async *munge; /* under way: frames wait */
     struct seal seal;
     struct frame_parser frames;
     int status; /* of the end */

@@ -10,7 +10,7 @@
 #include <uv.h>
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/control.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/nodes/peers_private.h"
 
 enum {
@@ -163,7 +163,7 @@ static void lose(struct peer *p)
     p->state = PEER_LOST;
     drop_waiting(p);
     associations_lost(p);
-    jobs_node_lost(p->control, p->node);
+    directory_client_node_lost(p->control, p->node);
 }
 
 void peer_give_up(struct peer *p, const char *why)
@@ -317,7 +317,7 @@ static void link_ready(struct link *link)
     service_changed(p->control);
     log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
     /* Who our ranks are goes before what they ask. */
-    jobs_node_up(p->control, p->node);
+    directory_client_node_up(p->control, p->node);
     send_waiting(p);
     associations_linked(p);
 }
@@ -328,13 +328,13 @@ static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
 
     if (frame->body_case == PWC__PEER_FRAME__BODY_OFFER)
         return associations_offer(p, frame->offer);
-    if (frame->body_case == PWC__PEER_FRAME__BODY_BEAT)
-        return associations_beat(p, frame->beat);
+    if (frame->body_case == PWC__PEER_FRAME__BODY_PING)
+        return associations_ping(p, frame->ping);
     if (frame->body_case == PWC__PEER_FRAME__BODY_REFUSAL) {
         link_close(link, -ESHUTDOWN, "it ends");
         return 0;
     }
-    return jobs_frame(p->control, p->node, frame);
+    return directory_client_frame(p->control, p->node, frame);
 }
 
 static void linked_closed(struct peer *p, int status, const char *text)
@@ -349,7 +349,7 @@ static void linked_closed(struct peer *p, int status, const char *text)
         peer_note_reason(p, status, text);
         p->state = PEER_IDLE;
         service_changed(p->control);
-        jobs_node_down(p->control, p->node);
+        directory_client_node_down(p->control, p->node);
         peer_dial(p);
     } else {
         attempt_later(p);

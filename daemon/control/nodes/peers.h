@@ -26,8 +26,9 @@ void peers_close(struct control *control);
 /* After the loop. */
 void peers_free(struct control *control);
 
-/* Sends, once there is a link: dials if need be. What cannot be sent shows by jobs_node_lost.
- * -ENOBUFS: too much waits for the link, or there is no memory for it. */
+/* Sends, once there is a link: dials if need be. What cannot be sent shows by
+ * directory_client_node_lost. -ENOBUFS: too much waits for the link, or there is no memory for it.
+ */
 int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 /* Sends where there is a link; else it only dials. */
 void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);

@@ -55,7 +55,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
 /* An offer has come over the link. -EPROTO: it makes no sense. */
 int associations_offer(struct peer *p, const Pwc__Offer *offer);
 /* A sign of life has come over the link, or is asked for. -EPROTO: it makes no sense. */
-int associations_beat(struct peer *p, const Pwc__Beat *beat);
+int associations_ping(struct peer *p, const Pwc__Ping *ping);
 /* Says something over the link, which brings to light that its other end is gone. */
 void associations_probe(struct peer *p);
 /* The link is ready: what waits for it goes on. */

@@ -76,8 +76,8 @@ struct config {
     uint64_t client_binds, client_pairs, client_queue;
     uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions;
     uint64_t user_binds, user_pairs, user_queue;
-    char *file;                                    /* that was read, or NULL */
-    int port_held;                                 /* keeps the control port ours (job.h), or -1 */
+    char *file;    /* that was read, or NULL */
+    int port_held; /* keeps the control port ours (launch.h), or -1 */
     struct config_origin origins[CONFIG_KEYS_MAX]; /* by the key's place in the table */
 };
 

@@ -196,7 +196,7 @@ static uint32_t exchanges(struct control *control, const struct client *c)
 static bool quiet(struct control *control)
 {
     for (const struct client *c = control->clients; c; c = c->next)
-        if (c->state != CLIENT_ENDING && client_journal(c)->count > exchanges(control, c))
+        if (c->state != CLIENT_ENDING && client_inflight(c)->count > exchanges(control, c))
             return false;
     return true;
 }

@@ -197,7 +197,7 @@ const char *store_next(const struct store *s, uint32_t *at, const char *prefix)
 
 static bool is_ours(const char *name)
 {
-    static const char *const ours[] = {"keeper",  "lock",     "listen", "journal",
+    static const char *const ours[] = {"keeper",  "lock",     "listen", "inflight",
                                        "client.", "process.", "guest.", "pair."};
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)

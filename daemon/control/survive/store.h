@@ -2,8 +2,8 @@
  * The store: descriptors that outlive this process, each under a name that says what it is.
  *
  *     keeper                       hangs up when the keeper dies (keeper.h)
- *     lock, listen, journal        the place where we serve, and requests under way (journal.h)
- *     client.S, process.S          a connection and its process; S: its slot in the journal
+ *     lock, listen, inflight       the lock and the socket, and the requests under way (inflight.h)
+ *     client.S, process.S          a connection and its process; S: its slot in inflight.h
  *     guest.S                      one without Hello: handed over, but not kept
  *     E.arena                      of engine E of this node
  *     E.session.H.D, E.doorbell.H, E.wake.H    of its session H; D 1: it takes part in pairs

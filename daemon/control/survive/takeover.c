@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
 #include "shm_ring/doorbell.h"
-#include "daemon/control/nodes/jobs.h"
+#include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/clients/pairs.h"
 #include "shm_ring/sigbus.h"
 
@@ -69,7 +69,7 @@ static void be_served(struct worker *w, struct client *c, struct engine *e, uint
 static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
 {
     struct control *control = w->control;
-    struct journal_entry *entry = &control->journal.entries[slot];
+    struct inflight_entry *entry = &control->inflight.entries[slot];
     int descriptor = store_take(&control->store, "client.%u", slot);
     int process = store_take(&control->store, "process.%u", slot);
     struct client *c = NULL;
@@ -80,11 +80,11 @@ static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
     }
     if (descriptor >= 0 && !entry->lost)
         c = client_adopt(control, slot, descriptor, process);
-    if (c && entry->state == JOURNAL_SERVED)
+    if (c && entry->state == INFLIGHT_SERVED)
         be_served(w, c, e, entry->number);
     if (c)
         return;
-    entry->state = JOURNAL_FREE;
+    entry->state = INFLIGHT_FREE;
     store_remove(&control->store, "client.%u", slot);
     store_remove(&control->store, "process.%u", slot);
     drop(descriptor);
@@ -95,13 +95,13 @@ static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
  * 0. */
 static void attach_clients(struct worker *w, struct engine *e)
 {
-    struct journal *journal = &w->control->journal;
+    struct inflight *inflight = &w->control->inflight;
 
-    for (uint32_t slot = 0; slot < journal->header->entries; slot++) {
-        const struct journal_entry *entry = &journal->entries[slot];
-        bool served = entry->state == JOURNAL_SERVED && entry->engine < w->control->worker_count;
+    for (uint32_t slot = 0; slot < inflight->header->entries; slot++) {
+        const struct inflight_entry *entry = &inflight->entries[slot];
+        bool served = entry->state == INFLIGHT_SERVED && entry->engine < w->control->worker_count;
 
-        if (entry->state != JOURNAL_FREE && (served ? entry->engine : 0) == w->engine)
+        if (entry->state != INFLIGHT_FREE && (served ? entry->engine : 0) == w->engine)
             attach_client(w, e, slot);
     }
 }
@@ -170,9 +170,9 @@ static int attach_session(struct worker *w, struct engine *e, uint32_t handle, b
     quota_charge(c, QUOTA_CONTEXTS, 1);
     quota_charge(c, QUOTA_MEMORY, s->mapping.size);
     w->sessions[handle] = s;
-    attachments_add_session(
-        &w->attachments, handle,
-        &(struct attached_session){
+    host_table_add_session(
+        &w->host_table, handle,
+        &(struct host_session){
             .shared = s->mapping.base, .client = found.client, .wake = wake, .range = s->range});
     engine_session_attach(e, handle, s->mapping.base);
     return 0;
@@ -221,10 +221,9 @@ static int attach_segment(struct worker *w, struct engine *e, uint32_t handle)
     quota_charge(c, QUOTA_SEGMENTS, 1);
     quota_charge(c, QUOTA_MEMORY, s->mapping.size);
     w->segments[handle] = s;
-    attachments_add_segment(&w->attachments, handle,
-                            &(struct attached_segment){.base = s->mapping.base,
-                                                       .client = found.client,
-                                                       .range = s->range});
+    host_table_add_segment(
+        &w->host_table, handle,
+        &(struct host_segment){.base = s->mapping.base, .client = found.client, .range = s->range});
     engine_segment_attach(e, handle, s->mapping.base);
     return 0;
 drop:
@@ -337,16 +336,16 @@ void takeover_attach(void *context, struct engine *engine)
 /* All that had left its socket and was not answered. */
 static void answer_aborted(struct client *c)
 {
-    struct journal_entry *entry = client_journal(c);
-    uint32_t requests[JOURNAL_REQUESTS_MAX];
+    struct inflight_entry *entry = client_inflight(c);
+    uint32_t requests[INFLIGHT_REQUESTS_MAX];
 
     memcpy(requests, entry->requests, sizeof(requests));
     entry->count = 0;
-    for (uint32_t i = 0; i < JOURNAL_REQUESTS_MAX; i++)
+    for (uint32_t i = 0; i < INFLIGHT_REQUESTS_MAX; i++)
         entry->count += requests[i] != 0;
     if (entry->taking != 0 && client_next_request(c) == entry->taking)
-        journal_done(entry, entry->taking);
-    for (uint32_t i = 0; i < JOURNAL_REQUESTS_MAX; i++)
+        inflight_done(entry, entry->taking);
+    for (uint32_t i = 0; i < INFLIGHT_REQUESTS_MAX; i++)
         if (requests[i] != 0 && entry->requests[i] != 0)
             reply_error(c, requests[i], -ECONNABORTED,
                         "this daemon was started anew while it worked on it: nobody knows how it "
@@ -365,9 +364,9 @@ static void wake_client(struct client_session *s)
 
 static void resume_client(struct client *c)
 {
-    struct journal_entry *entry = client_journal(c);
+    struct inflight_entry *entry = client_inflight(c);
 
-    if (entry->state == JOURNAL_SERVED && c->state != CLIENT_SERVED)
+    if (entry->state == INFLIGHT_SERVED && c->state != CLIENT_SERVED)
         client_end(c, NULL);
     if (c->state == CLIENT_ENDING)
         return;
@@ -378,7 +377,7 @@ static void resume_client(struct client *c)
         wake_client(s);
     }
     if (c->state == CLIENT_SERVED)
-        jobs_return(c);
+        directory_client_return(c);
     client_stream_resume(c);
 }
 

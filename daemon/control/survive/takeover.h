@@ -2,8 +2,8 @@
  * Taking over: what another process of this daemon has left, given its place again.
  *
  * What a descriptor is stands in its name (store.h), what the engine knew in its arena, and which
- * requests were under way in the journal. Who cannot be served on, because something of it is
- * missing, is ended as if it had left.
+ * requests were under way in inflight.h's table. Who cannot be served on, because something of it
+ * is missing, is ended as if it had left.
  *
  * Thread: control.
  */

@@ -11,30 +11,30 @@ static int client_open(struct call *c, struct engine *e)
     int rc = engine_client_open(e, &c->client);
 
     if (rc >= 0)
-        attachments_drop_client(c->target->attachments, (uint32_t)rc); /* of an earlier one */
+        host_table_drop_client(c->target->host_table, (uint32_t)rc); /* of an earlier one */
     return rc;
 }
 
 static int session_open(struct call *c, struct engine *e)
 {
     const struct call_session *s = &c->session;
-    struct attached_session attached = {
+    struct host_session attached = {
         .shared = s->base, .client = s->client, .wake = s->wake, .range = s->range};
     int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes);
 
     if (rc >= 0)
-        attachments_add_session(c->target->attachments, (uint32_t)rc, &attached);
+        host_table_add_session(c->target->host_table, (uint32_t)rc, &attached);
     return rc;
 }
 
 static int segment_open(struct call *c, struct engine *e)
 {
     const struct call_segment *s = &c->segment;
-    struct attached_segment attached = {.base = s->base, .client = s->client, .range = s->range};
+    struct host_segment attached = {.base = s->base, .client = s->client, .range = s->range};
     int rc = engine_segment_open(e, s->client, s->base, s->length);
 
     if (rc >= 0)
-        attachments_add_segment(c->target->attachments, (uint32_t)rc, &attached);
+        host_table_add_segment(c->target->host_table, (uint32_t)rc, &attached);
     return rc;
 }
 
@@ -43,9 +43,9 @@ static int detach(struct call *c)
     const struct call_detach *d = &c->detach;
 
     if (d->segment)
-        attachments_drop_segment(c->target->attachments, d->handle, d->base);
+        host_table_drop_segment(c->target->host_table, d->handle, d->base);
     else
-        attachments_drop_session(c->target->attachments, d->handle, d->base);
+        host_table_drop_session(c->target->host_table, d->handle, d->base);
     return 0;
 }
 
@@ -102,9 +102,9 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_PEER_LOST:
         engine_peer_lost(e, c->peer.node);
         return fabric_disconnect(c->target->fabric, c->peer.node);
-    case CALL_BEAT:
+    case CALL_PING:
         return engine_beat(e, c->peer.node, &c->peer.bytes);
-    case CALL_ANSWERED:
+    case CALL_PONG:
         engine_peer_answered(e, c->peer.node, c->peer.bytes);
         return 0;
     case CALL_VIEW:

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "daemon/control/threads/attachments.h"
+#include "daemon/control/threads/host_table.h"
 #include "daemon/control/threads/command.h"
 #include "daemon/engine/engine.h"
 #include "daemon/control/threads/progress.h"
@@ -35,12 +35,12 @@ enum call_kind {
     CALL_PEER_UP,
     CALL_PEER_DOWN,
     CALL_PEER_LOST,
-    CALL_BEAT,     /* bytes: out */
-    CALL_ANSWERED, /* bytes: in */
+    CALL_PING, /* bytes: out */
+    CALL_PONG, /* bytes: in */
     CALL_VIEW,
     CALL_TRACE,  /* record into a ring, or no longer */
     CALL_COUNT,  /* write the counters */
-    CALL_DETACH, /* a closed session or segment leaves the attachments */
+    CALL_DETACH, /* a closed session or segment leaves the host table */
 };
 
 struct call_session {
@@ -97,7 +97,7 @@ struct call_detach {
 
 /* What calls act on, beside the engine: the progress thread's. Outlives all calls. */
 struct call_target {
-    struct attachments *attachments;
+    struct host_table *host_table;
     struct fabric *fabric;
     uint32_t number;         /* of the engine */
     _Atomic uint64_t *calls; /* carried out so far */

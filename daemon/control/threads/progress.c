@@ -55,7 +55,7 @@ struct progress {
     _Atomic bool stop;
     bool halted;     /* the control thread's */
     uint64_t cpu_ns; /* when it is halted: all that it had */
-    _Atomic uint64_t heartbeat, sleeps, work;
+    _Atomic uint64_t rounds, sleeps, work;
 };
 
 /* The time of a step; never before that of the last. */
@@ -265,7 +265,7 @@ static void *progress_main(void *argument)
         work = step(p, now, &deadline);
         work += forward_notices(p);
 
-        atomic_fetch_add_explicit(&p->heartbeat, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&p->rounds, 1, memory_order_relaxed);
         if (p->config.observe && now - observed > OBSERVE_NS) {
             p->config.observe(p->config.context, p->engine);
             observed = now;
@@ -330,7 +330,7 @@ uint64_t progress_cpu_ns(const struct progress *p)
 
 void progress_stats(const struct progress *p, struct progress_stats *out)
 {
-    out->heartbeat = atomic_load_explicit(&p->heartbeat, memory_order_relaxed);
+    out->rounds = atomic_load_explicit(&p->rounds, memory_order_relaxed);
     out->sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed);
     out->work = atomic_load_explicit(&p->work, memory_order_relaxed);
 }

@@ -44,7 +44,7 @@ struct progress_config {
 
 /* What others may read while it runs; relaxed atomics. */
 struct progress_stats {
-    uint64_t heartbeat; /* rounds */
+    uint64_t rounds;
     uint64_t sleeps;
     uint64_t work;
 };

@@ -131,7 +131,7 @@ void worker_notice(void *context, const struct engine_notice *notice)
 static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end)
 {
     const struct worker *from =
-        (const void *)((const char *)context - offsetof(struct worker, attachments));
+        (const void *)((const char *)context - offsetof(struct worker, host_table));
     const struct control *control = from->control;
     struct worker *to = &control->workers[number / control->node_count];
     uint64_t bit = 2 * (uint64_t)flow + end;
@@ -291,11 +291,11 @@ static int worker_prepare(struct worker *w)
         rc = open_fabric(w);
     if (rc < 0)
         return rc;
-    rc = attachments_open(&w->attachments, &w->config);
-    attachments_host(&w->attachments, &w->host);
+    rc = host_table_open(&w->host_table, &w->config);
+    host_table_host(&w->host_table, &w->host);
     if (w->wakes.flows)
         w->host.wake_sibling = wake_sibling;
-    w->target = (struct call_target){.attachments = &w->attachments,
+    w->target = (struct call_target){.host_table = &w->host_table,
                                      .fabric = w->fabric,
                                      .number = w->number,
                                      .calls = &w->counters.calls,
@@ -443,7 +443,7 @@ static void worker_close(struct worker *w)
     free(w->segments);
     free(w->wakes.flows);
     tracing_close(w);
-    attachments_close(&w->attachments);
+    host_table_close(&w->host_table);
     if (w->fabric)
         fabric_close(w->fabric);
     if (w->arena)

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "daemon/control/threads/attachments.h"
+#include "daemon/control/threads/host_table.h"
 #include "daemon/control/threads/call.h"
 #include "daemon/control/watch/counters.h"
 #include "daemon/control/threads/progress.h"
@@ -52,7 +52,7 @@ struct worker {
     uint32_t clients; /* in its engine, or on their way there */
 
     struct engine_config config;
-    struct attachments attachments; /* the progress thread's */
+    struct host_table host_table; /* the progress thread's */
     struct engine_host host;
     struct wakes wakes;
     struct worker_counters counters;

@@ -17,7 +17,7 @@ void publisher_worker_totals(const struct worker *w, struct counters_totals *out
     if (progress)
         progress_stats(progress, &stats);
     *out = (struct counters_totals){
-        .heartbeat = stats.heartbeat,
+        .heartbeat = stats.rounds,
         .cpu_ns = progress ? progress_cpu_ns(progress) : 0,
         .work = stats.work,
         .sleeps = stats.sleeps,
@@ -103,7 +103,7 @@ int publisher_open(struct control *control)
 {
     struct publisher *p = &control->publisher;
     const struct counters_config config = {
-        .path = control->place.counters,
+        .path = control->socket.counters,
         .node = control->node,
         .nodes = control->node_count,
         .engines = control->worker_count,
@@ -111,7 +111,7 @@ int publisher_open(struct control *control)
         .provider = control->provider,
         .now = control->started_ns,
     };
-    char why[sizeof(control->place.counters) + 128];
+    char why[sizeof(control->socket.counters) + 128];
     int rc = counters_open(&p->counters, &config);
 
     if (rc < 0) {

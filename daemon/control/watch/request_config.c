@@ -43,7 +43,7 @@ static json_t *settled(const struct control *control, const struct config_key *k
     const struct {
         const char *name, *text;
     } texts[] = {
-        {"socket", control->place.socket},
+        {"socket", control->socket.path},
         {"provider", control->provider},
         {"address", control->config->address ? control->config->address : key->unset},
     };

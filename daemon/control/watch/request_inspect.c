@@ -130,7 +130,7 @@ static void put_status(json_t *document, struct control *control)
     put(document, "nodes", control->node_count);
     text(document, "provider", control->provider);
     put(document, "rails", control->identity.rails ? control->identity.rails : 1);
-    text(document, "socket", control->place.socket);
+    text(document, "socket", control->socket.path);
     text(document, "metrics", scrape_address(control));
     json_object_set_new(document, "uptime_s", json_real((double)age / 1e9));
     put(document, "clients", clients);

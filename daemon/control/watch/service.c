@@ -63,8 +63,8 @@ static void say_stuck(struct control *control, const struct worker *w)
              "engine %u has not gone round for %" PRIu64
              " ms, though it was woken: unless it does, "
              "the watchdog ends this daemon %" PRIu64 " ms after its last round",
-             w->engine, (uint64_t)s->heartbeat.engine[w->engine].silent * s->look_ms,
-             HEARTBEAT_LOOKS * s->look_ms);
+             w->engine, (uint64_t)s->watchdog.engine[w->engine].silent * s->look_ms,
+             WATCHDOG_LOOKS * s->look_ms);
 }
 
 static void look(uv_timer_t *timer)
@@ -79,12 +79,12 @@ static void look(uv_timer_t *timer)
         if (!w->progress)
             return;
         progress_stats(w->progress, &stats);
-        if (heartbeat_look(&s->heartbeat, i, stats.heartbeat))
+        if (watchdog_look(&s->watchdog, i, stats.rounds))
             progress_kick(w->progress);
-        if (heartbeat_missed(&s->heartbeat, i) == 1)
+        if (watchdog_missed(&s->watchdog, i) == 1)
             say_stuck(control, w);
     }
-    if (heartbeat_tell(&s->heartbeat))
+    if (watchdog_feed(&s->watchdog))
         sd_notify(0, "WATCHDOG=1");
 }
 
@@ -95,8 +95,8 @@ static void feed(struct control *control)
 
     if (sd_watchdog_enabled(0, &interval_us) <= 0)
         return;
-    heartbeat_init(&s->heartbeat, control->worker_count);
-    s->look_ms = interval_us / (HEARTBEAT_LOOKS * 1000);
+    watchdog_init(&s->watchdog, control->worker_count);
+    s->look_ms = interval_us / (WATCHDOG_LOOKS * 1000);
     if (s->look_ms == 0)
         s->look_ms = 1;
     uv_timer_start(&s->look, look, s->look_ms, s->look_ms);

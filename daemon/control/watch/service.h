@@ -1,6 +1,6 @@
 /*
  * What the service manager is told, where there is one (NOTIFY_SOCKET; sd_notify(3)): that we are
- * ready, what we are about, who takes our place, and, while all engines live (heartbeat.h), that
+ * ready, what we are about, who takes our place, and, while all engines live (watchdog.h), that
  * the watchdog need not bark.
  *
  * Thread: control.
@@ -12,13 +12,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
-#include "daemon/control/watch/heartbeat.h"
+#include "daemon/control/watch/watchdog.h"
 
 struct control;
 
 struct service {
     bool manager; /* there is one */
-    struct heartbeat heartbeat;
+    struct watchdog watchdog;
     uint64_t look_ms;
     uv_timer_t look;   /* at the engines; not where no watchdog is set */
     uv_timer_t status; /* that is to be told */

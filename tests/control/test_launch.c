@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "daemon/control/start/config.h"
-#include "daemon/control/start/introduction.h"
-#include "daemon/control/start/job.h"
+#include "daemon/control/start/pmix.h"
+#include "daemon/control/start/launch.h"
 #include "tests/suite.h"
 
 static const char *const names[] = {
@@ -96,7 +96,7 @@ static void environments(void)
 
         config_init(&config);
         set_environment(rows[i].settings);
-        rc = job_configure(&config, false, why, sizeof(why));
+        rc = launch_configure(&config, false, why, sizeof(why));
         CU_ASSERT_EQUAL(rc == 0, rows[i].nodes != NULL);
         if (rc == 0 && rows[i].nodes) {
             snprintf(socket, sizeof(socket), rows[i].socket, geteuid());
@@ -122,7 +122,7 @@ static void one_is_enough(void)
 
     set_environment(settings);
     config_init(&config);
-    CU_ASSERT_EQUAL(job_configure(&config, false, why, sizeof(why)), 1);
+    CU_ASSERT_EQUAL(launch_configure(&config, false, why, sizeof(why)), 1);
     config_free(&config);
 }
 
@@ -139,7 +139,7 @@ static void flags(void)
     CU_ASSERT_EQUAL(config_set(&config, "socket", "/s", CONFIG_FLAG, why, sizeof(why)), 0);
     CU_ASSERT_EQUAL(config_set(&config, "job-port", "9", CONFIG_FLAG, why, sizeof(why)), 0);
     CU_ASSERT_EQUAL(config_set(&config, "address", "127.1.1.1", CONFIG_FLAG, why, sizeof(why)), 0);
-    CU_ASSERT_EQUAL(job_configure(&config, false, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(launch_configure(&config, false, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(config.socket, "/s");
     CU_ASSERT_STRING_EQUAL(config.nodes, "127.0.0.2:9,127.0.0.1:9");
     CU_ASSERT_STRING_EQUAL(config.address, "127.1.1.1");
@@ -148,7 +148,7 @@ static void flags(void)
 
     config_init(&config);
     CU_ASSERT_EQUAL(config_set(&config, "nodes", "x:1,y:2", CONFIG_FLAG, why, sizeof(why)), 0);
-    CU_ASSERT_EQUAL(job_configure(&config, false, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(launch_configure(&config, false, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(config.nodes, "x:1,y:2");
     CU_ASSERT_EQUAL(config.node, UINT64_MAX);
     CU_ASSERT_PTR_NULL(config.address);
@@ -165,9 +165,9 @@ static void looked_at_alone(void)
 
     set_environment(settings);
     config_init(&config);
-    CU_ASSERT_EQUAL(job_configure(&config, true, why, sizeof(why)), 0);
+    CU_ASSERT_EQUAL(launch_configure(&config, true, why, sizeof(why)), 0);
     CU_ASSERT_PTR_NOT_NULL(config.socket);
-    CU_ASSERT_EQUAL(config.nodes == NULL, introduction_offered());
+    CU_ASSERT_EQUAL(config.nodes == NULL, pmix_offered());
     config_free(&config);
 }
 
@@ -188,7 +188,7 @@ static int bind_to(uint16_t port, int reuse)
 static void port_is_held(void)
 {
     uint16_t port = 0;
-    int held = job_hold_port(&port), s;
+    int held = launch_hold_port(&port), s;
 
     CU_ASSERT_FATAL(held >= 0 && port != 0);
     CU_ASSERT_EQUAL(bind_to(port, 0), -1);
@@ -207,5 +207,5 @@ int main(void)
                            {"the port is held", port_is_held},
                            CU_TEST_INFO_NULL};
 
-    return suite_run("job", tests);
+    return suite_run("launch", tests);
 }

@@ -4,8 +4,8 @@
  *
  * Thread: main, at start.
  */
-#ifndef PWC_CONTROL_JOB_H
-#define PWC_CONTROL_JOB_H
+#ifndef PWC_CONTROL_LAUNCH_H
+#define PWC_CONTROL_LAUNCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include "daemon/control/start/config.h"
 
 /* The control port where nothing tells another: below those that systems give out by themselves. */
-#define JOB_PORT_FIRST 16384u
-#define JOB_PORT_COUNT 16384u
+#define LAUNCH_PORT_FIRST 16384u
+#define LAUNCH_PORT_COUNT 16384u
 
 /*
  * Sets the keys socket, node, nodes and address, as the environment would: flags go before. Not
@@ -22,15 +22,15 @@
  * nothing to do; or -EINVAL, -ENOENT, -ENOMEM, ..., with the reason in `why`. `alone`: the others
  * are not waited for, and nodes that are known by PMIx alone stay unset.
  */
-int job_configure(struct config *config, bool alone, char *why, size_t why_size);
+int launch_configure(struct config *config, bool alone, char *why, size_t why_size);
 
 /* The control port of the daemons of the job with this number (SLURM_JOB_ID). -EINVAL: none. */
-int job_port(const char *id, uint32_t *out);
+int launch_port(const char *id, uint32_t *out);
 
 /*
  * A control port that is free, and stays so until the socket, which is returned, is closed: others
  * are given another, and whoever sets SO_REUSEADDR can listen at it, as we do. Or a negative errno.
  */
-int job_hold_port(uint16_t *port);
+int launch_hold_port(uint16_t *port);
 
 #endif

@@ -1,12 +1,12 @@
-/* Owns the calls to PMIx (introduction.h). */
-#include "daemon/control/start/introduction.h"
+/* Owns the calls to PMIx (pmix.h). */
+#include "daemon/control/start/pmix.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void introduction_free(struct introduction *i)
+void pmix_nodes_free(struct pmix_nodes *i)
 {
     free(i->nodes);
     explicit_bzero(i, sizeof(*i));
@@ -17,9 +17,9 @@ void introduction_free(struct introduction *i)
 
 /* Keys of ours; a daemon's value is "port host secret". */
 #define KEY      "pwcd.introduction"
-#define TEXT_MAX (NODE_HOST_MAX + INTRODUCTION_SECRET_MAX + 16u)
+#define TEXT_MAX (NODE_HOST_MAX + PMIX_SECRET_MAX + 16u)
 
-bool introduction_offered(void)
+bool pmix_offered(void)
 {
     return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
 }
@@ -64,10 +64,10 @@ static int publish(const pmix_proc_t *all, char *text, char *why, size_t why_siz
 }
 
 /* One task's; a spare one is no node. */
-static int take(struct introduction *out, const char *text, bool own, bool first)
+static int take(struct pmix_nodes *out, const char *text, bool own, bool first)
 {
     struct node_address *to = &out->nodes[out->count];
-    char secret[INTRODUCTION_SECRET_MAX];
+    char secret[PMIX_SECRET_MAX];
 
     if (strlen(text) >= TEXT_MAX || sscanf(text, "%5s %255s %63s", to->port, to->host, secret) != 3)
         return strcmp(text, "spare") == 0 ? 0 : -EPROTO;
@@ -79,7 +79,7 @@ static int take(struct introduction *out, const char *text, bool own, bool first
     return 0;
 }
 
-static int collect(struct introduction *out, const pmix_proc_t *self, uint32_t size, char *why,
+static int collect(struct pmix_nodes *out, const pmix_proc_t *self, uint32_t size, char *why,
                    size_t why_size)
 {
     for (uint32_t rank = 0; rank < size; rank++) {
@@ -104,7 +104,7 @@ static int collect(struct introduction *out, const pmix_proc_t *self, uint32_t s
     return 0;
 }
 
-static int exchange(struct introduction *out, const pmix_proc_t *self,
+static int exchange(struct pmix_nodes *out, const pmix_proc_t *self,
                     const struct node_address *ours, const char *secret, char *why, size_t why_size)
 {
     char text[TEXT_MAX] = "spare";
@@ -132,14 +132,14 @@ static int exchange(struct introduction *out, const pmix_proc_t *self,
     return rc;
 }
 
-int introduction_make(struct introduction *out, const struct node_address *ours, const char *secret,
-                      char *why, size_t why_size)
+int pmix_exchange(struct pmix_nodes *out, const struct node_address *ours, const char *secret,
+                  char *why, size_t why_size)
 {
     pmix_proc_t self;
     pmix_status_t status = PMIx_Init(&self, NULL, 0);
     int rc;
 
-    *out = (struct introduction){0};
+    *out = (struct pmix_nodes){0};
     if (status != PMIX_SUCCESS) {
         (void)failed("init", status, why, why_size);
         return -ENOTCONN;
@@ -147,21 +147,21 @@ int introduction_make(struct introduction *out, const struct node_address *ours,
     rc = exchange(out, &self, ours, secret, why, why_size);
     (void)PMIx_Finalize(NULL, 0);
     if (rc < 0)
-        introduction_free(out);
+        pmix_nodes_free(out);
     return rc;
 }
 
 #else
 
-bool introduction_offered(void)
+bool pmix_offered(void)
 {
     return false;
 }
 
-int introduction_make(struct introduction *out, const struct node_address *ours, const char *secret,
-                      char *why, size_t why_size)
+int pmix_exchange(struct pmix_nodes *out, const struct node_address *ours, const char *secret,
+                  char *why, size_t why_size)
 {
-    *out = (struct introduction){0};
+    *out = (struct pmix_nodes){0};
     snprintf(why, why_size, "this pwcd was built without PMIx");
     return -ENOTSUP;
 }

@@ -4,20 +4,20 @@
  *
  * Thread: control starts it and hears of its end; a pool thread has it in between.
  */
-#ifndef PWC_CONTROL_VOUCHING_H
-#define PWC_CONTROL_VOUCHING_H
+#ifndef PWC_CONTROL_MUNGE_ASYNC_H
+#define PWC_CONTROL_MUNGE_ASYNC_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 #include "daemon/peering/handshake.h"
 
-struct vouching {
+struct munge_async {
     uv_work_t work;
     void *owner;
-    void (*done)(struct vouching *v); /* frees it by vouching_free */
-    char *theirs;                     /* to be opened, or NULL */
-    bool make;                        /* ours, with `mac` in it */
+    void (*done)(struct munge_async *v); /* frees it by munge_async_free */
+    char *theirs;                        /* to be opened, or NULL */
+    bool make;                           /* ours, with `mac` in it */
     uint8_t mac[HANDSHAKE_MAC_BYTES];
 
     int status; /* what came of it, with the reason in `why` */
@@ -26,10 +26,10 @@ struct vouching {
     char *ours;
 };
 
-struct vouching *vouching_new(const char *theirs);
-int vouching_start(struct vouching *v, uv_loop_t *loop);
-void vouching_free(struct vouching *v);
+struct munge_async *munge_async_new(const char *theirs);
+int munge_async_start(struct munge_async *v, uv_loop_t *loop);
+void munge_async_free(struct munge_async *v);
 /* Whether munged vouches for us at all; waits for it. -ENOTSUP, -ECONNREFUSED, -EACCES. */
-int vouching_works(char *why, size_t why_size);
+int munge_works(char *why, size_t why_size);
 
 #endif

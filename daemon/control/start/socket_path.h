@@ -4,33 +4,34 @@
  *
  * Thread: main, at start and end.
  */
-#ifndef PWC_CONTROL_PLACE_H
-#define PWC_CONTROL_PLACE_H
+#ifndef PWC_CONTROL_SOCKET_PATH_H
+#define PWC_CONTROL_SOCKET_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include "daemon/control/survive/store.h"
 
-#define PLACE_PATH_MAX 108u /* of a Unix socket, terminator included */
+#define SOCKET_PATH_MAX 108u /* of a Unix socket, terminator included */
 
-struct place {
-    char socket[PLACE_PATH_MAX];
-    char counters[PLACE_PATH_MAX + 16]; /* empty beside an abstract socket, as the lock's */
-    char lock[PLACE_PATH_MAX + 16];
+struct socket_path {
+    char path[SOCKET_PATH_MAX];
+    char counters[SOCKET_PATH_MAX + 16]; /* empty beside an abstract socket, as the lock's */
+    char lock[SOCKET_PATH_MAX + 16];
     int lock_fd;
     int listen_fd;
     bool inherited; /* the socket is systemd's: not ours to unlink */
 };
 
 /* The path that `configured` (or, NULL, the user) stands for. -ENAMETOOLONG, -ENOENT. */
-int place_path(struct place *place, const char *configured, char *why, size_t why_size);
+int socket_path_find(struct socket_path *s, const char *configured, char *why, size_t why_size);
 /*
  * Makes the directory, takes the lock, replaces a stale socket and listens. -EADDRINUSE: a daemon
  * serves there already. Where an earlier process of this daemon has left lock and socket, takes
  * them over. `system`: other users may reach the socket.
  */
-int place_open(struct place *place, struct store *store, bool system, char *why, size_t why_size);
+int socket_path_open(struct socket_path *s, struct store *store, bool system, char *why,
+                     size_t why_size);
 /* Unlinks socket and lock, closes. */
-void place_close(struct place *place);
+void socket_path_close(struct socket_path *s);
 
 #endif

@@ -1,5 +1,5 @@
-/* Owns the steps of a handshake that wait for munged (vouching.h). */
-#include "daemon/control/nodes/vouching.h"
+/* Owns the steps of a handshake that wait for munged (munge_async.h). */
+#include "daemon/control/nodes/munge_async.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include "daemon/control/nodes/credential.h"
 
-struct vouching *vouching_new(const char *theirs)
+struct munge_async *munge_async_new(const char *theirs)
 {
-    struct vouching *v = calloc(1, sizeof(*v));
+    struct munge_async *v = calloc(1, sizeof(*v));
 
     if (v && theirs && !(v->theirs = strdup(theirs))) {
         free(v);
@@ -19,7 +19,7 @@ struct vouching *vouching_new(const char *theirs)
     return v;
 }
 
-void vouching_free(struct vouching *v)
+void munge_async_free(struct munge_async *v)
 {
     if (!v)
         return;
@@ -29,7 +29,7 @@ void vouching_free(struct vouching *v)
 }
 
 /* A daemon of another user is none of ours, whoever vouches for it. */
-static int open_theirs(struct vouching *v)
+static int open_theirs(struct munge_async *v)
 {
     uid_t uid;
     int rc =
@@ -47,7 +47,7 @@ static int open_theirs(struct vouching *v)
 
 static void run(uv_work_t *work)
 {
-    struct vouching *v = work->data;
+    struct munge_async *v = work->data;
 
     if (v->theirs)
         v->status = open_theirs(v);
@@ -57,7 +57,7 @@ static void run(uv_work_t *work)
 
 static void ran(uv_work_t *work, int status)
 {
-    struct vouching *v = work->data;
+    struct munge_async *v = work->data;
 
     if (status < 0 && v->status == 0) {
         v->status = status;
@@ -66,13 +66,13 @@ static void ran(uv_work_t *work, int status)
     v->done(v);
 }
 
-int vouching_start(struct vouching *v, uv_loop_t *loop)
+int munge_async_start(struct munge_async *v, uv_loop_t *loop)
 {
     v->work.data = v;
     return uv_queue_work(loop, &v->work, run, ran);
 }
 
-int vouching_works(char *why, size_t why_size)
+int munge_works(char *why, size_t why_size)
 {
     uint8_t payload[HANDSHAKE_MAC_BYTES] = {0};
     char *credential = NULL;

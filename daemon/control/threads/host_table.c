@@ -1,5 +1,5 @@
-/* Owns the progress thread's table of mappings (attachments.h). */
-#include "daemon/control/threads/attachments.h"
+/* Owns the progress thread's table of mappings (host_table.h). */
+#include "daemon/control/threads/host_table.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -9,9 +9,9 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/sigbus.h"
 
-int attachments_open(struct attachments *a, const struct engine_config *config)
+int host_table_open(struct host_table *a, const struct engine_config *config)
 {
-    *a = (struct attachments){
+    *a = (struct host_table){
         .sessions_max = config->sessions_max,
         .segments_max = config->segments_max,
         .clients_max = config->clients_max,
@@ -21,43 +21,41 @@ int attachments_open(struct attachments *a, const struct engine_config *config)
     };
     if (a->sessions && a->segments && a->faulted)
         return 0;
-    attachments_close(a);
+    host_table_close(a);
     return -ENOMEM;
 }
 
-void attachments_close(struct attachments *a)
+void host_table_close(struct host_table *a)
 {
     free(a->sessions);
     free(a->segments);
     free(a->faulted);
-    *a = (struct attachments){0};
+    *a = (struct host_table){0};
 }
 
-void attachments_add_session(struct attachments *a, uint32_t session,
-                             const struct attached_session *s)
+void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s)
 {
     a->sessions[session] = *s;
 }
 
-void attachments_add_segment(struct attachments *a, uint32_t segment,
-                             const struct attached_segment *s)
+void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s)
 {
     a->segments[segment] = *s;
 }
 
-void attachments_drop_session(struct attachments *a, uint32_t session, const void *base)
+void host_table_drop_session(struct host_table *a, uint32_t session, const void *base)
 {
     if (a->sessions[session].shared == base)
-        a->sessions[session] = (struct attached_session){.wake = -1, .range = -1};
+        a->sessions[session] = (struct host_session){.wake = -1, .range = -1};
 }
 
-void attachments_drop_segment(struct attachments *a, uint32_t segment, const void *base)
+void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base)
 {
     if (a->segments[segment].base == base)
-        a->segments[segment] = (struct attached_segment){.range = -1};
+        a->segments[segment] = (struct host_segment){.range = -1};
 }
 
-void attachments_drop_client(struct attachments *a, uint32_t client)
+void host_table_drop_client(struct host_table *a, uint32_t client)
 {
     a->faulted_count -= a->faulted[client];
     a->faulted[client] = false;
@@ -67,8 +65,8 @@ void attachments_drop_client(struct attachments *a, uint32_t client)
 
 static void wake(void *context, uint32_t session, uint32_t mode)
 {
-    struct attachments *a = context;
-    struct attached_session *s = &a->sessions[session];
+    struct host_table *a = context;
+    struct host_session *s = &a->sessions[session];
 
     if (!s->shared)
         return;
@@ -84,17 +82,17 @@ static void random_bytes(void *context, void *to, size_t size)
     randombytes_buf(to, size);
 }
 
-static void note_fault(struct attachments *a, uint32_t client)
+static void note_fault(struct host_table *a, uint32_t client)
 {
     a->faulted_count += !a->faulted[client];
     a->faulted[client] = true;
 }
 
 /* Each range counts once: what has faulted is the daemon's own zero pages from then on. */
-static void note_faults(struct attachments *a)
+static void note_faults(struct host_table *a)
 {
     for (uint32_t i = 0; i < a->sessions_max; i++) {
-        struct attached_session *s = &a->sessions[i];
+        struct host_session *s = &a->sessions[i];
 
         if (s->shared && s->range >= 0 && sigbus_hit(s->range)) {
             s->range = -1;
@@ -102,7 +100,7 @@ static void note_faults(struct attachments *a)
         }
     }
     for (uint32_t i = 0; i < a->segments_max; i++) {
-        struct attached_segment *s = &a->segments[i];
+        struct host_segment *s = &a->segments[i];
 
         if (s->base && s->range >= 0 && sigbus_hit(s->range)) {
             s->range = -1;
@@ -113,7 +111,7 @@ static void note_faults(struct attachments *a)
 
 static bool any_faulted(void *context)
 {
-    struct attachments *a = context;
+    struct host_table *a = context;
 
     if (sigbus_any(&a->faults_seen))
         note_faults(a);
@@ -122,7 +120,7 @@ static bool any_faulted(void *context)
 
 static bool faulted(void *context, uint32_t client)
 {
-    struct attachments *a = context;
+    struct host_table *a = context;
 
     if (!any_faulted(a) || !a->faulted[client])
         return false;
@@ -141,7 +139,7 @@ static int fence(void *context)
     return doorbell_fence_others();
 }
 
-void attachments_host(struct attachments *a, struct engine_host *out)
+void host_table_host(struct host_table *a, struct engine_host *out)
 {
     *out = (struct engine_host){.context = a,
                                 .wake = wake,

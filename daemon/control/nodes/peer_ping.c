@@ -1,21 +1,21 @@
-/* Owns signs of life between daemons (beat.h). */
-#include "daemon/control/nodes/beat.h"
+/* Owns signs of life between daemons (peer_ping.h). */
+#include "daemon/control/nodes/peer_ping.h"
 
 #include "daemon/control/threads/call.h"
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/control.h"
 
-void beat_init(struct beat *b, struct worker *worker, uint32_t number,
-               void (*send)(void *context, Pwc__Beat *frame), void *context)
+void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,
+                    void (*send)(void *context, Pwc__Ping *frame), void *context)
 {
-    *b = (struct beat){.worker = worker,
-                       .number = number,
-                       .send = send,
-                       .context = context,
-                       .their_count = UINT64_MAX};
+    *b = (struct peer_ping){.worker = worker,
+                            .number = number,
+                            .send = send,
+                            .context = context,
+                            .their_count = UINT64_MAX};
 }
 
-void beat_forget(struct beat *b)
+void peer_ping_forget(struct peer_ping *b)
 {
     b->generation++;
     b->count = b->bytes = b->asked = 0;
@@ -23,17 +23,17 @@ void beat_forget(struct beat *b)
     b->stuck = false;
 }
 
-void beat_ask(struct beat *b)
+void peer_ping_ask(struct peer_ping *b)
 {
-    Pwc__Beat beat = PWC__BEAT__INIT;
+    Pwc__Ping ping = PWC__PING__INIT;
 
     b->asked++;
-    b->send(b->context, &beat);
+    b->send(b->context, &ping);
 }
 
 static void given(struct call *call)
 {
-    struct beat *b = call->owner;
+    struct peer_ping *b = call->owner;
 
     b->asking = false;
     if (call->cookie != b->generation)
@@ -42,7 +42,8 @@ static void given(struct call *call)
     b->bytes = call->peer.bytes;
 }
 
-static struct call *beat_call(struct beat *b, enum call_kind kind, void (*done)(struct call *call))
+static struct call *peer_ping_call(struct peer_ping *b, enum call_kind kind,
+                                   void (*done)(struct call *call))
 {
     struct call *call = call_new(&b->worker->target, kind, b, done);
 
@@ -53,32 +54,32 @@ static struct call *beat_call(struct beat *b, enum call_kind kind, void (*done)(
     return call;
 }
 
-static void take_question(struct beat *b)
+static void take_question(struct peer_ping *b)
 {
-    Pwc__Beat beat = PWC__BEAT__INIT;
+    Pwc__Ping ping = PWC__PING__INIT;
     /* One at a time: a progress thread that is held up is not buried in them. */
-    struct call *call = b->asking ? NULL : beat_call(b, CALL_BEAT, given);
+    struct call *call = b->asking ? NULL : peer_ping_call(b, CALL_PING, given);
 
-    beat.answer = true;
-    beat.beats = b->count;
-    beat.bytes = b->bytes;
+    ping.answer = true;
+    ping.pings = b->count;
+    ping.bytes = b->bytes;
     if (call) {
         b->asking = true;
         call_post(b->worker->progress, call);
     }
-    b->send(b->context, &beat);
+    b->send(b->context, &ping);
 }
 
-static void take_answer(struct beat *b, const Pwc__Beat *frame)
+static void take_answer(struct peer_ping *b, const Pwc__Ping *frame)
 {
     uint64_t now = clock_ns();
-    struct call *call = beat_call(b, CALL_ANSWERED, NULL);
+    struct call *call = peer_ping_call(b, CALL_PONG, NULL);
 
     b->asked = 0;
     /* Answers that come together, after a cut, say nothing of the time between them. */
     if (now - b->answered_ns >= b->worker->control->config->keepalive_ms * UINT64_C(500000)) {
-        b->stuck = frame->beats == b->their_count;
-        b->their_count = frame->beats;
+        b->stuck = frame->pings == b->their_count;
+        b->their_count = frame->pings;
         b->answered_ns = now;
     }
     if (call) {
@@ -87,7 +88,7 @@ static void take_answer(struct beat *b, const Pwc__Beat *frame)
     }
 }
 
-void beat_take(struct beat *b, const Pwc__Beat *frame)
+void peer_ping_take(struct peer_ping *b, const Pwc__Ping *frame)
 {
     if (frame->answer)
         take_answer(b, frame);
@@ -95,7 +96,7 @@ void beat_take(struct beat *b, const Pwc__Beat *frame)
         take_question(b);
 }
 
-const char *beat_why(const struct beat *b)
+const char *peer_ping_why(const struct peer_ping *b)
 {
     if (b->asked > 1)
         return "it does not answer";

@@ -6,8 +6,8 @@
  *
  * Thread: control.
  */
-#ifndef PWC_CONTROL_JOBS_H
-#define PWC_CONTROL_JOBS_H
+#ifndef PWC_CONTROL_DIRECTORY_CLIENT_H
+#define PWC_CONTROL_DIRECTORY_CLIENT_H
 
 #include "daemon/control/control.h"
 #include "proto/control.pb-c.h"
@@ -15,33 +15,34 @@
 struct client;
 
 /* Names end up in logs, on screens and in other nodes' tables. */
-bool jobs_name_valid(const char *name);
+bool directory_name_valid(const char *name);
 
-int jobs_open(struct control *control);
-void jobs_close(struct control *control);
+int directory_client_open(struct control *control);
+void directory_client_close(struct control *control);
 
 /* ---- for clients of this node -------------------------------------------------------------- */
 
 /* hello_answered (client.h) brings the answer. */
-void jobs_attach(struct client *c, uint64_t cookie);
-void jobs_detach(struct client *c);
+void directory_client_attach(struct client *c, uint64_t cookie);
+void directory_client_detach(struct client *c);
 /* It is here still, after this daemon was started anew: the home may have forgotten it with us. */
-void jobs_return(struct client *c);
+void directory_client_return(struct client *c);
 /* bind_located brings the answer. */
-void jobs_where(struct client *c, uint32_t rank, uint64_t cookie);
+void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie);
 /* The replies go to the pending request, as pieces come in. */
-void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uint32_t length);
+void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_t *data,
+                                 uint32_t length);
 
 /* ---- from other nodes ---------------------------------------------------------------------- */
 
 /* A frame of the directory; -EPROTO: it is none, or makes no sense. */
-int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
+int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
 /* A link is new: its node is told of all our ranks whose home it is, and asked again what it was.
  */
-void jobs_node_up(struct control *control, uint32_t node);
+void directory_client_node_up(struct control *control, uint32_t node);
 /* A link was lost: what was on its way may be lost with it. */
-void jobs_node_down(struct control *control, uint32_t node);
+void directory_client_node_down(struct control *control, uint32_t node);
 /* A node is given up: its ranks are gone, what waits for it fails. */
-void jobs_node_lost(struct control *control, uint32_t node);
+void directory_client_node_lost(struct control *control, uint32_t node);
 
 #endif

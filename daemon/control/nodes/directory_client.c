@@ -1,5 +1,5 @@
-/* Owns what is asked of and told by jobs' home nodes (jobs.h). */
-#include "daemon/control/nodes/jobs.h"
+/* Owns what is asked of and told by jobs' home nodes (directory_client.h). */
+#include "daemon/control/nodes/directory_client.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include "daemon/control/clients/client.h"
 #include "daemon/control/nodes/peers.h"
-#include "daemon/control/nodes/questions.h"
+#include "daemon/control/nodes/deferred_where.h"
 
 #define PIECE     32512u /* of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
@@ -26,7 +26,7 @@ static void give(void *context, void *memory)
     free(memory);
 }
 
-int jobs_open(struct control *control)
+int directory_client_open(struct control *control)
 {
     control->directory = malloc(sizeof(*control->directory));
     control->told = malloc(control->node_count);
@@ -37,7 +37,7 @@ int jobs_open(struct control *control)
     return 0;
 }
 
-void jobs_close(struct control *control)
+void directory_client_close(struct control *control)
 {
     if (control->directory && control->told) /* else nothing has been put in */
         directory_clear(control->directory);
@@ -52,24 +52,25 @@ static uint32_t home_of(const struct control *control, const struct directory_id
     return directory_home(id, control->node_count);
 }
 
-/* To another node, or into our own hands. Failure to reach it comes by jobs_node_lost; -ENOBUFS:
- * there is no room to keep it until there is a link. */
+/* To another node, or into our own hands. Failure to reach it comes by directory_client_node_lost;
+ * -ENOBUFS: there is no room to keep it until there is a link. */
 static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
         return peers_send(control, node, frame);
-    (void)jobs_frame(control, node, frame);
+    (void)directory_client_frame(control, node, frame);
     return 0;
 }
 
-/* The same of what jobs_node_up tells: without a link it is not kept, for a new one begins with it.
+/* The same of what directory_client_node_up tells: without a link it is not kept, for a new one
+ * begins with it.
  */
 static void tell_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
         peers_send_now(control, node, frame);
     else
-        (void)jobs_frame(control, node, frame);
+        (void)directory_client_frame(control, node, frame);
 }
 
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
@@ -265,7 +266,7 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
     uint32_t engine;
     int node = directory_where(control->directory, &id, question->rank, &engine);
 
-    if (node < 0 && questions_postpone(control, from, question))
+    if (node < 0 && deferred_where_add(control, from, question))
         return;
     answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
            engine);
@@ -335,7 +336,7 @@ static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *i
         bind_located(control, is->cookie, status, number_of(control, is));
 }
 
-bool jobs_name_valid(const char *name)
+bool directory_name_valid(const char *name)
 {
     size_t length = strlen(name);
 
@@ -347,11 +348,11 @@ bool jobs_name_valid(const char *name)
     return true;
 }
 
-int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)
+int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)
 {
     switch (frame->body_case) {
     case PWC__PEER_FRAME__BODY_RANK_AT:
-        if (!jobs_name_valid(frame->rank_at->job))
+        if (!directory_name_valid(frame->rank_at->job))
             return -EPROTO;
         rank_at(control, from, frame->rank_at);
         return 0;
@@ -359,7 +360,7 @@ int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *fra
         roll(control, from);
         return 0;
     case PWC__PEER_FRAME__BODY_WHERE_IS:
-        if (!jobs_name_valid(frame->where_is->job))
+        if (!directory_name_valid(frame->where_is->job))
             return -EPROTO;
         where_is(control, from, frame->where_is);
         return 0;
@@ -367,12 +368,12 @@ int jobs_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *fra
         rank_is(control, from, frame->rank_is);
         return 0;
     case PWC__PEER_FRAME__BODY_CONTRIBUTION:
-        if (!jobs_name_valid(frame->contribution->job))
+        if (!directory_name_valid(frame->contribution->job))
             return -EPROTO;
         contribution(control, from, frame->contribution);
         return 0;
     case PWC__PEER_FRAME__BODY_GATHERED:
-        if (!jobs_name_valid(frame->gathered->job))
+        if (!directory_name_valid(frame->gathered->job))
             return -EPROTO;
         gathered(control, from, frame->gathered);
         return 0;
@@ -418,18 +419,18 @@ static uint32_t wait_for_home(struct client *c, uint64_t cookie)
     return home;
 }
 
-void jobs_attach(struct client *c, uint64_t cookie)
+void directory_client_attach(struct client *c, uint64_t cookie)
 {
     (void)wait_for_home(c, cookie);
     tell_home(c, false, cookie);
 }
 
-void jobs_return(struct client *c)
+void directory_client_return(struct client *c)
 {
     tell_home(c, false, 0);
 }
 
-void jobs_detach(struct client *c)
+void directory_client_detach(struct client *c)
 {
     struct directory_id id = id_of(c);
 
@@ -438,7 +439,7 @@ void jobs_detach(struct client *c)
         tell_home(c, true, 0);
 }
 
-void jobs_where(struct client *c, uint32_t rank, uint64_t cookie)
+void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie)
 {
     struct control *control = c->control;
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -463,7 +464,8 @@ static void fail_exchange(struct control *control, struct pending *p, int status
     reply_piece(control, p, &failure);
 }
 
-void jobs_contribute(struct client *c, uint64_t cookie, const uint8_t *data, uint32_t length)
+void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_t *data,
+                                 uint32_t length)
 {
     struct pending *p = pending_find(&c->control->pending, cookie, PENDING_EXCHANGE);
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -500,7 +502,7 @@ static void tell_roll(struct control *control, uint32_t node)
     tell_now(control, node, &frame);
 }
 
-void jobs_node_up(struct control *control, uint32_t node)
+void directory_client_node_up(struct control *control, uint32_t node)
 {
     struct pending *p;
 
@@ -518,12 +520,12 @@ void jobs_node_up(struct control *control, uint32_t node)
         if (p->kind == PENDING_ATTACH)
             tell_home(p->client, false, cookie_of(control, p));
         else if (p->kind == PENDING_WHERE)
-            jobs_where(p->client, (uint32_t)p->peer, cookie_of(control, p));
+            directory_client_where(p->client, (uint32_t)p->peer, cookie_of(control, p));
     }
     tell_roll(control, node);
 }
 
-void jobs_node_down(struct control *control, uint32_t node)
+void directory_client_node_down(struct control *control, uint32_t node)
 {
     struct pending *p;
 
@@ -548,7 +550,7 @@ static void fail_waiting(struct control *control, uint32_t node)
     }
 }
 
-void jobs_node_lost(struct control *control, uint32_t node)
+void directory_client_node_lost(struct control *control, uint32_t node)
 {
     leave_all(control, node, directory_next_rank_of);
     fail_waiting(control, node);

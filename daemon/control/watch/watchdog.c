@@ -1,14 +1,14 @@
-/* Owns the decision whether engines live (heartbeat.h). */
-#include "daemon/control/watch/heartbeat.h"
+/* Owns the decision whether engines live (watchdog.h). */
+#include "daemon/control/watch/watchdog.h"
 
-void heartbeat_init(struct heartbeat *h, uint32_t engines)
+void watchdog_init(struct watchdog *h, uint32_t engines)
 {
-    *h = (struct heartbeat){.engines = engines};
+    *h = (struct watchdog){.engines = engines};
 }
 
-bool heartbeat_look(struct heartbeat *h, uint32_t engine, uint64_t rounds)
+bool watchdog_look(struct watchdog *h, uint32_t engine, uint64_t rounds)
 {
-    struct heartbeat_engine *e = &h->engine[engine];
+    struct watchdog_engine *e = &h->engine[engine];
 
     if (rounds != e->rounds) {
         e->rounds = rounds;
@@ -20,7 +20,7 @@ bool heartbeat_look(struct heartbeat *h, uint32_t engine, uint64_t rounds)
     return !e->answered;
 }
 
-bool heartbeat_tell(struct heartbeat *h)
+bool watchdog_feed(struct watchdog *h)
 {
     for (uint32_t i = 0; i < h->engines; i++)
         if (!h->engine[i].answered)
@@ -30,7 +30,7 @@ bool heartbeat_tell(struct heartbeat *h)
     return true;
 }
 
-uint32_t heartbeat_missed(const struct heartbeat *h, uint32_t engine)
+uint32_t watchdog_missed(const struct watchdog *h, uint32_t engine)
 {
     uint32_t silent = h->engine[engine].silent;
 

@@ -15,19 +15,19 @@
  *
  * Thread: control.
  */
-#ifndef PWC_CONTROL_HEARTBEAT_H
-#define PWC_CONTROL_HEARTBEAT_H
+#ifndef PWC_CONTROL_WATCHDOG_H
+#define PWC_CONTROL_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "daemon/control/nodes/nodes.h"
 
 /* So often in each interval: an idle engine is woken every half of it. */
-#define HEARTBEAT_LOOKS 4u
+#define WATCHDOG_LOOKS 4u
 
-struct heartbeat {
+struct watchdog {
     uint32_t engines;
-    struct heartbeat_engine {
+    struct watchdog_engine {
         uint64_t rounds; /* at the last look */
         bool answered;   /* has gone round since the manager was told */
         uint32_t silent; /* looks in a row at which it had not */
@@ -35,12 +35,12 @@ struct heartbeat {
 };
 
 /* `engines` of them, up to NODES_ENGINES_MAX; none has answered. */
-void heartbeat_init(struct heartbeat *h, uint32_t engines);
+void watchdog_init(struct watchdog *h, uint32_t engines);
 /* This engine has done so many rounds by now, from 1 on. True: it is to be woken. */
-bool heartbeat_look(struct heartbeat *h, uint32_t engine, uint64_t rounds);
+bool watchdog_look(struct watchdog *h, uint32_t engine, uint64_t rounds);
 /* True: all have answered, the manager is to be told; and they are asked anew. */
-bool heartbeat_tell(struct heartbeat *h);
+bool watchdog_feed(struct watchdog *h);
 /* Looks in a row at which it had not gone round, though it was woken before them. */
-uint32_t heartbeat_missed(const struct heartbeat *h, uint32_t engine);
+uint32_t watchdog_missed(const struct watchdog *h, uint32_t engine);
 
 #endif

@@ -9,8 +9,8 @@
  *
  * Thread: control.
  */
-#ifndef PWC_CONTROL_BEAT_H
-#define PWC_CONTROL_BEAT_H
+#ifndef PWC_CONTROL_PEER_PING_H
+#define PWC_CONTROL_PEER_PING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,10 +18,10 @@
 
 struct worker;
 
-struct beat {
+struct peer_ping {
     struct worker *worker;                         /* of our engine */
     uint32_t number;                               /* of the other */
-    void (*send)(void *context, Pwc__Beat *frame); /* to the other side */
+    void (*send)(void *context, Pwc__Ping *frame); /* to the other side */
     void *context;
     uint64_t generation;  /* of the link; answers of earlier ones are void */
     bool asking;          /* our progress thread has not come back from their last question */
@@ -33,15 +33,15 @@ struct beat {
     bool stuck;           /* and the one before it said the same */
 };
 
-void beat_init(struct beat *b, struct worker *worker, uint32_t number,
-               void (*send)(void *context, Pwc__Beat *frame), void *context);
+void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,
+                    void (*send)(void *context, Pwc__Ping *frame), void *context);
 /* The link has ended. */
-void beat_forget(struct beat *b);
+void peer_ping_forget(struct peer_ping *b);
 /* Asks the other side. */
-void beat_ask(struct beat *b);
+void peer_ping_ask(struct peer_ping *b);
 /* A frame of the other side's. */
-void beat_take(struct beat *b, const Pwc__Beat *frame);
+void peer_ping_take(struct peer_ping *b, const Pwc__Ping *frame);
 /* In words, why its fabric may be silent. */
-const char *beat_why(const struct beat *b);
+const char *peer_ping_why(const struct peer_ping *b);
 
 #endif

@@ -1,6 +1,6 @@
 /* Whether engines live, told from their rounds: who is woken, and when the manager is told. */
 #include <stdio.h>
-#include "daemon/control/watch/heartbeat.h"
+#include "daemon/control/watch/watchdog.h"
 #include "tests/suite.h"
 
 enum { LOOKS = 8 };
@@ -63,14 +63,14 @@ static void test_traces(void)
     for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
         const struct trace *t = &traces[i];
         char woken[2][LOOKS + 1] = {"", ""}, told[LOOKS + 1] = "", missed[LOOKS + 1] = "";
-        struct heartbeat h;
+        struct watchdog h;
 
-        heartbeat_init(&h, t->engines);
+        watchdog_init(&h, t->engines);
         for (int look = 0; look < LOOKS; look++) {
             for (uint32_t e = 0; e < t->engines; e++)
-                woken[e][look] = heartbeat_look(&h, e, t->rounds[e][look]) ? 'x' : '-';
-            missed[look] = (char)('0' + heartbeat_missed(&h, 0));
-            told[look] = heartbeat_tell(&h) ? 'x' : '-';
+                woken[e][look] = watchdog_look(&h, e, t->rounds[e][look]) ? 'x' : '-';
+            missed[look] = (char)('0' + watchdog_missed(&h, 0));
+            told[look] = watchdog_feed(&h) ? 'x' : '-';
         }
         printf("\n    %-28s woken %s %s, told %s, missed %s ", t->what, woken[0], woken[1], told,
                missed);
@@ -85,17 +85,17 @@ static void test_traces(void)
 static void test_each_counts(void)
 {
     for (uint32_t silent = 0; silent < NODES_ENGINES_MAX; silent++) {
-        struct heartbeat h;
+        struct watchdog h;
 
-        heartbeat_init(&h, NODES_ENGINES_MAX);
+        watchdog_init(&h, NODES_ENGINES_MAX);
         for (uint64_t look = 1; look <= LOOKS; look++) {
             for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
-                (void)heartbeat_look(&h, e, e == silent ? 0 : look);
-            CU_ASSERT_FALSE(heartbeat_tell(&h));
+                (void)watchdog_look(&h, e, e == silent ? 0 : look);
+            CU_ASSERT_FALSE(watchdog_feed(&h));
         }
-        CU_ASSERT_FALSE(heartbeat_look(&h, silent, 1));
-        CU_ASSERT_TRUE(heartbeat_tell(&h));
-        CU_ASSERT_FALSE(heartbeat_tell(&h)); /* asked anew */
+        CU_ASSERT_FALSE(watchdog_look(&h, silent, 1));
+        CU_ASSERT_TRUE(watchdog_feed(&h));
+        CU_ASSERT_FALSE(watchdog_feed(&h)); /* asked anew */
     }
 }
 
@@ -104,5 +104,5 @@ int main(void)
     CU_TestInfo tests[] = {
         {"traces", test_traces}, {"each counts", test_each_counts}, CU_TEST_INFO_NULL};
 
-    return suite_run("heartbeat", tests);
+    return suite_run("watchdog", tests);
 }

@@ -1,5 +1,5 @@
-/* Owns what a job's daemon takes from its launcher (job.h). */
-#include "daemon/control/start/job.h"
+/* Owns what a job's daemon takes from its launcher (launch.h). */
+#include "daemon/control/start/launch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "daemon/control/start/hostlist.h"
-#include "daemon/control/start/introduction.h"
+#include "daemon/control/start/pmix.h"
 #include "proto/job_socket.h"
-#include "daemon/control/nodes/vouching.h"
+#include "daemon/control/nodes/munge_async.h"
 
 static const char *value_of(const char *name)
 {
@@ -35,13 +35,13 @@ static int number_of(const char *text, uint64_t *out)
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 ? 0 : -EINVAL;
 }
 
-int job_port(const char *id, uint32_t *out)
+int launch_port(const char *id, uint32_t *out)
 {
     uint64_t number;
     int rc = number_of(id, &number);
 
     if (rc == 0)
-        *out = JOB_PORT_FIRST + (uint32_t)(number % JOB_PORT_COUNT);
+        *out = LAUNCH_PORT_FIRST + (uint32_t)(number % LAUNCH_PORT_COUNT);
     return rc;
 }
 
@@ -215,7 +215,7 @@ static int port_text(const struct config *config, char port[6], char *why, size_
     const char *id = value_of("SLURM_JOB_ID");
     uint32_t number = (uint32_t)config->job_port;
 
-    if (number == 0 && (!id || job_port(id, &number) < 0)) {
+    if (number == 0 && (!id || launch_port(id, &number) < 0)) {
         snprintf(why, why_size,
                  "SLURM_JOB_ID \"%.64s\" is no number, from which the daemons' port "
                  "would follow: give --job-port",
@@ -276,7 +276,7 @@ static int bind_any(int family, uint16_t *port)
     return s;
 }
 
-int job_hold_port(uint16_t *port)
+int launch_hold_port(uint16_t *port)
 {
     int s = bind_any(AF_INET6, port); /* holds the port of IPv4, too */
 
@@ -289,7 +289,7 @@ static int find_port(struct config *config, char port[6])
     uint16_t number = (uint16_t)config->job_port;
 
     if (number == 0) {
-        config->port_held = job_hold_port(&number);
+        config->port_held = launch_hold_port(&number);
         if (config->port_held < 0)
             return config->port_held;
     }
@@ -305,7 +305,7 @@ static int make_secret(const struct config *config, char *to, size_t size)
 
     *to = '\0';
     if (config->auth == CONFIG_AUTH_MUNGE || config->secret || value_of("PWCD_SECRET") ||
-        (config->auth == CONFIG_AUTH_AUTO && vouching_works(ignored, sizeof(ignored)) == 0))
+        (config->auth == CONFIG_AUTH_AUTO && munge_works(ignored, sizeof(ignored)) == 0))
         return 0;
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return -errno;
@@ -317,9 +317,9 @@ static int make_secret(const struct config *config, char *to, size_t size)
 static int by_pmix(struct config *config, char *why, size_t why_size)
 {
     const char *name = value_of("SLURMD_NODENAME");
-    char secret[INTRODUCTION_SECRET_MAX];
+    char secret[PMIX_SECRET_MAX];
     struct node_address ours = {0};
-    struct introduction all;
+    struct pmix_nodes all;
     int rc = find_port(config, ours.port);
 
     if (name)
@@ -329,7 +329,7 @@ static int by_pmix(struct config *config, char *why, size_t why_size)
     if (rc == 0)
         rc = make_secret(config, secret, sizeof(secret));
     if (rc == 0)
-        rc = introduction_make(&all, &ours, secret, why, why_size);
+        rc = pmix_exchange(&all, &ours, secret, why, why_size);
     if (rc < 0)
         return rc;
     if (all.spare) {
@@ -339,20 +339,20 @@ static int by_pmix(struct config *config, char *why, size_t why_size)
         if (rc == 0 && all.secret[0])
             rc = setenv("PWCD_SECRET", all.secret, 1) == 0 ? 0 : -ENOMEM;
     }
-    introduction_free(&all);
+    pmix_nodes_free(&all);
     return rc;
 }
 
-int job_configure(struct config *config, bool alone, char *why, size_t why_size)
+int launch_configure(struct config *config, bool alone, char *why, size_t why_size)
 {
     const char *local = value_of("SLURM_LOCALID");
     int rc;
 
     if (config->nodes || config->nodes_file)
         return set_socket(config, why, why_size);
-    if (introduction_offered() && alone)
+    if (pmix_offered() && alone)
         return set_socket(config, why, why_size);
-    if (introduction_offered()) {
+    if (pmix_offered()) {
         rc = by_pmix(config, why, why_size);
         if (rc != -ENOTCONN) /* the variables are of some other launch */
             return rc == 0 ? set_socket(config, why, why_size) : rc;
