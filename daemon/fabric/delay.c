@@ -32,7 +32,7 @@ struct delay {
     uint64_t last_due; /* of an event: later ones are not due before it, unless reordering */
     struct held *heap; /* heap[0] is due first */
     uint32_t count;
-    uint32_t writes; /* of them; at most half, or there is no room for what lets them go */
+    uint32_t writes; /* writes among them: at most half, since their completions need room too */
 };
 
 static struct delay *delay_of(struct fabric *fabric)

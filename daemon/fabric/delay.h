@@ -4,8 +4,8 @@
  *
  * Completions and arrivals are held back for a random time between two bounds, in their order.
  * With `reorder`, writes are held back as well, each for a time of its own, so that they overtake
- * one another; the fabric then promises no order. While anything is held back arm gives -EAGAIN, so
- * that nobody sleeps past it.
+ * one another; the fabric then promises no order. While anything is held back, arm gives -EAGAIN,
+ * so that the caller does not sleep past it.
  *
  * Thread: the progress thread. Closing it closes the fabric inside.
  */

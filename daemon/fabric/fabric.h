@@ -95,12 +95,12 @@ struct fabric_ops {
     const char *name;
     void (*close)(struct fabric *fabric);
     int (*address)(struct fabric *fabric, struct fabric_address *out);
-    /* Peer numbers are the caller's (its node numbers). Connecting again replaces the address. */
+    /* The caller chooses the peer's number. Connecting again replaces the address. */
     int (*connect)(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
     /*
-     * Again, and when a peer is connected that has a new address: -EOWNERDEAD where the old one
-     * died with operations of ours, and the provider will complete nothing that comes behind them:
-     * this fabric is of no more use.
+     * disconnect, and a connect that replaces an address, give -EOWNERDEAD where the peer died with
+     * operations of ours and the provider will complete nothing posted behind them. The fabric is
+     * then of no more use: close it.
      */
     int (*disconnect)(struct fabric *fabric, uint32_t peer);
     int (*mem_add)(struct fabric *fabric, void *base, uint64_t length, unsigned access,

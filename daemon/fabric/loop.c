@@ -3,7 +3,7 @@
  *
  * Memory is named as on a real fabric, by address and key, and checked as strictly: a wrong key or
  * a range that leaves its memory ends the operation with -EACCES. There is one peer, ourselves,
- * under whatever number it was connected.
+ * under the number that it was connected with.
  *
  * Thread: the progress thread owns all of it.
  */
@@ -144,7 +144,7 @@ static int deliver_memory(struct loop *loop, struct fabric_event *events, int ro
     return n;
 }
 
-/* Ours, named by its index when posting. */
+/* The memory that a post names by its index. */
 static bool local_range(const struct loop *loop, uint32_t index, const void *address,
                         uint64_t length)
 {
@@ -152,7 +152,7 @@ static bool local_range(const struct loop *loop, uint32_t index, const void *add
            inside(&loop->memories[index], (uintptr_t)address, length);
 }
 
-/* Ours too, but named as a peer would. */
+/* The memory that a post names by address and key, as a peer would. */
 static bool remote_range(const struct loop *loop, const struct loop_operation *o)
 {
     uint64_t index = o->remote_key & loop->index_mask;
@@ -257,7 +257,7 @@ static int loop_poll(struct fabric *fabric, struct fabric_event *events, int roo
         }
         events[n++] = (struct fabric_event){
             .kind = o->kind, .status = o->status, .peer = o->peer, .cookie = o->cookie};
-        /* From the beginning again when it is empty: few pages of the ring are ever touched. */
+        /* An empty ring starts from its beginning, so that few of its pages are ever touched. */
         if (++loop->head == loop->tail)
             loop->head = loop->tail = 0;
     }

@@ -25,7 +25,7 @@ static struct ofi_config ofi_config_of(const struct provider_config *config)
     };
 }
 
-/* Those that go through the kernel's TCP or UDP, with or without layers. */
+/* Providers that go through the kernel's TCP or UDP, with or without layers. */
 static bool is_software(const char *name)
 {
     static const char *const kinds[] = {"tcp", "net", "sockets", "udp"};

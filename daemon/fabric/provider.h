@@ -24,12 +24,12 @@ struct provider_config {
     size_t message_size;
 };
 
-/* The name of the one that would be taken. */
+/* The name of the provider that provider_open would take. */
 int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX]);
-/* Opens it, and says its name. */
+/* Opens the provider and stores its name. */
 int provider_open(const struct provider_config *config, struct fabric **out,
                   char name[PROVIDER_NAME_MAX]);
-/* All that would do there; how many. */
+/* Stores the names of all providers that can serve this address; returns how many. */
 int provider_list(const char *bind, char names[][PROVIDER_NAME_MAX], int room);
 
 #endif

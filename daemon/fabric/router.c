@@ -116,7 +116,7 @@ static int router_connect(struct fabric *fabric, uint32_t peer,
 
     if (peer != r->self)
         return fabric_connect(r->net, peer, address);
-    status = fabric_address_of(r->loop, &own); /* the engine knows the net's only */
+    status = fabric_address_of(r->loop, &own); /* the engine knows only the net's address */
     return status < 0 ? status : fabric_connect(r->loop, peer, &own);
 }
 
@@ -249,7 +249,7 @@ static int router_read(struct fabric *fabric, const struct fabric_read *read)
     return fabric_post_read(r->loop, &copy);
 }
 
-/* Takes the answers about memory out of a side's events; the number that remain. */
+/* Takes the answers about memory out of a side's events; returns how many events remain. */
 static int sift(struct router *r, struct fabric_event *events, int n, uint32_t side)
 {
     int kept = 0;
@@ -275,7 +275,7 @@ static int sift(struct router *r, struct fabric_event *events, int n, uint32_t s
     return kept;
 }
 
-/* Answers that are finished; how many fit. */
+/* Delivers finished answers; returns how many. */
 static int give_ready(struct router *r, struct fabric_event *events, int room)
 {
     int given = 0;
@@ -290,8 +290,8 @@ static int give_ready(struct router *r, struct fabric_event *events, int room)
     return given;
 }
 
-/* The sides are first in turn: one that fills all the room does not keep the other's events away.
- * One that fails does not either. */
+/* The two sides are polled first in turn, so that neither one that fills all the room nor one that
+ * fails keeps the other's events away. */
 static int router_poll(struct fabric *fabric, struct fabric_event *events, int room)
 {
     struct router *r = router_of(fabric);

@@ -1,7 +1,7 @@
 /*
- * The router: one fabric made of two, for the engine knows only one.
+ * The router: one fabric made of two, since the engine knows only one.
  *
- * What goes to this node itself takes the loop, everything else the net. Memory is registered with
+ * Operations to this node itself take the loop, all others the net. Memory is registered with
  * both; the engine sees the net's address and key, and a write to ourselves that names them is
  * turned into the loop's.
  *

@@ -17,8 +17,8 @@ static bool is_number(const char *text, struct sockaddr_storage *out)
     return out->ss_family != 0;
 }
 
-/* Its first IPv4 address; else its first of IPv6 that others can reach: one of the link alone needs
- * a number of theirs. */
+/* The interface's first IPv4 address; else its first IPv6 address that other machines can reach (a
+ * link-local one would need their interface's number). */
 static int address_of_interface(const char *name, struct sockaddr_storage *out)
 {
     struct ifaddrs *all;

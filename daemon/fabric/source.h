@@ -14,7 +14,7 @@
 /* text: NULL means SOURCE_DEFAULT. 0, or -ENODEV and others: there is no such address or interface.
  */
 int source_parse(const char *text, struct sockaddr_storage *out);
-/* Of the structure that its family has. */
+/* The size of the structure that the address's family uses. */
 socklen_t source_size(const struct sockaddr_storage *address);
 
 #endif

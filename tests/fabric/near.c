@@ -191,8 +191,8 @@ struct stream_greeting raw_greeting(const struct near *n, uint32_t peer)
     struct stream_greeting greeting;
 
     memcpy(greeting.magic, STREAM_MAGIC, sizeof(greeting.magic));
-    memcpy(greeting.whom, n->token, STREAM_TOKEN);
-    raw_token(peer, true, greeting.who);
+    memcpy(greeting.target, n->token, STREAM_TOKEN);
+    raw_token(peer, true, greeting.origin);
     return greeting;
 }
 

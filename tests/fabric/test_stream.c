@@ -66,7 +66,7 @@ static void strangers(void)
 
         ((uint8_t *)&greeting)[rows[i].byte] ^= rows[i].change;
         if (rows[i].byte == 24) /* above any token */
-            memset(greeting.who, 0xff, STREAM_TOKEN);
+            memset(greeting.origin, 0xff, STREAM_TOKEN);
         CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, rows[i].said));
         CU_ASSERT_TRUE(raw_alive(&near, friend));
         if (rows[i].ends)
@@ -87,8 +87,8 @@ static void wrong_way(void)
         struct stream_greeting greeting = raw_greeting(&near, 2);
         int fd = raw_dial(&near);
 
-        memcpy(greeting.who, near.token, STREAM_TOKEN);
-        greeting.who[STREAM_TOKEN - 1] |= (uint8_t)above;
+        memcpy(greeting.origin, near.token, STREAM_TOKEN);
+        greeting.origin[STREAM_TOKEN - 1] |= (uint8_t)above;
         CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
         CU_ASSERT_TRUE(raw_ends(&near, fd));
         close(fd);
@@ -262,8 +262,8 @@ static void connected_to(void)
     CU_ASSERT_EQUAL(raw_announce(&near, 1, false, ntohs(at.sin_port)), 0);
     fd = accept(door, NULL, NULL);
     memcpy(expected.magic, STREAM_MAGIC, sizeof(expected.magic));
-    raw_token(1, false, expected.whom);
-    memcpy(expected.who, near.token, STREAM_TOKEN);
+    raw_token(1, false, expected.target);
+    memcpy(expected.origin, near.token, STREAM_TOKEN);
     CU_ASSERT_EQUAL(raw_take(&near, fd, &greeting, sizeof(greeting)), sizeof(greeting));
     CU_ASSERT_EQUAL(memcmp(&greeting, &expected, sizeof(greeting)), 0);
     CU_ASSERT_TRUE(raw_alive(&near, fd));

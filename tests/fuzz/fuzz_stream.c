@@ -189,15 +189,15 @@ static void dial(struct bench *b)
 static void link_up(struct bench *b)
 {
     struct fabric_address address = {.size = MAGIC + sizeof(b->address) + STREAM_TOKEN};
-    struct stream_greeting greeting = {.who = {[STREAM_TOKEN - 1] = 1}};
+    struct stream_greeting greeting = {.origin = {[STREAM_TOKEN - 1] = 1}};
 
     hang_up(b);
     rest(b, 16);
     memcpy(address.bytes, STREAM_MAGIC, MAGIC);
     memcpy(address.bytes + MAGIC, &b->address, sizeof(b->address));
-    memcpy(address.bytes + MAGIC + sizeof(b->address), greeting.who, STREAM_TOKEN);
+    memcpy(address.bytes + MAGIC + sizeof(b->address), greeting.origin, STREAM_TOKEN);
     memcpy(greeting.magic, STREAM_MAGIC, MAGIC);
-    memcpy(greeting.whom, b->token, STREAM_TOKEN);
+    memcpy(greeting.target, b->token, STREAM_TOKEN);
     if (fabric_disconnect(b->fabric, PEER) < 0 || fabric_connect(b->fabric, PEER, &address) < 0)
         abort();
     b->broken = false;

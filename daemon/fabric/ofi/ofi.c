@@ -40,14 +40,14 @@ static bool is_loss(int status)
     case EHOSTUNREACH:
     case EHOSTDOWN:
     case ENETUNREACH:
-    case ECANCELED: /* the provider flushed it: we did not, or nobody would be told */
+    case ECANCELED: /* flushed by the provider; our own cancels end elsewhere */
         return true;
     default:
         return false;
     }
 }
 
-/* A peer that is lost is told by FABRIC_BROKEN: what was to go to it waits for the next link. */
+/* A lost peer is reported by FABRIC_BROKEN; the caller keeps the operation for the next link. */
 static int post_failed(struct ofi *ofi, uint32_t peer, ssize_t rc)
 {
     int status = ofi_error(rc);
@@ -273,8 +273,8 @@ static int complete(struct ofi *ofi, struct ofi_operation *operation, int status
 }
 
 /*
- * One error from the queue. Those without a context of ours are the provider's own business:
- * receiving from a peer that went away, or what it flushes when a connection ends.
+ * Takes one error from the queue. Errors without a context of ours concern the provider alone: a
+ * receive from a peer that went away, or what the provider flushes when a connection ends.
  */
 static int take_error(struct ofi *ofi, struct fabric_event *event)
 {
@@ -327,8 +327,8 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         n += take_error(ofi, &events[n]);
     else if (got < 0 && got != -FI_EAGAIN && got != -FI_EAVAIL && n == 0)
         return ofi_error(got);
-    /* That memory is gone is told behind all that had come there: what the queue held has been read
-     * when it is read short, or as often as it is long. */
+    /* FABRIC_DROPPED comes behind all that had arrived there: the queue has been read to its end
+     * when a read comes back short, or after as many reads as the queue is long. */
     if (got < want || ++ofi->full_reads == ofi->queue_reads)
         ofi->full_reads = 0;
     if (ofi->full_reads == 0)
@@ -417,8 +417,8 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     if (rc)
         goto fail;
     ofi->named_addresses = ofi->info->addr_format == FI_ADDR_STR;
-    /* Not where there is a layer in between: when a connection ends, rxm (1.17) looks behind the
-     * context of what was injected, which has none. */
+    /* Injecting is not safe through a layer: when a connection ends, rxm (1.17) reads past the
+     * missing context of an injected message. */
     ofi->inject_max = ofi->messages ? ofi->info->tx_attr->inject_size : 0;
     ofi->fabric.traits.rails = ofi->rail_count;
     ofi->fabric.traits.message_max = ofi->info->ep_attr->max_msg_size;

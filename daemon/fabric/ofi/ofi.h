@@ -47,9 +47,10 @@ const char *ofi_provider_name(const struct fabric *fabric);
 
 #define OFI_NAME_MAX 64u
 
-/* The one that would be taken; -ENODEV and others as ofi_open. */
+/* The provider that ofi_open would take; -ENODEV and other errors as ofi_open. */
 int ofi_choose(const struct ofi_config *config, char name[OFI_NAME_MAX]);
-/* All with reliable datagrams that would do there, in libfabric's order of preference; how many. */
+/* Stores all providers with reliable datagrams that can serve this address, in libfabric's order of
+ * preference; returns how many. */
 int ofi_providers(const char *bind, char names[][OFI_NAME_MAX], int room);
 
 #endif

@@ -1,17 +1,17 @@
 /*
  * Connections of message endpoints: listening, connecting, accepting, and what the event queue
- * tells of them. Where the provider has reliable datagrams, nothing of this is used.
+ * reports of them. Where the provider has reliable datagrams, nothing of this is used.
  *
  * Of two peers one connects and the other accepts: the one whose token is less connects. A token is
- * 16 random bytes, drawn when the fabric is opened; it is part of our address, which daemons tell
- * each other only when they have authenticated each other. A request carries both, so that nobody
- * else is given a connection:
+ * 16 random bytes, drawn when the fabric is opened; it is part of our address, which daemons send
+ * each other only when they have authenticated each other. A request carries both tokens, so that
+ * no other process is given a connection:
  *
  *     address   +---------------------------+-----------+
  *               | socket address, 16 or 28  | token, 16 |
  *               +---------------------------+-----------+
  *     request   +-----------+-----------+
- *               | whom, 16  | who, 16   |     tokens of the listener and of who connects
+ *               | target 16 | origin 16 |     tokens of the listener and of the connecting side
  *               +-----------+-----------+
  *
  * A request may come before its peer is connected here, or while the last connection still stands:
@@ -30,13 +30,13 @@
 #define LOOK_EVERY 64 /* polls, while no connection is being made */
 
 struct request {
-    uint8_t whom[OFI_TOKEN];
-    uint8_t who[OFI_TOKEN];
+    uint8_t target[OFI_TOKEN];
+    uint8_t origin[OFI_TOKEN];
 };
 
 _Static_assert(sizeof(struct request) == 32, "small enough for every provider's connection data");
 
-/* What a request comes with. */
+/* The event that carries a connection request. */
 struct request_event {
     struct fi_eq_cm_entry entry; /* its data follows */
     struct request request;
@@ -77,8 +77,8 @@ static int start(struct ofi *ofi, struct ofi_peer *peer, const struct fabric_add
 
     if (rc)
         return ofi_error(rc);
-    memcpy(request.whom, peer->token, OFI_TOKEN);
-    memcpy(request.who, c->token, OFI_TOKEN);
+    memcpy(request.target, peer->token, OFI_TOKEN);
+    memcpy(request.origin, c->token, OFI_TOKEN);
     rc = fi_connect(endpoint, address->bytes, &request, sizeof(request));
     if (rc) {
         (void)fi_close(&endpoint->fid);
@@ -116,7 +116,7 @@ static void reject(struct ofi *ofi, struct fi_info *info)
 }
 
 /* A newer request of the same peer takes the place of the older, else the oldest gives way. */
-static void keep(struct ofi *ofi, const uint8_t *who, struct fi_info *info)
+static void keep(struct ofi *ofi, const uint8_t *origin, struct fi_info *info)
 {
     struct ofi_connections *c = &ofi->connections;
     struct ofi_waiting *place = NULL, *free = NULL;
@@ -126,7 +126,7 @@ static void keep(struct ofi *ofi, const uint8_t *who, struct fi_info *info)
 
         if (!waiting->info)
             free = waiting;
-        else if (same_token(waiting->who, who))
+        else if (same_token(waiting->origin, origin))
             place = waiting;
     }
     if (!place)
@@ -138,16 +138,16 @@ static void keep(struct ofi *ofi, const uint8_t *who, struct fi_info *info)
     if (place->info)
         reject(ofi, place->info);
     place->info = info;
-    memcpy(place->who, who, OFI_TOKEN);
+    memcpy(place->origin, origin, OFI_TOKEN);
 }
 
-static struct fi_info *take_waiting(struct ofi *ofi, const uint8_t *who)
+static struct fi_info *take_waiting(struct ofi *ofi, const uint8_t *origin)
 {
     for (int i = 0; i < OFI_WAITING; i++) {
         struct ofi_waiting *waiting = &ofi->connections.waiting[i];
         struct fi_info *info = waiting->info;
 
-        if (info && same_token(waiting->who, who)) {
+        if (info && same_token(waiting->origin, origin)) {
             waiting->info = NULL;
             return info;
         }
@@ -219,16 +219,16 @@ static void requested(struct ofi *ofi, struct request_event *event, size_t lengt
     struct ofi_peer *peer = NULL;
 
     if (length < sizeof(event->entry) + sizeof(event->request) ||
-        !same_token(event->request.whom, ofi->connections.token)) {
+        !same_token(event->request.target, ofi->connections.token)) {
         reject(ofi, info);
         return;
     }
     for (uint32_t i = 0; i < ofi->peers.count && !peer; i++)
         if (ofi->peers.table[i].connected &&
-            same_token(ofi->peers.table[i].token, event->request.who))
+            same_token(ofi->peers.table[i].token, event->request.origin))
             peer = &ofi->peers.table[i];
     if (!peer || peer->endpoints[0])
-        keep(ofi, event->request.who, info);
+        keep(ofi, event->request.origin, info);
     else if (accept_request(ofi, peer, info))
         ofi_peer_broken(&ofi->peers, (uint32_t)(peer - ofi->peers.table), -ECONNABORTED);
 }

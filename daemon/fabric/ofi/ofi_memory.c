@@ -104,7 +104,7 @@ static int add(struct ofi_registrar *r, struct ofi_memory *memory)
             goto undo;
     }
     memory->key = fi_mr_key(memory->registration);
-    /* What no peer may reach has no key with newer releases of libfabric. */
+    /* Newer releases of libfabric give no key to memory that no peer may reach. */
     if (memory->key == FI_KEY_NOTAVAIL &&
         memory->access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE)) {
         rc = -EOPNOTSUPP; /* keys of more than 64 bits */

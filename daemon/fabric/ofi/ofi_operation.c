@@ -138,7 +138,7 @@ void ofi_operation_late(struct ofi_operations *o, struct ofi_operation *operatio
         o->spare = operation;
         break;
     case OFI_OPERATION_CANCELLED:
-        /* Its event is still to be delivered; after that it is free like any other. */
+        /* The operation's event is still to be delivered; then the operation is free. */
         operation->state = OFI_OPERATION_ENDED;
         break;
     default:

@@ -1,6 +1,6 @@
 /*
  * The peers of the libfabric fabric: from the caller's peer numbers to the provider's addresses,
- * connecting, disconnecting, and telling once that the transport lost one.
+ * connecting, disconnecting, and reporting once that the transport lost a peer.
  *
  * Thread: the progress thread.
  */

@@ -3,7 +3,7 @@
  * ofi_connection.c (those of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c,
  * ofi_provider.c, ofi_trial.c.
  *
- * Thread: the progress thread owns all of it, but for what struct ofi_registrar says.
+ * Thread: the progress thread owns all of it, except what struct ofi_registrar says.
  */
 #ifndef PWC_FABRIC_OFI_PRIVATE_H
 #define PWC_FABRIC_OFI_PRIVATE_H
@@ -208,12 +208,12 @@ struct ofi_rail {
     struct fid_av *addresses;
 };
 
-/* Whether so many can be had of this provider; says in config->message why not. */
+/* Whether the provider can carry that many rails; config->message says why not. */
 int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info);
 /* Opens the provider, its domain, the queue and the rails. ofi_rails_close closes what is open. */
 int ofi_rails_open(struct ofi *ofi, uint32_t operations);
 void ofi_rails_close(struct ofi *ofi);
-/* Of all rails, one behind the other, each as long as the first. */
+/* The addresses of all rails, one behind the other, each as long as the first. */
 int ofi_address(struct fabric *fabric, struct fabric_address *out);
 
 /* ---- connections of message endpoints -------------------------------------------------------- */
@@ -223,7 +223,7 @@ int ofi_address(struct fabric *fabric, struct fabric_address *out);
 /* A request whose peer is not connected here yet. */
 struct ofi_waiting {
     struct fi_info *info; /* NULL: free */
-    uint8_t who[OFI_TOKEN];
+    uint8_t origin[OFI_TOKEN];
 };
 
 struct ofi_connections {

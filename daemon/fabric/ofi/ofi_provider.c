@@ -70,7 +70,7 @@ static int hint_source(struct fi_info *hints, const struct sockaddr_storage *add
 #define SHM_FOLDER "/dev/shm"
 #define SHM_PREFIX "pwcd-"
 
-/* What processes of this name left when they were killed: 16 MiB each. */
+/* Removes the files (16 MiB each) that killed processes of this name left. */
 static void remove_leftovers(const char *stem)
 {
     DIR *folder = opendir(SHM_FOLDER);
@@ -84,9 +84,9 @@ static void remove_leftovers(const char *stem)
 }
 
 /*
- * Each start has a name of its own, which ends in a zero that gives way to the rail's number, since
- * peers still know the memory behind the last one by its name. The provider would choose one that
- * no one can attribute to us later.
+ * Each start takes a new name, since peers still know the memory of the last start by its name.
+ * The name ends in a zero, which the rail's number replaces. The provider's own choice of a name
+ * could not be attributed to us later.
  */
 static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
 {
@@ -145,7 +145,7 @@ static struct fi_info *make_hints(const char *provider, enum fi_ep_type type)
     return hints;
 }
 
-/* With an order of writes if there is one to be had, else without. */
+/* Asks for ordered writes first, then for any. */
 static int search_orders(struct fi_info *hints, struct fi_info **out)
 {
     int rc = fi_getinfo(API_VERSION, NULL, NULL, 0, hints, out);
@@ -276,7 +276,7 @@ int ofi_providers(const char *bind, char names[][OFI_NAME_MAX], int room)
 
     if (rc)
         return rc;
-    /* Those at the address first, then those whose addresses are none of IP. */
+    /* Providers at the address first, then providers without IP addresses. */
     for (int anywhere = 0; anywhere < 2; anywhere++) {
         struct fi_info *found;
 

@@ -79,7 +79,7 @@ void sim_push(struct sim_world *w, uint32_t node, const struct fabric_event *eve
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-/* What this side posts goes nowhere from now on; it learns of it later, or never. */
+/* From now on this side's posts go nowhere; it gets FABRIC_BROKEN later, or never. */
 static void sever(struct sim_world *w, uint32_t node, uint32_t peer)
 {
     struct sim_side *side = sim_side(w, node, peer);
@@ -241,7 +241,7 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *events, int room
     return count;
 }
 
-/* The virtual clock is its own waker: whoever drives the world looks at sim_waiting. */
+/* Nothing sleeps in virtual time: the driver of the world looks at sim_waiting. */
 static int sim_arm(struct fabric *fabric, int *descriptor)
 {
     uint32_t node;

@@ -69,8 +69,8 @@ void sim_cut(struct sim_world *world, uint32_t a, uint32_t b);
 void sim_restore(struct sim_world *world, uint32_t a, uint32_t b);
 bool sim_is_cut(const struct sim_world *world, uint32_t a, uint32_t b);
 
-/* -EBUSY when the node has one open. fabric_close ends it as a crash does: peers are not told, and
- * what it had in flight may still land. */
+/* -EBUSY when the node has a fabric open. fabric_close ends it as a crash does: peers get no event,
+ * and what was in flight may still land. */
 int sim_fabric_open(struct sim_world *world, uint32_t node, struct fabric **out);
 /* Events that wait for the node's poll. */
 uint32_t sim_waiting(const struct sim_world *world, uint32_t node);

@@ -2,7 +2,7 @@
  * A small seeded random source for simulations: splitmix64 (Steele, Lea and Flood 2014). One word
  * of state, so that a run is replayed from its seed alone. Not for secrets.
  *
- * Thread: whoever owns the struct.
+ * Thread: the one that owns the struct.
  */
 #ifndef PWC_FABRIC_SIM_RANDOM_H
 #define PWC_FABRIC_SIM_RANDOM_H
@@ -30,7 +30,7 @@ static inline uint64_t sim_random_below(struct sim_random *r, uint64_t limit)
     return (uint64_t)((unsigned __int128)sim_random_next(r) * limit >> 64);
 }
 
-/* From `low` to `high`, both included. */
+/* A value from `low` to `high`, both included. */
 static inline uint64_t sim_random_range(struct sim_random *r, uint64_t low, uint64_t high)
 {
     return low + sim_random_below(r, high - low + 1);

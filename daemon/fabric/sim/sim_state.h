@@ -90,7 +90,7 @@ struct sim_world {
     char fault[256];
 };
 
-/* What an address carries. */
+/* The content of an address. */
 struct sim_address {
     uint32_t node;
     uint32_t reserved;
@@ -127,11 +127,11 @@ int sim_write(struct fabric *fabric, const struct fabric_write *write);
 int sim_read(struct fabric *fabric, const struct fabric_read *read);
 /* Takes the operation of a timeline entry one step on. */
 void sim_operation_step(struct sim_world *w, const struct sim_entry *entry);
-/* Of the operations from one node to another, that share which is in flight is lost. */
+/* Loses that share (per mille) of the operations in flight from one node to another. */
 void sim_doom_flight(struct sim_world *w, uint32_t from, uint32_t to, uint32_t per_mille);
 /* The origin lets go of its operations: what it had sent may still land, or not. */
 void sim_release_flight(struct sim_world *w, uint32_t from, uint32_t to);
-/* Ends that share of the origin's operations with an error. How many. */
+/* Ends that share of the origin's operations with an error; returns how many. */
 uint32_t sim_end_flight(struct sim_world *w, uint32_t from, uint32_t to, int status,
                         uint32_t per_mille);
 /* The origin is gone: nobody waits for its operations' events. */

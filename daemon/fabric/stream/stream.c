@@ -16,7 +16,7 @@
 #include "daemon/fabric/stream/stream_private.h"
 
 #define ACCEPT_MOST        8  /* strangers in one poll */
-#define LOOKS              64 /* what the kernel tells of in one call */
+#define LOOKS              64 /* sockets that one epoll_wait reports */
 #define ASK_EVERY          16 /* polls, while some connections are hot */
 #define COLD               64 /* reads in a row that found nothing */
 #define RESTS              2  /* polls on the way back to sleep, as a rule */
@@ -164,23 +164,23 @@ static void warm(struct stream *s, struct stream_connection *c)
     s->hot[s->next_hot++ % STREAM_HOT] = c;
 }
 
-/* Asks the kernel which sockets have something, and notes what it tells. */
+/* Asks the kernel which sockets are ready and marks them. */
 static void ask(struct stream *s)
 {
-    struct epoll_event told[LOOKS];
-    int n = epoll_wait(s->set, told, LOOKS, 0);
+    struct epoll_event ready[LOOKS];
+    int n = epoll_wait(s->set, ready, LOOKS, 0);
 
     s->unasked = 0;
     for (int i = 0; i < n; i++) {
-        struct stream_connection *c = told[i].data.ptr;
+        struct stream_connection *c = ready[i].data.ptr;
 
         if (!c) {
             s->listener.due = true;
             continue;
         }
-        c->readable |= (told[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-        c->hung |= (told[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-        c->writable |= (told[i].events & EPOLLOUT) != 0;
+        c->readable |= (ready[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        c->hung |= (ready[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        c->writable |= (ready[i].events & EPOLLOUT) != 0;
         if (c->readable && c->peer != STREAM_NOBODY)
             warm(s, c);
         stream_connection_due(s, c);
@@ -189,9 +189,10 @@ static void ask(struct stream *s)
         stream_listener_progress(s, ACCEPT_MOST);
 }
 
-/* A socket that had something lately is read at once: asking costs as much, and would come on top.
- * The kernel is asked now and then, and always while something waits to be sent. Who was slept on,
- * and has read what woke him, is about to be slept on again, and told of what comes. */
+/* Reads sockets that had data lately without asking the kernel first: asking costs as much as the
+ * read and would come on top. The kernel is asked now and then, and always while something waits to
+ * be sent. After a sleep the hot sockets rest for a few polls: the caller is about to sleep again,
+ * and the set will wake it. Returns whether the kernel need not be asked. */
 static bool look_at_hot(struct stream *s)
 {
     bool any = false;
@@ -215,7 +216,7 @@ static bool look_at_hot(struct stream *s)
     return any && s->unasked++ < ASK_EVERY;
 }
 
-/* Ends of links and memory: behind all that had come. */
+/* Reports lost links and added or dropped memory, behind all that had arrived before. */
 static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
 {
     int n = stream_peers_deliver(&s->peers, s->arrival_head, events, room);
@@ -223,7 +224,7 @@ static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
     return n + stream_memories_deliver(&s->memories, s->arrival_head, events + n, room - n);
 }
 
-/* Each connection that there may be something of has its turn. */
+/* Gives each connection that may have work one turn. */
 static void progress(struct stream *s)
 {
     for (uint32_t i = s->due_count; i > 0 && s->due_head && stream_arrivals_room(s); i--)
@@ -241,7 +242,7 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     if (!look_at_hot(s))
         ask(s);
     progress(s);
-    if (s->slept_on && s->arrival_head == s->arrival_tail) { /* it was another that woke us */
+    if (s->slept_on && s->arrival_head == s->arrival_tail) { /* another socket woke us */
         ask(s);
         progress(s);
     }
@@ -253,7 +254,7 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     return n + deliver_ended(s, events + n, room - n);
 }
 
-/* What has come by now, the set tells of: it need not be asked before it is slept on. */
+/* The set is edge-triggered and reports what has come by now, so sleeping needs no further look. */
 static int stream_arm(struct fabric *fabric, int *descriptor)
 {
     struct stream *s = stream_of(fabric);

@@ -1,20 +1,20 @@
 /*
  * The stream fabric: writes and reads between daemons over TCP, by sockets alone.
  *
- * For nodes without a card of their own. What a provider of libfabric does over TCP it does for
- * programs of every kind; this does what fabric.h asks for, with a system call for what is sent,
- * one for what has come, and memory that is checked at the target as a card would.
+ * The fabric for nodes without an RDMA card. A TCP provider of libfabric serves programs of every
+ * kind; this one serves fabric.h alone, with one system call for a send, one for a receive, and
+ * memory that the target checks as a card would.
  *
  * One connection joins two fabrics. Of the two, the one whose token is less connects. A token is 16
- * random bytes, drawn when the fabric is opened; it is part of our address, which daemons tell each
- * other only when they have authenticated each other. Who connects says both, so that nobody else
- * is given a connection:
+ * random bytes, drawn when the fabric is opened; it is part of our address, which daemons send each
+ * other only when they have authenticated each other. The side that connects sends both tokens, so
+ * that no other process is given a connection:
  *
  *     address   +----------+---------------------------+-----------+
  *               | magic, 8 | socket address, 16 or 28  | token, 16 |
  *               +----------+---------------------------+-----------+
  *     greeting  +----------+-----------+-----------+
- *               | magic, 8 | whom, 16  | who, 16   |   then frames, from either side
+ *               | magic, 8 | target 16 | origin 16 |   then frames, from either side
  *               +----------+-----------+-----------+
  *
  * A frame is 32 bytes, and the payload where one follows (host byte order):
@@ -28,7 +28,7 @@
  *     DATA                                         of payload                               yes
  *     DONE                                                                errno, or 0
  *
- * DATA answers a READ. DONE answers a write that asked to be told that it is placed, with its
+ * DATA answers a READ. DONE answers a write posted with `placed`, with its
  * errno, and a READ that is refused. Answers come in the order of what they answer, so they name
  * nothing. At most STREAM_ANSWERS may be due on a connection. What breaks these rules, and a write
  * to memory that is not there to be written, ends the connection.
@@ -82,8 +82,8 @@ static_assert(offsetof(struct stream_frame, key) == 24, "");
 
 struct stream_greeting {
     uint8_t magic[8];
-    uint8_t whom[STREAM_TOKEN];
-    uint8_t who[STREAM_TOKEN];
+    uint8_t target[STREAM_TOKEN];
+    uint8_t origin[STREAM_TOKEN];
 };
 
 static_assert(sizeof(struct stream_greeting) == 40, "");

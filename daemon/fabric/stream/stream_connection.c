@@ -1,11 +1,11 @@
 /*
- * One connection of the stream fabric: its socket, the chain of those to look at, and frames on
- * their way out. What comes in: stream_inbound.c.
+ * One connection of the stream fabric: its socket, the chain of connections to look at, and frames
+ * on their way out. stream_inbound.c receives.
  *
- * Sockets are edge-triggered: what the kernel has told stands in `readable`, `writable` and `hung`
- * until a call finds it used up. Of room to write it tells only where that is waited for: then the
- * set has nothing to tell of sockets that were read meanwhile, and may be slept on as it is. A
- * payload goes from its memory into the socket.
+ * Sockets are edge-triggered: `readable`, `writable` and `hung` keep what the kernel reported until
+ * a call finds it used up. EPOLLOUT is asked for only while a send waits for room: so sockets that
+ * were read meanwhile cause no event, and the set may be slept on as it is. A payload goes from its
+ * memory into the socket.
  *
  * Thread: the progress thread.
  */
@@ -23,7 +23,7 @@
 #define NEAR_SEND    (256 << 10)
 #define NEAR_RECEIVE (1 << 20)
 
-/* ---- the chain of those to look at ----------------------------------------------------------- */
+/* ---- the chain of connections to look at ---------------------------------------------------- */
 
 void stream_connection_due(struct stream *s, struct stream_connection *c)
 {
@@ -70,8 +70,8 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_st
                : IN6_ARE_ADDR_EQUAL(&six->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr);
 }
 
-/* Both ends on this machine: what is under way stays in the cache, where the kernel's own choice,
- * made for long wires, would not (docs/performance.md). */
+/* Where both ends are on this machine, small socket buffers keep data in flight in the cache; the
+ * kernel's own sizes, made for long wires, do not (docs/performance.md). */
 static void keep_near(int fd)
 {
     struct sockaddr_storage ours, theirs;
@@ -85,7 +85,7 @@ static void keep_near(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
 }
 
-/* What the kernel is to tell of it, in the set or on its way there. */
+/* Sets which events the kernel reports of the socket. */
 static int watch(struct stream *s, struct stream_connection *c, int how, bool room)
 {
     struct epoll_event event = {
@@ -110,7 +110,7 @@ int stream_connection_open(struct stream *s, int fd, bool connecting,
              : watch(s, c, EPOLL_CTL_ADD, connecting);
     if (rc < 0)
         goto fail;
-    keep_near(fd); /* of one that connects, it may be too early to know */
+    keep_near(fd); /* while connecting it may be too early to know both ends */
     c->peer = STREAM_NOBODY;
     stream_queue_open(&c->out);
     stream_queue_open(&c->awaiting);
@@ -160,7 +160,7 @@ bool stream_connection_uses(const struct stream_connection *c, uint32_t memory)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* What is left of an item's frame and payload, of which no more than a turn's. */
+/* The unsent part of an item's frame and payload; at most one turn of payload. */
 static int left_of(const struct stream_item *item, struct iovec *out)
 {
     uint64_t payload = item->payload ? item->frame.length : 0;
@@ -179,7 +179,7 @@ static int left_of(const struct stream_item *item, struct iovec *out)
     return n;
 }
 
-/* As many bytes more have been sent: those that are complete await their answer, or have ended. */
+/* Accounts for bytes sent: an item sent whole awaits its answer or has ended. */
 static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
 {
     while (c->out.head) {
@@ -256,7 +256,7 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
 
         if (n < 0 && errno == EFAULT)
             n = send_copied(s, c);
-        if (n < 0) { /* what is wrong with it, a read tells */
+        if (n < 0) { /* a read will return the error */
             c->writable = false;
             if (errno != EAGAIN) {
                 c->readable = c->hung = true;

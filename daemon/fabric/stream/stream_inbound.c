@@ -1,5 +1,5 @@
 /*
- * What comes in over a connection of the stream fabric: frames, what they ask for, and answers.
+ * Receives over a connection of the stream fabric: frames, the reads they ask for, and answers.
  *
  * A large payload goes from the socket into its memory; what comes without a place yet goes through
  * the fabric's buffer, which holds nothing between two reads.
@@ -53,7 +53,8 @@ static int write_begins(struct stream *s, struct stream_connection *c)
         return -EPROTO;
     in->to = stream_memory_named(&s->memories, &in->frame, FABRIC_REMOTE_WRITE, &in->memory);
     in->left = in->frame.length;
-    /* Who asked is told. Others would take it for done, so they are told by the link's end. */
+    /* A refused write with `placed` is answered with DONE. Without, the origin would take it for
+     * done, so the link ends. */
     return in->to || in->frame.flags & STREAM_PLACED ? 0 : -EACCES;
 }
 
@@ -193,8 +194,8 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
         return -errno;
     if (n == 0)
         return -ECONNRESET;
-    /* With a place of its own it may have stopped at a page, and not at the end of what is there.
-     */
+    /* A short read shows that the socket is empty only when it went through the buffer: a read into
+     * client memory may also stop at a page that faults. */
     if ((size_t)n < asked && !direct && !c->hung)
         c->readable = false;
     first = (size_t)n < parts[0].iov_len ? (size_t)n : parts[0].iov_len;
@@ -219,7 +220,7 @@ int stream_receive(struct stream *s, struct stream_connection *c)
     while (c->readable && bytes < STREAM_TURN && stream_arrivals_room(s)) {
         ssize_t n = receive_once(s, c);
 
-        if (n == -EAGAIN && c->hung) /* a send failed, and a read knows nothing of it */
+        if (n == -EAGAIN && c->hung) /* a send failed, and reads do not report it */
             return -ECONNRESET;
         if (n == -EAGAIN)
             c->readable = false;

@@ -1,8 +1,8 @@
 /*
- * Who connects to us, until it is known who it is and its peer is connected: the listening socket,
- * and the connections that wait, the oldest first. For those that have not said who they are there
- * is room for some; then the oldest gives way. Those that have know our token, and are as many as
- * there are peers.
+ * The listening socket, and accepted connections that wait until they have greeted and their peer
+ * is connected, the oldest first. At most SILENT_MAX connections may wait without a greeting; then
+ * the oldest is closed. A connection that has greeted knows our token; at most one for each peer
+ * waits.
  *
  * Thread: the progress thread.
  */
@@ -22,7 +22,7 @@
 
 /* ---- the address ---------------------------------------------------------------------------- */
 
-/* What peers are told cannot be "any". */
+/* Peers cannot connect to "any". */
 static bool is_any(const struct sockaddr_storage *address)
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)address;
@@ -46,7 +46,7 @@ int stream_address(struct fabric *fabric, struct fabric_address *out)
     return 0;
 }
 
-/* ---- those that wait ------------------------------------------------------------------------ */
+/* ---- connections that wait ------------------------------------------------------------------ */
 
 static bool has_greeted(const struct stream_connection *c)
 {
@@ -72,17 +72,18 @@ static void turn_away(struct stream *s, struct stream_connection *c)
     stream_connection_close(s, c, -ECONNREFUSED);
 }
 
-/* Of one peer the latest counts: the others are of links that have ended. */
+/* A peer's latest connection counts: its others belong to links that have ended. */
 static void turn_away_older(struct stream *s, const struct stream_connection *than)
 {
     for (struct stream_connection *c = s->listener.waiting, *next; c; c = next) {
         next = c->next_waiting;
-        if (c != than && has_greeted(c) && stream_same_token(c->greeting.who, than->greeting.who))
+        if (c != than && has_greeted(c) &&
+            stream_same_token(c->greeting.origin, than->greeting.origin))
             turn_away(s, c);
     }
 }
 
-/* The oldest of the silent ones, or of those that have greeted. */
+/* Closes the oldest connection that has, or has not, greeted. */
 static void turn_away_oldest(struct stream *s, bool greeted)
 {
     struct stream_connection *c = s->listener.waiting;
@@ -93,11 +94,11 @@ static void turn_away_oldest(struct stream *s, bool greeted)
         turn_away(s, c);
 }
 
-struct stream_connection *stream_listener_take(struct stream *s, const uint8_t who[STREAM_TOKEN])
+struct stream_connection *stream_listener_take(struct stream *s, const uint8_t origin[STREAM_TOKEN])
 {
     struct stream_connection *c = s->listener.waiting;
 
-    while (c && !(has_greeted(c) && stream_same_token(c->greeting.who, who)))
+    while (c && !(has_greeted(c) && stream_same_token(c->greeting.origin, origin)))
         c = c->next_waiting;
     if (c)
         unlink_waiting(&s->listener, c);
@@ -124,16 +125,16 @@ void stream_listener_read(struct stream *s, struct stream_connection *c)
         }
         s->listener.silent--;
         s->listener.greeted++;
-        /* It is for us, and from one who is to connect, not to be connected to. */
+        /* The greeting must name our token, and the side with the lower token connects. */
         if (memcmp(g->magic, STREAM_MAGIC, sizeof(g->magic)) != 0 ||
-            !stream_same_token(g->whom, s->listener.token) ||
-            memcmp(g->who, s->listener.token, STREAM_TOKEN) >= 0) {
+            !stream_same_token(g->target, s->listener.token) ||
+            memcmp(g->origin, s->listener.token, STREAM_TOKEN) >= 0) {
             turn_away(s, c);
             return;
         }
         turn_away_older(s, c);
         if (s->listener.greeted >
-            s->peers.count) /* who greets knows our token: a peer, or was one */
+            s->peers.count) /* only a peer, present or past, knows our token */
             turn_away_oldest(s, true);
         stream_peer_greeted(s, c);
     }
@@ -141,8 +142,8 @@ void stream_listener_read(struct stream *s, struct stream_connection *c)
         turn_away(s, c);
 }
 
-/* The kernel tells but once of who has connected: where he finds no descriptor, a timer tells
- * again, so that the fabric may be slept on meanwhile. */
+/* The kernel reports a new connection only once. Where no descriptor is free for it, a timer wakes
+ * the fabric to try again, so that it may be slept on meanwhile. */
 static void try_later(const struct stream_listener *l)
 {
     struct itimerspec after = {.it_value.tv_nsec = AGAIN_NS};

@@ -25,7 +25,7 @@ void stream_memories_close(struct stream_memories *memories)
     free(memories->table);
 }
 
-static void tell(struct stream *s, uint32_t index, uint32_t event, uint64_t cookie)
+static void report(struct stream *s, uint32_t index, uint32_t event, uint64_t cookie)
 {
     struct stream_memories *memories = &s->memories;
     struct stream_memory *m = &memories->table[index];
@@ -64,11 +64,11 @@ int stream_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned 
         .access = access,
         .live = true,
     };
-    tell(s, index, FABRIC_ADDED, cookie);
+    report(s, index, FABRIC_ADDED, cookie);
     return 0;
 }
 
-/* Who still sends from it, or into it, does what its caller has ruled out: it is cut off. */
+/* The caller drops memory only when nothing uses it: a peer that still does is disconnected. */
 static void cut_users(struct stream *s, uint32_t index)
 {
     for (uint32_t i = 0; i < s->peers.count; i++) {
@@ -87,14 +87,14 @@ int stream_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie)
     if (index >= memories->count || !memories->table[index].live)
         return -EINVAL;
     if (memories->table[index].event)
-        return -EBUSY; /* not told of yet: nobody knows its index */
+        return -EBUSY; /* FABRIC_ADDED is not delivered yet: the caller has no index */
     memories->table[index].live = false;
     cut_users(s, index);
-    tell(s, index, FABRIC_DROPPED, cookie);
+    report(s, index, FABRIC_DROPPED, cookie);
     return 0;
 }
 
-int stream_memories_deliver(struct stream_memories *memories, uint32_t told,
+int stream_memories_deliver(struct stream_memories *memories, uint32_t delivered,
                             struct fabric_event *events, int room)
 {
     int n = 0;
@@ -103,7 +103,7 @@ int stream_memories_deliver(struct stream_memories *memories, uint32_t told,
         uint32_t index = memories->due_head;
         struct stream_memory *m = &memories->table[index];
 
-        if ((int32_t)(told - m->behind) < 0)
+        if ((int32_t)(delivered - m->behind) < 0)
             break;
         memories->due_head = m->next;
         events[n++] = (struct fabric_event){

@@ -1,6 +1,6 @@
 /*
  * The peers of the stream fabric: from the caller's numbers to connections, connecting and
- * disconnecting, and telling once that one is lost.
+ * disconnecting, and reporting once that a peer is lost.
  *
  * Thread: the progress thread.
  */
@@ -14,14 +14,14 @@ bool stream_same_token(const uint8_t *a, const uint8_t *b)
 {
     uint8_t differ = 0;
 
-    for (uint32_t i = 0; i < STREAM_TOKEN; i++) /* in a time that tells nothing */
+    for (uint32_t i = 0; i < STREAM_TOKEN; i++) /* in constant time */
         differ |= a[i] ^ b[i];
     return differ == 0;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-/* They come from another machine. */
+/* Addresses come from another machine: check all of it. */
 static int parse(const struct stream *s, const struct fabric_address *address,
                  struct sockaddr_storage *to, const uint8_t **token)
 {
@@ -77,8 +77,8 @@ static int start(struct stream *s, uint32_t number, const struct sockaddr_storag
         return rc;
     c->peer = number;
     memcpy(c->greeting.magic, STREAM_MAGIC, sizeof(c->greeting.magic));
-    memcpy(c->greeting.whom, peer->token, STREAM_TOKEN);
-    memcpy(c->greeting.who, s->listener.token, STREAM_TOKEN);
+    memcpy(c->greeting.target, peer->token, STREAM_TOKEN);
+    memcpy(c->greeting.origin, s->listener.token, STREAM_TOKEN);
     peer->connection = c;
     return 0;
 }
@@ -87,7 +87,7 @@ static void adopt(struct stream *s, uint32_t number, struct stream_connection *c
 {
     s->peers.table[number].connection = c;
     c->peer = number;
-    c->readable = true; /* what was told while it waited is not told again */
+    c->readable = true; /* an edge reported while it waited is not reported again */
     stream_connection_due(s, c);
 }
 
@@ -103,7 +103,7 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
     if (number >= s->peers.count || parse(s, address, &to, &token) < 0)
         return -EINVAL;
     (void)stream_disconnect(fabric, number);
-    stream_listener_progress(s, UINT32_MAX); /* of those that wait by now the last counts */
+    stream_listener_progress(s, UINT32_MAX); /* the last of those waiting counts */
     peer = &s->peers.table[number];
     memcpy(peer->token, token, STREAM_TOKEN);
     peer->connected = true;
@@ -135,10 +135,10 @@ int stream_disconnect(struct fabric *fabric, uint32_t number)
     if (peer->connection)
         stream_connection_close(s, peer->connection, -ECANCELED);
     peer->connection = NULL;
-    /* One that waits is of the link that ends. */
+    /* A waiting connection belongs to the link that ends. */
     while ((waiting = stream_listener_take(s, peer->token)))
         stream_connection_close(s, waiting, -ECANCELED);
-    /* What came and was not told is of the link that ends, too. */
+    /* Arrivals not delivered yet belong to the link that ends, too. */
     for (uint32_t i = s->arrival_head; i != s->arrival_tail; i++)
         if (s->arrivals[i % STREAM_ARRIVALS].peer == number)
             s->arrivals[i % STREAM_ARRIVALS].peer = STREAM_NOBODY;
@@ -150,10 +150,10 @@ void stream_peer_greeted(struct stream *s, struct stream_connection *c)
     for (uint32_t i = 0; i < s->peers.count; i++) {
         struct stream_peer *peer = &s->peers.table[i];
 
-        if (!peer->connected || !stream_same_token(peer->token, c->greeting.who))
+        if (!peer->connected || !stream_same_token(peer->token, c->greeting.origin))
             continue;
         if (!peer->connection && !peer->broken)
-            adopt(s, i, stream_listener_take(s, c->greeting.who)); /* c: of one peer one waits */
+            adopt(s, i, stream_listener_take(s, c->greeting.origin)); /* c: of one peer one waits */
         else /* it has begun anew, and waits until the caller does */
             stream_peer_broken(s, i, -ECONNRESET);
         return;
@@ -180,8 +180,8 @@ void stream_peer_broken(struct stream *s, uint32_t number, int status)
     s->peers.broken_head = number;
 }
 
-int stream_peers_deliver(struct stream_peers *peers, uint32_t told, struct fabric_event *events,
-                         int room)
+int stream_peers_deliver(struct stream_peers *peers, uint32_t delivered,
+                         struct fabric_event *events, int room)
 {
     int n = 0;
 
@@ -189,7 +189,7 @@ int stream_peers_deliver(struct stream_peers *peers, uint32_t told, struct fabri
         uint32_t number = peers->broken_head;
         struct stream_peer *peer = &peers->table[number];
 
-        if ((int32_t)(told - peer->behind) < 0)
+        if ((int32_t)(delivered - peer->behind) < 0)
             break;
         peers->broken_head = peer->next_broken;
         peer->in_broken_chain = false;

@@ -3,11 +3,11 @@
  *
  *     stream.c             opening, closing, posting, poll, sleeping
  *     stream_memory.c      registered memory, and what a peer may do with it
- *     stream_item.c        what is to be sent, awaited, or told: items and their queues
- *     stream_connection.c  one socket: sending
- *     stream_inbound.c     the same: what comes
- *     stream_peer.c        peers: connecting, disconnecting, telling that one is lost
- *     stream_listener.c    who connects to us, until it is known who it is
+ *     stream_item.c        items to be sent, awaited or reported, and their queues
+ *     stream_connection.c  a connection: its socket, sending
+ *     stream_inbound.c     a connection: receiving
+ *     stream_peer.c        peers: connecting, disconnecting, reporting a lost one
+ *     stream_listener.c    connections not yet known to belong to a peer
  *
  * Thread: the progress thread owns all of it.
  */
@@ -26,13 +26,14 @@
 /* Bytes sent or received in one turn; then the others have theirs. */
 #define STREAM_TURN (1u << 20)
 
-#define STREAM_ARRIVALS 1024u /* that wait to be told */
+#define STREAM_ARRIVALS 1024u /* arrivals not delivered yet, at most */
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
 /*
  * A frame on its way, an operation of ours that waits for its answer, or one that has ended.
- * In one queue at a time: a connection's `out`, its `awaiting`, the fabric's `ended` or `free`.
+ * An item is in one queue at a time: a connection's `out`, its `awaiting`, the fabric's `ended` or
+ * `free`.
  */
 struct stream_item {
     struct stream_item *next;
@@ -44,7 +45,7 @@ struct stream_item {
     uint32_t memory; /* that payload or destination is in */
     uint32_t peer;
     int32_t status;
-    uint32_t event; /* FABRIC_WRITTEN, FABRIC_READ; 0: an answer of ours, which nobody is told of */
+    uint32_t event; /* FABRIC_WRITTEN, FABRIC_READ; 0: an answer of ours, without an event */
 };
 
 struct stream_queue {
@@ -98,7 +99,7 @@ struct stream_memory {
     uint32_t access;
     uint32_t behind; /* tail of the arrivals when the event became due */
     uint32_t event;  /* FABRIC_ADDED or FABRIC_DROPPED that is due; 0: none */
-    uint32_t next;   /* of those that are due */
+    uint32_t next;   /* next memory with an event due */
     bool live;
 };
 
@@ -116,19 +117,20 @@ void stream_memories_close(struct stream_memories *memories);
 int stream_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
                    uint64_t cookie);
 int stream_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie);
-/* Those that nothing that has arrived stands before: `told` is the head of the arrivals. */
-int stream_memories_deliver(struct stream_memories *memories, uint32_t told,
+/* Delivers the events that no undelivered arrival precedes; `delivered` is the arrivals' head. */
+int stream_memories_deliver(struct stream_memories *memories, uint32_t delivered,
                             struct fabric_event *events, int room);
 /* Whether memory of ours holds that range. */
 bool stream_memory_holds(const struct stream_memories *memories, uint32_t index, const void *at,
                          uint64_t length);
-/* What a peer's frame names, where it may do so with it, and the memory's index; or NULL. */
+/* The place that a peer's frame names, and its memory's index; NULL where the frame may not use it.
+ */
 uint8_t *stream_memory_named(const struct stream_memories *memories,
                              const struct stream_frame *frame, uint32_t access, uint32_t *index);
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* What comes in. */
+/* The frame being received. */
 struct stream_inbound {
     struct stream_frame frame;
     uint32_t got;    /* bytes of the frame; all: its payload is under way */
@@ -144,8 +146,8 @@ struct stream_connection {
     bool connecting;
     bool readable; /* until a read finds nothing more */
     bool writable; /* until a write is not taken */
-    bool hung;     /* the other side has ended, or there is an error: reads tell */
-    bool due;      /* in the chain of those to look at */
+    bool hung;     /* the other side has ended, or an error waits: a read returns it */
+    bool due;      /* in the chain of connections to look at */
     bool blocked;  /* has something to send that the socket does not take */
     uint32_t cold; /* polls since something came */
     struct stream_connection *next_due, *previous_due;
@@ -163,14 +165,14 @@ struct stream_connection {
 /* Takes the socket over, also when it fails. */
 int stream_connection_open(struct stream *s, int socket, bool connecting,
                            struct stream_connection **out);
-/* Its items end with the status. */
+/* Ends the connection's items with the status. */
 void stream_connection_close(struct stream *s, struct stream_connection *c, int status);
 void stream_connection_due(struct stream *s, struct stream_connection *c);
 /* Sends what can be sent. */
 void stream_connection_flush(struct stream *s, struct stream_connection *c);
 /* Takes what has come: 0, or why the connection is at its end. */
 int stream_receive(struct stream *s, struct stream_connection *c);
-/* What the kernel has told of it: connected, writable, readable. It may be closed then. */
+/* Acts on what the kernel reported: connected, writable, readable. May close the connection. */
 void stream_connection_progress(struct stream *s, struct stream_connection *c);
 /* Whether anything of it names that memory. */
 bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
@@ -181,10 +183,10 @@ struct stream_peer {
     struct stream_connection *connection;
     uint8_t token[STREAM_TOKEN];
     int broken;      /* why; 0: it is not */
-    uint32_t behind; /* tail of the arrivals when it was lost: they are told first */
+    uint32_t behind; /* tail of the arrivals when it was lost: they are delivered first */
     uint32_t next_broken;
     bool in_broken_chain;
-    bool connected; /* the caller's word */
+    bool connected; /* by the caller's connect */
 };
 
 struct stream_peers {
@@ -195,35 +197,36 @@ struct stream_peers {
 
 int stream_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
 int stream_disconnect(struct fabric *fabric, uint32_t peer);
-/* The transport lost it: its connection is closed, and it is told once. */
+/* The transport lost the peer: closes its connection and reports it once. */
 void stream_peer_broken(struct stream *s, uint32_t peer, int status);
-/* Those that nothing that has arrived stands before: `told` is the head of the arrivals. */
-int stream_peers_deliver(struct stream_peers *peers, uint32_t told, struct fabric_event *events,
-                         int room);
-/* The one that has connected, and has said who it is; takes it. */
+/* Delivers the events that no undelivered arrival precedes; `delivered` is the arrivals' head. */
+int stream_peers_deliver(struct stream_peers *peers, uint32_t delivered,
+                         struct fabric_event *events, int room);
+/* Gives a connection that has greeted to its peer. */
 void stream_peer_greeted(struct stream *s, struct stream_connection *c);
 
 /* ---- the listener --------------------------------------------------------------------------- */
 
 struct stream_listener {
     int socket;
-    int timer; /* runs while somebody has connected and there was no descriptor for him */
-    bool due;  /* somebody has connected */
+    int timer; /* runs while a connection waits for a free descriptor */
+    bool due;  /* a connection waits to be accepted */
     struct sockaddr_storage address;
     socklen_t address_size;
     uint8_t token[STREAM_TOKEN];
     struct stream_connection *waiting; /* the oldest first */
-    uint32_t silent, greeted;          /* of them: have not said, have said, who they are */
+    uint32_t silent, greeted;          /* waiting connections without, and with, a greeting */
 };
 
 int stream_listener_open(struct stream *s, const struct stream_config *config);
 void stream_listener_close(struct stream *s);
-/* Takes those who have connected, at most so many; `due` says whether there may be more. */
+/* Accepts at most so many connections; `due` says whether there may be more. */
 void stream_listener_progress(struct stream *s, uint32_t most);
-/* One that has connected: reads its greeting. It may be closed then. */
+/* Reads the greeting of an accepted connection. May close it. */
 void stream_listener_read(struct stream *s, struct stream_connection *c);
-/* The one that has said that it is `who`; NULL: none. It is not the listener's any more. */
-struct stream_connection *stream_listener_take(struct stream *s, const uint8_t who[STREAM_TOKEN]);
+/* Takes the connection that greeted as `origin` from the listener; NULL: none waits. */
+struct stream_connection *stream_listener_take(struct stream *s,
+                                               const uint8_t origin[STREAM_TOKEN]);
 int stream_address(struct fabric *fabric, struct fabric_address *out);
 
 /* ---- the fabric ----------------------------------------------------------------------------- */
@@ -245,7 +248,7 @@ struct stream {
     struct stream_connection *hot[STREAM_HOT];
     uint32_t next_hot;
     uint32_t unasked;                    /* polls since the kernel was asked */
-    bool slept_on;                       /* the set, since: it may tell of any socket */
+    bool slept_on;                       /* the caller slept on the set: it may report any socket */
     uint32_t rests;                      /* polls that read no socket unasked, after that */
     uint32_t blocked;                    /* connections that are */
     uint32_t arrival_head, arrival_tail; /* they only grow */
