@@ -9,8 +9,8 @@
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
 #include "proto/session_abi.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
 
 #define PEER 1u /* its node */
@@ -89,8 +89,8 @@ static void flows_of_others(void)
         bench_bind(b, 6);
         send_message(b, &request);
         bench_note(b, WIRE_CLOSE, PARTING, 0);
-        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[OF_ANOTHER_NODE].node, 0);
-        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[PARTING].state, INFLOW_PARTING);
+        CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, OF_ANOTHER_NODE).peer, 0);
+        CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, PARTING).state, INFLOW_PARTING);
         put.put.op.flow = rows[i].flow;
         bench_send(b, &put, sizeof(put));
         CU_ASSERT_EQUAL(b->broken, !rows[i].taken);
@@ -126,15 +126,14 @@ static void regions_not_to_be_written(void)
             CU_ASSERT_EQUAL_FATAL(
                 engine_region_open(b->engine, 1, 1, 0, 4096, ENGINE_REMOTE_WRITE, &key), 0);
         if (row == NOT_ATTACHED) /* of an earlier process, and not mapped yet */
-            b->engine->segment_live[0].base = NULL;
+            poke_unmapped(b->engine, 0);
         put.put.slot = key.slot;
         put.put.generation = key.generation;
         bench_send(b, &put, sizeof(put));
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_TRUE(was_sent(b, WIRE_FAIL));
         {
-            const struct queue *notes = &b->engine->peers[PEER].notes[NOTES_VERDICTS].queue;
-            const struct wire_flow *fail = queue_at(&b->engine->pool, notes, notes->tail - 1);
+            const struct wire_flow *fail = peek_last_note(b->engine, PEER, NOTES_VERDICTS);
 
             CU_ASSERT_EQUAL(fail->status, statuses[row]);
         }
@@ -198,7 +197,7 @@ static void memory_that_faults(void)
 static void batches_too_long(void)
 {
     struct bench *b = bench_of(false);
-    uint32_t most = b->engine->record_max / sizeof(((struct batch_record *)0)->puts[0]);
+    uint32_t most = peek_record_max(b->engine) / sizeof(((struct batch_record *)0)->puts[0]);
 
     for (uint32_t count = most; count <= most + 1; count++) {
         struct batch_record batch = batch_of(b, count);
@@ -228,14 +227,12 @@ static void refusals_without_memory(void)
         struct bench *b = bench_of(false);
         struct wire_op op = {.head = {.words = sizeof(op) / 8, .kind = WIRE_NOTE},
                              .flow = bench_inflow(b)};
-        const struct queue *grows;
-        uint32_t free;
+        uint32_t free, chunks;
 
         for (uint32_t n = 0; n < RING / event_bytes(0); n++, op.sequence++)
             bench_send(b, &op, sizeof(op));
         /* The next note that is no verdict needs a chunk of its own. */
-        while (b->engine->peers[PEER].notes[NOTES_OTHERS].queue.tail %
-               (CHUNK_BYTES >> NOTE_SHIFT)) {
+        while (peek_note_place(b->engine, PEER, NOTES_OTHERS) != 0) {
             const struct wire_region revoke = {
                 .head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}, .slot = 3};
 
@@ -244,12 +241,11 @@ static void refusals_without_memory(void)
         }
         bench_ack(b);
         bench_steps(b, 2);
-        b->engine->config.spill_max = rows[i].spill_max;
-        b->engine->chunks_keep = 0;
-        free = b->engine->pool.state->free;
-        grows = rows[i].spill_max > 0 ? &b->engine->sessions[0].spill
-                                      : &b->engine->peers[PEER].notes[NOTES_VERDICTS].queue;
-        b->engine->pool.state->free = rows[i].first ? queue_growth(grows, 1) : 0;
+        poke_config(b->engine)->spill_max = rows[i].spill_max;
+        poke_chunks_keep(b->engine, 0);
+        chunks = rows[i].spill_max > 0 ? peek_spill_growth(b->engine, 0)
+                                       : peek_verdict_growth(b->engine, PEER);
+        free = poke_memory(b->engine, rows[i].first ? chunks : 0);
         if (rows[i].nonce) {
             op.head.kind = WIRE_PLACED;
             op.head.flags = WIRE_NONCE;
@@ -263,8 +259,8 @@ static void refusals_without_memory(void)
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_FALSE(was_sent(b, WIRE_REFUSE));
         CU_ASSERT_FALSE(was_sent(b, WIRE_STOP));
-        CU_ASSERT_EQUAL(b->engine->inflows[0].state, INFLOW_OPEN);
-        b->engine->pool.state->free = free;
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, 0).state, INFLOW_OPEN);
+        poke_memory(b->engine, free);
         bench_steps(b, 4);
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_EQUAL(was_sent(b, WIRE_REFUSE), rows[i].spill_max == 0);
@@ -289,10 +285,10 @@ static void request_something(struct bench *b)
                  .block = {.kind = SUBMIT_SHORT}};
 
     bench_remote(b);
-    b->engine->sessions[0].sizes.reply = 1u << 20; /* as for a client of any size */
+    poke_reply_ring(b->engine, 0, 1u << 20); /* as for a client of any size */
     bench_submit(b, &request.record);
     CU_ASSERT_FALSE_FATAL(b->quarantined);
-    CU_ASSERT_EQUAL_FATAL(b->engine->flows[0].replies_expected, 1);
+    CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).replies_expected, 1);
 }
 
 /* One that is too long for its requester gives it its space back; one whose payload cannot be named
@@ -318,8 +314,8 @@ static void replies_that_do_not_fit(void)
         send_message(b, &reply);
         CU_ASSERT_EQUAL(b->broken, row == NO_SUCH_PAYLOAD);
         CU_ASSERT_EQUAL(was_sent(b, WIRE_FAIL), row == TOO_LONG);
-        CU_ASSERT_EQUAL(b->engine->sessions[0].reply_tail > 0, row == FITS);
-        CU_ASSERT_EQUAL(b->engine->sessions[0].reply_released > 0, row == TOO_LONG);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).replied, row == FITS);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).reply_dropped, row == TOO_LONG);
         bench_free(b);
     }
 }
@@ -381,12 +377,12 @@ static void notes_out_of_time(void)
         bench_steps(b, 2);
         bench_ack(b);
         bench_steps(b, 2);
-        CU_ASSERT_EQUAL_FATAL(b->engine->flows[0].state, FLOW_FREE);
-        CU_ASSERT_EQUAL_FATAL(b->engine->flows[0].node, PEER);
+        CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).state, FLOW_FREE);
+        CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).peer, PEER);
         bench_note(b, kinds[i], 0, 0);
         CU_ASSERT_FALSE(b->broken);
-        CU_ASSERT_EQUAL(b->engine->flows[0].state, FLOW_FREE);
-        CU_ASSERT_EQUAL(b->engine->flows[0].held, 0);
+        CU_ASSERT_EQUAL(peek_flow(b->engine, 0).state, FLOW_FREE);
+        CU_ASSERT_FALSE(peek_flow(b->engine, 0).held);
         bench_free(b);
     }
     b = bench_of(false);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
 #include "daemon/engine/ops/op_batch.h"
 #include "proto/session_abi.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
 
 #define REGION 4096u /* bytes, behind the remote of bench_remote */
@@ -77,12 +77,11 @@ static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uin
 static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_t count,
                    const char *expected)
 {
-    const struct ledger_out *out = &b->engine->peer_live[1].out;
     char said[64] = "";
     uint32_t seen = 0;
 
-    for (size_t used = 0; at < b->engine->peers[1].tx_tail;) {
-        const uint8_t *record = out->staging + ((at - out->base) & (out->size - 1));
+    for (size_t used = 0; at < peek_peer(b->engine, 1).staged;) {
+        const uint8_t *record = peek_record(b->engine, 1, at);
         const struct wire_record *head = (const void *)record;
         const struct wire_batch *batch = (const void *)record;
         const struct wire_put *put = (const void *)record;
@@ -153,7 +152,7 @@ static void one_differs(void)
         struct bench *b = submitting_bench();
         struct put puts[3] = {put_of(0, 8), put_of(1, 8), put_of(2, 8)};
         uint32_t size = puts[1].record.size;
-        uint64_t from = b->engine->peers[1].tx_tail;
+        uint64_t from = peek_peer(b->engine, 1).staged;
 
         memcpy((uint8_t *)&puts[1] + rows[i].offset, &rows[i].value, rows[i].bytes);
         for (uint32_t n = 0; n < 3; n++)
@@ -181,9 +180,9 @@ static void far_places(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = submitting_bench();
         struct put puts[3] = {put_of(0, 8), put_of(1, 8), put_of(2, 8)};
-        uint64_t from = b->engine->peers[1].tx_tail;
+        uint64_t from = peek_peer(b->engine, 1).staged;
 
-        b->engine->remotes[0].length = UINT64_MAX;
+        poke_remote_length(b->engine, 0, UINT64_MAX);
         puts[1].record.offset = rows[i].offset;
         for (uint32_t n = 0; n < 3; n++)
             submit(b, &puts[n], puts[n].record.size);
@@ -198,7 +197,7 @@ static void local_ids(void)
 {
     for (uint32_t longer = 0; longer <= 8; longer += 8) {
         struct bench *b = submitting_bench();
-        uint64_t from = b->engine->peers[1].tx_tail;
+        uint64_t from = peek_peer(b->engine, 1).staged;
         struct event_record event;
         struct put puts[3];
 
@@ -265,12 +264,11 @@ static void how_many(void)
                 bench_ack(b);
         }
         bench_steps(b, 2);
-        from = b->engine->peers[1].tx_tail;
+        from = peek_peer(b->engine, 1).staged;
         if (rows[i].ops_max > 0)
-            b->engine->config.ops_max = rows[i].ops_max;
+            poke_config(b->engine)->ops_max = rows[i].ops_max;
         if (rows[i].events > 0)
-            b->engine->sessions[0].reserved =
-                RING - EVENT_BYTES_MAX - rows[i].events * event_bytes(0);
+            poke_reserved(b->engine, 0, RING - EVENT_BYTES_MAX - rows[i].events * event_bytes(0));
         for (uint32_t n = 0; n < rows[i].count; n++) {
             bool last = n + 1 == rows[i].count && rows[i].last_length > 0;
 

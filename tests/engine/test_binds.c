@@ -11,8 +11,8 @@
 #include "daemon/engine/peer/bind.h"
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
 #include "proto/session_abi.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
 
 #define PEER 1u /* its node */
@@ -23,22 +23,28 @@ static struct bench *bound_bench(void)
     struct bench *b = unbound_bench(false);
 
     bench_remote(b);
-    CU_ASSERT_EQUAL_FATAL(b->engine->remotes[0].state, REMOTE_READY);
+    CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, 0).state, REMOTE_READY);
     return b;
 }
 
-/* All memory for records is taken: what was left. */
+/* No limit on binds and pairs but that of the tables. */
+static void unlimited_binds(struct bench *b)
+{
+    struct engine_config *config = poke_config(b->engine);
+
+    config->binds_client = config->binds_user = UINT32_MAX;
+    config->pairs_client = config->pairs_user = UINT32_MAX;
+}
+
+/* Takes all memory for records. Returns what was free. */
 static uint32_t take_memory(struct bench *b)
 {
-    uint32_t free = b->engine->pool.state->free;
-
-    b->engine->pool.state->free = 0;
-    return free;
+    return poke_memory(b->engine, 0);
 }
 
 static void give_memory(struct bench *b, uint32_t free)
 {
-    b->engine->pool.state->free = free;
+    poke_memory(b->engine, free);
     bench_steps(b, 4);
 }
 
@@ -68,17 +74,12 @@ static struct wire_bind bind_record(const struct bench *b)
 
 static uint32_t inflows(const struct bench *b)
 {
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < b->config.flows_max; i++)
-        count += b->engine->inflows[i].state != INFLOW_FREE;
-    return count;
+    return peek_census(b->engine).inflows;
 }
 
 static const struct wire_bound *last_answer(const struct bench *b)
 {
-    const struct queue *notes = &b->engine->peers[PEER].notes[NOTES_OTHERS].queue;
-    const struct wire_bound *answer = queue_at(&b->engine->pool, notes, notes->tail - 1);
+    const struct wire_bound *answer = peek_last_note(b->engine, PEER, NOTES_OTHERS);
 
     CU_ASSERT_EQUAL_FATAL(answer->head.kind, WIRE_BOUND);
     return answer;
@@ -115,11 +116,10 @@ static void binds_without_room(void)
     struct bench *b = unbound_bench(false);
     uint32_t free;
 
-    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
-    b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
+    unlimited_binds(b);
     free = take_memory(b);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOBUFS);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_FREE);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_FREE);
     give_memory(b, free);
     for (uint32_t i = 0; i < b->config.remotes_max; i++)
         CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
@@ -127,14 +127,13 @@ static void binds_without_room(void)
     bench_free(b);
     /* As many flows as there may be, with a remote left. */
     b = unbound_bench(false);
-    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
-    b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
-    b->engine->config.flows_max = 2;
+    unlimited_binds(b);
+    poke_config(b->engine)->flows_max = 2;
     for (uint32_t peer = 1; peer <= 2; peer++)
         CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, peer, NULL, 1), 0);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 3, NULL, 1), -ENOSPC);
-    CU_ASSERT_EQUAL(b->engine->remotes[2].state, REMOTE_FREE);
-    b->engine->config.flows_max = b->config.flows_max;
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 2).state, REMOTE_FREE);
+    poke_config(b->engine)->flows_max = b->config.flows_max;
     bench_free(b);
 }
 
@@ -151,17 +150,17 @@ static void unbinds(void)
     bench_submit(b, &get);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), -EINVAL);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_READY);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_READY);
     /* Withdrawn as well: the answer to that is due before it is free. */
     send_region(b, WIRE_REVOKE, 2, 9);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].revoke_due, 1);
-    b->engine->sweep = true;
+    CU_ASSERT_TRUE(peek_remote(b->engine, 0).revoke_due);
+    poke_sweep(b->engine);
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_REVOKED);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_REVOKED);
     still_release(&b->fabric);
     bench_steps(b, 2);
     bench_ack(b);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_FREE);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_FREE);
     CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_REVOKED);
     bench_free(b);
 }
@@ -260,10 +259,10 @@ static void binds_of_known_flows(void)
         bench_bind(b, 7);
         bench_bind(b, 8);
         bench_note(b, WIRE_CLOSE, 2, 0);
-        b->engine->inflows[3].owed = 1; /* a reply of the client's */
+        poke_owed(b->engine, 3, 1); /* a reply of the client's */
         bench_note(b, WIRE_CLOSE, 3, 0);
-        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[2].state, INFLOW_FREE);
-        CU_ASSERT_EQUAL_FATAL(b->engine->inflows[3].state, INFLOW_PARTING);
+        CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 2).state, INFLOW_FREE);
+        CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 3).state, INFLOW_PARTING);
         before = inflows(b);
         bind.flow = rows[i].flow;
         bind.origin_flow = rows[i].origin_flow;
@@ -274,7 +273,7 @@ static void binds_of_known_flows(void)
         if (last_answer(b)->status != (rows[i].right ? 0 : -EHOSTUNREACH))
             printf("%s: %d\n", rows[i].what, last_answer(b)->status);
         CU_ASSERT_EQUAL(last_answer(b)->status, rows[i].right ? 0 : -EHOSTUNREACH);
-        b->engine->inflows[3].owed = 0;
+        poke_owed(b->engine, 3, 0);
         bench_free(b);
         free(second);
     }
@@ -341,12 +340,12 @@ static void binds_beside_one_that_parts(void)
     bench_bind(b, 5);
     bench_bind(b, 5); /* the same */
     CU_ASSERT_EQUAL(inflows(b), 1);
-    b->engine->inflows[0].owed = 1;
+    poke_owed(b->engine, 0, 1);
     bench_note(b, WIRE_CLOSE, 0, 0);
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(inflows(b), 2);
     CU_ASSERT_EQUAL(last_answer(b)->flow, 1);
-    b->engine->inflows[0].owed = 0;
+    poke_owed(b->engine, 0, 0);
     bench_free(b);
 }
 
@@ -355,8 +354,7 @@ static void binds_into_full_tables(void)
     struct bench *b = unbound_bench(false);
     uint32_t free;
 
-    b->engine->config.pairs_client = b->engine->config.pairs_user = UINT32_MAX;
-    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
+    unlimited_binds(b);
     for (uint32_t flow = 0; flow < b->config.flows_max; flow++)
         bench_bind(b, flow);
     CU_ASSERT_EQUAL(inflows(b), b->config.flows_max);
@@ -367,11 +365,11 @@ static void binds_into_full_tables(void)
     bench_free(b);
     /* Grants. */
     b = unbound_bench(false);
-    b->engine->config.binds_client = b->engine->config.binds_user = UINT32_MAX;
-    b->engine->grants_max = 0;
+    unlimited_binds(b);
+    poke_grants_max(b->engine, 0);
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(last_answer(b)->status, -ENOSPC);
-    b->engine->grants_max = b->config.remotes_max;
+    poke_grants_max(b->engine, b->config.remotes_max);
     bench_free(b);
     /* Without memory for the answer it waits, whole. */
     b = unbound_bench(false);
@@ -379,7 +377,7 @@ static void binds_into_full_tables(void)
     free = take_memory(b);
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(inflows(b), 0);
-    CU_ASSERT_EQUAL(b->engine->grants[0].region, NONE);
+    CU_ASSERT_FALSE(peek_grant_given(b->engine));
     give_memory(b, free);
     CU_ASSERT_EQUAL(inflows(b), 1);
     CU_ASSERT_FALSE(b->broken);
@@ -411,7 +409,7 @@ static void binds_to_what_is_not_registered(void)
     bind.generation = key.generation;
     memcpy(bind.secret, key.secret, sizeof(bind.secret));
     bench_steps(b, 2);
-    b->engine->segment_live[1].registered = false; /* not yet */
+    poke_unregistered(b->engine, 1); /* not yet */
     bench_send(b, &bind, sizeof(bind));
     CU_ASSERT_EQUAL(last_answer(b)->status, -EAGAIN);
     bench_free(b);
@@ -433,12 +431,12 @@ static void answers_to_nothing(void)
             bench_bound(b, i, -EKEYREJECTED, 0);
     bench_bound(b, own, -EKEYREJECTED, 0);
     CU_ASSERT_FALSE(b->broken);
-    CU_ASSERT_EQUAL(e->remotes[own].state, REMOTE_READY);
+    CU_ASSERT_EQUAL(peek_remote(e, own).state, REMOTE_READY);
     bench_free(b);
     b = unbound_bench(true);
     CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 0, 0, &b->key, 1), 0);
     own = b->remote + 1;
-    CU_ASSERT_EQUAL_FATAL(b->engine->remotes[own].asked, 1);
+    CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, own).asked, 1);
     {
         const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
                                          .remote = own,
@@ -446,7 +444,7 @@ static void answers_to_nothing(void)
                                          .flow = WIRE_NONE};
 
         CU_ASSERT_EQUAL(bind_answered(b->engine, PEER, (const uint8_t *)&bound, sizeof(bound)), 0);
-        CU_ASSERT_EQUAL(b->engine->remotes[own].asked, 1);
+        CU_ASSERT_EQUAL(peek_remote(b->engine, own).asked, 1);
     }
     bench_free(b);
     /* "Not yet", when there is no memory to ask again. */
@@ -455,12 +453,12 @@ static void answers_to_nothing(void)
     bench_ack(b);
     free = take_memory(b);
     bench_bound(b, 0, -EAGAIN, 0);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].asked, 1);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).asked, 1);
     give_memory(b, free);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].asked, 1);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_BINDING);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).asked, 1);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_BINDING);
     bench_bound(b, 0, 0, 3);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_READY);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_READY);
     bench_free(b);
 }
 
@@ -475,15 +473,15 @@ static void refreshes(void)
     bench_ack(b);
     free = take_memory(b);
     bind_refresh_node(b->engine, PEER);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_REVOKED);
-    CU_ASSERT_EQUAL(b->engine->remotes[1].state, REMOTE_READY);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_REVOKED);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 1).state, REMOTE_READY);
     give_memory(b, free);
     bench_free(b);
     b = bound_bench();
     bind_refresh_node(b->engine, PEER);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_STALE);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_STALE);
     bench_bound(b, 0, 0, 3);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_READY);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_READY);
     bench_free(b);
 }
 
@@ -505,8 +503,8 @@ static void withdrawals_of_others(void)
         CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
         bench_bound(b, 1, 0, 0); /* without a key */
         send_region(b, WIRE_REVOKE, rows[i].slot, rows[i].generation);
-        CU_ASSERT_EQUAL(b->engine->remotes[0].state == REMOTE_REVOKED, rows[i].mine);
-        CU_ASSERT_EQUAL(b->engine->remotes[1].state, REMOTE_READY);
+        CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state == REMOTE_REVOKED, rows[i].mine);
+        CU_ASSERT_EQUAL(peek_remote(b->engine, 1).state, REMOTE_READY);
         bench_free(b);
     }
 }
@@ -522,9 +520,9 @@ static void withdrawals_without_memory(void)
     free = take_memory(b);
     CU_ASSERT_EQUAL(engine_region_close(b->engine, 0, b->key.slot, b->key.generation, 1), 0);
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->grants[0].asked, 0);
+    CU_ASSERT_FALSE(peek_grant_asked(b->engine));
     give_memory(b, free);
-    CU_ASSERT_EQUAL(b->engine->grants[0].asked, 1);
+    CU_ASSERT_TRUE(peek_grant_asked(b->engine));
     bench_free(b);
     b = bound_bench();
     bench_ack(b);
@@ -562,7 +560,7 @@ static void withdrawals_of_what_is_in_use(void)
 
         bench_submit(b, &get);
         send_region(b, WIRE_REVOKE, keys[i].slot, keys[i].generation);
-        CU_ASSERT_EQUAL(b->engine->remotes[i].revoke_due, 1);
+        CU_ASSERT_TRUE(peek_remote(b->engine, i).revoke_due);
     }
     bench_ack(b);
     CU_ASSERT_EQUAL(b->fabric.kinds & 1u << WIRE_REVOKED, 0);
@@ -572,7 +570,7 @@ static void withdrawals_of_what_is_in_use(void)
     CU_ASSERT_EQUAL(b->fabric.kinds & 1u << WIRE_REVOKED, 0);
     give_memory(b, free);
     for (uint32_t i = 0; i < 3; i++)
-        CU_ASSERT_EQUAL(b->engine->remotes[i].revoke_due, 0);
+        CU_ASSERT_FALSE(peek_remote(b->engine, i).revoke_due);
     CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_REVOKED);
     bench_free(b);
 }
@@ -581,9 +579,8 @@ static void withdrawals_of_what_is_in_use(void)
 static void withdrawals_of_two_nodes(void)
 {
     struct bench *b = unbound_bench(true);
-    struct remote *own = &b->engine->remotes[0];
     const struct engine_key key = {
-        .node = PEER, .slot = own->key.slot, .generation = own->key.generation};
+        .node = PEER, .slot = b->key.slot, .generation = b->key.generation};
     const struct submit_record get = {.size = sizeof(get),
                                       .kind = SUBMIT_GET,
                                       .remote = 1,
@@ -595,13 +592,13 @@ static void withdrawals_of_two_nodes(void)
     b->fabric.holds = true;
     bench_submit(b, &get);
     send_region(b, WIRE_REVOKE, key.slot, key.generation);
-    CU_ASSERT_EQUAL(b->engine->remotes[1].revoke_due, 1);
-    own->revoke_due = 1;
+    CU_ASSERT_TRUE(peek_remote(b->engine, 1).revoke_due);
+    poke_revoke_due(b->engine, 0, true);
     still_release(&b->fabric);
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->remotes[1].revoke_due, 0);
-    CU_ASSERT_EQUAL(own->revoke_due, 1);
-    own->revoke_due = 0;
+    CU_ASSERT_FALSE(peek_remote(b->engine, 1).revoke_due);
+    CU_ASSERT_TRUE(peek_remote(b->engine, 0).revoke_due);
+    poke_revoke_due(b->engine, 0, false);
     bench_free(b);
 }
 
@@ -619,11 +616,11 @@ static void sessions_that_nobody_attaches(void)
     memset(b->memory, 0, engine_private_bytes(&b->config));
     CU_ASSERT_EQUAL_FATAL(
         engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 2, &b->engine), 0);
-    CU_ASSERT_EQUAL_FATAL(b->engine->open_count, 1);
+    CU_ASSERT_EQUAL_FATAL(peek_open_sessions(b->engine), 1);
     bench_submit(b, &put);
     bench_steps(b, 4);
     CU_ASSERT_EQUAL(atomic_load(&b->session->submit.head), 0);
-    CU_ASSERT_EQUAL(b->engine->open_count, 0);
+    CU_ASSERT_EQUAL(peek_open_sessions(b->engine), 0);
     bench_free(b);
 }
 

@@ -8,8 +8,8 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/record_bench.h"
+#include "tests/engine/bench/peek.h"
 #include "proto/session_abi.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
 
 /* A peer gets as much of the memory for ledgers as we give to one, however much it offers. */
@@ -51,7 +51,7 @@ static void test_ack_goes_back(void)
         struct bench *b = linked_bench();
         struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
 
-        ack.consumed = b->engine->peer_live[1].out.sent;
+        ack.consumed = peek_peer(b->engine, 1).posted;
         CU_ASSERT_FATAL(ack.consumed > 0);
         bench_send(b, &ack, sizeof(ack));
         CU_ASSERT_FALSE(b->broken);
@@ -69,7 +69,7 @@ static void test_bounds_of_credit(void)
         struct bench *b = linked_bench();
         struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
 
-        ack.consumed = b->engine->peer_live[1].out.sent + 8 * past;
+        ack.consumed = peek_peer(b->engine, 1).posted + 8 * past;
         bench_send(b, &ack, sizeof(ack));
         CU_ASSERT_EQUAL(b->broken, past > 0);
         bench_free(b);
@@ -102,20 +102,20 @@ static void test_refused_into_spill(void)
     struct bench *b = linked_bench();
     struct session_shared *shared = b->session;
 
-    b->engine->config.spill_max = 2 * event;
+    poke_config(b->engine)->spill_max = 2 * event;
     send_notes(b, 0, fill + 3);
-    CU_ASSERT_EQUAL_FATAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_REFUSED);
+    CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, bench_inflow(b)).state, INFLOW_REFUSED);
     atomic_store(&shared->remote.head, event);
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, event);
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, event);
     send_notes(b, fill + 2, fill + 3);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 2 * event);
-    ack.consumed = b->engine->peer_live[1].out.sent; /* its window of runs is full */
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, 2 * event);
+    ack.consumed = peek_peer(b->engine, 1).posted; /* its window of runs is full */
     bench_send(b, &ack, sizeof(ack));
     b->fabric.kinds = 0;
     atomic_store(&shared->remote.head, bench_events(b));
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].spill_bytes, 0);
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, 0);
     CU_ASSERT((b->fabric.kinds & 1u << WIRE_GO) != 0);
     bench_free(b);
 }
@@ -153,7 +153,7 @@ static struct bench *bench_out_of_runs(void)
 
     ask_for_answers(b, 60);
     CU_ASSERT_FALSE_FATAL(b->broken);
-    b->engine->peer_live[1].in.runs_unacked = 0;
+    poke_runs_acknowledged(b->engine, 1);
     b->fabric.kinds = 0;
     return b;
 }
@@ -185,11 +185,11 @@ static void test_nudge_without_runs(void)
 
         while (!runs_free && ledger_runs_free(e, 1))
             ask_for_answers(b, 1);
-        CU_ASSERT_EQUAL_FATAL(e->peer_live[1].out.sent, e->peers[1].tx_tail);
-        e->peer_live[1].outstanding = RUN_WINDOW + 1; /* a payload is under way */
+        CU_ASSERT_EQUAL_FATAL(peek_peer(e, 1).posted, peek_peer(e, 1).staged);
+        poke_outstanding(e, 1, RUN_WINDOW + 1); /* a payload is under way */
         CU_ASSERT_FALSE(ledger_nudge(e, 1, &deadline));
         CU_ASSERT_EQUAL(deadline < UINT64_MAX, runs_free);
-        e->peer_live[1].outstanding = 0;
+        poke_outstanding(e, 1, 0);
         bench_free(b);
     }
 }
@@ -200,25 +200,25 @@ static void test_ack_behind_cut_runs(void)
     struct wire_region revokes[120];
     struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
     struct bench *b = bench_out_of_runs();
-    const struct peer *peer = &b->engine->peers[1];
-    const struct ledger_out *out = &b->engine->peer_live[1].out;
-    uint16_t before = out->run;
+    struct peek_peer before = peek_peer(b->engine, 1), now;
 
     for (size_t i = 0; i < sizeof(revokes) / sizeof(revokes[0]); i++)
         revokes[i] = (struct wire_region){
             .head = {.words = sizeof(revokes[0]) / 8, .kind = WIRE_REVOKE}, .slot = 3};
-    b->engine->ordered_max = 64;
+    poke_ordered(b->engine, 64);
     bench_send(b, revokes, sizeof(revokes));
     for (uint32_t i = 0; i < RUN_WINDOW / 4; i++)
         bench_note(b, WIRE_GO, 7, 0);
     CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
-    CU_ASSERT((uint16_t)(out->run - before) < RUN_WINDOW / 4);
-    for (int i = 0; i < 120 && out->sent < peer->tx_tail; i++) {
-        ack.consumed = out->sent;
+    now = peek_peer(b->engine, 1);
+    CU_ASSERT((uint16_t)(now.runs - before.runs) < RUN_WINDOW / 4);
+    for (int i = 0; i < 120 && now.posted < now.staged; i++) {
+        ack.consumed = now.posted;
         bench_send(b, &ack, sizeof(ack));
+        now = peek_peer(b->engine, 1);
     }
-    CU_ASSERT_EQUAL(peer->notes[NOTES_OTHERS].staged, peer->notes[NOTES_OTHERS].queue.tail);
-    CU_ASSERT_EQUAL(out->sent, peer->tx_tail);
+    CU_ASSERT_EQUAL(now.notes_waiting, 0);
+    CU_ASSERT_EQUAL(now.posted, now.staged);
     CU_ASSERT_FALSE(b->broken);
     bench_free(b);
 }
@@ -229,7 +229,7 @@ static void test_hastened(void)
 {
     struct bench *b = linked_bench();
 
-    b->engine->config.ack_delay_ns = 1000000;
+    poke_config(b->engine)->ack_delay_ns = 1000000;
     for (uint32_t i = 0; i < 4; i++) {
         bool hasten = i % 2 == 1;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "tests/suite.h"
 #include "tests/engine/bench/linked_bench.h"
-#include "daemon/engine/state/state.h"
+#include "tests/engine/bench/peek.h"
 
 static void send_plain(struct bench *b, uint8_t kind)
 {
@@ -27,16 +27,15 @@ static bool has_sent(struct bench *b, uint8_t kind)
 static void declined_ring_is_freed(void)
 {
     struct bench *b = linked_bench();
-    const struct ledger_in *in = &b->engine->peer_live[1].in;
 
     send_plain(b, WIRE_WANT);
     bench_steps(b, 4);
     CU_ASSERT_TRUE(has_sent(b, WIRE_OFFER));
-    CU_ASSERT_PTR_NOT_NULL(in->next_ring);
+    CU_ASSERT_TRUE(peek_peer(b->engine, 1).ring_offered);
     send_plain(b, WIRE_DECLINE);
     bench_steps(b, 4);
-    CU_ASSERT_PTR_NULL(in->next_ring);
-    CU_ASSERT_EQUAL(b->engine->peer_live[1].drops, 0);
+    CU_ASSERT_FALSE(peek_peer(b->engine, 1).ring_offered);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).drops, 0);
     send_plain(b, WIRE_WANT);
     bench_steps(b, 4);
     CU_ASSERT_FALSE(has_sent(b, WIRE_OFFER));
@@ -54,7 +53,6 @@ static void declined_ring_is_freed(void)
 static void memory_not_dropped_stays(void)
 {
     struct bench *b = linked_bench();
-    const struct parting_ring *parting = b->engine->peer_live[1].parting;
     static _Alignas(4096) uint8_t more[4096];
     int segment = engine_segment_open(b->engine, 0, more, sizeof(more));
     uint64_t begun = b->now;
@@ -67,16 +65,16 @@ static void memory_not_dropped_stays(void)
     bench_steps(b, 4);
     CU_ASSERT_EQUAL(engine_segment_close(b->engine, 0, (uint32_t)segment), 0);
     bench_steps(b, 8);
-    CU_ASSERT_PTR_NOT_NULL(parting[0].ring);
-    CU_ASSERT_EQUAL(b->engine->segments[segment].state, SEGMENT_CLOSING);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).rings_leaving, 1);
+    CU_ASSERT_EQUAL(peek_segment(b->engine, (uint32_t)segment), SEGMENT_CLOSING);
     /* The link ends all the same. */
     engine_peer_down(b->engine, 1);
     bench_steps(b, 4);
-    CU_ASSERT_EQUAL(b->engine->peer_live[1].link, LINK_NONE);
-    CU_ASSERT_PTR_NOT_NULL(parting[1].ring);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).link, LINK_NONE);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).rings_leaving, 2);
     CU_ASSERT_EQUAL(b->fabric.drops, 3);
     for (int i = 0; i < 8; i++) {
-        b->engine->sweep = true;
+        poke_sweep(b->engine);
         bench_steps(b, 1);
     }
     CU_ASSERT_EQUAL(b->fabric.drops, 3);
@@ -91,9 +89,8 @@ static void memory_not_dropped_stays(void)
     b->now += DROP_RETRY_NS;
     bench_steps(b, 8);
     CU_ASSERT_EQUAL(b->fabric.drops, 12);
-    CU_ASSERT_PTR_NULL(parting[0].ring);
-    CU_ASSERT_PTR_NULL(parting[1].ring);
-    CU_ASSERT_EQUAL(b->engine->segments[segment].state, SEGMENT_FREE);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).rings_leaving, 0);
+    CU_ASSERT_EQUAL(peek_segment(b->engine, (uint32_t)segment), SEGMENT_FREE);
     bench_free(b);
 }
 
@@ -126,7 +123,7 @@ static void last_words_end(void)
     atomic_store(&b->session->submit.tail, sizeof(record));
     engine_client_close(b->engine, 0);
     bench_steps(b, 8);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_FREE);
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).state, SESSION_FREE);
     bench_free(b);
 }
 
@@ -161,16 +158,15 @@ static void nonces_are_given_back(void)
     struct wire_void record = {
         .head = {.words = sizeof(record) / 8, .kind = WIRE_VOID, .flags = WIRE_NONCE}, .nonce = 7};
     struct bench *b = linked_bench();
-    const struct ledger_in *in = &b->engine->peer_live[1].in;
-    uint64_t consumed = b->engine->peers[1].rx_consumed;
+    uint64_t consumed = peek_peer(b->engine, 1).consumed;
 
     bench_send(b, &record, sizeof(record));
-    CU_ASSERT_EQUAL(b->engine->peers[1].rx_consumed, consumed);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).consumed, consumed);
     still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ARRIVED,
                                                   .immediate = wire_immediate(WIRE_PAYLOAD, 1, 7)});
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->peers[1].rx_consumed, consumed + sizeof(record));
-    CU_ASSERT_EQUAL(in->payloads[7], 0);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).consumed, consumed + sizeof(record));
+    CU_ASSERT_EQUAL(peek_payloads(b->engine, 1, 7), 0);
     CU_ASSERT_FALSE(b->broken);
     record.nonce = NONCE_WINDOW;
     bench_send(b, &record, sizeof(record));
@@ -189,25 +185,24 @@ static void nonces_are_given_back(void)
 static void binds_are_bounded(void)
 {
     struct bench *b = linked_bench();
-    const struct peer *p = &b->engine->peers[1];
     uint32_t most = 2 * b->config.remotes_max;
 
-    for (uint32_t i = 0; i < 2 * most && p->bound_owed < most && !b->broken; i++)
+    for (uint32_t i = 0; i < 2 * most && peek_peer(b->engine, 1).bound_owed < most && !b->broken;
+         i++)
         bench_bind(b, 5);
     CU_ASSERT_FALSE(b->broken);
     bench_bind(b, 5);
     CU_ASSERT_TRUE(b->broken);
-    CU_ASSERT_EQUAL(p->bound_owed, most);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).bound_owed, most);
     bench_free(b);
 
     b = linked_bench();
-    p = &b->engine->peers[1];
     for (uint32_t i = 0; i < 2 * most && !b->broken; i++) {
         struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
-                               .consumed = b->engine->peer_live[1].out.sent};
+                               .consumed = peek_peer(b->engine, 1).posted};
 
         bench_send(b, &ack, sizeof(ack));
-        CU_ASSERT_EQUAL(p->bound_owed, 0);
+        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).bound_owed, 0);
         bench_bind(b, 5);
     }
     CU_ASSERT_FALSE(b->broken);
@@ -218,18 +213,15 @@ static void binds_are_bounded(void)
 static void bind_without_memory(void)
 {
     struct bench *b = unbound_bench(false);
-    uint32_t free, flows = 0;
+    uint32_t free;
 
     bench_steps(b, 4);
-    free = b->engine->pool.state->free;
-    b->engine->pool.state->free = 0;
+    free = poke_memory(b->engine, 0);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 1, 7, NULL, 5), -ENOBUFS);
-    b->engine->pool.state->free = free;
+    poke_memory(b->engine, free);
     bench_steps(b, 4);
-    for (uint32_t i = 0; i < b->config.flows_max; i++)
-        flows += b->engine->flows[i].state != FLOW_FREE;
-    CU_ASSERT_EQUAL(flows, 0);
-    CU_ASSERT_EQUAL(b->engine->remotes[0].state, REMOTE_FREE);
+    CU_ASSERT_EQUAL(peek_census(b->engine).flows, 0);
+    CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_FREE);
     bench_free(b);
 }
 
@@ -239,8 +231,7 @@ static void withdrawal_is_asked_for_again(void)
     struct wire_region answer = {.head = {.words = sizeof(answer) / 8, .kind = WIRE_REVOKED}};
     struct bench *b = linked_bench();
     const struct engine_key *key = &b->key;
-    const struct region *region = &b->engine->regions[key->slot];
-    uint32_t client = region->client;
+    uint32_t client = peek_region(b->engine, key->slot).client;
 
     bench_steps(b, 4);
     CU_ASSERT_EQUAL(engine_region_close(b->engine, client, key->slot, key->generation, 100), 0);
@@ -253,13 +244,13 @@ static void withdrawal_is_asked_for_again(void)
                     -EINVAL);
     bench_steps(b, 4);
     CU_ASSERT_FALSE(has_sent(b, WIRE_REVOKE));
-    CU_ASSERT_EQUAL(region->state, REGION_REVOKING);
-    CU_ASSERT_EQUAL(region->cookie, 200);
+    CU_ASSERT_EQUAL(peek_region(b->engine, key->slot).state, REGION_REVOKING);
+    CU_ASSERT_EQUAL(peek_region(b->engine, key->slot).cookie, 200);
     answer.slot = key->slot;
     answer.generation = key->generation;
     bench_send(b, &answer, sizeof(answer));
     bench_steps(b, 4);
-    CU_ASSERT_EQUAL(region->state, REGION_FREE);
+    CU_ASSERT_EQUAL(peek_region(b->engine, key->slot).state, REGION_FREE);
     CU_ASSERT_EQUAL(engine_region_close(b->engine, client, key->slot, key->generation, 400),
                     -EINVAL);
     bench_free(b);

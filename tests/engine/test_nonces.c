@@ -6,8 +6,8 @@
 #include "tests/suite.h"
 #include "tests/engine/world/driver.h"
 #include "daemon/engine/ops/flow.h"
-#include "daemon/engine/state/state.h"
 #include "tests/engine/world/world_path.h"
+#include "tests/engine/bench/peek.h"
 
 static struct world_path path;
 static struct driver driver;
@@ -58,7 +58,7 @@ static void held_flows(uint32_t rails)
             &driver,
             driver_submit(&driver,
                           (struct model_op){.from = 0, .to = 3, .kind = PATH_PUT, .length = 512}));
-    CU_ASSERT_EQUAL(path.world->nodes[0].engine->peer_live[1].out.nonces_free, NONCE_WINDOW);
+    CU_ASSERT_EQUAL(peek_peer(path.world->nodes[0].engine, 1).nonces_free, NONCE_WINDOW);
     /* Nor by a new link, which an engine without any nonce begins when nothing else goes. */
     CU_ASSERT_EQUAL(world_link_of(path.world, 0, 1)->generation, generation);
     CU_ASSERT_FALSE(driver.failed);
@@ -83,7 +83,7 @@ static void ended_clients(void)
         .limits = {.chunks_max = 256, .packed_max = 256, .ledger_start = 4096, .ledger_max = 4096},
         .sim = {.outstanding_max = 2048},
     };
-    const struct ledger_out *out;
+    const struct engine *e;
     uint32_t generation, ahead = 0;
     char failure[400];
 
@@ -92,7 +92,7 @@ static void ended_clients(void)
     path.world->nodes[0].budget_max = 1000;
     driver_finish_one(
         &driver, driver_submit(&driver, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT}));
-    out = &path.world->nodes[0].engine->peer_live[1].out;
+    e = path.world->nodes[0].engine;
     generation = world_link_of(path.world, 0, 1)->generation;
     for (uint32_t from = 2; from < 8; from += 2) {
         for (int i = 0; i < 60; i++)
@@ -101,9 +101,9 @@ static void ended_clients(void)
                 (struct model_op){
                     .from = from, .to = 1, .kind = PATH_PUT, .length = 512, .rid_len = 48});
         /* Until so many payloads are under way that not all can have their records. */
-        for (int i = 0; i < 2000 && out->nonces_free > NONCE_WINDOW - 50; i++)
+        for (int i = 0; i < 2000 && peek_peer(e, 1).nonces_free > NONCE_WINDOW - 50; i++)
             driver_turn(&driver);
-        ahead += NONCE_WINDOW - out->nonces_free;
+        ahead += NONCE_WINDOW - peek_peer(e, 1).nonces_free;
         CU_ASSERT_EQUAL(path.path.calls->kill(path.path.context, from), 0);
         model_dead(&driver.model, from);
         driver_finish_one(
@@ -113,7 +113,7 @@ static void ended_clients(void)
     }
     world_settle(path.world, 10000);
     CU_ASSERT(ahead >= 150);
-    CU_ASSERT_EQUAL(out->nonces_free, NONCE_WINDOW);
+    CU_ASSERT_EQUAL(peek_peer(e, 1).nonces_free, NONCE_WINDOW);
     CU_ASSERT_EQUAL(world_link_of(path.world, 0, 1)->generation, generation);
     CU_ASSERT_FALSE(driver.failed);
     if (driver.failed)
@@ -147,14 +147,6 @@ static bool put(struct world *w, uint32_t from, int remote)
     return world_submit(w, from, 0, &record, NULL, NULL, NULL) >= 0;
 }
 
-/* Stripes on their way of the put that comes next in this flow, where that is some and not all. */
-static uint32_t half_posted(struct engine *e, int remote)
-{
-    struct flow *f = &e->flows[e->remotes[remote].flow];
-
-    return f->started < f->ops.tail ? flow_op(e, f, f->started)->posted : 0;
-}
-
 /* The flow from client 1 to 3 ends when so many stripes have left. How many nonces are missing. */
 static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
 {
@@ -168,7 +160,6 @@ static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
     };
     struct world *w;
     struct engine *e;
-    const struct ledger_out *out;
     uint32_t generation, missing;
     int remote, rounds = 0;
 
@@ -179,9 +170,8 @@ static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
     bind(w, 0, 2);
     remote = bind(w, 1, 3);
     e = w->nodes[0].engine;
-    out = &e->peer_live[1].out;
     generation = world_link_of(w, 0, 1)->generation;
-    for (; half_posted(e, remote) != stripes && rounds < 10000; rounds++) {
+    for (; peek_stripes_posted(e, (uint32_t)remote) != stripes && rounds < 10000; rounds++) {
         put(w, 1, remote);
         world_round(w);
     }
@@ -191,7 +181,7 @@ static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
     else
         world_client_close(w, end == ORIGIN_ENDS ? 1 : 3);
     CU_ASSERT(world_settle(w, 10000));
-    missing = NONCE_WINDOW - out->nonces_free;
+    missing = NONCE_WINDOW - peek_peer(e, 1).nonces_free;
     CU_ASSERT_EQUAL(world_link_of(w, 0, 1)->generation, generation);
     world_leave(w);
     if (w->failed)
@@ -223,7 +213,7 @@ static uint64_t staged(uint32_t from, uint32_t to)
 {
     const struct engine *e = path.world->nodes[0].engine;
 
-    return e->flows[e->remotes[driver.remotes[from][to].handle].flow].staged;
+    return peek_flow(e, peek_flow_of(e, (uint32_t)driver.remotes[from][to].handle)).staged;
 }
 
 /* There is no nonce; the flow that needs none stands behind two of its client's that do, and behind
@@ -238,7 +228,7 @@ static void others_go_on(void)
     static const struct {
         uint32_t from, to, length;
     } puts[] = {{0, 1, 512}, {2, 1, 512}, {2, 3, 512}, {2, 5, 0}};
-    struct ledger_out *out;
+    struct engine *e;
     uint64_t deadline, before;
     uint32_t free;
     char failure[400];
@@ -249,22 +239,21 @@ static void others_go_on(void)
         driver_remote(&driver, puts[i].from, puts[i].to);
     driver_remote(&driver, 4, 7);
     driver_finish(&driver);
-    out = &path.world->nodes[0].engine->peer_live[1].out;
+    e = path.world->nodes[0].engine;
     /* Something under way: else an engine without any nonce begins a new link. */
     driver_submit(&driver, (struct model_op){.from = 4, .to = 7, .kind = PATH_PUT});
-    engine_step(path.world->nodes[0].engine, sim_now(path.world->sim), 64, &deadline);
-    free = out->nonces_free;
-    out->nonces_free = 0;
+    engine_step(e, sim_now(path.world->sim), 64, &deadline);
+    free = poke_nonces(e, 1, 0);
     before = staged(2, 5);
     for (int i = 0; i < 4; i++)
         driver_submit(&driver, (struct model_op){.from = puts[i].from,
                                                  .to = puts[i].to,
                                                  .kind = PATH_PUT,
                                                  .length = puts[i].length});
-    engine_step(path.world->nodes[0].engine, sim_now(path.world->sim), 64, &deadline);
+    engine_step(e, sim_now(path.world->sim), 64, &deadline);
     CU_ASSERT_EQUAL(staged(2, 5), before + 1);
-    CU_ASSERT_EQUAL(out->nonces_free, 0);
-    out->nonces_free = free;
+    CU_ASSERT_EQUAL(peek_peer(e, 1).nonces_free, 0);
+    poke_nonces(e, 1, free);
     driver_finish(&driver);
     CU_ASSERT_FALSE(driver.failed);
     if (driver.failed)

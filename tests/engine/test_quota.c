@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/engine/state/state.h"
 #include "tests/engine/world/world.h"
 #include "tests/suite.h"
+#include "tests/engine/bench/peek.h"
 
 enum { LIMIT = 6, TARGETS = 5, ROUNDS_MAX = 100000 };
 
@@ -58,13 +58,10 @@ static int bind(uint32_t from, uint32_t to, uint32_t context, uint32_t *remote)
     return rc;
 }
 
-static struct world_census census(uint32_t node)
+static struct peek_census census(uint32_t node)
 {
-    struct world_census c;
-
     world_settle(world, 10000);
-    world_census(world, node, &c);
-    return c;
+    return peek_census(world->nodes[node].engine);
 }
 
 /* ---- binds and pairs ------------------------------------------------------------------------- */
@@ -120,9 +117,9 @@ static void test_grants(void)
 
         open_world(&(struct engine_config){0});
         if (of_client)
-            world->nodes[1].engine->config.binds_client = 1;
+            poke_config(world->nodes[1].engine)->binds_client = 1;
         else
-            world->nodes[1].engine->config.binds_user = LIMIT;
+            poke_config(world->nodes[1].engine)->binds_user = LIMIT;
         for (uint32_t n = 0; n < 2 * TARGETS; n++) {
             int rc = bind(0, 2 + n / 2, n % 2, &remote);
 
@@ -168,7 +165,7 @@ static void test_inbound(void)
 /* Peers that do not exist take no place for longer than the answer takes. */
 static void test_failed_binds(void)
 {
-    struct world_census before[2];
+    struct peek_census before[2];
 
     open_world(&(struct engine_config){.pairs_client = LIMIT});
     for (uint32_t n = 0; n < 2; n++)
@@ -194,7 +191,7 @@ static void test_failed_binds(void)
 static void test_unbound(void)
 {
     for (int dies = 0; dies < 2; dies++) {
-        struct world_census before[2];
+        struct peek_census before[2];
         uint32_t remotes[4];
 
         open_world(&(struct engine_config){0});
@@ -267,9 +264,8 @@ static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *gr
     }
     *greedy_chunks = 0;
     for (uint32_t n = 0; n < 2; n++) {
-        struct world_census c;
+        struct peek_census c = peek_census(world->nodes[n].engine);
 
-        world_census(world, n, &c);
         *greedy_chunks = c.chunks > *greedy_chunks ? c.chunks : *greedy_chunks;
     }
     if (cut)
@@ -332,6 +328,7 @@ static void test_queue_limits(void)
         struct engine_config limits = rows[i].limits;
         uint32_t remotes[2], sent = 0, seen = 0, held = 0;
         const struct engine *e;
+        uint32_t sessions;
 
         limits.chunks_max = 128;
         limits.ops_max = 262144;
@@ -348,8 +345,9 @@ static void test_queue_limits(void)
                 world_round(world);
         }
         e = world->nodes[0].engine;
-        for (uint32_t s = 0; s < e->config.sessions_max; s++)
-            held += e->session_live[s].chunks;
+        sessions = world->nodes[0].config.sessions_max;
+        for (uint32_t s = 0; s < sessions; s++)
+            held += peek_session(e, s).chunks;
         /* A client of two takes the last two chunks, a directory's and the first, together. */
         if (held > rows[i].chunks || held + 1 < rows[i].chunks)
             printf("\n  row %zu: %u chunks of %u\n", i, held, rows[i].chunks);
@@ -360,8 +358,8 @@ static void test_queue_limits(void)
             seen += probe(2, 0) + probe(2, 1);
         }
         CU_ASSERT_EQUAL(seen, sent);
-        for (uint32_t s = 0; s < e->config.sessions_max; s++)
-            CU_ASSERT(e->session_live[s].chunks <= 2 * 2);
+        for (uint32_t s = 0; s < sessions; s++)
+            CU_ASSERT(peek_session(e, s).chunks <= 2 * 2);
         close_world();
     }
 }

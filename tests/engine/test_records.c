@@ -12,8 +12,8 @@
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/record_bench.h"
+#include "tests/engine/bench/peek.h"
 #include "proto/session_abi.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
 
 struct put_record {
@@ -521,10 +521,10 @@ static void test_replies_in_quota(void)
         struct message_record request = good_message(b);
 
         handlers_everywhere(b);
-        b->engine->config.pairs_user = pairs;
+        poke_config(b->engine)->pairs_user = pairs;
         bench_send(b, &request, sizeof(request));
         CU_ASSERT_FALSE(b->broken);
-        CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].reply_flow == NONE, pairs == 0);
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).has_reply_flow, pairs > 0);
         CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_FAIL) != 0, pairs == 0);
         bench_free(b);
     }
@@ -543,21 +543,20 @@ static void test_parting_without_memory(void)
     bench_send(b, &request, sizeof(request));
     bench_note(b, WIRE_CLOSE, bench_inflow(b), 0);
     bench_note(b, WIRE_CLOSE, bench_inflow(b), 0); /* once more says nothing new */
-    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_PARTING);
+    CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).state, INFLOW_PARTING);
     bench_bind(b, 6);
-    ack.consumed = b->engine->peers[1].tx_tail;
+    ack.consumed = peek_peer(b->engine, 1).staged;
     bench_send(b, &ack, sizeof(ack));
-    free = b->engine->pool.state->free;
-    b->engine->pool.state->free = 0;
+    free = poke_memory(b->engine, 0);
     engine_session_close(b->engine, 0);
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_CLOSING);
-    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_PARTING);
-    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].reply_flow, NONE);
-    b->engine->pool.state->free = free;
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).state, SESSION_CLOSING);
+    CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).state, INFLOW_PARTING);
+    CU_ASSERT_FALSE(peek_inflow(b->engine, bench_inflow(b)).has_reply_flow);
+    poke_memory(b->engine, free);
     bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->engine->sessions[0].state, SESSION_FREE);
-    CU_ASSERT_EQUAL(b->engine->inflows[bench_inflow(b)].state, INFLOW_FREE);
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).state, SESSION_FREE);
+    CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).state, INFLOW_FREE);
     bench_free(b);
 }
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include "tests/suite.h"
 #include "tests/engine/world/driver.h"
-#include "daemon/engine/state/state.h"
 #include "daemon/engine/watch/trace_ring.h"
 #include "tests/engine/world/world_path.h"
+#include "tests/engine/bench/peek.h"
 
 enum { RING = 1 << 14, SMALL = 8, WRITES = 400000 };
 
@@ -269,7 +269,6 @@ static void off(void)
 static void owners(void)
 {
     uint32_t own = 0, mixed = 0, others = 0;
-    struct engine *e;
 
     world_begin();
     /* End 2 is on node 0, as end 0 is, and becomes another user's when its way is open. */
@@ -277,12 +276,7 @@ static void owners(void)
         driver_finish_one(
             &driver,
             driver_submit(&driver, (struct model_op){.from = i, .to = 1, .kind = PATH_PUT}));
-    e = path.world->nodes[0].engine;
-    e->clients[path.world->clients[2].handle].uid = 7;
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].session != NONE && e->flows[i].state != FLOW_FREE &&
-            e->sessions[e->flows[i].session].client == path.world->clients[2].handle)
-            e->flows[i].uid = 7;
+    poke_uid(path.world->nodes[0].engine, path.world->clients[2].handle, 7);
     trace(true);
     for (int round = 0; round < 40; round++) {
         driver_submit(&driver, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT});
@@ -324,7 +318,7 @@ static void restart(void)
         driver_submit(&driver, (struct model_op){.from = 0, .to = 1, .kind = PATH_PUT});
     world_node_crash(path.world, 0);
     world_node_reopen(path.world, 0, false);
-    CU_ASSERT_PTR_NULL(path.world->nodes[0].engine->trace);
+    CU_ASSERT_FALSE(peek_traced(path.world->nodes[0].engine));
     trace(true);
     driver_finish(&driver);
     read_all();

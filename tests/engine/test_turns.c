@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "tests/suite.h"
-#include "daemon/engine/state/state.h"
 #include "daemon/engine/ops/turn.h"
 #include "tests/engine/world/world.h"
+#include "tests/engine/bench/peek.h"
 
 #define FLOWS_MANY    16u
 #define QUEUED        (3u << 19) /* bytes of records, about, of each backlogged client */
@@ -299,14 +299,7 @@ static void test_flows_of_one(void)
 /* Entries of a client's operations that have been started and whose records are in the ledger. */
 static uint64_t left_origin(const struct scene *s, uint32_t client)
 {
-    const struct engine *e = s->w->nodes[0].engine;
-    uint64_t entries = 0;
-
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state == FLOW_OPEN &&
-            e->sessions[e->flows[i].session].client == s->w->clients[client].handle)
-            entries += e->flows[i].staged;
-    return entries;
+    return peek_staged_of(s->w->nodes[0].engine, s->w->clients[client].handle);
 }
 
 /* It waits for a turn of each of the others at most, and for what they took too much; one more turn

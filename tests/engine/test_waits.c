@@ -12,8 +12,8 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/ops/op.h"
 #include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
 #include "proto/session_abi.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
 
 #define BYTES 8192u /* of the second segment */
@@ -123,7 +123,7 @@ static void change(struct waiting *w, enum memory to)
         return;
     CU_ASSERT_EQUAL_FATAL(engine_segment_close(e, 0, WAITS), 0);
     bench_steps(w->b, 4);
-    CU_ASSERT_EQUAL_FATAL(e->segments[WAITS].state, SEGMENT_FREE);
+    CU_ASSERT_EQUAL_FATAL(peek_segment(e, WAITS), SEGMENT_FREE);
     if (to == GONE)
         return;
     if (to == ANOTHERS)
@@ -314,8 +314,7 @@ static void stripes_that_do_not_leave(void)
         struct waiting w;
 
         begin(&w);
-        w.b->engine->stripe_shift = 1;
-        w.b->engine->config.stripe_min = 512;
+        poke_stripes(w.b->engine, 1, 512);
         w.b->fabric.post_status = rows[i].status;
         w.b->fabric.post_after = rows[i].after;
         bench_submit(w.b, &put);
@@ -372,9 +371,9 @@ static void refused_for_long(void)
             printf("row %zu: %d steps\n", i, steps);
         CU_ASSERT_FALSE(w.b->broken);
         engine_peer_lost(w.b->engine, 1); /* so it is with a new link */
-        CU_ASSERT(w.b->engine->peer_live[1].pause_ns > 0);
+        CU_ASSERT(peek_peer(w.b->engine, 1).pause_ns > 0);
         CU_ASSERT_EQUAL(bench_link(w.b), 0);
-        CU_ASSERT_EQUAL(w.b->engine->peer_live[1].pause_ns, 0);
+        CU_ASSERT_EQUAL(peek_peer(w.b->engine, 1).pause_ns, 0);
         end(&w);
     }
 }
@@ -388,18 +387,16 @@ static void without_a_nonce(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct submit_record put = reassembled(), get = operation(SUBMIT_GET);
-        struct ledger_out *out;
         struct waiting w;
 
         begin(&w);
         bench_ack(w.b);
-        out = &w.b->engine->peer_live[1].out;
         w.b->fabric.holds = rows[i].outstanding;
         if (rows[i].outstanding)
             bench_submit(w.b, &get);
         if (rows[i].sent)
             submit_inline(w.b, 1);
-        out->nonces_free = NONCES_FOR_REPLIES;
+        poke_nonces(w.b->engine, 1, NONCES_FOR_REPLIES);
         bench_submit(w.b, &put);
         CU_ASSERT_EQUAL(w.b->broken, rows[i].broken);
         end(&w);
@@ -411,30 +408,28 @@ static void a_nonce_on_its_way_back(void)
 {
     const struct engine_key key = BENCH_KEY;
     struct submit_record put = reassembled();
-    struct ledger_out *out;
     struct waiting w;
 
     begin(&w);
     CU_ASSERT_EQUAL_FATAL(engine_bind(w.b->engine, 0, 1, 2, &key, 1), 0);
     bench_bound(w.b, 1, 0, 3);
-    out = &w.b->engine->peer_live[1].out;
-    out->switching = true; /* no record is staged */
+    poke_switching(w.b->engine, 1, true); /* no record is staged */
     bench_submit(w.b, &put);
-    CU_ASSERT_EQUAL_FATAL(w.b->engine->flows[FLOW].started, 1);
-    CU_ASSERT_EQUAL_FATAL(w.b->engine->flows[FLOW].staged, 0);
-    out->nonces_free = NONCES_FOR_REPLIES;
+    CU_ASSERT_EQUAL_FATAL(peek_flow(w.b->engine, FLOW).started, 1);
+    CU_ASSERT_EQUAL_FATAL(peek_flow(w.b->engine, FLOW).staged, 0);
+    poke_nonces(w.b->engine, 1, NONCES_FOR_REPLIES);
     put.remote = 1;
     bench_submit(w.b, &put);
     bench_note(w.b, WIRE_STOP, FLOW, 0);
-    CU_ASSERT_EQUAL(out->voids, 1);
+    CU_ASSERT_EQUAL(peek_peer(w.b->engine, 1).voids, 1);
     CU_ASSERT_FALSE(w.b->broken);
-    out->switching = false;
+    poke_switching(w.b->engine, 1, false);
     bench_steps(w.b, 2);
-    CU_ASSERT_EQUAL(out->voids, 0);
+    CU_ASSERT_EQUAL(peek_peer(w.b->engine, 1).voids, 0);
     CU_ASSERT_TRUE(w.b->fabric.kinds & 1u << WIRE_VOID);
     bench_ack(w.b);
     bench_steps(w.b, 2);
-    CU_ASSERT_EQUAL(w.b->engine->flows[1].staged, 1); /* by that nonce */
+    CU_ASSERT_EQUAL(peek_flow(w.b->engine, 1).staged, 1); /* by that nonce */
     CU_ASSERT_FALSE(w.b->broken);
     end(&w);
 }
@@ -551,7 +546,7 @@ static void a_row_without_event_room(void)
         struct waiting w;
 
         begin(&w);
-        w.b->engine->sessions[0].reserved = rows[i].reserved;
+        poke_reserved(w.b->engine, 0, rows[i].reserved);
         atomic_store(&w.b->session->local.head, rows[i].head);
         submit_inline(w.b, 2);
         CU_ASSERT_EQUAL(w.b->fabric.kinds & 1u << WIRE_BATCH, 0);

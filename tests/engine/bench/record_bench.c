@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/fabric/loop.h"
-#include "daemon/engine/state/state.h"
 #include "proto/wire_abi.h"
+#include "tests/engine/bench/peek.h"
 
 #define SELF       0u
 #define OTHER      1u
@@ -148,7 +148,7 @@ void bench_ack(struct bench *b)
     struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
 
     bench_steps(b, 2);
-    ack.consumed = b->engine->peer_live[OTHER].out.sent;
+    ack.consumed = peek_peer(b->engine, OTHER).posted;
     (void)bench_send(b, &ack, sizeof(ack));
 }
 

@@ -50,13 +50,6 @@ struct world_options {
     FILE *trace;
 };
 
-/* What a node's tables hold (world_census.c). */
-struct world_census {
-    uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
-    uint32_t notes, sent, chunks; /* control records, records not acknowledged, chunks in use */
-    uint32_t busy;                /* fabric operations that something counts */
-};
-
 /* A daemon: what dies with its process, and the arena, which does not. */
 struct world_node {
     struct world *world;
@@ -309,7 +302,6 @@ void world_requests_drop(struct world *w, uint32_t client, uint32_t context);
 
 /* ---- world_census.c ------------------------------------------------------------------------ */
 
-void world_census(struct world *w, uint32_t node, struct world_census *out);
 /* All clients leave: each end is confirmed, and then every table of every node is as it was at the
  * start. What is left over becomes the world's failure. */
 void world_leave(struct world *w);

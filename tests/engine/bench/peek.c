@@ -1,0 +1,311 @@
+/* Views of the engine's tables, and changes to them (peek.h). Thread: the one that steps it. */
+#include "tests/engine/bench/peek.h"
+
+#include <stddef.h>
+#include "daemon/engine/ops/flow.h"
+
+/* ---- entries of tables ----------------------------------------------------------------------- */
+
+struct peek_session peek_session(const struct engine *e, uint32_t session)
+{
+    const struct session *s = &e->sessions[session];
+
+    return (struct peek_session){.state = s->state,
+                                 .spill_bytes = s->spill_bytes,
+                                 .replied = s->reply_tail > 0,
+                                 .reply_dropped = s->reply_released > 0,
+                                 .chunks = e->session_live[session].chunks};
+}
+
+struct peek_remote peek_remote(const struct engine *e, uint32_t remote)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    return (struct peek_remote){
+        .state = r->state, .asked = r->asked, .revoke_due = r->revoke_due != 0};
+}
+
+struct peek_flow peek_flow(const struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    return (struct peek_flow){.state = f->state,
+                              .peer = f->node,
+                              .started = f->started,
+                              .staged = f->staged,
+                              .held = f->held != 0,
+                              .replies_expected = f->replies_expected};
+}
+
+struct peek_inflow peek_inflow(const struct engine *e, uint32_t inflow)
+{
+    const struct inflow *f = &e->inflows[inflow];
+
+    return (struct peek_inflow){
+        .state = f->state, .peer = f->node, .has_reply_flow = f->reply_flow != NONE};
+}
+
+struct peek_region peek_region(const struct engine *e, uint32_t region)
+{
+    const struct region *r = &e->regions[region];
+
+    return (struct peek_region){.state = r->state, .client = r->client, .cookie = r->cookie};
+}
+
+struct peek_peer peek_peer(const struct engine *e, uint32_t peer)
+{
+    const struct peer *p = &e->peers[peer];
+    const struct peer_live *live = &e->peer_live[peer];
+    const struct notes *notes = &p->notes[NOTES_OTHERS];
+    struct peek_peer view = {.link = live->link,
+                             .staged = p->tx_tail,
+                             .posted = live->out.sent,
+                             .consumed = p->rx_consumed,
+                             .runs = live->out.run,
+                             .nonces_free = live->out.nonces_free,
+                             .voids = live->out.voids,
+                             .notes_waiting = notes->queue.tail - notes->staged,
+                             .bound_owed = p->bound_owed,
+                             .ring_offered = live->in.next_ring != NULL,
+                             .drops = live->drops,
+                             .pause_ns = live->pause_ns};
+
+    for (uint32_t i = 0; i < PARTING_RINGS; i++)
+        view.rings_leaving += live->parting[i].ring != NULL;
+    return view;
+}
+
+enum segment_state peek_segment(const struct engine *e, uint32_t segment)
+{
+    return e->segments[segment].state;
+}
+
+bool peek_grant_given(const struct engine *e)
+{
+    return e->grants[0].region != NONE;
+}
+
+bool peek_grant_asked(const struct engine *e)
+{
+    return e->grants[0].asked != 0;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+struct peek_census peek_census(const struct engine *e)
+{
+    struct peek_census c = {.chunks = e->pool.state->count - e->pool.state->free};
+
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        c.clients += e->clients[i].state != CLIENT_FREE;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        c.sessions += e->sessions[i].state != SESSION_FREE;
+    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+        c.segments += e->segments[i].state != SEGMENT_FREE;
+        c.busy += e->segment_live[i].busy;
+    }
+    for (uint32_t i = 0; i < e->config.regions_max; i++)
+        c.regions += e->regions[i].state != REGION_FREE;
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+        c.grants += e->grants[i].region != NONE;
+        c.remotes += e->remotes[i].state != REMOTE_FREE;
+        c.busy += e->remote_busy[i];
+    }
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        c.flows += e->flows[i].state != FLOW_FREE;
+        c.inflows += e->inflows[i].state != INFLOW_FREE;
+        c.busy += e->flow_live[i].outstanding;
+    }
+    for (uint32_t i = 0; i < e->config.nodes; i++) {
+        for (uint32_t k = 0; k < NOTES_QUEUES; k++)
+            c.notes += (uint32_t)queue_count(&e->peers[i].notes[k].queue);
+        c.sent += (uint32_t)queue_count(&e->peers[i].sent);
+    }
+    return c;
+}
+
+uint32_t peek_open_sessions(const struct engine *e)
+{
+    return e->open_count;
+}
+
+uint64_t peek_staged_of(const struct engine *e, uint32_t client)
+{
+    uint64_t entries = 0;
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state == FLOW_OPEN && e->sessions[e->flows[i].session].client == client)
+            entries += e->flows[i].staged;
+    return entries;
+}
+
+uint32_t peek_flow_of(const struct engine *e, uint32_t remote)
+{
+    return e->remotes[remote].flow;
+}
+
+uint32_t peek_stripes_posted(struct engine *e, uint32_t remote)
+{
+    struct flow *f = &e->flows[e->remotes[remote].flow];
+
+    return f->started < f->ops.tail ? flow_op(e, f, f->started)->posted : 0;
+}
+
+uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce)
+{
+    return e->peer_live[peer].in.payloads[nonce];
+}
+
+uint32_t peek_record_max(const struct engine *e)
+{
+    return e->record_max;
+}
+
+bool peek_traced(const struct engine *e)
+{
+    return e->trace != NULL;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+const void *peek_record(const struct engine *e, uint32_t peer, uint64_t position)
+{
+    const struct ledger_out *out = &e->peer_live[peer].out;
+
+    return out->staging + ((position - out->base) & (out->size - 1));
+}
+
+static const struct queue *notes_of(const struct engine *e, uint32_t peer, enum notes_queue queue)
+{
+    return &e->peers[peer].notes[queue].queue;
+}
+
+const void *peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue)
+{
+    const struct queue *notes = notes_of(e, peer, queue);
+
+    return queue_at(&e->pool, notes, notes->tail - 1);
+}
+
+uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue)
+{
+    return (uint32_t)(notes_of(e, peer, queue)->tail % (CHUNK_BYTES >> NOTE_SHIFT));
+}
+
+uint32_t peek_verdict_growth(const struct engine *e, uint32_t peer)
+{
+    return queue_growth(notes_of(e, peer, NOTES_VERDICTS), 1);
+}
+
+uint32_t peek_spill_growth(const struct engine *e, uint32_t session)
+{
+    return queue_growth(&e->sessions[session].spill, 1);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+struct engine_config *poke_config(struct engine *e)
+{
+    return &e->config;
+}
+
+uint32_t poke_memory(struct engine *e, uint32_t chunks)
+{
+    uint32_t free = e->pool.state->free;
+
+    e->pool.state->free = chunks;
+    return free;
+}
+
+void poke_chunks_keep(struct engine *e, uint32_t chunks)
+{
+    e->chunks_keep = chunks;
+}
+
+void poke_grants_max(struct engine *e, uint32_t grants)
+{
+    e->grants_max = grants;
+}
+
+void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies)
+{
+    e->inflows[inflow].owed = replies;
+}
+
+void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length)
+{
+    e->remotes[remote].length = length;
+}
+
+void poke_revoke_due(struct engine *e, uint32_t remote, bool due)
+{
+    e->remotes[remote].revoke_due = due;
+}
+
+void poke_reserved(struct engine *e, uint32_t session, uint64_t bytes)
+{
+    e->sessions[session].reserved = bytes;
+}
+
+void poke_reply_ring(struct engine *e, uint32_t session, uint32_t bytes)
+{
+    e->sessions[session].sizes.reply = bytes;
+}
+
+void poke_unmapped(struct engine *e, uint32_t segment)
+{
+    e->segment_live[segment].base = NULL;
+}
+
+void poke_unregistered(struct engine *e, uint32_t segment)
+{
+    e->segment_live[segment].registered = false;
+}
+
+void poke_uid(struct engine *e, uint32_t client, uint32_t uid)
+{
+    e->clients[client].uid = uid;
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].session != NONE && e->flows[i].state != FLOW_FREE &&
+            e->sessions[e->flows[i].session].client == client)
+            e->flows[i].uid = uid;
+}
+
+uint32_t poke_nonces(struct engine *e, uint32_t peer, uint32_t free)
+{
+    uint32_t before = e->peer_live[peer].out.nonces_free;
+
+    e->peer_live[peer].out.nonces_free = free;
+    return before;
+}
+
+void poke_switching(struct engine *e, uint32_t peer, bool switching)
+{
+    e->peer_live[peer].out.switching = switching;
+}
+
+void poke_outstanding(struct engine *e, uint32_t peer, uint32_t operations)
+{
+    e->peer_live[peer].outstanding = operations;
+}
+
+void poke_runs_acknowledged(struct engine *e, uint32_t peer)
+{
+    e->peer_live[peer].in.runs_unacked = 0;
+}
+
+void poke_ordered(struct engine *e, uint64_t bytes)
+{
+    e->ordered_max = bytes;
+}
+
+void poke_stripes(struct engine *e, uint32_t shift, uint32_t least)
+{
+    e->stripe_shift = shift;
+    e->config.stripe_min = least;
+}
+
+void poke_sweep(struct engine *e)
+{
+    e->sweep = true;
+}

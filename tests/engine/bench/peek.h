@@ -1,0 +1,144 @@
+/*
+ * The only way of tests into the engine's tables: views of entries (`peek_`), and changes that
+ * bring about what a peer or a client cannot, such as memory that has run out (`poke_`). A test
+ * reaches no field of daemon/engine/state/state.h by itself; it takes from there constants and
+ * states only. Thread: the one that steps the engine.
+ */
+#ifndef PWC_TESTS_ENGINE_PEEK_H
+#define PWC_TESTS_ENGINE_PEEK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+#include "daemon/engine/state/state.h"
+
+/* ---- entries of tables ----------------------------------------------------------------------- */
+
+struct peek_session {
+    enum session_life state;
+    uint64_t spill_bytes;
+    bool replied;       /* a reply event has been posted */
+    bool reply_dropped; /* reply event space was given back without an event */
+    uint32_t chunks;    /* of its flows' operations */
+};
+
+struct peek_remote {
+    enum remote_state state;
+    uint32_t asked; /* BINDs that are not answered */
+    bool revoke_due;
+};
+
+struct peek_flow {
+    enum flow_state state;
+    uint32_t peer;
+    uint64_t started, staged;
+    bool held;
+    uint32_t replies_expected;
+};
+
+struct peek_inflow {
+    enum inflow_state state;
+    uint32_t peer;
+    bool has_reply_flow;
+};
+
+struct peek_region {
+    enum region_state state;
+    uint32_t client;
+    uint64_t cookie;
+};
+
+struct peek_peer {
+    enum link_state link;
+    uint64_t staged, posted, consumed; /* positions in the ledgers */
+    uint16_t runs;                     /* number of the next run */
+    uint32_t nonces_free, voids;
+    uint64_t notes_waiting; /* control records that are not staged, verdicts not counted */
+    uint32_t bound_owed;
+    uint32_t rings_leaving; /* rings that the fabric has not let go of yet */
+    bool ring_offered;      /* a larger inbound ring is on offer */
+    uint32_t drops;
+    uint32_t pause_ns;
+};
+
+struct peek_session peek_session(const struct engine *e, uint32_t session);
+struct peek_remote peek_remote(const struct engine *e, uint32_t remote);
+struct peek_flow peek_flow(const struct engine *e, uint32_t flow);
+struct peek_inflow peek_inflow(const struct engine *e, uint32_t inflow);
+struct peek_region peek_region(const struct engine *e, uint32_t region);
+struct peek_peer peek_peer(const struct engine *e, uint32_t peer);
+enum segment_state peek_segment(const struct engine *e, uint32_t segment);
+
+/* Whether the first grant is given, and whether its withdrawal is on its way. */
+bool peek_grant_given(const struct engine *e);
+bool peek_grant_asked(const struct engine *e);
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+/* Entries that are not free. */
+struct peek_census {
+    uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
+    uint32_t notes, sent, chunks;
+    uint32_t busy; /* fabric operations that segments, remotes and flows count */
+};
+
+struct peek_census peek_census(const struct engine *e);
+/* Sessions whose submissions are taken. */
+uint32_t peek_open_sessions(const struct engine *e);
+/* Entries of a client's open flows whose records stand in the ledger. */
+uint64_t peek_staged_of(const struct engine *e, uint32_t client);
+/* The flow that a remote leads by; and how many stripes have left of the put that it starts next.
+ */
+uint32_t peek_flow_of(const struct engine *e, uint32_t remote);
+uint32_t peek_stripes_posted(struct engine *e, uint32_t remote);
+/* Stripes that have come under a nonce of a peer's. */
+uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
+/* The most bytes that one submission may have. */
+uint32_t peek_record_max(const struct engine *e);
+bool peek_traced(const struct engine *e);
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* The record at a position of the outbound ledger; the last control record that was made. */
+const void *peek_record(const struct engine *e, uint32_t peer, uint64_t position);
+const void *peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue);
+/* Where in its chunk the next control record will stand: 0 is the first place of a new chunk. */
+uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue);
+/* Chunks that one more verdict, or one more spilled event, takes. */
+uint32_t peek_verdict_growth(const struct engine *e, uint32_t peer);
+uint32_t peek_spill_growth(const struct engine *e, uint32_t session);
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* The engine's own copy of its configuration: limits that change while it runs. */
+struct engine_config *poke_config(struct engine *e);
+/* Leaves so many chunks of memory free. Returns how many were free. */
+uint32_t poke_memory(struct engine *e, uint32_t chunks);
+/* Operations and spilled events leave so many chunks to control records. */
+void poke_chunks_keep(struct engine *e, uint32_t chunks);
+void poke_grants_max(struct engine *e, uint32_t grants);
+/* Replies that the inflow's client owes. */
+void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
+void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);
+void poke_revoke_due(struct engine *e, uint32_t remote, bool due);
+/* Bytes of event space that the session's operations hold; the size of its reply ring. */
+void poke_reserved(struct engine *e, uint32_t session, uint64_t bytes);
+void poke_reply_ring(struct engine *e, uint32_t session, uint32_t bytes);
+/* Its memory is not mapped in this process; it is not registered yet. */
+void poke_unmapped(struct engine *e, uint32_t segment);
+void poke_unregistered(struct engine *e, uint32_t segment);
+void poke_uid(struct engine *e, uint32_t client, uint32_t uid);
+/* How many were free. */
+uint32_t poke_nonces(struct engine *e, uint32_t peer, uint32_t free);
+/* While it is set, no record is staged. */
+void poke_switching(struct engine *e, uint32_t peer, bool switching);
+void poke_outstanding(struct engine *e, uint32_t peer, uint32_t operations);
+void poke_runs_acknowledged(struct engine *e, uint32_t peer);
+/* The fabric keeps the order of writes up to so many bytes. */
+void poke_ordered(struct engine *e, uint64_t bytes);
+/* Payloads from `least` bytes on travel in 1 << `shift` stripes. */
+void poke_stripes(struct engine *e, uint32_t shift, uint32_t least);
+/* The next step looks at all that is on its way out. */
+void poke_sweep(struct engine *e);
+
+#endif
