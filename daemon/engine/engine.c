@@ -20,6 +20,8 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/trace.h"
 #include "daemon/engine/ops/turn.h"
+#include "daemon/engine/session/quarantine.h"
+#include "daemon/engine/peer/marks.h"
 
 #define FABRIC_BATCH 64
 /* In order at any length that there is. */
@@ -605,29 +607,4 @@ void engine_disarm(struct engine *e)
     for (uint32_t i = 0; i < e->open_count; i++)
         if (e->session_live[e->open_sessions[i]].attached)
             doorbell_disarm(&e->session_live[e->open_sessions[i]].shared->submit_bell);
-}
-
-/* ---- notices --------------------------------------------------------------------------------- */
-
-void notice_push(struct engine *e, const struct engine_notice *notice)
-{
-    if (e->notice_tail - e->notice_head == e->notices_max)
-        return;
-    e->notices[e->notice_tail++ % e->notices_max] = *notice;
-}
-
-int engine_notice(struct engine *e, struct engine_notice *out)
-{
-    if (e->notice_head == e->notice_tail)
-        return 0;
-    *out = e->notices[e->notice_head++ % e->notices_max];
-    /* From the beginning again, so that few pages of a ring for the worst case are ever touched. */
-    if (e->notice_head == e->notice_tail)
-        e->notice_head = e->notice_tail = 0;
-    return 1;
-}
-
-bool engine_notice_pending(const struct engine *e)
-{
-    return e->notice_head != e->notice_tail;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 #include "daemon/engine/ledger/records.h"
 #include "daemon/engine/session/session.h"
 

@@ -6,7 +6,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 #include "daemon/engine/watch/steps.h"
 
 /* Runs outstanding that carry no ACK; the rest of the window is for those that do, or two full
@@ -179,7 +179,7 @@ void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
 
     live->outstanding--;
     if (live->link != LINK_UP) {
-        peer_drained(e, node);
+        peer_activate(e, node); /* which drains */
         return;
     }
     if (status < 0) {

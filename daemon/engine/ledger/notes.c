@@ -5,7 +5,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 
 int notes_push(struct engine *e, uint32_t node, const void *record, uint32_t size)
 {

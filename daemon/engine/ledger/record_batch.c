@@ -3,7 +3,7 @@
 #include "daemon/engine/ledger/records.h"
 
 #include <string.h>
-#include "daemon/engine/session/client.h"
+#include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/ops/op_batch.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"

@@ -3,7 +3,7 @@
 #include "daemon/engine/ledger/records.h"
 
 #include <string.h>
-#include "daemon/engine/session/client.h"
+#include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/peer/region.h"

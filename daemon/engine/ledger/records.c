@@ -9,6 +9,7 @@
 #include "daemon/engine/peer/peer.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/ops/reply.h"
+#include "daemon/engine/peer/marks.h"
 
 /*
  * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE

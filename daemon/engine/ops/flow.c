@@ -8,7 +8,7 @@
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/op_batch.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/ops/reply.h"
 #include "daemon/engine/session/session.h"
@@ -392,7 +392,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 
     op_fabric_end(e, flow, op);
     if (e->peer_live[node].link != LINK_UP) {
-        peer_drained(e, node);
+        peer_activate(e, node); /* which drains */
     } else if (status < 0) {
         peer_broken(e, node, status);
     } else if (!e->peer_live[node].broken) {

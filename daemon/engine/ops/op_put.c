@@ -9,7 +9,7 @@
 #include <string.h>
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/ledger.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 
 int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
                  const struct remote *remote)

@@ -13,6 +13,7 @@
 #define PWC_ENGINE_REPLY_H
 
 #include "daemon/engine/state/state.h"
+#include "daemon/engine/session/quarantine.h"
 
 /* ---- at the replier ------------------------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/state/notice.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"

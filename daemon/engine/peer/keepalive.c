@@ -6,7 +6,7 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/state/notice.h"
-#include "daemon/engine/peer/peer.h"
+#include "daemon/engine/peer/marks.h"
 
 void keepalive_open(struct engine *e)
 {
@@ -20,21 +20,6 @@ void keepalive_open(struct engine *e)
     e->keepalive.bytes = interval / 1000 * KEEPALIVE_SLOWEST / 1000000;
     if (e->keepalive.bytes == 0)
         e->keepalive.bytes = 1;
-}
-
-void keepalive_watch(struct engine *e, uint32_t node)
-{
-    struct peer_live *live = &e->peer_live[node];
-    struct keepalive *k = &e->keepalive;
-
-    if (live->watched || node == e->config.node || e->config.keepalive_ns == ENGINE_NO_KEEPALIVE)
-        return;
-    live->watched = true;
-    live->silence = live->silence_at_up = 0;
-    live->bytes_theirs = 0;
-    if (k->count == 0)
-        k->at = e->now + k->interval;
-    k->watched[k->count++] = node;
 }
 
 /* Flows that wait say so at their peers: one pass for all. */

@@ -31,8 +31,6 @@
 
 /* How often is looked, by the configuration. */
 void keepalive_open(struct engine *e);
-/* It is active: watched until nothing waits for it. */
-void keepalive_watch(struct engine *e, uint32_t node);
 /* The look, when it is due. *deadline is lowered to the next. */
 void keepalive_step(struct engine *e, uint64_t *deadline);
 

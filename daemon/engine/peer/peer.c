@@ -11,6 +11,7 @@
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
+#include "daemon/engine/peer/marks.h"
 
 /* What the fabric has refused: often there is room soon; a connection that is not there yet takes
  * its time, and its coming wakes who sleeps. */
@@ -19,80 +20,6 @@
 #define REFUSED_LOOKING_NS 32000u /* where only a look makes room (see fabric_traits.can_sleep) */
 /* Memory that was missing may come back. */
 #define DECLINED_RETRY_NS 100000000u
-
-static uint64_t random_id(struct engine *e)
-{
-    uint64_t id = 0;
-
-    while (id == 0)
-        e->host->random(e->host->context, &id, sizeof(id));
-    return id;
-}
-
-void peer_init(struct engine *e, uint32_t node)
-{
-    struct peer *p = &e->peers[node];
-
-    *p = (struct peer){.rx_preferred = e->config.ledger_start};
-    queue_init(&p->sent, SENT_SHIFT);
-    for (uint32_t i = 0; i < NOTES_QUEUES; i++)
-        queue_init(&p->notes[i].queue, NOTE_SHIFT);
-    atomic_signal_fence(memory_order_seq_cst);
-    *(volatile uint64_t *)&p->link_id = random_id(e); /* last: an entry without it is no entry */
-}
-
-void peer_know(struct engine *e, uint32_t node)
-{
-    const struct engine_config *c = &e->config;
-    struct peer_live *live = &e->peer_live[node];
-
-    if (live->known)
-        return;
-    if (e->peers[node].link_id == 0)
-        peer_init(e, node);
-    for (int k = 0; k < 2; k++)
-        live->ready[k] = (struct ready_list){NONE, NONE};
-    live->gone = NONE;
-    live->sibling = node != c->node && node % c->stride == c->node % c->stride;
-    live->known = true;
-}
-
-void peer_activate(struct engine *e, uint32_t node)
-{
-    struct peer_live *live = &e->peer_live[node];
-
-    if (live->active)
-        return;
-    live->active = true;
-    e->active[e->active_count++] = node;
-    if (!live->watched)
-        keepalive_watch(e, node);
-}
-
-void peer_want(struct engine *e, uint32_t node)
-{
-    struct peer_live *live = &e->peer_live[node];
-
-    if (live->link == LINK_UP || live->wanted)
-        return;
-    live->wanted = true;
-    if (node != e->config.node)
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_WANT_PEER, .node = node});
-    peer_activate(e, node);
-}
-
-void peer_broken(struct engine *e, uint32_t node, int status)
-{
-    struct peer_live *live = &e->peer_live[node];
-
-    if (live->broken || live->link != LINK_UP)
-        return;
-    live->broken = true;
-    notice_push(
-        e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
-    if (node == e->config.node)
-        engine_peer_down(e, node);
-}
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
@@ -136,7 +63,7 @@ void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int stat
         heap_give(&e->heap, parting->ring, parting->size);
         parting->ring = NULL;
     }
-    peer_drained(e, node);
+    peer_activate(e, node);
 }
 
 void peer_rings_sweep(struct engine *e)
@@ -195,7 +122,7 @@ void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
         if (status < 0) {
             heap_give(&e->heap, in->next_ring, in->next_size);
             in->next_ring = NULL;
-            peer_drained(e, node);
+            peer_activate(e, node);
             return;
         }
         in->next_memory = *memory;
@@ -203,7 +130,7 @@ void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
         if (live->link == LINK_DRAINING) {
             ring_part(e, node, in->next_ring, in->next_size, memory);
             in->next_ring = NULL;
-            peer_drained(e, node);
+            peer_activate(e, node);
         }
         peer_activate(e, node);
         return;
@@ -223,7 +150,7 @@ void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
     if (live->link == LINK_DRAINING) {
         ring_part(e, node, in->ring, in->size, memory);
         in->ring = NULL;
-        peer_drained(e, node);
+        peer_activate(e, node);
         return;
     }
     live->link = LINK_OFFERED;
@@ -510,6 +437,45 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     return 0;
 }
 
+bool peer_pending(const struct engine *e, uint32_t node)
+{
+    if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
+        return true;
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        if (e->flows[i].node == node && flow_waits(&e->flows[i]))
+            return true;
+    }
+    /* Who holds something for the other asks whether it still is who it was. */
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        const struct inflow *in = &e->inflows[i];
+
+        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->node == node)
+            return true;
+    }
+    return false;
+}
+
+/* Every operation and ring of a link that is down may have come back from the fabric. */
+static void peer_drained(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->link != LINK_DRAINING || live->outstanding > 0 || live->drops > 0 || live->in.ring ||
+        live->in.next_ring)
+        return;
+    if (live->out.staging)
+        heap_give(&e->heap, live->out.staging, live->out.size);
+    if (live->out.next_staging)
+        heap_give(&e->heap, live->out.next_staging, live->out.next.bytes);
+    live->out.staging = live->out.next_staging = NULL;
+    live->link = LINK_NONE;
+    live->broken = false;
+    if (live->offer_asked)
+        peer_activate(e, node);
+    if (peer_pending(e, node))
+        peer_want(e, node);
+}
+
 void engine_peer_down(struct engine *e, uint32_t node)
 {
     struct peer_live *live;
@@ -537,44 +503,6 @@ void engine_peer_down(struct engine *e, uint32_t node)
     peer_drained(e, node);
 }
 
-bool peer_pending(const struct engine *e, uint32_t node)
-{
-    if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
-        return true;
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->flows[i].node == node && flow_waits(&e->flows[i]))
-            return true;
-    }
-    /* Who holds something for the other asks whether it still is who it was. */
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct inflow *in = &e->inflows[i];
-
-        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->node == node)
-            return true;
-    }
-    return false;
-}
-
-void peer_drained(struct engine *e, uint32_t node)
-{
-    struct peer_live *live = &e->peer_live[node];
-
-    if (live->link != LINK_DRAINING || live->outstanding > 0 || live->drops > 0 || live->in.ring ||
-        live->in.next_ring)
-        return;
-    if (live->out.staging)
-        heap_give(&e->heap, live->out.staging, live->out.size);
-    if (live->out.next_staging)
-        heap_give(&e->heap, live->out.next_staging, live->out.next.bytes);
-    live->out.staging = live->out.next_staging = NULL;
-    live->link = LINK_NONE;
-    live->broken = false;
-    if (live->offer_asked)
-        peer_activate(e, node);
-    if (peer_pending(e, node))
-        peer_want(e, node);
-}
-
 void engine_peer_lost(struct engine *e, uint32_t node)
 {
     struct peer *p;
@@ -583,7 +511,7 @@ void engine_peer_lost(struct engine *e, uint32_t node)
         return;
     peer_know(e, node);
     p = &e->peers[node];
-    set64(e, &p->link_id, random_id(e));
+    set64(e, &p->link_id, peer_new_id(e));
     set64(e, &p->their_id, 0);
     set32(e, &p->discarding, 1);
     commit(e);
@@ -648,7 +576,10 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     int work = 0, r, flows = 0;
     bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, again;
 
+    if (live->broken && node == e->config.node)
+        engine_peer_down(e, node); /* the link to ourselves: nobody else would */
     if (live->link != LINK_UP) {
+        peer_drained(e, node);
         if (p->discarding)
             peer_discard(e, node);
         if (node == e->config.node && live->wanted && live->link != LINK_DRAINING)
@@ -691,5 +622,5 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     if (again)
         peer_activate(e, node);
     try_again(e, node, r == -EAGAIN || flows == -EAGAIN, work > 0, deadline);
-    return work;
+    return work + (live->broken && node == e->config.node);
 }

@@ -18,19 +18,8 @@
 
 #include "daemon/engine/state/state.h"
 
-void peer_init(struct engine *e, uint32_t node);
-/* Before anything else about a peer: it is named for the first time, or again. */
-void peer_know(struct engine *e, uint32_t node);
-/* Something waits for this peer: ask for a handshake unless one is on its way. */
-void peer_want(struct engine *e, uint32_t node);
 /* Whether the link is needed: something waits for it, or is held for the other side. */
 bool peer_pending(const struct engine *e, uint32_t node);
-/* Puts it on the list of those that the next step advances. */
-void peer_activate(struct engine *e, uint32_t node);
-/* The fabric or the peer's records failed: tell the caller, once. */
-void peer_broken(struct engine *e, uint32_t node, int status);
-/* An operation of a link that is down has come back. */
-void peer_drained(struct engine *e, uint32_t node);
 /* The fabric's answers about rings. */
 void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
                      const struct fabric_memory *memory);

@@ -1,12 +1,9 @@
-/* Clients and their segments: opening, quarantine, and the way out. Thread: the progress thread. */
+/* Clients and their segments: opening and the way out. Thread: the progress thread. */
 #ifndef PWC_ENGINE_CLIENT_H
 #define PWC_ENGINE_CLIENT_H
 
 #include "daemon/engine/state/state.h"
 
-/* The client broke the protocol: nothing of it is taken any more; the caller is told to end it. */
-void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason reason);
-const char *quarantine_text(uint32_t reason);
 /* After a restart, before anything is attached: notices that may have died with the old process
  * come again. */
 void client_inherit(struct engine *e);

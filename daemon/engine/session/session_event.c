@@ -2,7 +2,7 @@
 #include "daemon/engine/session/session.h"
 
 #include <string.h>
-#include "daemon/engine/session/client.h"
+#include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/session/direct.h"
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/notes.h"

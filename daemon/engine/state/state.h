@@ -552,22 +552,6 @@ static inline uint64_t cookie_of(uint32_t kind, uint64_t value)
     return (uint64_t)kind << 60 | value;
 }
 
-/* Reasons for a quarantine, shown by the tools. */
-enum quarantine_reason {
-    QUARANTINE_NONE = 0,
-    QUARANTINE_SUBMIT_INDEX,
-    QUARANTINE_EVENT_INDEX,
-    QUARANTINE_RECORD,
-    QUARANTINE_REMOTE,
-    QUARANTINE_SEGMENT,
-    QUARANTINE_RESERVE,
-    QUARANTINE_MEMORY,
-    QUARANTINE_MESSAGE,
-    QUARANTINE_REPLY,
-    QUARANTINE_REPLY_SPACE,
-    QUARANTINE_REASONS
-};
-
 /* Arena transactions by their short names. */
 static inline void set64(struct engine *e, uint64_t *field, uint64_t value)
 {

@@ -2,7 +2,7 @@
 #include "daemon/engine/engine.h"
 
 #include <string.h>
-#include "daemon/engine/session/client.h"
+#include "daemon/engine/session/quarantine.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"

@@ -1,0 +1,95 @@
+/* Marks on peers (marks.h). Thread: the progress thread. */
+#include "daemon/engine/peer/marks.h"
+
+#include "daemon/engine/state/notice.h"
+
+uint64_t peer_new_id(struct engine *e)
+{
+    uint64_t id = 0;
+
+    while (id == 0)
+        e->host->random(e->host->context, &id, sizeof(id));
+    return id;
+}
+
+void peer_init(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+
+    *p = (struct peer){.rx_preferred = e->config.ledger_start};
+    queue_init(&p->sent, SENT_SHIFT);
+    for (uint32_t i = 0; i < NOTES_QUEUES; i++)
+        queue_init(&p->notes[i].queue, NOTE_SHIFT);
+    atomic_signal_fence(memory_order_seq_cst);
+    *(volatile uint64_t *)&p->link_id =
+        peer_new_id(e); /* last: an entry without it counts as empty */
+}
+
+void peer_know(struct engine *e, uint32_t node)
+{
+    const struct engine_config *c = &e->config;
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->known)
+        return;
+    if (e->peers[node].link_id == 0)
+        peer_init(e, node);
+    for (int k = 0; k < 2; k++)
+        live->ready[k] = (struct ready_list){NONE, NONE};
+    live->gone = NONE;
+    live->sibling = node != c->node && node % c->stride == c->node % c->stride;
+    live->known = true;
+}
+
+/* Keepalive looks at it (keepalive.h) until nothing waits for it. */
+static void watch(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct keepalive *k = &e->keepalive;
+
+    if (node == e->config.node || e->config.keepalive_ns == ENGINE_NO_KEEPALIVE)
+        return;
+    live->watched = true;
+    live->silence = live->silence_at_up = 0;
+    live->bytes_theirs = 0;
+    if (k->count == 0)
+        k->at = e->now + k->interval;
+    k->watched[k->count++] = node;
+}
+
+void peer_activate(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->active)
+        return;
+    live->active = true;
+    e->active[e->active_count++] = node;
+    if (!live->watched)
+        watch(e, node);
+}
+
+void peer_want(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->link == LINK_UP || live->wanted)
+        return;
+    live->wanted = true;
+    if (node != e->config.node)
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_WANT_PEER, .node = node});
+    peer_activate(e, node);
+}
+
+void peer_broken(struct engine *e, uint32_t node, int status)
+{
+    struct peer_live *live = &e->peer_live[node];
+
+    if (live->broken || live->link != LINK_UP)
+        return;
+    live->broken = true;
+    notice_push(
+        e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
+    if (node == e->config.node)
+        peer_activate(e, node); /* peer_step takes the link down */
+}

@@ -1,0 +1,22 @@
+/*
+ * Marks on peers: known, active, wanted, broken. Every module may set them; peer.c and keepalive.c
+ * do what follows, in this step or the next. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_MARKS_H
+#define PWC_ENGINE_MARKS_H
+
+#include "daemon/engine/state/state.h"
+
+/* A random id other than 0, which names our state for a peer. */
+uint64_t peer_new_id(struct engine *e);
+void peer_init(struct engine *e, uint32_t node);
+/* Before anything else about a peer: its entries are made when it is named for the first time. */
+void peer_know(struct engine *e, uint32_t node);
+/* Puts it on the list of those that the next step advances. */
+void peer_activate(struct engine *e, uint32_t node);
+/* Something waits for this peer: ask for a handshake unless one is on its way. */
+void peer_want(struct engine *e, uint32_t node);
+/* The fabric or the peer's records failed: reported to the caller, once. */
+void peer_broken(struct engine *e, uint32_t node, int status);
+
+#endif
