@@ -35,13 +35,13 @@ struct run {
     uint8_t payload[4096];
 };
 
-/* Of the engine of each node: engine_step is wrapped by the linker. */
+/* The costs of each node's engine: the linker wraps engine_step. */
 static uint64_t step_ns[2], step_work[2];
 
 int __real_engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 int __wrap_engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 
-/* By themselves, so that they can be told apart by whoever counts instructions. */
+/* Functions of their own, so that a count of instructions shows each apart. */
 int path_origin_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 int path_target_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 int path_submit(struct run *run);

@@ -226,7 +226,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Both sides in turn; 0, 1 when over the bound, or a negative errno. */
+/* Measures our wake and the bare one in turn. 0, 1 when over the bound, or a negative errno. */
 static int compare(struct bench *b, const char *name, bool chain, uint32_t rounds)
 {
     static int64_t took[SIDES][ROUNDS_MOST];
@@ -247,7 +247,7 @@ static int compare(struct bench *b, const char *name, bool chain, uint32_t round
     return us[OURS] / us[BARE] > BOUND;
 }
 
-/* With the sleeper on that processor. 1 where the hop is over the bound. */
+/* Measures with the sleeper on that processor. 1 where the hop is over the bound. */
 static int compare_on(struct bench *b, int cpu, const char *hop, const char *chain, uint32_t rounds)
 {
     struct sleeper s = {b, cpu, 2 * SIDES * rounds};

@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REQUESTS   999u /* of each rank to each, a third of each kind, unless told otherwise */
+#define REQUESTS   999u /* from each rank to each, a third of each kind, without an argument */
 #define WINDOW     12u  /* of them unanswered at a time */
 #define SLOTS      4u   /* where Longs of one rank land: as many as stand in a window */
 #define WORDS      64u  /* in a payload */
@@ -47,11 +47,11 @@ struct here {
     uint32_t *sent, *answered; /* requests, by rank */
     uint32_t rank, size;
     uint32_t requests;             /* of ours to each rank */
-    struct link links[3 * CHAINS]; /* ours, and those of two others that come through here */
+    struct link links[3 * CHAINS]; /* our chains, and those of two other ranks that pass here */
     uint32_t first_link, link_count;
     uint32_t home;     /* chains of ours that are back */
     uint32_t finished; /* ranks that want nothing more */
-    uint32_t told;     /* ranks that know that we do not */
+    uint32_t told;     /* ranks that have sent FINISHED */
     int error;
 };
 
@@ -98,7 +98,7 @@ static void note(struct here *here, int rc)
         here->error = rc;
 }
 
-/* Of SQUARE, ADD and CHECK. A reply always finds room. */
+/* Handles SQUARE, ADD and CHECK. A reply always finds room. */
 static void work(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     uint64_t i = am->arguments[0];

@@ -70,8 +70,8 @@ static int await_token(struct ring *ring, uint32_t round)
 
 static int pass_token(struct ring *ring, uint32_t round)
 {
-    /* The bytes are in the same place everywhere: what came is what goes on. No local event is
-     * asked for; when the token comes again, this put has long been placed. */
+    /* The row of counters has the same place at every rank, so what came is put on. No local event
+     * is asked for; when the token comes again, this put has long been placed. */
     int rc = pwc_put(ring->ctx, ring->next, 0, ring->token, ring->size * sizeof(*ring->token),
                      pwc_cid_u64(0), pwc_cid_u64(round), PWC_NO_LCE);
     return rc < 0 ? fail("passing the token on", rc) : 0;

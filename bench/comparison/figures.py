@@ -34,7 +34,7 @@ class Figures:
         return counts
 
     def state(self, row):
-        """The state that is told: that with more repetitions; near, where they are as many."""
+        """The state whose figures are printed: the one with more repetitions; near, where they are equal."""
         counts = self.states(row)
         return max(counts, key=lambda state: (counts[state], state == "near"), default=None)
 

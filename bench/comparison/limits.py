@@ -24,7 +24,7 @@ def sides(setting):
                    scale, 10000000)
         yield side(row, "TCP, chain of 4", "the same through rings and relays",
                    [tcp, "stream", "--chain"], key, scale, 10000000)
-    yield side("tcp.overlap", "TCP, chain of 4", "a round trip between those who do not compute",
+    yield side("tcp.overlap", "TCP, chain of 4", "a round trip between processes that do not compute",
                [tcp, "latency", "--chain"], "p50_us", 2, 20000)
     yield side("node.latency", "cache line", "half a round trip", [memory, "cache_line"], "p50_us")
     yield side("node.rate", "slots", "8-byte slots in a ring", [memory, "slot_stream"], "rate_mps", 1,

@@ -96,7 +96,7 @@ def row_tables(sides, figures):
                   f"`{row.name}`, {row.unit}, "
                   f"{'less' if row.lower_is_better else 'more'} is better; repetitions: "
                   f"{states or 'none'}"
-                  + (f", of which those with cores {figures.state(row.name)} are told"
+                  + (f", of which those with cores {figures.state(row.name)} are shown"
                      if len(counts) > 1 else "") + ".", ""]
         lines += table(["", "what it does", row.unit, "least to most", "pwcd put / it"],
                        [line(row, side, figures) for side in order(row, figures, asked)])

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What one end tells the other. */
+/* What one end sends the other before it starts. */
 struct card {
     char address[256];
     size_t address_size;
@@ -38,7 +38,7 @@ struct end {
     fi_addr_t peer;
     struct card theirs;
     struct fi_context2 *contexts; /* of the window */
-    struct fi_context2 **free;    /* a stack of those that no write uses */
+    struct fi_context2 **free;    /* a stack of free ones, which no write uses */
     uint32_t free_count;
     uint64_t arrived;
 };

@@ -96,7 +96,7 @@ static ssize_t tried(ssize_t n)
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* Both return how many bytes moved, or -1 for a broken socket. */
+/* send_some and receive_some return how many bytes moved, or -1 for a broken socket. */
 static ssize_t push(struct shared *s, const struct options *o, int node, const void *from, size_t n)
 {
     uint8_t *at;

@@ -40,7 +40,7 @@ struct options {
     bool fence;
 };
 
-/* What one side tells the other. */
+/* What one side sends the other before it starts. */
 struct card {
     uint64_t memory;
     uint32_t address_size;
@@ -78,7 +78,7 @@ static void check(ucs_status_t status, const char *what)
     if (status == UCS_OK)
         return;
     (void)fprintf(stderr, "put_flag: %s: %s\n", what, ucs_status_string(status));
-    _exit(1); /* the other process ends with its socket, or is told to by its parent's death */
+    _exit(1); /* the other process ends with its socket, or by its parent's death */
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static void await_flag(struct side *s, uint64_t turn)
         (void)ucp_worker_progress(s->worker);
 }
 
-/* Both sides have come here; what is under way meanwhile moves on. */
+/* Waits until both sides have come here; progresses meanwhile. */
 static void meet(struct side *s)
 {
     char mark = 0;

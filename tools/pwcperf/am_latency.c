@@ -1,8 +1,8 @@
 /*
  * Latency of active messages: a request and its reply, both of one kind and size.
  *
- * Nobody asks for local events. With --check the handlers compare while the clock runs; what is
- * sent next is prepared while it stands. Two slots are used in turn, as for puts.
+ * No message asks for a local event. With --check the handlers compare while the clock runs; the
+ * next payload is prepared while it stands. Two slots are used in turn, as for puts.
  */
 #include <errno.h>
 #include <pwc/am.h>

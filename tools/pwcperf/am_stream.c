@@ -27,13 +27,13 @@ struct flood {
     uint64_t marks;
     uint64_t to_send, to_handle;
     uint64_t ended;           /* messages known to stand before their target */
-    uint64_t told;            /* of what we have handled, the other has been told so much */
-    uint64_t confirmed;       /* the other has told us so much */
+    uint64_t told;            /* how many of the messages we handled we have reported */
+    uint64_t confirmed;       /* how many the other side has reported */
     uint64_t since;           /* when room was missed first (world_again) */
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
 
-/* What the other is to be told now: all, or with --check each whole window. */
+/* What to report now: all that is handled, or with --check whole windows. */
 static uint64_t to_tell(const struct flood *f)
 {
     uint64_t handled = f->messages.handled;
@@ -74,7 +74,7 @@ static int take(struct flood *f, const struct pwc_event *event)
     return 0;
 }
 
-/* Takes an event, if there is one, and tells the other what is to be told. */
+/* Takes an event, if there is one, and reports what is due. */
 static int poll_once(struct flood *f)
 {
     struct world *world = f->pair->world;
@@ -91,7 +91,7 @@ static int poll_once(struct flood *f)
     return rc < 0 ? rc : tell(f);
 }
 
-/* The same, and waits for the event. */
+/* As take, and waits for the event. */
 static int step(struct flood *f)
 {
     struct pwc_event event;
@@ -127,7 +127,7 @@ static int send_one(struct flood *f, uint64_t i)
                   : 0;
 }
 
-/* Everything sent has been handled, and everything that comes, and the other knows it. */
+/* Both ways are handled, and both sides have reported so. */
 static bool is_over(const struct flood *f)
 {
     return f->confirmed == f->to_send && f->ended + f->marks > f->to_send &&

@@ -2,7 +2,8 @@
  * Injection overhead: the time to submit a batch of operations, without waiting for their end
  * (Hargrove and Bonachea 2019, Figure 3).
  *
- * No operation asks for a local event: who has many in flight waits for all with one pwc_flush.
+ * No operation asks for a local event: a program with many in flight waits for all with one
+ * pwc_flush.
  * A put has a remote event, as one that somebody waits for; an active message asks for no reply.
  * Between batches the clock stands: the origin flushes, and the target says when it has drained all
  * remote events, or handled all messages.
@@ -44,7 +45,7 @@ static uint64_t batches_of(const struct options *options, uint64_t size, uint64_
     return fit > BATCHES_MOST ? BATCHES_MOST : fit < BATCHES_LEAST ? BATCHES_LEAST : fit;
 }
 
-/* What is left to do when there is no room: a failed operation's event, and the daemon's turn. */
+/* What a program does when there is no room: takes a failed operation's event, and yields. */
 static int refused(struct pair *pair, uint64_t *since)
 {
     struct pwc_event event;

@@ -10,7 +10,7 @@
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/report.h"
 
-#define GET_STEPS UINT64_C(64) /* gets start at changing offsets, so that old bytes are told */
+#define GET_STEPS UINT64_C(64) /* gets start at changing offsets, so that old bytes are noticed */
 
 static uint64_t ping_seed(const struct plan *plan, uint64_t iteration, bool ping)
 {

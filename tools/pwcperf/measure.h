@@ -20,7 +20,7 @@ size_t overlap_half(uint64_t size);
 
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
-/* What samples of `operations` in a row say (2: a round trip). */
+/* Statistics of samples that each time `operations` in a row (2: a round trip). */
 void latency_result(struct pair *pair, const struct plan *plan, unsigned operations,
                     struct result *result);
 /* Bandwidth and rate. */

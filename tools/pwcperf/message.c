@@ -6,7 +6,7 @@
 
 #define HANDLER 1u
 
-/* Both sides send the same numbers, but never the same bytes. */
+/* The two sides send equal numbers, but never equal bytes. */
 static uint64_t seed_of(const struct messages *m, uint64_t number, bool from_initiator)
 {
     return pattern_mix(pattern_mix(m->size << 1 | from_initiator) + number);

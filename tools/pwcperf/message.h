@@ -10,7 +10,7 @@
 
 #include "tools/pwcperf/pair.h"
 
-/* What has arrived, of one size. Written by the handler, which runs in probe, wait and flush. */
+/* Arrived messages of one size. Written by the handler, which runs in probe, wait and flush. */
 struct messages {
     struct pair *pair;
     uint64_t size;

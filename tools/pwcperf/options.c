@@ -317,7 +317,7 @@ static int not_together(const char *option, const char *with, const char *remedy
     return -EINVAL;
 }
 
-/* What was asked for that the test has no use for. */
+/* Names an option that the test has no use for. */
 static int check_together(const struct options *o)
 {
     bool large = o->test == PUT_LAT || o->test == OVERLAP || o->test == PUT_BW ||

@@ -23,7 +23,7 @@ enum perf_test {
     STRESS,
 };
 
-/* What is submitted. */
+/* The operation that a test submits. */
 enum perf_kind {
     KIND_PUT,
     KIND_SHORT, /* active messages (pwc/am.h) */
@@ -58,7 +58,7 @@ struct options {
     bool both;     /* am_bw: both ways at once */
 };
 
-/* Whether the test submits what `kind` tells. */
+/* Whether the test submits operations of the given `kind`. */
 static inline bool options_has_kind(const struct options *options)
 {
     return options->test == AM_LAT || options->test == AM_BW || options->test == INJECT;

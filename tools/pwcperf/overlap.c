@@ -7,8 +7,8 @@
  *     target       20 ms        20 ms v   v   v               of a fixed number of rounds
  *                  quiet        busy
  *
- * Quiet and busy stretches alternate, since a machine's own speed changes. The target tells how
- * long each took; what a busy one took longer than the quiet one before it is the loss.
+ * Quiet and busy stretches alternate, since a machine's own speed changes. The target reports how
+ * long each took; the loss is what a busy one took longer than the quiet one before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ size_t overlap_half(uint64_t size)
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* What an application does: rounds of work that the compiler cannot leave out. */
+/* An application's computing: rounds of work that the compiler cannot leave out. */
 static uint64_t compute(uint64_t rounds, uint64_t *state)
 {
     uint64_t start = world_now_ns(), x = *state;

@@ -1,4 +1,4 @@
-/* Bytes that tell where they come from: drawn from a seed, by position. */
+/* Bytes that show where they come from: drawn from a seed, by position. */
 #ifndef PWCPERF_PATTERN_H
 #define PWCPERF_PATTERN_H
 

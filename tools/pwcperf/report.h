@@ -6,7 +6,7 @@
 #include "tools/pwcperf/world.h"
 
 /* Collective: joins the results of all pairs (initiators give theirs, others NULL), and rank 0
- * prints. Of several pairs, times are those of the slowest, and rates are added. */
+ * prints. With several pairs the times are the slowest pair's, and rates are added. */
 int report_result(struct world *world, const struct result *mine);
 
 /* On a terminal, and not more often than four times a second. */

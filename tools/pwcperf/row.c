@@ -1,4 +1,4 @@
-/* Prints rows. Latencies are told in microseconds, the cost of submitting in nanoseconds. */
+/* Prints rows. Latencies are printed in microseconds, the cost of submitting in nanoseconds. */
 #include "tools/pwcperf/row.h"
 
 static void print_json(FILE *to, const struct options *o, const struct result *r)

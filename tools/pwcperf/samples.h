@@ -12,7 +12,7 @@ struct samples {
     uint64_t seen, stride;
 };
 
-/* Of one size of one test; what ranks exchange, and what is printed. */
+/* The result of one size of one test; ranks exchange it, and rank 0 prints it. */
 struct result {
     uint64_t size, iters;
     double min_us, p50_us, p99_us, mean_us;

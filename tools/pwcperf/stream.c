@@ -2,7 +2,7 @@
  * Bandwidth and rate: many operations in flight.
  *
  * Puts ask for a local event only once every few (the marks), which bound what is in flight: local
- * events come in order, so a mark tells that all before it have ended. The clock stops when the
+ * events come in order, so a mark shows that all before it have ended. The clock stops when the
  * target says that it has drained the last remote event. Remote events carry the number of the put
  * and are compared with the number due.
  *
@@ -20,7 +20,7 @@
 
 #define SLOTS_BYTES (UINT64_C(64) << 20) /* memory for slots; fewer of them for larger sizes */
 
-/* Words of one to the other, told from numbers of puts by the top bits. */
+/* Words from one side to the other; the top bits set them apart from numbers of puts. */
 #define COMPARED UINT64_C(0x8000000000000000)
 #define PLACED   UINT64_C(0x4000000000000000)
 
@@ -170,7 +170,7 @@ static int drain_events(struct stream *s, uint64_t total)
     return rc;
 }
 
-/* With --no-event: by windows when they are compared, else all at once. */
+/* The target's side with --no-event: by windows when bytes are compared, else all at once. */
 static int drain_placed(struct stream *s, uint64_t total)
 {
     struct pair *pair = s->pair;

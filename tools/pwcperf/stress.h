@@ -1,6 +1,6 @@
 /*
  * The stress: every rank puts to and gets from random ranks, sizes and places, and every byte and
- * every event is checked, by whoever gets it.
+ * every event is checked by the rank that gets it.
  *
  * What operation `number` of a rank is, is a pure function of the seed (stress_plan), so the target
  * knows which events are due from whom, and in which order: none may be missing, doubled or out of
@@ -30,7 +30,7 @@
 #define STRESS_OPS_MAX  (UINT64_C(1) << 24)  /* of a rank: a number has 24 bits in an id */
 #define STRESS_POOL     (UINT64_C(32) << 20) /* sources and destinations in flight */
 
-/* The same on every rank. */
+/* Equal on every rank. */
 struct stress_shape {
     uint64_t seed;
     uint32_t ranks;
@@ -59,7 +59,7 @@ uint64_t stress_put_seed(const struct stress_shape *shape, uint32_t origin, uint
 /* Seed of a rank's library. */
 uint64_t stress_library_seed(const struct stress_shape *shape, uint32_t owner);
 
-/* ---- completion ids: they tell all that the receiver needs --------------------------------- */
+/* ---- completion ids: they hold all that the receiver needs --------------------------------- */
 
 enum stress_id_kind {
     STRESS_OPERATION = 1, /* remote: of a put or a get */
@@ -117,12 +117,12 @@ int stress_outbound_event(struct stress *stress, const struct pwc_event *event,
 int stress_outbound_compared(struct stress *stress, uint32_t target, uint64_t below);
 bool stress_outbound_done(const struct stress *stress);
 
-/* What others do to us (stress_inbound.c). */
+/* The target's side: what other ranks do to us (stress_inbound.c). */
 int stress_inbound_open(struct stress *stress);
 void stress_inbound_close(struct stress *stress);
 int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
                          const struct stress_id *id);
-/* Sends the acknowledgements that are due (all, when idle). As stress_outbound_submit. */
+/* Sends the acknowledgements that are due (all, when idle). Returns as stress_outbound_submit. */
 int stress_inbound_acknowledge(struct stress *stress, bool idle, bool *stuck);
 bool stress_inbound_done(const struct stress *stress);
 

@@ -29,11 +29,11 @@ int world_keys(struct world *world, const pwc_region *region, struct pwc_key *ke
 /* Waits for an event of `kinds`; the timeout, a failed operation or an error is said. */
 int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event);
 
-/* After -EAGAIN: yields, and tells whether to try again. *since is 0 at the first try; when the
- * timeout has passed, that is said and -ETIMEDOUT returned. */
+/* After -EAGAIN: yields and returns whether to try again. *since is 0 at the first try; when the
+ * timeout has passed, prints that and returns -ETIMEDOUT. */
 int world_again(struct world *world, uint64_t *since);
 
-/* A notification: an id and nothing else. Waits for room. Its local event is not asked for. */
+/* A notification: an id and nothing else. Waits for room. No local event. */
 int world_notify(struct world *world, pwc_remote *to, uint64_t id);
 
 uint64_t world_now_ns(void);

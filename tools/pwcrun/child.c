@@ -69,7 +69,8 @@ static int become(const struct child_spec *s, pid_t parent)
         rc = redirect(s->extra, CHILD_EXTRA_FD);
     if (rc < 0)
         return rc;
-    /* From here, so that whatever the program starts can be ended even if pwcrun is killed now. */
+    /* A group of its own, so that all that the program starts can be ended even if pwcrun is
+     * killed now. */
     reaper_began(s->reaper, getpid());
     execvpe(s->argv[0], s->argv, s->envp);
     return -errno;

@@ -18,7 +18,7 @@ struct child_spec {
     int out;                     /* becomes stdout; -1: ours */
     int err;                     /* becomes stderr; -1: ours */
     int extra;                   /* becomes descriptor CHILD_EXTRA_FD; -1: none */
-    const struct reaper *reaper; /* learns of the child before its program runs */
+    const struct reaper *reaper; /* gets the child's group before its program runs */
 };
 
 /* 0 when the program runs; otherwise a negative errno of the step that failed. */
@@ -27,7 +27,7 @@ int child_start(const struct child_spec *spec, pid_t *out);
 /* Runs `argv` and waits; its exit status (128+n for signal n), or a negative errno. */
 int child_run(char *const *argv);
 
-/* What waitpid reported, as a shell tells it. */
+/* What waitpid reported, as a shell's exit status. */
 int child_status(int wait_status);
 
 #endif

@@ -26,9 +26,9 @@ enum phase {
     STARTING,    /* daemons come up */
     RUNNING,     /* ranks run, none has failed */
     GRACE,       /* one has failed, the others may end by themselves */
-    TERMINATING, /* they have been told to */
+    TERMINATING, /* SIGTERM has been sent to them */
     KILLING,     /* they have been killed */
-    STOPPING,    /* no rank is left; daemons have been told to end */
+    STOPPING,    /* no rank is left; SIGTERM has been sent to the daemons */
     FORCING,     /* daemons have been killed */
     DONE,
 };
@@ -100,8 +100,8 @@ static void signal_nodes(const struct job *job, int number)
 }
 
 /*
- * Daemons are told to end. Some end before others, and those complain that they have lost a peer:
- * after a good run that is of no interest, unless a daemon fails at the end itself.
+ * Sends SIGTERM to the daemons. Some end before others, which then log a lost peer: after a good
+ * run that is of no interest, unless a daemon fails at the end itself.
  */
 static void stop_nodes(struct job *job)
 {
@@ -270,7 +270,7 @@ static void deadline_passed(struct job *job)
 {
     switch (job->phase) {
     case STARTING:
-        fail(job, PWCRUN_FAILED, "the daemons were not ready within %lld s (--verbose tells more)",
+        fail(job, PWCRUN_FAILED, "the daemons were not ready within %lld s (--verbose shows more)",
              (long long)(START_MS / 1000));
         break;
     case GRACE:
@@ -358,7 +358,7 @@ static void loop(struct job *job)
         forward_all(job, output_forward);
         for (unsigned i = 0; i < job->options->nodes; i++)
             if (job->nodes[i].ready >= 0)
-                node_read_ready(&job->nodes[i]); /* an early end is told by SIGCHLD */
+                node_read_ready(&job->nodes[i]); /* SIGCHLD reports an early end */
         take_signals(job);
         if (job->deadline != NEVER && now_ms() >= job->deadline)
             deadline_passed(job);

@@ -47,7 +47,7 @@ static int run(const struct options *options)
     return status;
 }
 
-/* Whoever starts us may have closed some of 0, 1 and 2: what we open would get their numbers, which
+/* The parent may have closed some of 0, 1 and 2: files that we open would get these numbers, which
  * mean something else to children. */
 static int open_standard(void)
 {

@@ -8,7 +8,7 @@
  *     | eth0 -------+-----+-------------+--- veth -----+-> n0                     |
  *     +-------------+     +-------------+              +--------------------------+
  *
- * The names carry pwcrun's pid; runs side by side don't meet.
+ * The names carry pwcrun's pid; so runs side by side do not clash.
  */
 #ifndef PWCRUN_NETWORK_H
 #define PWCRUN_NETWORK_H

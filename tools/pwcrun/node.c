@@ -184,7 +184,7 @@ int node_start(struct node *node, const char *daemon, const char *list,
         };
         rc = child_start(&spec, &node->pid);
         if (rc < 0)
-            fprintf(stderr, "pwcrun: daemon \"%s\": %s (--daemon tells where it is)\n", daemon,
+            fprintf(stderr, "pwcrun: daemon \"%s\": %s (name its path with --daemon)\n", daemon,
                     strerror(-rc));
     }
     if (rc == 0) {

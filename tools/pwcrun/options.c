@@ -32,7 +32,7 @@ static const char help[] =
     "  --grace SECONDS   after a failure, time for the other ranks to end by themselves (3)\n"
     "  --pin             keep each node's processes on one processor\n"
     "  --label           put the rank before each line of output\n"
-    "  --verbose         tell what is started, and show the daemons' information messages\n"
+    "  --verbose         print what is started, and show the daemons' information messages\n"
     "  --help, --version\n"
     "\n"
     "The status is that of the first rank that failed (128+n for signal n), or 125 when pwcrun or "

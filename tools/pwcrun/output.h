@@ -22,7 +22,7 @@ struct output {
 int output_open(struct output *output, int to, const char *label, int *child_end);
 /* Passes on what is there. Closes at the end of the stream, the last line included. */
 void output_forward(struct output *output);
-/* From now on, keeps what comes. */
+/* From now on keeps output instead of passing it on. */
 void output_hold(struct output *output);
 /* Shows what has been kept. */
 void output_release(struct output *output);

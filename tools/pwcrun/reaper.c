@@ -15,7 +15,7 @@
 
 #define DYING_MS 5000 /* for a killed process to be gone: it may have much memory to give back */
 
-/* What goes through the pipe. */
+/* A message on the pipe. */
 struct news {
     pid_t group;
     int began; /* 1, or 0: ended */
@@ -24,7 +24,7 @@ struct news {
 /* A live child of pwcrun, which leads a group of its own. */
 struct live {
     pid_t group;
-    int pidfd; /* -1: it had ended before we were told, but its group may live */
+    int pidfd; /* -1: it had ended before the message came, but its group may live */
 };
 
 struct live_set {

@@ -1,7 +1,7 @@
 /*
  * The reaper: a process that cleans up after pwcrun, however pwcrun ends. It holds the reading end
  * of a pipe, and starts to clean when the pipe closes: pwcrun has finished, or has been killed.
- * Every run ends this way, so the way is well trodden.
+ * Every run ends this way, so each run tests it.
  */
 #ifndef PWCRUN_REAPER_H
 #define PWCRUN_REAPER_H
@@ -15,7 +15,7 @@ struct reaper {
     int pipe; /* writing end */
 };
 
-/* To be started before what it is to clean comes into being, the folder excepted. */
+/* Start it before anything that it is to clean exists, except the folder. */
 int reaper_start(struct reaper *out, const struct workdir *dir, const struct network *network);
 
 /* A child's process group began (its leader says so itself), or has ended and been swept. */
