@@ -91,7 +91,7 @@ static int connect_socket(const char *path, int64_t deadline, char *why, size_t 
 static int connect_daemon(const struct environment *environment, char *why, size_t why_size)
 {
     int64_t deadline = deadline_after_ms(environment->timeout_ms);
-    char ignored[CONTROL_TEXT_MAX];
+    char ignored[DAEMON_TEXT_MAX];
     int rc, other;
 
     for (;;) {
@@ -132,8 +132,8 @@ static int say_hello(struct pwc_client *client, struct environment *environment)
     hello.size = environment->size;
     request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
     request.hello = &hello;
-    return control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_WELCOME, accept_welcome,
-                        client);
+    return daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_WELCOME, accept_welcome,
+                       client);
 }
 
 /* Everything of an attachment but the greeting. Takes `fd` on success. */
@@ -152,10 +152,10 @@ static int client_open(const struct environment *environment, int fd, struct pwc
     client->rank = environment->rank;
     client->size = environment->size;
     pthread_mutex_init(&client->lock, NULL);
-    control_open(&client->control, fd, environment->timeout_ms);
+    daemon_link_open(&client->link, fd, environment->timeout_ms);
     span_table_init(&client->spans);
     landing_table_init(&client->landings);
-    segments_init(&client->segments, &client->control, &client->spans);
+    segments_init(&client->segments, &client->link, &client->spans);
     *out = client;
     return 0;
 }
@@ -163,7 +163,7 @@ static int client_open(const struct environment *environment, int fd, struct pwc
 static void client_close(struct pwc_client *client)
 {
     /* First, so that the daemon posts nothing more into what is unmapped below. */
-    control_close(&client->control);
+    daemon_link_close(&client->link);
     FAULT(DETACHED);
     while (client->contexts) {
         struct pwc_ctx *ctx = client->contexts;
@@ -188,7 +188,7 @@ static void client_close(struct pwc_client *client)
 int pwc_init(const struct pwc_attr *attr, pwc_client **out)
 {
     static const struct pwc_attr defaults;
-    char why[CONTROL_TEXT_MAX] = "";
+    char why[DAEMON_TEXT_MAX] = "";
     struct environment environment;
     struct pwc_client *client;
     int rc, fd;
@@ -215,7 +215,7 @@ int pwc_init(const struct pwc_attr *attr, pwc_client **out)
         *out = client;
         return 0;
     }
-    control_text(&client->control, why, sizeof(why));
+    daemon_link_text(&client->link, why, sizeof(why));
     client_close(client);
 explain:
     if (attr->error && attr->error_size > 0)
@@ -254,5 +254,5 @@ size_t pwc_message_max(const pwc_client *client)
 
 size_t pwc_error_text(pwc_client *client, char *text, size_t size)
 {
-    return control_text(&client->control, text, size);
+    return daemon_link_text(&client->link, text, size);
 }

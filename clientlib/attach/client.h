@@ -2,7 +2,7 @@
  * The process's attachment to the daemon.
  *
  * Threads: any. What stands above `lock` never changes after pwc_init, or has a lock of its own;
- * what stands below is guarded by it. Order of locks: client, then control, then those
+ * what stands below is guarded by it. Order of locks: client, then link, then those
  * of spans and landings.
  */
 #ifndef PWC_CLIENTLIB_CLIENT_H
@@ -13,9 +13,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "clientlib/attach/control.h"
-#include "clientlib/attach/fork_guard.h"
-#include "clientlib/calls/handlers.h"
+#include "clientlib/attach/daemon_link.h"
+#include "clientlib/attach/guard.h"
 #include "clientlib/memory/landings.h"
 #include "pwc/pwc.h"
 #include "clientlib/memory/segments.h"
@@ -23,7 +22,7 @@
 
 struct pwc_client {
     struct fork_guard guard;
-    struct control control;
+    struct daemon_link link;
     struct span_table spans;
     struct landing_table landings;
     uint32_t rank;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "clientlib/calls/wait.h"
+#include "clientlib/neighbours/direct.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 
@@ -48,7 +50,7 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     return 1;
 }
 
-static int request_open(struct control *control, const struct session_sizes *sizes,
+static int request_open(struct daemon_link *link, const struct session_sizes *sizes,
                         struct opened *opened)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -64,11 +66,11 @@ static int request_open(struct control *control, const struct session_sizes *siz
     open.direct = doorbell_register() == 0;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     request.context_open = &open;
-    return control_call(control, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
-                        opened);
+    return daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED, accept_opened,
+                       opened);
 }
 
-static int request_close(struct control *control, uint32_t session)
+static int request_close(struct daemon_link *link, uint32_t session)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__ContextClose close_request = PWC__CONTEXT_CLOSE__INIT;
@@ -76,7 +78,7 @@ static int request_close(struct control *control, uint32_t session)
     close_request.session = session;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
     request.context_close = &close_request;
-    return control_end(control, &request);
+    return daemon_end(link, &request);
 }
 
 /* The next power of two from `min` on; -EINVAL above the largest. */
@@ -153,7 +155,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = -1;
     patience_init(&ctx->patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
 
-    rc = request_open(&client->control, &sizes, &opened);
+    rc = request_open(&client->link, &sizes, &opened);
     if (rc < 0)
         goto free_ctx;
     ctx->session = opened.session;
@@ -174,7 +176,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     return 0;
 
 close_session:
-    (void)request_close(&client->control, ctx->session);
+    (void)request_close(&client->link, ctx->session);
 free_ctx:
     context_free(ctx);
     return rc;
@@ -213,7 +215,7 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
     if (ctx->channel.submit.open)
         channel_cancel(&ctx->channel, &ctx->channel.submit);
     if (ctx->channel.neighbours.wakes_due)
-        context_settle_wakes(ctx);
+        wait_for_due_wakes(ctx);
     pthread_mutex_lock(&client->lock);
     while (*at != ctx)
         at = &(*at)->next;
@@ -221,7 +223,7 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
     pthread_mutex_unlock(&client->lock);
     /* If it fails, the daemon has not answered in time, or has no memory: what is left there goes
      * when it gets to it, or with the client. */
-    (void)request_close(&client->control, ctx->session);
+    (void)request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
     context_free(ctx);
     return 0;
@@ -230,13 +232,4 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
 pwc_peer pwc_ctx_peer(const pwc_ctx *ctx)
 {
     return pwc_peer_of(ctx->client->rank, ctx->number);
-}
-
-void context_ring(struct pwc_ctx *ctx)
-{
-    static const uint64_t one = 1;
-
-    /* A counter that is full already is readable: nothing is lost. */
-    (void)!write(ctx->doorbell_fd, &one, sizeof(one));
-    FAULT(DOORBELL_RUNG);
 }

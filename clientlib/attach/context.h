@@ -10,9 +10,8 @@
 #include <stdint.h>
 #include "clientlib/channel/channel.h"
 #include "clientlib/attach/client.h"
-#include "clientlib/neighbours/direct.h"
 #include "clientlib/calls/gets.h"
-#include "clientlib/calls/handlers.h"
+#include "clientlib/calls/am_handlers.h"
 #include "shm_ring/mapping.h"
 #include "shm_ring/patience.h"
 #include "clientlib/memory/spans.h"
@@ -50,7 +49,7 @@ struct pwc_ctx {
     int64_t health_at; /* when to look next whether the daemon still lives */
     struct patience patience;
     uint64_t flushes;
-    uint32_t neighbours_told; /* last sight of session_shared.neighbours */
+    uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
     struct pwc_remote *remotes;
     struct span_view spans;
     struct landing_view landings;
@@ -62,45 +61,5 @@ struct pwc_ctx {
 
 /* Frees what the context holds in this process; the daemon is not told. */
 void context_free(struct pwc_ctx *ctx);
-
-/* Wakes the daemon that sleeps. */
-void context_ring(struct pwc_ctx *ctx);
-
-/* Reads what has come by the wake socket. */
-void context_read_wake(struct pwc_ctx *ctx);
-/* The daemon has told something of neighbours. */
-void context_meet_neighbours(struct pwc_ctx *ctx, uint32_t told);
-/* Whether it has, since they were met last. */
-static inline bool context_neighbours_told(const struct pwc_ctx *ctx)
-{
-    return atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire) !=
-           ctx->neighbours_told;
-}
-/* As channel_probe, with what the daemon tells of neighbours taken up first. */
-static inline int context_probe(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
-                                struct pwc_event *out)
-{
-    uint32_t told = atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire);
-    int rc;
-
-    if (told != ctx->neighbours_told)
-        context_meet_neighbours(ctx, told);
-    rc = channel_probe(&ctx->channel, peer, kinds, out);
-    if (ctx->channel.neighbours.wakes_due)
-        direct_retry_wakes(ctx);
-    return rc;
-}
-
-/*
- * Lets time pass where a probe has found nothing: yields, or, as ctx->patience says, sleeps until
- * the daemon rings for an event of these kinds or for another reason, the deadline passes, or a
- * moment has gone by (then it looks whether the daemon still lives). May return early.
- */
-void context_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
-
-/* Asks for wake-ups that are due: later calls may not come. Waits for a moment at most. */
-void context_settle_wakes(struct pwc_ctx *ctx);
-/* Blocks until what was submitted towards `remote`'s peer has ended. */
-int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote);
 
 #endif

@@ -3,7 +3,7 @@
  * ride on a frame's bytes. The reader never asks for bytes past the frame, so descriptors that
  * came with it are its own.
  *
- * Thread: one reader and one writer at a time; control.c sees to that.
+ * Thread: one reader and one writer at a time; daemon_link.c sees to that.
  */
 #ifndef PWC_CLIENTLIB_FRAMES_H
 #define PWC_CLIENTLIB_FRAMES_H

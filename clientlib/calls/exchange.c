@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include "clientlib/attach/context.h"
+#include "clientlib/attach/wake_socket.h"
 #include "shm_ring/fault.h"
 
 enum { EXCHANGE_MAX = 4096 };
@@ -53,13 +53,12 @@ int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     /* A daemon that is started anew knows nothing of it, and the same once more does no harm. */
     do {
         gathering.received = 0;
-        rc = control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED,
-                          accept_piece, &gathering);
+        rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED, accept_piece,
+                         &gathering);
     } while (rc == -ECONNABORTED);
-    /* Pairs whose origins have bound us before they came here too. */
-    if (context_neighbours_told(ctx))
-        context_meet_neighbours(
-            ctx, atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire));
+    /* Origins may have bound us before they came here too. */
+    if (neighbours_have_changed(ctx))
+        neighbours_update(ctx, neighbour_changes(ctx));
     return rc;
 }
 

@@ -9,31 +9,19 @@
  * Thread: the one that owns the context.
  */
 #include <errno.h>
-#include "clientlib/attach/context.h"
 #include "clientlib/attach/deadline.h"
+#include "clientlib/attach/wake.h"
+#include "clientlib/calls/flush.h"
+#include "clientlib/calls/wait.h"
+#include "clientlib/neighbours/direct.h"
 
 enum {
-    NAP_NS = 1000000,     /* operations without an event end without a ring of the bell */
-    WAKES_NS = 100000000, /* then it is left to the next probe */
+    NAP_NS = 1000000, /* no bell rings for the end of an operation without an event */
 };
 
 static void begin_waiting(struct pwc_ctx *ctx)
 {
     patience_worked(&ctx->patience, (uint64_t)clock_now());
-}
-
-void context_settle_wakes(struct pwc_ctx *ctx)
-{
-    const struct channel *ch = &ctx->channel;
-    int64_t now = clock_now(), limit = now + WAKES_NS;
-
-    for (; ch->neighbours.wakes_due && !ch->submit.open && now < limit; now = clock_now()) {
-        direct_retry_wakes(ctx);
-        if (channel_state(ch) < 0)
-            return;
-        if (ch->neighbours.wakes_due)
-            context_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
-    }
 }
 
 /* Lets time pass, then keeps what has come: 0, or why waiting is of no use any more. */
@@ -44,12 +32,12 @@ static int pass_time(struct pwc_ctx *ctx)
 
     if (rc < 0)
         return rc;
-    context_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
+    wait_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
     rc = channel_collect(&ctx->channel);
     if (rc >= 0)
         rc = channel_run(&ctx->channel);
     if (ctx->channel.neighbours.wakes_due)
-        direct_retry_wakes(ctx);
+        wake_retry(ctx);
     return rc;
 }
 
@@ -62,11 +50,11 @@ static int flush_all(struct pwc_ctx *ctx)
     while (rc == 0 && !(channel_idle(&ctx->channel) && ctx->gets.pending == 0))
         rc = pass_time(ctx);
     if (ctx->channel.neighbours.wakes_due)
-        context_settle_wakes(ctx);
+        wait_for_due_wakes(ctx);
     return rc;
 }
 
-int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
+int flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
     struct submit_record record = {
         .kind = SUBMIT_FLUSH,
@@ -77,7 +65,7 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
 
     if (direct_idle(remote)) {
         if (ctx->channel.neighbours.wakes_due)
-            context_settle_wakes(ctx);
+            wait_for_due_wakes(ctx);
         return ctx->channel.submit.open ? -EBUSY : channel_state(&ctx->channel);
     }
     begin_waiting(ctx);
@@ -89,7 +77,7 @@ int context_flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     if (rc < 0)
         return rc;
     if (rc == 1)
-        context_ring(ctx);
+        wake_daemon(ctx);
     rc = 0;
     while (rc == 0 && ctx->channel.flushed < record.lid)
         rc = pass_time(ctx);
@@ -107,5 +95,5 @@ int pwc_flush(pwc_ctx *ctx, pwc_peer peer)
         return flush_all(ctx);
     while (remote && remote->peer != peer)
         remote = remote->next;
-    return remote ? context_flush_peer(ctx, remote) : channel_state(&ctx->channel);
+    return remote ? flush_peer(ctx, remote) : channel_state(&ctx->channel);
 }

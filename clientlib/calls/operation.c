@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "clientlib/attach/wake.h"
 
 static_assert((int)PWC_NO_LCE == (int)SUBMIT_NO_LCE && (int)PWC_NO_RCE == (int)SUBMIT_NO_RCE &&
                   (int)PWC_LCE_SOURCE == (int)SUBMIT_LCE_SOURCE &&
@@ -21,7 +22,7 @@ static_assert((int)PWC_PROTOCOL_ORDERED == (int)SUBMIT_ORDERED &&
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox)
 {
     if (channel_commit(&ctx->channel, outbox) == 1)
-        context_ring(ctx);
+        wake_daemon(ctx);
 }
 
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op)

@@ -5,7 +5,9 @@
  * lock (but for a copy of the span table when a region has come or gone).
  */
 #include <errno.h>
+#include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
+#include "clientlib/neighbours/direct.h"
 
 enum {
     GET_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_LCE_SOURCE | PWC_FENCE | PWC_UNORDERED,
@@ -56,7 +58,7 @@ static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst
                              rid->value, (uint16_t)flags);
 
         if (rc == 1)
-            context_ring(ctx);
+            wake_daemon(ctx);
         if (rc != -EMSGSIZE) /* a small ring: from a region, then */
             return rc < 0 ? rc : 0;
     }

@@ -42,7 +42,7 @@ static int region_withdraw(struct pwc_region *region)
     close_request.generation = region->key.generation;
     request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_CLOSE;
     request.region_close = &close_request;
-    return control_end(&region->client->control, &request);
+    return daemon_end(&region->client->link, &request);
 }
 
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
@@ -58,8 +58,8 @@ int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
     open.rights = region->rights;
     request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
     request.region_open = &open;
-    rc = control_call(&client->control, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED, accept_key,
-                      &region->key);
+    rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED, accept_key,
+                     &region->key);
     if (rc < 0)
         return rc;
     FAULT(REGION_OPENED);
@@ -130,7 +130,7 @@ static int region_free_memory(struct pwc_region *region)
         if (rc < 0)
             return rc;
         span_table_remove(&client->spans, (uintptr_t)region->addr);
-        (void)segment_release(&client->control, region->segment);
+        (void)segment_release(&client->link, region->segment);
         return 0;
     }
     return 0;

@@ -57,7 +57,7 @@ static int register_moved(struct pwc_region *region)
 
     if (rc < 0)
         return rc;
-    rc = segment_request(&client->control, &length, &region->segment, &fd);
+    rc = segment_request(&client->link, &length, &region->segment, &fd);
     if (rc < 0)
         return rc;
     rc = length == region->len ? 0 : -EPROTO;
@@ -87,7 +87,7 @@ remove_span:
 release_segment:
     if (fd >= 0)
         close(fd);
-    (void)segment_release(&client->control, region->segment);
+    (void)segment_release(&client->link, region->segment);
     return rc;
 }
 

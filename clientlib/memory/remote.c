@@ -5,7 +5,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "clientlib/attach/context.h"
+#include "clientlib/calls/flush.h"
+#include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
 
 /* What a reply to Bind brings. */
@@ -56,8 +57,8 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
     }
     request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
     request.bind = &bind;
-    rc = control_call(&ctx->client->control, &request, PWC__CLIENT_REPLY__BODY_BOUND, accept_bound,
-                      &binding);
+    rc = daemon_call(&ctx->client->link, &request, PWC__CLIENT_REPLY__BODY_BOUND, accept_bound,
+                     &binding);
     if (rc < 0) {
         free(remote);
         return rc;
@@ -81,7 +82,7 @@ int pwc_unbind(pwc_remote *remote)
 
     if (rc < 0)
         return rc;
-    rc = context_flush_peer(ctx, remote);
+    rc = flush_peer(ctx, remote);
     if (rc == -ENOBUFS || rc == -EBUSY || rc == -ENOMEM)
         return rc;
     while (*at != remote)
@@ -93,7 +94,7 @@ int pwc_unbind(pwc_remote *remote)
     request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
     request.unbind = &unbind;
     /* If it fails, as in pwc_ctx_destroy. */
-    (void)control_end(&ctx->client->control, &request);
+    (void)daemon_end(&ctx->client->link, &request);
     FAULT(UNBOUND);
     free(remote);
     return 0;

@@ -50,7 +50,7 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     return 1;
 }
 
-int segment_request(struct control *control, uint64_t *length, uint32_t *id, int *fd)
+int segment_request(struct daemon_link *link, uint64_t *length, uint32_t *id, int *fd)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__SegmentOpen open = PWC__SEGMENT_OPEN__INIT;
@@ -60,12 +60,12 @@ int segment_request(struct control *control, uint64_t *length, uint32_t *id, int
     open.length = *length;
     request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN;
     request.segment_open = &open;
-    rc = control_call(control, &request, PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, accept_opened,
-                      &opened);
+    rc =
+        daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, accept_opened, &opened);
     if (rc < 0)
         return rc;
     if (opened.fd < 0) { /* there was no room for it here */
-        (void)segment_release(control, opened.id);
+        (void)segment_release(link, opened.id);
         return -EMFILE;
     }
     if (opened.length < *length || opened.length % page_bytes() != 0) {
@@ -78,7 +78,7 @@ int segment_request(struct control *control, uint64_t *length, uint32_t *id, int
     return 0;
 }
 
-int segment_release(struct control *control, uint32_t id)
+int segment_release(struct daemon_link *link, uint32_t id)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__SegmentClose close_request = PWC__SEGMENT_CLOSE__INIT;
@@ -86,15 +86,15 @@ int segment_release(struct control *control, uint32_t id)
     close_request.segment = id;
     request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
     request.segment_close = &close_request;
-    return control_end(control, &request);
+    return daemon_end(link, &request);
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-void segments_init(struct segments *segments, struct control *control, struct span_table *spans)
+void segments_init(struct segments *segments, struct daemon_link *link, struct span_table *spans)
 {
     *segments = (struct segments){
-        .control = control,
+        .link = link,
         .spans = spans,
         .next_length = FIRST_LENGTH,
     };
@@ -126,7 +126,7 @@ static int open_segment(struct segments *segments, uint64_t length)
     if (!segment)
         return -ENOMEM;
     segment->mapping.fd = -1;
-    rc = segment_request(segments->control, &length, &segment->id, &fd);
+    rc = segment_request(segments->link, &length, &segment->id, &fd);
     if (rc < 0)
         goto release_memory;
     FAULT(SEGMENT_OPENED);
@@ -155,7 +155,7 @@ static int open_segment(struct segments *segments, uint64_t length)
     return 0;
 
 release_segment:
-    (void)segment_release(segments->control, segment->id);
+    (void)segment_release(segments->link, segment->id);
 release_memory:
     free_segment(segment);
     return rc;
@@ -215,6 +215,6 @@ void segments_give(struct segments *segments, const struct segment_range *range)
         at = &(*at)->next;
     *at = segment->next;
     span_table_remove(segments->spans, (uintptr_t)segment->mapping.base);
-    (void)segment_release(segments->control, segment->id);
+    (void)segment_release(segments->link, segment->id);
     free_segment(segment);
 }

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "clientlib/attach/control.h"
+#include "clientlib/attach/daemon_link.h"
 #include "clientlib/memory/extents.h"
 #include "shm_ring/mapping.h"
 #include "clientlib/memory/spans.h"
@@ -25,7 +25,7 @@ struct segment {
 };
 
 struct segments {
-    struct control *control; /* not ours */
+    struct daemon_link *link; /* not ours */
     struct span_table *spans;
     struct segment *list;
     uint64_t next_length; /* of the segment that is opened next */
@@ -38,7 +38,7 @@ struct segment_range {
     uint64_t length; /* rounded up */
 };
 
-void segments_init(struct segments *segments, struct control *control, struct span_table *spans);
+void segments_init(struct segments *segments, struct daemon_link *link, struct span_table *spans);
 /* Unmaps everything; the daemon is not told. */
 void segments_destroy(struct segments *segments);
 
@@ -54,8 +54,8 @@ static inline uint8_t *segment_range_base(const struct segment_range *range)
 
 /* Asks the daemon for a segment: its number, real length (*length is what is wanted) and
  * descriptor. */
-int segment_request(struct control *control, uint64_t *length, uint32_t *id, int *fd);
+int segment_request(struct daemon_link *link, uint64_t *length, uint32_t *id, int *fd);
 /* Tells the daemon that a segment is no longer used. */
-int segment_release(struct control *control, uint32_t id);
+int segment_release(struct daemon_link *link, uint32_t id);
 
 #endif

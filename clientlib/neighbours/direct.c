@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "clientlib/attach/context.h"
-#include "shm_ring/fault.h"
+#include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
+#include "shm_ring/fault.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -261,50 +261,6 @@ bool direct_idle(const struct pwc_remote *remote)
     return remote->pair && !remote->pair->by_daemon;
 }
 
-/* ---- waking --------------------------------------------------------------------------------- */
-
-/* Whether the daemon has still to be asked: it cannot be while its ring is full, or a Medium is
- * being prepared in it. */
-static bool ask_for_wake(struct pwc_ctx *ctx, uint32_t remote, uint64_t peer)
-{
-    int rc = channel_wake(&ctx->channel, remote, peer);
-    bool due = rc == -EAGAIN || rc == -EBUSY;
-
-    if (rc == 1)
-        context_ring(ctx);
-    ctx->channel.neighbours.wakes_due |= due;
-    return due;
-}
-
-static const struct pwc_remote *remote_of(const struct pwc_ctx *ctx, const struct direct_pair *pair)
-{
-    const struct pwc_remote *remote = ctx->remotes;
-
-    while (remote && remote->pair != pair)
-        remote = remote->next;
-    return remote;
-}
-
-void direct_wake(struct pwc_ctx *ctx, struct direct_pair *pair)
-{
-    const struct pwc_remote *remote = remote_of(ctx, pair);
-
-    pair->wake_due = remote && ask_for_wake(ctx, remote->handle, pair->peer);
-}
-
-void direct_retry_wakes(struct pwc_ctx *ctx)
-{
-    struct neighbours *n = &ctx->channel.neighbours;
-
-    n->wakes_due = false;
-    for (struct direct_pair *pair = n->ours; pair; pair = pair->next)
-        if (pair->wake_due)
-            direct_wake(ctx, pair);
-    for (uint32_t i = 0; i < n->count; i++)
-        if (n->list[i].wake_due)
-            n->list[i].wake_due = ask_for_wake(ctx, SUBMIT_NO_REMOTE, n->list[i].peer);
-}
-
 /* ---- operations ----------------------------------------------------------------------------- */
 
 /* Room for both events. */
@@ -336,7 +292,7 @@ static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, e
     pair_write(&pair->writer, &record, rid->data);
     FAULT(PAIR_SHOWN);
     if (pair_reader_sleeps(&pair->writer))
-        direct_wake(ctx, pair);
+        wake_target(ctx, pair);
 }
 
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,

@@ -22,7 +22,7 @@
 #include "clientlib/neighbours/neighbours.h"
 #include "pwc/pwc.h"
 
-struct outgoing;
+struct am_outgoing;
 struct pwc_ctx;
 struct pwc_remote;
 
@@ -63,18 +63,16 @@ int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote);
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote);
 /* Everything towards this remote's peer has ended, for it went directly. */
 bool direct_idle(const struct pwc_remote *remote);
-/* Asks for wake-ups that are due. */
-void direct_retry_wakes(struct pwc_ctx *ctx);
 
-/* ---- direct_messages.c: active messages ----------------------------------------------------- */
+/* ---- direct_am.c: active messages ----------------------------------------------------- */
 
 /* As direct_choose, of a request that has been checked. */
-int direct_choose_message(struct pwc_ctx *ctx, const struct outgoing *m);
+int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m);
 /* Then, where directly, the request. */
-int direct_request(struct pwc_ctx *ctx, const struct outgoing *m);
+int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m);
 /* The reply to the neighbour whose request is being handled, for which there is room; NULL: that
  * there will be none. 0, -EFAULT, -ENOMEM. */
-int direct_reply(struct pwc_ctx *ctx, const struct outgoing *m);
+int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m);
 
 /* ---- between the two ------------------------------------------------------------------------ */
 
@@ -87,7 +85,5 @@ static inline int direct_room(struct direct_pair *pair, uint32_t lines)
     neighbours_refuse(pair);
     return -EAGAIN;
 }
-/* The target of a pair sleeps. */
-void direct_wake(struct pwc_ctx *ctx, struct direct_pair *pair);
 
 #endif

@@ -2,7 +2,7 @@
  * Neighbours: the contexts of this node that a context reaches, or that reach it, without the
  * daemon, each by a pair (pair_abi.h). A `struct neighbour` is a pair of which we are the target, a
  * `struct direct_pair` one of which we are the origin. Here they are listed, and their bells armed;
- * what comes by them is taken in channel_direct.c, what goes in direct.c and direct_messages.c.
+ * what comes by them is taken in channel_direct.c, what goes in direct.c and direct_am.c.
  *
  * Of many that reach us most are silent. Those that were for a while are left quiet: they stand
  * behind the active ones in the list, and their rings are not looked at; who writes to his then

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "clientlib/attach/control.h"
+#include "clientlib/attach/daemon_link.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                        PWC__CLIENT_REPLY__BODY_DONE};
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
-    struct control control;
+    struct daemon_link link;
     char text[64];
     uint64_t sum = 0;
     int ends[2];
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) < 0 ||
-        control_open(&control, ends[0], 20) < 0)
+        daemon_link_open(&link, ends[0], 20) < 0)
         abort();
     (void)!send(ends[1], data + 1, size - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(ends[1], SHUT_WR);
@@ -50,10 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
     request.inspect = &inspect;
     for (int i = 0; i < 4; i++)
-        if (control_call(&control, &request, kinds[data[0] % (sizeof(kinds) / sizeof(kinds[0]))],
-                         read_reply, &sum) < 0)
-            (void)control_text(&control, text, sizeof(text));
+        if (daemon_call(&link, &request, kinds[data[0] % (sizeof(kinds) / sizeof(kinds[0]))],
+                        read_reply, &sum) < 0)
+            (void)daemon_link_text(&link, text, sizeof(text));
     close(ends[1]);
-    control_close(&control);
+    daemon_link_close(&link);
     return 0;
 }

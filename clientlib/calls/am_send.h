@@ -3,8 +3,8 @@
  *
  * Thread: the one that owns the context; as operation.h.
  */
-#ifndef PWC_CLIENTLIB_MESSAGES_H
-#define PWC_CLIENTLIB_MESSAGES_H
+#ifndef PWC_CLIENTLIB_AM_SEND_H
+#define PWC_CLIENTLIB_AM_SEND_H
 
 #include <stdint.h>
 #include "clientlib/attach/context.h"
@@ -12,7 +12,7 @@
 #include "pwc/am.h"
 
 /* What the caller of pwc_am_* asks for. */
-struct outgoing {
+struct am_outgoing {
     uint8_t kind; /* SUBMIT_SHORT, SUBMIT_MEDIUM or SUBMIT_LONG */
     unsigned index;
     const uint64_t *arguments;
@@ -31,18 +31,18 @@ enum {
 };
 
 /* Bytes of a message's block. */
-static inline uint16_t message_block_bytes(const struct message *block)
+static inline uint16_t am_block_bytes(const struct message *block)
 {
     return (uint16_t)(sizeof(*block) + 8u * block->arguments + abi_pad8(block->payload_len));
 }
 
 /* All that can be checked before memory is looked for. */
-int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned flags_allowed);
+int am_check(const struct pwc_ctx *ctx, const struct am_outgoing *m, unsigned flags_allowed);
 /* The operation of a message that has been checked; `block` holds its head and must outlive it. */
-struct operation message_operation(struct channel_outbox *outbox, const struct outgoing *m,
-                                   struct message *block);
+struct operation am_operation(struct channel_outbox *outbox, const struct am_outgoing *m,
+                              struct message *block);
 /* Submits a message that has been checked; `token` is that of the request it answers, or 0. */
-int message_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct outgoing *m,
-                 uint32_t token);
+int am_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct am_outgoing *m,
+            uint32_t token);
 
 #endif

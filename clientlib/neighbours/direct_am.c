@@ -8,13 +8,13 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "clientlib/attach/context.h"
+#include "clientlib/attach/wake.h"
+#include "clientlib/calls/am_send.h"
+#include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
-#include "clientlib/calls/messages.h"
-#include "clientlib/calls/operation.h"
 #include "proto/wire_abi.h"
 
-static struct message block_of(const struct outgoing *m)
+static struct message block_of(const struct am_outgoing *m)
 {
     return (struct message){
         .index = (uint16_t)m->index,
@@ -30,7 +30,7 @@ static struct message block_of(const struct outgoing *m)
 
 /* Writes the message and shows it. */
 static void write_message(struct pair_writer *to, struct pair_record *record,
-                          const struct message *block, const struct outgoing *m)
+                          const struct message *block, const struct am_outgoing *m)
 {
     struct pair_id id = pair_id_begin(to);
 
@@ -38,21 +38,21 @@ static void write_message(struct pair_writer *to, struct pair_record *record,
     pair_id_add(&id, m->arguments, 8u * block->arguments);
     pair_id_add(&id, m->src, block->payload_len);
     record->kind = PAIR_MESSAGE;
-    record->id_len = message_block_bytes(block);
+    record->id_len = am_block_bytes(block);
     record->lines = pair_lines(record->id_len);
     record->bytes = m->kind == SUBMIT_LONG ? m->len : 0;
     pair_show(to, record);
 }
 
 /* A Long's payload, to where the memory of its region is mapped. */
-static void place(const struct outgoing *m)
+static void place(const struct am_outgoing *m)
 {
     if (m->kind == SUBMIT_LONG && m->len > 0)
         memcpy(m->dst->memory + m->off, m->src, m->len);
     FAULT(DIRECT_COPIED);
 }
 
-static int check_source(struct pwc_ctx *ctx, const struct outgoing *m)
+static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     if (m->kind != SUBMIT_LONG || m->len <= ctx->client->packed_max)
         return 0;
@@ -60,7 +60,7 @@ static int check_source(struct pwc_ctx *ctx, const struct outgoing *m)
 }
 
 /* Its local event, where it asks for one or has failed. */
-static void tell_end(struct pwc_ctx *ctx, const struct outgoing *m, uint64_t peer, int status)
+static void tell_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_t peer, int status)
 {
     uint64_t bytes = m->kind == SUBMIT_LONG && status == 0 ? m->len : 0;
 
@@ -77,29 +77,29 @@ static void count(struct pair_counts *counts, uint64_t *ops, uint64_t *bytes, ui
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static bool is_answered(const struct outgoing *m)
+static bool is_answered(const struct am_outgoing *m)
 {
     return !(m->flags & PWC_AM_NO_REPLY);
 }
 
 /* The pair can carry it. */
-static bool fits(const struct pwc_ctx *ctx, const struct outgoing *m)
+static bool fits(const struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     const struct direct_pair *pair = m->dst->pair;
     const struct message block = block_of(m);
 
     return neighbours_handles(&pair->writer.shared->target, m->index) &&
-           pair_lines(message_block_bytes(&block)) <= PAIR_RECORD_MAX &&
+           pair_lines(am_block_bytes(&block)) <= PAIR_RECORD_MAX &&
            (!is_answered(m) || (ctx->channel.neighbours.answer_max > 0 && !pair->lies));
 }
 
-int direct_choose_message(struct pwc_ctx *ctx, const struct outgoing *m)
+int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     return fits(ctx, m) ? direct_choose(ctx, m->dst, true) : direct_leave(ctx, m->dst);
 }
 
 /* For the record, its answer and its local event. */
-static int request_room(struct pwc_ctx *ctx, const struct outgoing *m, uint32_t lines)
+static int request_room(struct pwc_ctx *ctx, const struct am_outgoing *m, uint32_t lines)
 {
     struct direct_pair *pair = m->dst->pair;
     uint32_t answer = ctx->channel.neighbours.answer_max;
@@ -113,7 +113,7 @@ static int request_room(struct pwc_ctx *ctx, const struct outgoing *m, uint32_t 
                : channel_own_room(&ctx->channel, (uint32_t)m->lid.size + ctx->channel.set_aside);
 }
 
-int direct_request(struct pwc_ctx *ctx, const struct outgoing *m)
+int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     struct direct_pair *pair = m->dst->pair;
     const struct message block = block_of(m);
@@ -121,7 +121,7 @@ int direct_request(struct pwc_ctx *ctx, const struct outgoing *m)
     int rc = check_source(ctx, m);
 
     if (rc == 0)
-        rc = request_room(ctx, m, pair_lines(message_block_bytes(&block)));
+        rc = request_room(ctx, m, pair_lines(am_block_bytes(&block)));
     if (rc < 0)
         return rc;
     place(m);
@@ -133,7 +133,7 @@ int direct_request(struct pwc_ctx *ctx, const struct outgoing *m)
     write_message(&pair->writer, &record, &block, m);
     FAULT(PAIR_SHOWN);
     if (pair_reader_sleeps(&pair->writer))
-        direct_wake(ctx, pair);
+        wake_target(ctx, pair);
     tell_end(ctx, m, pair->peer, 0);
     count(&pair->writer.shared->origin.counts, &pair->am_ops, &pair->am_bytes, m->len);
     return 0;
@@ -143,7 +143,7 @@ int direct_request(struct pwc_ctx *ctx, const struct outgoing *m)
 
 /* What the daemon would find wrong with it. */
 static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
-                        const struct outgoing *m)
+                        const struct am_outgoing *m)
 {
     const struct pair_shared *shared = to->answers.shared;
 
@@ -157,7 +157,7 @@ static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
     return neighbours_handles(&shared->origin, m->index) ? 0 : -ENOSYS;
 }
 
-int direct_reply(struct pwc_ctx *ctx, const struct outgoing *m)
+int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     struct neighbours *n = &ctx->channel.neighbours;
     struct neighbour *to = n->answering;

@@ -1,7 +1,8 @@
 /*
- * Owns the page that tells a forked child from its parent. Thread: any.
+ * Owns the page that differs in a forked child, and each thread's mark that a handler runs.
+ * Threads: any.
  */
-#include "clientlib/attach/fork_guard.h"
+#include "clientlib/attach/guard.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -31,4 +32,23 @@ void fork_guard_close(struct fork_guard *guard)
     if (guard->word)
         munmap((void *)(uintptr_t)guard->word, (size_t)sysconf(_SC_PAGESIZE));
     guard->word = NULL;
+}
+
+/* A handler may call on any client and context, so the mark belongs to the thread. With this TLS
+ * model it is read without a call. */
+static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+
+bool handler_on_this_thread(void)
+{
+    return inside;
+}
+
+void handler_enter(void)
+{
+    inside = true;
+}
+
+void handler_leave(void)
+{
+    inside = false;
 }

@@ -1,11 +1,12 @@
 /*
  * Replies: to the request whose handler is running, once, the way that it came: through the answer
- * ring, or a pair. There is room: channel_messages.c and direct_messages.c tell why.
+ * ring, or a pair. There is room: channel_messages.c and direct_am.c tell why.
  *
  * Thread: the one that owns the context.
  */
 #include <errno.h>
-#include "clientlib/calls/messages.h"
+#include "clientlib/calls/am_send.h"
+#include "clientlib/neighbours/direct.h"
 
 /* 0 when a reply to `token` may be sent now. */
 static int check_token(const struct handlers *handlers, uint64_t token)
@@ -22,19 +23,18 @@ static int check_token(const struct handlers *handlers, uint64_t token)
     }
 }
 
-static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct outgoing *m)
+static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct am_outgoing *m)
 {
     int rc = client_is_forked(ctx->client) ? -EOWNERDEAD : check_token(&ctx->handlers, token);
 
     if (rc == 0 && m->dst && m->dst->peer != ctx->handlers.from)
         rc = -EINVAL;
     if (rc == 0)
-        rc = message_check(ctx, m, REPLY_FLAGS);
+        rc = am_check(ctx, m, REPLY_FLAGS);
     if (rc < 0)
         return rc;
-    rc = ctx->channel.neighbours.answering
-             ? direct_reply(ctx, m)
-             : message_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
+    rc = ctx->channel.neighbours.answering ? direct_reply(ctx, m)
+                                           : am_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
     if (rc == 0)
         ctx->handlers.running = RUNNING_REPLIED;
     return rc;
@@ -43,7 +43,7 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct outgoing
 int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index, const uint64_t *arguments,
                        unsigned count, pwc_cid lid, unsigned flags)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_SHORT,
         .index = index,
         .arguments = arguments,
@@ -58,7 +58,7 @@ int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index, const uint6
 int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, unsigned index, const void *src, size_t len,
                         const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_MEDIUM,
         .index = index,
         .arguments = arguments,
@@ -76,7 +76,7 @@ int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t of
                       const void *src, size_t len, const uint64_t *arguments, unsigned count,
                       pwc_cid lid, unsigned flags)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_LONG,
         .index = index,
         .arguments = arguments,

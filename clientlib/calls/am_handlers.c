@@ -1,25 +1,18 @@
 /*
  * Owns the table of handlers, and runs them. Thread: the one that owns the context.
  */
-#include "clientlib/calls/handlers.h"
+#include "clientlib/calls/am_handlers.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include "clientlib/calls/messages.h"
+#include "clientlib/attach/guard.h"
+#include "clientlib/calls/am_send.h"
+#include "clientlib/neighbours/direct.h"
 #include "proto/wire_abi.h"
 
 static_assert(PWC_AM_MEDIUM - PWC_AM_SHORT == SUBMIT_MEDIUM - SUBMIT_SHORT &&
                   PWC_AM_LONG - PWC_AM_SHORT == SUBMIT_LONG - SUBMIT_SHORT,
               "the kinds have one order");
-
-/* What a thread does is no context's: calls on clients and other contexts ask too. In the block
- * that the loader sets up for each thread, it is read without a call. */
-static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
-
-bool handler_on_this_thread(void)
-{
-    return inside;
-}
 
 void handlers_destroy(struct handlers *handlers)
 {
@@ -90,7 +83,7 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
  * session is over: nothing is owed any more. A neighbour is told in any case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {
-    static const struct outgoing nothing = {
+    static const struct am_outgoing nothing = {
         .kind = SUBMIT_SHORT,
         .flags = PWC_NO_RCE | PWC_NO_LCE,
     };
@@ -98,14 +91,14 @@ static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
     if (ctx->channel.neighbours.answering)
         (void)direct_reply(ctx, NULL);
     else
-        (void)message_send(ctx, &ctx->channel.answer, &nothing, token);
+        (void)am_send(ctx, &ctx->channel.answer, &nothing, token);
 }
 
 static void run(struct pwc_ctx *ctx, const struct handler *handler, const struct pwc_am *am)
 {
-    inside = true;
+    handler_enter();
     handler->run(ctx, am, handler->argument);
-    inside = false;
+    handler_leave();
 }
 
 int handlers_deliver(void *context, const struct event_record *event, int32_t *status)

@@ -6,24 +6,25 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "clientlib/calls/messages.h"
+#include "clientlib/calls/am_send.h"
+#include "clientlib/neighbours/direct.h"
 
-static int send_request(struct pwc_ctx *ctx, const struct outgoing *m)
+static int send_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
-    int rc = message_check(ctx, m, REQUEST_FLAGS);
+    int rc = am_check(ctx, m, REQUEST_FLAGS);
 
     if (rc == 0 && m->dst->pair) {
         rc = direct_choose_message(ctx, m);
         if (rc == 1)
             return direct_request(ctx, m);
     }
-    return rc < 0 ? rc : message_send(ctx, &ctx->channel.submit, m, 0);
+    return rc < 0 ? rc : am_send(ctx, &ctx->channel.submit, m, 0);
 }
 
 int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
                  unsigned count, pwc_cid lid, unsigned flags)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_SHORT,
         .index = index,
         .arguments = arguments,
@@ -39,7 +40,7 @@ int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *
 int pwc_am_medium(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const void *src, size_t len,
                   const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_MEDIUM,
         .index = index,
         .arguments = arguments,
@@ -57,7 +58,7 @@ int pwc_am_medium(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const void *src
 int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned index, const void *src,
                 size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_LONG,
         .index = index,
         .arguments = arguments,
@@ -78,7 +79,7 @@ int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned index, con
 int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pwc_cid lid,
                    unsigned flags, void **payload)
 {
-    struct outgoing m = {
+    struct am_outgoing m = {
         .kind = SUBMIT_MEDIUM,
         .count = count,
         .dst = dst,
@@ -89,13 +90,13 @@ int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pw
     struct message block;
     struct operation op;
     uint8_t *at;
-    int rc = message_check(ctx, &m, REQUEST_FLAGS);
+    int rc = am_check(ctx, &m, REQUEST_FLAGS);
 
     if (rc == 0)
         rc = direct_leave(ctx, dst);
     if (rc < 0)
         return rc;
-    op = message_operation(&ctx->channel.submit, &m, &block);
+    op = am_operation(&ctx->channel.submit, &m, &block);
     rc = channel_begin(&ctx->channel, op.outbox, &op.record, &at);
     if (rc < 0)
         return rc;
@@ -124,7 +125,7 @@ int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64_t *argu
         return rc;
     block->index = (uint16_t)index;
     block->payload_len = (uint32_t)len;
-    record->rid_len = message_block_bytes(block);
+    record->rid_len = am_block_bytes(block);
     record->size = (uint32_t)channel_record_bytes(record);
     at = channel_append(at, block, sizeof(*block));
     at = channel_append(at, arguments, 8u * block->arguments);

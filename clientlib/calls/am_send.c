@@ -1,7 +1,7 @@
 /*
  * Owns nothing: checks active messages and submits them. Thread: the one that owns the context.
  */
-#include "clientlib/calls/messages.h"
+#include "clientlib/calls/am_send.h"
 
 #include <errno.h>
 
@@ -22,7 +22,7 @@ size_t pwc_am_max_long(const pwc_client *client)
     return client->message_max;
 }
 
-int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned flags_allowed)
+int am_check(const struct pwc_ctx *ctx, const struct am_outgoing *m, unsigned flags_allowed)
 {
     bool request = flags_allowed & PWC_AM_NO_REPLY;
     int rc = operation_check(ctx, m->dst, &m->lid, m->flags, flags_allowed);
@@ -40,8 +40,8 @@ int message_check(const struct pwc_ctx *ctx, const struct outgoing *m, unsigned 
     return 0;
 }
 
-struct operation message_operation(struct channel_outbox *outbox, const struct outgoing *m,
-                                   struct message *block)
+struct operation am_operation(struct channel_outbox *outbox, const struct am_outgoing *m,
+                              struct message *block)
 {
     bool in_block = m->kind == SUBMIT_MEDIUM;
     struct operation op = {
@@ -65,16 +65,16 @@ struct operation message_operation(struct channel_outbox *outbox, const struct o
         .arguments = (uint8_t)m->count,
         .payload_len = in_block ? (uint32_t)m->len : 0,
     };
-    op.record.rid_len = message_block_bytes(block);
+    op.record.rid_len = am_block_bytes(block);
     operation_set_lid(&op, &m->lid);
     return op;
 }
 
-int message_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct outgoing *m,
-                 uint32_t token)
+int am_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct am_outgoing *m,
+            uint32_t token)
 {
     struct message block;
-    struct operation op = message_operation(outbox, m, &block);
+    struct operation op = am_operation(outbox, m, &block);
 
     op.record.rid = token;
     return m->kind == SUBMIT_LONG ? operation_submit_payload(ctx, &op, m->src)

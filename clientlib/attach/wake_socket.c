@@ -2,11 +2,13 @@
  * Owns what comes by the wake socket: bytes that only wake, and notes of new neighbours with a
  * descriptor each. Thread: the one that owns the context.
  */
+#include "clientlib/attach/wake_socket.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "clientlib/attach/context.h"
+#include "clientlib/neighbours/direct.h"
 
 enum { PAIR_FD, BOARD_FD, NOTE_FDS };
 
@@ -48,7 +50,7 @@ static ssize_t read_one(struct pwc_ctx *ctx)
     return got;
 }
 
-void context_read_wake(struct pwc_ctx *ctx)
+void wake_socket_read(struct pwc_ctx *ctx)
 {
     ssize_t got;
 
@@ -59,10 +61,10 @@ void context_read_wake(struct pwc_ctx *ctx)
         channel_end(&ctx->channel, -ESHUTDOWN);
 }
 
-void context_meet_neighbours(struct pwc_ctx *ctx, uint32_t told)
+void neighbours_update(struct pwc_ctx *ctx, uint32_t changes)
 {
-    ctx->neighbours_told = told;
-    context_read_wake(ctx);
+    ctx->neighbour_changes_seen = changes;
+    wake_socket_read(ctx);
     neighbours_check(&ctx->channel.neighbours);
     direct_check(ctx);
 }

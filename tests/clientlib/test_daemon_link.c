@@ -9,12 +9,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "clientlib/attach/control.h"
+#include "clientlib/attach/daemon_link.h"
 #include "tests/clientlib/suite.h"
 
 /* A control connection, and the daemon's end of its socket. */
 struct link {
-    struct control control;
+    struct daemon_link daemon_link;
     int daemon;
 };
 
@@ -24,7 +24,7 @@ static void link_open(struct link *link, int timeout_ms)
 
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
                           0);
-    CU_ASSERT_EQUAL_FATAL(control_open(&link->control, pair[0], timeout_ms), 0);
+    CU_ASSERT_EQUAL_FATAL(daemon_link_open(&link->daemon_link, pair[0], timeout_ms), 0);
     link->daemon = pair[1];
     CU_ASSERT_EQUAL_FATAL(fcntl(link->daemon, F_SETFL, 0), 0);
 }
@@ -39,7 +39,7 @@ static void link_close(struct link *link)
 {
     if (link->daemon >= 0)
         hang_up(link);
-    control_close(&link->control);
+    daemon_link_close(&link->daemon_link);
 }
 
 static void send_bytes(struct link *link, const void *bytes, size_t size, const int *fds,
@@ -111,7 +111,7 @@ static void send_bound(struct link *link, uint32_t id, uint32_t remote)
 }
 
 /* A request that wants a reply of this kind. */
-static int call(struct link *link, Pwc__ClientReply__BodyCase expected, control_accept *accept,
+static int call(struct link *link, Pwc__ClientReply__BodyCase expected, daemon_accept *accept,
                 void *context)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -119,7 +119,7 @@ static int call(struct link *link, Pwc__ClientReply__BodyCase expected, control_
 
     request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE;
     request.segment_close = &close_request;
-    return control_call(&link->control, &request, expected, accept, context);
+    return daemon_call(&link->daemon_link, &request, expected, accept, context);
 }
 
 static int call_done(struct link *link)
@@ -141,9 +141,9 @@ static int open_descriptors(void)
 
 static void expect_text(struct link *link, const char *expected)
 {
-    char text[CONTROL_TEXT_MAX];
+    char text[DAEMON_TEXT_MAX];
 
-    CU_ASSERT_EQUAL(control_text(&link->control, text, sizeof(text)), strlen(expected));
+    CU_ASSERT_EQUAL(daemon_link_text(&link->daemon_link, text, sizeof(text)), strlen(expected));
     CU_ASSERT_STRING_EQUAL(text, expected);
 }
 
@@ -158,7 +158,7 @@ static void test_replies(void)
     send_error(&link, 2, -EDQUOT, "5 GiB asked, 4 GiB left: ask for less");
     CU_ASSERT_EQUAL(call_done(&link), -EDQUOT);
     expect_text(&link, "5 GiB asked, 4 GiB left: ask for less");
-    CU_ASSERT_EQUAL(control_text(&link.control, cut, sizeof(cut)), 37);
+    CU_ASSERT_EQUAL(daemon_link_text(&link.daemon_link, cut, sizeof(cut)), 37);
     CU_ASSERT_STRING_EQUAL(cut, "5 Gi");
     /* The next call has its own words, and the connection is as good as before. */
     send_done(&link, 3, NULL, 0);
@@ -395,7 +395,7 @@ static void test_daemon_does_not_read(void)
 
     link_open(&link, 1);
     CU_ASSERT_EQUAL(
-        setsockopt(link.control.frames.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+        setsockopt(link.daemon_link.frames.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
     for (int i = 0; i < CALLS; i++)
         CU_ASSERT_EQUAL(call_done(&link), -ETIMEDOUT);
     while (recv(link.daemon, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1) {
@@ -464,5 +464,5 @@ int main(void)
         {"calls of several threads", test_threads},
     };
 
-    return suite_run("control", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("daemon_link", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -3,8 +3,8 @@
  *
  * Thread: the one that owns the context.
  */
-#ifndef PWC_CLIENTLIB_HANDLERS_H
-#define PWC_CLIENTLIB_HANDLERS_H
+#ifndef PWC_CLIENTLIB_AM_HANDLERS_H
+#define PWC_CLIENTLIB_AM_HANDLERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,8 +35,5 @@ void handlers_destroy(struct handlers *handlers);
 
 /* Runs the handler of a message, a channel_deliver; `context` is the struct pwc_ctx. */
 int handlers_deliver(void *context, const struct event_record *event, int32_t *status);
-
-/* This thread is inside a handler, of any context. */
-bool handler_on_this_thread(void);
 
 #endif

@@ -1,0 +1,244 @@
+/*
+ * Owns the control connection and the list of calls that wait on it. Threads: any; who waits may
+ * read for all.
+ */
+#include "clientlib/attach/daemon_link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "clientlib/attach/deadline.h"
+#include "shm_ring/fault.h"
+
+enum {
+    CLOSE_WAIT_MS = 1000,
+    ERRNO_MAX = 4095,
+    REQUEST_MAX = 8192, /* the longest carries PWC_EXCHANGE_MAX bytes */
+};
+
+/* Lives on the stack of its caller while it is in link.calls. */
+struct daemon_call {
+    struct daemon_call *next;
+    uint32_t id;
+    Pwc__ClientReply__BodyCase expected;
+    daemon_accept *accept;
+    void *context;
+    bool done;
+    int result;
+};
+
+int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
+{
+    pthread_condattr_t attr;
+
+    memset(link, 0, sizeof(*link));
+    frames_init(&link->frames, fd);
+    link->timeout_ms = timeout_ms;
+    pthread_mutex_init(&link->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&link->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    return 0;
+}
+
+void daemon_link_close(struct daemon_link *link)
+{
+    struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};
+
+    /* So that a rank that attaches again does not meet its own shadow. */
+    if (shutdown(link->frames.fd, SHUT_WR) == 0) {
+        FAULT(DETACH_SHUT);
+        (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
+    }
+    frames_close(&link->frames);
+    pthread_cond_destroy(&link->changed);
+    pthread_mutex_destroy(&link->lock);
+}
+
+static void finish(struct daemon_call *call, int result)
+{
+    call->done = true;
+    call->result = result;
+}
+
+/* The connection is of no more use: every call ends, now and later, and the daemon lets go of what
+ * we have of it, and hangs up. */
+static void give_up(struct daemon_link *link, int status)
+{
+    (void)shutdown(link->frames.fd, SHUT_WR);
+    /* Else who asks again would do so for ever. */
+    link->over = status == -ECONNABORTED ? -ESHUTDOWN : status;
+    for (struct daemon_call *call = link->calls; call; call = call->next)
+        if (!call->done)
+            finish(call, link->over);
+}
+
+/* The status of an Error, whose text is kept. */
+static int note_error(struct daemon_link *link, const Pwc__Error *error)
+{
+    snprintf(link->text, sizeof(link->text), "%s", error->text ? error->text : "");
+    return error->status < 0 && error->status >= -ERRNO_MAX ? error->status : -EPROTO;
+}
+
+static struct daemon_call *call_of(struct daemon_link *link, uint32_t id)
+{
+    struct daemon_call *call = link->calls;
+
+    while (call && (call->id != id || call->done))
+        call = call->next;
+    return call;
+}
+
+static void handle_reply(struct daemon_link *link, const Pwc__ClientReply *reply)
+{
+    struct daemon_call *call = call_of(link, reply->id);
+    bool is_error = reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR;
+    int rc = 1;
+
+    if (reply->id == 0) {
+        give_up(link, is_error ? note_error(link, reply->error) : -EPROTO);
+        return;
+    }
+    if (!call) /* its caller has given up waiting */
+        return;
+    if (is_error) {
+        finish(call, note_error(link, reply->error));
+        return;
+    }
+    if (reply->body_case != call->expected) {
+        give_up(link, -EPROTO);
+        return;
+    }
+    if (call->accept)
+        rc = call->accept(call->context, reply, link->frames.fds, link->frames.fd_count);
+    if (rc != 0)
+        finish(call, rc < 0 ? rc : 0);
+}
+
+static void handle_frame(struct daemon_link *link, const uint8_t *body, size_t length)
+{
+    Pwc__ClientReply *reply = pwc__client_reply__unpack(NULL, length, body);
+
+    if (!reply) {
+        give_up(link, -EPROTO);
+        return;
+    }
+    handle_reply(link, reply);
+    pwc__client_reply__free_unpacked(reply, NULL);
+}
+
+/* Reads one frame for all that wait. Called and left with the lock held. */
+static int read_for_all(struct daemon_link *link, int64_t deadline)
+{
+    const uint8_t *body;
+    size_t length;
+    int rc;
+
+    link->reading = true;
+    pthread_mutex_unlock(&link->lock);
+    rc = frames_receive(&link->frames, &body, &length, deadline);
+    pthread_mutex_lock(&link->lock);
+    link->reading = false;
+    if (rc == 0)
+        handle_frame(link, body, length);
+    else if (rc != -ETIMEDOUT)
+        give_up(link, rc);
+    pthread_cond_broadcast(&link->changed);
+    return rc == -ETIMEDOUT ? rc : 0;
+}
+
+static int wait_done(struct daemon_link *link, struct daemon_call *call, int64_t deadline)
+{
+    struct timespec until = deadline_timespec(deadline);
+    int rc = 0;
+
+    while (!call->done && rc == 0) {
+        if (!link->reading)
+            rc = read_for_all(link, deadline);
+        else
+            rc = -pthread_cond_timedwait(&link->changed, &link->lock, &until);
+    }
+    return call->done ? call->result : rc;
+}
+
+static int send_request(struct daemon_link *link, const Pwc__ClientRequest *request,
+                        int64_t deadline)
+{
+    size_t length = pwc__client_request__get_packed_size(request);
+    uint8_t body[REQUEST_MAX];
+    int rc;
+
+    if (length > sizeof(body))
+        return -EMSGSIZE;
+    pwc__client_request__pack(request, body);
+    rc = frames_send(&link->frames, body, length, deadline);
+    /* A daemon that hung up may have said why: that is still to be read. */
+    return rc == -ESHUTDOWN ? 0 : rc;
+}
+
+static void forget(struct daemon_link *link, struct daemon_call *call)
+{
+    struct daemon_call **at = &link->calls;
+
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+}
+
+int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
+                Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context)
+{
+    int64_t deadline = deadline_after_ms(link->timeout_ms);
+    struct daemon_call call = {.expected = expected, .accept = accept, .context = context};
+    int rc;
+
+    pthread_mutex_lock(&link->lock);
+    rc = link->over;
+    if (rc == 0) {
+        link->text[0] = '\0';
+        call.id = request->id = ++link->last_id == 0 ? ++link->last_id : link->last_id;
+        call.next = link->calls;
+        link->calls = &call;
+        rc = send_request(link, request, deadline);
+        if (rc == 0)
+            rc = wait_done(link, &call, deadline);
+        forget(link, &call);
+    }
+    pthread_mutex_unlock(&link->lock);
+    return rc;
+}
+
+/* The connection is over, and the daemon has hung up, which it does when it has let go of all. */
+static bool all_is_gone(struct daemon_link *link)
+{
+    struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};
+    bool over;
+
+    pthread_mutex_lock(&link->lock);
+    over = link->over != 0;
+    pthread_mutex_unlock(&link->lock);
+    return over && poll(&hang_up, 1, CLOSE_WAIT_MS) > 0;
+}
+
+int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request)
+{
+    int rc;
+
+    do
+        rc = daemon_call(link, request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
+    while (rc == -ECONNABORTED);
+    return rc == -EINVAL || (rc < 0 && all_is_gone(link)) ? 0 : rc;
+}
+
+size_t daemon_link_text(struct daemon_link *link, char *text, size_t size)
+{
+    size_t length;
+
+    pthread_mutex_lock(&link->lock);
+    length = (size_t)snprintf(text, size, "%s", link->text);
+    pthread_mutex_unlock(&link->lock);
+    return length;
+}

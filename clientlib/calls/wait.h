@@ -1,0 +1,26 @@
+/*
+ * How a context lets time pass where a probe has found nothing.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_WAIT_H
+#define PWC_CLIENTLIB_WAIT_H
+
+#include "clientlib/attach/context.h"
+
+/* As channel_arm; a change among the neighbours also counts as something to probe, since it may
+ * precede the arm and then rings no bell. */
+int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
+
+/*
+ * Yields, or sleeps, as ctx->patience says. A sleep ends when the daemon rings for an event of
+ * these kinds or for another reason, when the deadline passes, or after a moment, to check that the
+ * daemon still lives. May return early.
+ */
+void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
+
+/* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that
+ * would ask. */
+void wait_for_due_wakes(struct pwc_ctx *ctx);
+
+#endif
