@@ -22,6 +22,7 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/peer/marks.h"
+#include "daemon/engine/peer/rings.h"
 
 #define FABRIC_BATCH 64
 /* In order at any length that there is. */
@@ -391,12 +392,11 @@ static void completed(struct engine *e, const struct fabric_event *event)
         break;
     case COOKIE_RING:
     case COOKIE_NEXT:
-        peer_ring_added(e, (uint32_t)value, event->cookie >> 60 == COOKIE_NEXT, event->status,
-                        &event->memory);
+        ring_added(e, (uint32_t)value, event->cookie >> 60 == COOKIE_NEXT, event->status,
+                   &event->memory);
         break;
     case COOKIE_PARTING:
-        peer_ring_dropped(e, (uint32_t)(value / PARTING_RINGS), value % PARTING_RINGS,
-                          event->status);
+        ring_dropped(e, (uint32_t)(value / PARTING_RINGS), value % PARTING_RINGS, event->status);
         break;
     case COOKIE_SEGMENT:
         if (event->kind == FABRIC_ADDED)

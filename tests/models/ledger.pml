@@ -5,8 +5,9 @@
  *
  * Stands for: daemon/engine/ledger/ledger_out.c (ledger_stage, run_window_open, ledger_post,
  * ledger_written, ledger_acknowledge, ledger_rewind), daemon/engine/ledger/ledger_in.c (ledger_arrived,
- * run_begin, ledger_consume, ledger_stage_ack), daemon/engine/peer/peer.c (ledger_want, peer_grow,
- * offer_next, switch_ring, peer_switched; engine_peer_down, peer_drained, engine_offer,
+ * run_begin, ledger_consume, ledger_stage_ack), daemon/engine/peer/rings.c (ring_grow,
+ * ring_offer_larger, ring_leave, ring_switched), daemon/engine/peer/peer.c (ledger_want,
+ * engine_peer_down, peer_drained, engine_offer,
  * engine_peer_up, peer_discard) and what daemon/fabric/fabric.h says of FABRIC_DROPPED.
  *
  * The memory is there: staging, the ring, and a second one. A write takes at any time between post

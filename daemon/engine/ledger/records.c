@@ -6,10 +6,10 @@
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/peer/peer.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/ops/reply.h"
 #include "daemon/engine/peer/marks.h"
+#include "daemon/engine/peer/rings.h"
 
 /*
  * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
@@ -91,7 +91,7 @@ int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
     case WIRE_WANT:
         in->ack_due = true;
         in->ack_at = 0;
-        peer_grow(e, node);
+        ring_grow(e, node);
         return 0;
     case WIRE_PUT:
     case WIRE_PLACED:
@@ -133,9 +133,9 @@ int record_after(struct engine *e, uint32_t node, uint8_t kind)
     if (kind == WIRE_ACK)
         return ledger_acknowledge(e, node, live->in.their_ack);
     if (kind == WIRE_SWITCH)
-        peer_switched(e, node);
+        ring_switched(e, node);
     if (kind == WIRE_DECLINE)
-        peer_declined(e, node);
+        ring_declined(e, node);
     if (kind == WIRE_GONE && live->gone != NONE) {
         uint32_t flow = live->gone;
 

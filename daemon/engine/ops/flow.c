@@ -2,7 +2,7 @@
 #include "daemon/engine/ops/flow.h"
 
 #include <string.h>
-#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"

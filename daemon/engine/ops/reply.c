@@ -1,7 +1,7 @@
 /* Replies: flows, debts and credits (reply.h). Thread: the progress thread. */
 #include "daemon/engine/ops/reply.h"
 
-#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/session/session.h"

@@ -1,43 +1,6 @@
 /* Turns (turn.h). Thread: the progress thread. */
 #include "daemon/engine/ops/turn.h"
 
-#include <errno.h>
-#include "daemon/engine/ops/flow.h"
-
-/* ---- lists: first and last, and who comes next in a table ------------------------------------ */
-
-static void list_push(struct ready_list *list, uint32_t *next, uint32_t i)
-{
-    next[i] = NONE;
-    if (list->first == NONE)
-        list->first = i;
-    else
-        next[list->last] = i;
-    list->last = i;
-}
-
-static uint32_t list_pop(struct ready_list *list, const uint32_t *next)
-{
-    uint32_t i = list->first;
-
-    list->first = next[i];
-    return i;
-}
-
-static void list_remove(struct ready_list *list, uint32_t *next, uint32_t i)
-{
-    uint32_t before = NONE;
-
-    for (uint32_t at = list->first; at != i; at = next[at])
-        before = at;
-    if (before == NONE)
-        list->first = next[i];
-    else
-        next[before] = next[i];
-    if (list->last == i)
-        list->last = before;
-}
-
 /* ---- flows and their turns ------------------------------------------------------------------- */
 
 static struct ready_list *turns_of(struct engine *e, const struct turn *turn)
@@ -74,8 +37,7 @@ void turn_join(struct engine *e, uint32_t flow, uint32_t client)
     live->turn = found;
 }
 
-/* Behind the others: that ends a turn, and begins the next. */
-static void turn_push(struct engine *e, uint32_t turn)
+void turn_push(struct engine *e, uint32_t turn)
 {
     struct turn *t = &e->turns[turn];
 
@@ -118,67 +80,4 @@ void turns_clear(struct engine *e, uint32_t node)
         if (e->flows[i].node == node)
             e->flow_live[i].ready = false;
     }
-}
-
-/* ---- one step -------------------------------------------------------------------------------- */
-
-/* Flows that find no nonce, until the step is over: each is asked once, and others may need none.
- */
-struct aside {
-    struct ready_list flows;
-    int count;
-};
-
-/* The first of them stages, until its turn or what it has is over. As turns_step. */
-static int turn_take(struct engine *e, struct ready_list *list, struct aside *aside, int *work)
-{
-    struct turn *turn = &e->turns[list->first];
-    uint32_t flow = turn->ready.first;
-    int r = 0;
-
-    /* In debt for a payload: that matters to the others, if there are any. */
-    if (turn->left <= 0 && list->first == list->last)
-        turn->left = TURN_BYTES;
-    if (turn->left > 0) {
-        r = flow_advance(e, flow, &turn->left, work);
-        if (r == -ENOSPC || r == -EAGAIN)
-            return r;
-        list_pop(&turn->ready, e->flow_next);
-        if (r == -EBUSY) {
-            list_push(&aside->flows, e->flow_next, flow);
-            aside->count++;
-        } else if (r == 1) {
-            list_push(&turn->ready, e->flow_next, flow);
-        } else {
-            e->flow_live[flow].ready = false;
-        }
-    } else {
-        ++*work;
-    }
-    if (turn->ready.first == NONE)
-        list_pop(list, e->turn_next);
-    else if (turn->left <= 0 || r == -EBUSY)
-        turn_push(e, list_pop(list, e->turn_next));
-    return 0;
-}
-
-int turns_step(struct engine *e, uint32_t node, int budget, int *work)
-{
-    bool starved = false;
-
-    /* Replies first: requests that wait for a nonce hold none of them back. */
-    for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
-        struct ready_list *list = &e->peer_live[node].ready[traffic];
-        struct aside aside = {{NONE, NONE}, 0};
-        int r = 0;
-
-        while (r == 0 && list->first != NONE && *work + aside.count < budget)
-            r = turn_take(e, list, &aside, work);
-        while (aside.flows.first != NONE)
-            turn_ready(e, list_pop(&aside.flows, e->flow_next));
-        if (r < 0)
-            return r;
-        starved |= aside.count > 0;
-    }
-    return starved ? -EAGAIN : 0;
 }

@@ -18,6 +18,7 @@
 #ifndef PWC_ENGINE_TURN_H
 #define PWC_ENGINE_TURN_H
 
+#include "daemon/engine/state/ready_list.h"
 #include "daemon/engine/state/state.h"
 
 /* Bytes of a turn. A message that comes alone waits for one of these for each client before it. */
@@ -37,8 +38,7 @@ static inline bool turns_waiting(const struct peer_live *live)
 {
     return live->ready[FLOW_REQUESTS].first != NONE || live->ready[FLOW_REPLIES].first != NONE;
 }
-/* Lets flows stage in turn. -ENOSPC: the ledger is full; -EAGAIN: the fabric takes no more now, or
- * some found no nonce. */
-int turns_step(struct engine *e, uint32_t node, int budget, int *work);
+/* The turn goes behind the others: this ends it and begins the next. */
+void turn_push(struct engine *e, uint32_t turn);
 
 #endif

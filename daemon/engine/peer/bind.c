@@ -11,6 +11,7 @@
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"
+#include "daemon/engine/peer/remote.h"
 
 static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
 {
@@ -54,33 +55,6 @@ static int bind_ask(struct engine *e, uint32_t remote)
     memcpy(w.secret, r->key.secret, sizeof(w.secret));
     set32(e, &r->asked, r->asked + 1);
     return notes_push(e, r->node, &w, sizeof(w));
-}
-
-void remote_free(struct engine *e, uint32_t remote)
-{
-    struct remote *r = &e->remotes[remote];
-
-    e->flow_live[r->flow].remotes--;
-    set32(e, &r->state, REMOTE_FREE);
-}
-
-/* Its client let go of it, and all is over. */
-static bool remote_over(const struct engine *e, uint32_t remote)
-{
-    const struct remote *r = &e->remotes[remote];
-
-    return r->state != REMOTE_FREE && r->unbound && r->asked == 0 && !r->revoke_due &&
-           e->remote_busy[remote] == 0 && r->replies == 0 &&
-           e->flows[r->flow].ops.head >= r->free_after;
-}
-
-void remotes_reclaim(struct engine *e)
-{
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (remote_over(e, i)) {
-            remote_free(e, i);
-            commit(e);
-        }
 }
 
 static uint32_t remote_find_free(const struct engine *e)
@@ -326,23 +300,6 @@ int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32
     e->sweep = true;
     flows_ready_towards(e, r);
     return 0;
-}
-
-void inflow_free(struct engine *e, uint32_t inflow)
-{
-    struct inflow *in = &e->inflows[inflow];
-
-    if (in->session != NONE) {
-        uint32_t *link = &e->sessions[in->session].first_inflow;
-
-        while (*link != inflow)
-            link = &e->inflows[*link].next;
-        set32(e, link, in->next);
-    }
-    if (in->reply_flow != NONE)
-        set32(e, &e->flows[in->reply_flow].serves, NONE);
-    set32(e, &in->state, INFLOW_FREE);
-    e->sweep = true;
 }
 
 int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)

@@ -10,8 +10,6 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction: nothing names the inflow any more. */
-void inflow_free(struct engine *e, uint32_t inflow);
 int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
 int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
 /* Within a transaction: the origin has closed its end. */
@@ -24,10 +22,5 @@ void bind_forget_node(struct engine *e, uint32_t node);
 void bind_show_ended(struct engine *e, uint32_t session);
 /* Binds of a session on its way out end without a notice. */
 void bind_forget_session(struct engine *e, uint32_t session);
-
-/* Within a transaction: nothing names the remote any more. */
-void remote_free(struct engine *e, uint32_t remote);
-/* Frees those that their clients let go and whose operations are over. */
-void remotes_reclaim(struct engine *e);
 
 #endif

@@ -20,17 +20,6 @@
 
 /* Whether the link is needed: something waits for it, or is held for the other side. */
 bool peer_pending(const struct engine *e, uint32_t node);
-/* The fabric's answers about rings. */
-void peer_ring_added(struct engine *e, uint32_t node, bool next, int status,
-                     const struct fabric_memory *memory);
-void peer_ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status);
-/* Asks again for those that it could not let go of. */
-void peer_rings_sweep(struct engine *e);
-/* Growth of the inbound ring: register a larger one; the sender has switched to it. */
-void peer_grow(struct engine *e, uint32_t node);
-void peer_switched(struct engine *e, uint32_t node);
-/* ... or cannot: the larger one is withdrawn, and not offered again for a while. */
-void peer_declined(struct engine *e, uint32_t node);
 /* Consumes, stages, posts. The work done; *deadline is lowered to its next timed action. */
 int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline);
 

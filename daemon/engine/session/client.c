@@ -7,12 +7,13 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/state/notice.h"
-#include "daemon/engine/peer/peer.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/ops/reply.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/session/quarantine.h"
+#include "daemon/engine/peer/rings.h"
+#include "daemon/engine/peer/remote.h"
 
 void client_inherit(struct engine *e)
 {
@@ -365,7 +366,7 @@ void client_sweep(struct engine *e)
             e->remote_busy[i] == 0)
             region_answer_revoke(e, i);
     remotes_reclaim(e);
-    peer_rings_sweep(e);
+    rings_drop_again(e);
     for (uint32_t i = 0; i < e->config.sessions_max; i++)
         if (e->sessions[i].state == SESSION_CLOSING)
             session_leave(e, i);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 #include "shm_ring/doorbell.h"
-#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"

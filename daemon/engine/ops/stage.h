@@ -1,0 +1,12 @@
+/* Lets the flows towards a peer stage, in their clients' turns (turn.h). Thread: the progress
+ * thread. */
+#ifndef PWC_ENGINE_STAGE_H
+#define PWC_ENGINE_STAGE_H
+
+#include "daemon/engine/state/state.h"
+
+/* -ENOSPC: the ledger is full; -EAGAIN: the fabric takes no more now, or some flows found no nonce.
+ */
+int turns_step(struct engine *e, uint32_t node, int budget, int *work);
+
+#endif

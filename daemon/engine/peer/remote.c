@@ -1,0 +1,45 @@
+/* Remotes and inflows on their way out (remote.h). Thread: the progress thread. */
+#include "daemon/engine/peer/remote.h"
+
+void remote_free(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+
+    e->flow_live[r->flow].remotes--;
+    set32(e, &r->state, REMOTE_FREE);
+}
+
+bool remote_over(const struct engine *e, uint32_t remote)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    return r->state != REMOTE_FREE && r->unbound && r->asked == 0 && !r->revoke_due &&
+           e->remote_busy[remote] == 0 && r->replies == 0 &&
+           e->flows[r->flow].ops.head >= r->free_after;
+}
+
+void remotes_reclaim(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (remote_over(e, i)) {
+            remote_free(e, i);
+            commit(e);
+        }
+}
+
+void inflow_free(struct engine *e, uint32_t inflow)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    if (in->session != NONE) {
+        uint32_t *link = &e->sessions[in->session].first_inflow;
+
+        while (*link != inflow)
+            link = &e->inflows[*link].next;
+        set32(e, link, in->next);
+    }
+    if (in->reply_flow != NONE)
+        set32(e, &e->flows[in->reply_flow].serves, NONE);
+    set32(e, &in->state, INFLOW_FREE);
+    e->sweep = true;
+}

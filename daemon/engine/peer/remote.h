@@ -1,0 +1,19 @@
+/*
+ * The two ends of a bind: the remote at the origin, the inflow at the target; when they are free
+ * again. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_REMOTE_H
+#define PWC_ENGINE_REMOTE_H
+
+#include "daemon/engine/state/state.h"
+
+/* Within a transaction: nothing names the remote any more. */
+void remote_free(struct engine *e, uint32_t remote);
+/* Its client has let go of it, and its operations are over. */
+bool remote_over(const struct engine *e, uint32_t remote);
+/* Frees all of which that is true. */
+void remotes_reclaim(struct engine *e);
+/* Within a transaction: nothing names the inflow any more. */
+void inflow_free(struct engine *e, uint32_t inflow);
+
+#endif

@@ -1,0 +1,256 @@
+/* Rings of a link: registration, growth, withdrawal (rings.h). Thread: the progress thread. */
+#include "daemon/engine/peer/rings.h"
+
+#include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/peer/marks.h"
+#include "daemon/engine/state/notice.h"
+
+/* Memory that was missing may come back. */
+#define DECLINED_RETRY_NS 100000000u
+
+static void ring_withdraw(struct engine *e, uint32_t node, uint32_t place)
+{
+    struct parting_ring *parting = &e->peer_live[node].parting[place];
+    uint64_t cookie = cookie_of(COOKIE_PARTING, (uint64_t)node * PARTING_RINGS + place);
+
+    parting->refused = false;
+    e->peer_live[node].drops++;
+    if (fabric_mem_drop(e->fabric, parting->memory, cookie) < 0)
+        ring_dropped(e, node, place, 0); /* it was not registered */
+}
+
+void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
+               const struct fabric_memory *memory)
+{
+    for (uint32_t i = 0; i < PARTING_RINGS; i++) {
+        struct parting_ring *parting = &e->peer_live[node].parting[i];
+
+        if (parting->ring)
+            continue;
+        *parting = (struct parting_ring){.ring = ring, .size = size, .memory = memory->index};
+        ring_withdraw(e, node, i);
+        return;
+    }
+    /* Only where the fabric lets go of none of them: this one stays registered and taken, too. */
+}
+
+/* What the fabric could not let go of may still be written to: it stays taken. */
+void ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status)
+{
+    struct parting_ring *parting = &e->peer_live[node].parting[place];
+
+    e->peer_live[node].drops--;
+    if (status < 0) {
+        parting->refused = e->rings_refused = true;
+        drop_later(e);
+    } else {
+        heap_give(&e->heap, parting->ring, parting->size);
+        parting->ring = NULL;
+    }
+    peer_activate(e, node);
+}
+
+void rings_drop_again(struct engine *e)
+{
+    if (!e->rings_refused || e->drop_at > 0)
+        return;
+    e->rings_refused = false;
+    for (uint32_t node = 0; node < e->config.nodes; node++)
+        for (uint32_t i = 0; i < PARTING_RINGS; i++)
+            if (e->peer_live[node].parting[i].refused)
+                ring_withdraw(e, node, i);
+}
+
+uint32_t rings_parting(const struct peer_live *live)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < PARTING_RINGS; i++)
+        count += live->parting[i].ring != NULL;
+    return count;
+}
+
+int ring_prepare(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct peer_live *live = &e->peer_live[node];
+    uint32_t size = p->rx_preferred;
+    int r;
+
+    live->in = (struct ledger_in){0};
+    while (!(live->in.ring = heap_take(&e->heap, size))) {
+        if (size == e->config.ledger_start)
+            return -ENOMEM;
+        size /= 2;
+    }
+    live->in.size = size;
+    r = fabric_mem_add(e->fabric, live->in.ring, size, FABRIC_REMOTE_WRITE,
+                       cookie_of(COOKIE_RING, node));
+    if (r < 0) {
+        heap_give(&e->heap, live->in.ring, size);
+        live->in.ring = NULL;
+        return r;
+    }
+    live->in.adding = true;
+    live->link = LINK_PREPARING;
+    return 0;
+}
+
+void ring_added(struct engine *e, uint32_t node, bool next, int status,
+                const struct fabric_memory *memory)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+
+    if (next) {
+        if (status < 0) {
+            heap_give(&e->heap, in->next_ring, in->next_size);
+            in->next_ring = NULL;
+            peer_activate(e, node);
+            return;
+        }
+        in->next_memory = *memory;
+        in->next_ready = true;
+        if (live->link == LINK_DRAINING) {
+            ring_part(e, node, in->next_ring, in->next_size, memory);
+            in->next_ring = NULL;
+            peer_activate(e, node);
+        }
+        peer_activate(e, node);
+        return;
+    }
+    in->adding = false;
+    if (status < 0) {
+        heap_give(&e->heap, in->ring, in->size);
+        in->ring = NULL;
+        live->link = LINK_NONE;
+        live->wanted = live->offer_asked = false;
+        notice_push(
+            e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
+        return;
+    }
+    in->memory = *memory;
+    in->registered = true;
+    if (live->link == LINK_DRAINING) {
+        ring_part(e, node, in->ring, in->size, memory);
+        in->ring = NULL;
+        peer_activate(e, node);
+        return;
+    }
+    live->link = LINK_OFFERED;
+    if (live->offer_asked)
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_OFFER_READY, .node = node});
+    live->offer_asked = false;
+    peer_activate(e, node);
+}
+
+void ring_grow(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+    uint64_t size = (uint64_t)in->size * 4;
+
+    if (size > e->config.ledger_max)
+        size = e->config.ledger_max;
+    if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at ||
+        rings_parting(live) > 0)
+        return;
+    in->next_ring = heap_take(&e->heap, (uint32_t)size);
+    if (!in->next_ring)
+        return;
+    in->next_size = (uint32_t)size;
+    in->next_ready = in->next_offered = false;
+    if (fabric_mem_add(e->fabric, in->next_ring, size, FABRIC_REMOTE_WRITE,
+                       cookie_of(COOKIE_NEXT, node)) < 0) {
+        heap_give(&e->heap, in->next_ring, in->next_size);
+        in->next_ring = NULL;
+    }
+}
+
+void ring_offer_larger(struct engine *e, uint32_t node)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+    struct wire_offer *w;
+
+    if (!in->next_ring || !in->next_ready || in->next_offered)
+        return;
+    w = ledger_stage(e, node, WIRE_OFFER, sizeof(*w), LEDGER_NOTE, NULL);
+    if (!w)
+        return;
+    w->address = in->next_memory.address;
+    w->key = in->next_memory.key;
+    w->bytes = in->next_size;
+    commit(e);
+    in->next_offered = true;
+}
+
+void ring_switched(struct engine *e, uint32_t node)
+{
+    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &live->in;
+
+    ring_part(e, node, in->ring, in->size, &in->memory);
+    in->ring = in->next_ring;
+    in->size = in->next_size;
+    in->memory = in->next_memory;
+    in->base = e->peers[node].rx_consumed;
+    in->next_ring = NULL;
+    in->next_ready = in->next_offered = false;
+    set32(e, &e->peers[node].rx_preferred, in->size);
+    commit(e);
+    live->grown++;
+}
+
+void ring_declined(struct engine *e, uint32_t node)
+{
+    struct ledger_in *in = &e->peer_live[node].in;
+
+    ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+    in->next_ring = NULL;
+    in->next_ready = in->next_offered = false;
+    in->grow_at = e->now + DECLINED_RETRY_NS;
+}
+
+/* Sender: no memory to mirror it: both stay with what they have. */
+static void switch_decline(struct engine *e, uint32_t node)
+{
+    if (!ledger_stage(e, node, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+        return;
+    commit(e);
+    e->peer_live[node].out.next.bytes = 0;
+}
+
+void ring_leave(struct engine *e, uint32_t node)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[node].out;
+
+    if (out->next.bytes == 0)
+        return;
+    if (!out->switching) {
+        /* No peer has more of the memory for all than ledger_max. */
+        if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
+            out->next_staging = heap_take(&e->heap, out->next.bytes);
+        if (!out->next_staging) {
+            switch_decline(e, node);
+            return;
+        }
+        if (!ledger_stage(e, node, WIRE_SWITCH, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+            return;
+        commit(e);
+        out->switching = true;
+        return;
+    }
+    if (out->sent != p->tx_tail || out->completed != out->sent)
+        return;
+    heap_give(&e->heap, out->staging, out->size);
+    out->staging = out->next_staging;
+    out->next_staging = NULL;
+    out->size = out->next.bytes;
+    out->remote_address = out->next.address;
+    out->remote_key = out->next.key;
+    out->base = p->tx_tail;
+    out->next.bytes = 0;
+    out->switching = false;
+    out->wanting = false;
+}

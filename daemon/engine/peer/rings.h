@@ -1,0 +1,39 @@
+/*
+ * The rings of a link: registered with the fabric, given back when the fabric lets go of them, and
+ * exchanged for larger ones while the link is up.
+ *
+ * Growth: the sender is out of credit (WIRE_WANT); the receiver registers a ring of four times the
+ * size and offers it; the sender takes memory of that size to mirror it and leaves the old ring
+ * (WIRE_SWITCH), or declines. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_RINGS_H
+#define PWC_ENGINE_RINGS_H
+
+#include "daemon/engine/state/state.h"
+
+/* An inbound ring for the next link, of the preferred size or less: being registered, or -ENOMEM.
+ */
+int ring_prepare(struct engine *e, uint32_t node);
+/* Withdraws a registered ring; its memory is free when the fabric says so. */
+void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
+               const struct fabric_memory *memory);
+/* Rings on their way out. */
+uint32_t rings_parting(const struct peer_live *live);
+/* The fabric's answers. */
+void ring_added(struct engine *e, uint32_t node, bool next, int status,
+                const struct fabric_memory *memory);
+void ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status);
+/* Withdraws again, after a pause, the rings that the fabric could not let go of. */
+void rings_drop_again(struct engine *e);
+
+/* Receiver: registers a larger ring. */
+void ring_grow(struct engine *e, uint32_t node);
+/* Receiver: offers it once it is registered. No note is kept: a new link has rings of its own. */
+void ring_offer_larger(struct engine *e, uint32_t node);
+/* Receiver: the sender has left the old ring; or has declined, and gets no offer for a while. */
+void ring_switched(struct engine *e, uint32_t node);
+void ring_declined(struct engine *e, uint32_t node);
+/* Sender: leaves the old ring once the fabric has sent all that is staged in it. */
+void ring_leave(struct engine *e, uint32_t node);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Lists of numbers: the first and the last, and for each number the next one in a table beside.
+ * Private memory. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_READY_LIST_H
+#define PWC_ENGINE_READY_LIST_H
+
+#include "daemon/engine/state/state.h"
+
+static inline void list_push(struct ready_list *list, uint32_t *next, uint32_t i)
+{
+    next[i] = NONE;
+    if (list->first == NONE)
+        list->first = i;
+    else
+        next[list->last] = i;
+    list->last = i;
+}
+
+static inline uint32_t list_pop(struct ready_list *list, const uint32_t *next)
+{
+    uint32_t i = list->first;
+
+    list->first = next[i];
+    return i;
+}
+
+static inline void list_remove(struct ready_list *list, uint32_t *next, uint32_t i)
+{
+    uint32_t before = NONE;
+
+    for (uint32_t at = list->first; at != i; at = next[at])
+        before = at;
+    if (before == NONE)
+        list->first = next[i];
+    else
+        next[before] = next[i];
+    if (list->last == i)
+        list->last = before;
+}
+
+#endif
