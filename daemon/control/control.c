@@ -24,6 +24,14 @@
 #include "shm_ring/sigbus.h"
 #include "daemon/control/survive/takeover.h"
 #include "daemon/control/nodes/munge_async.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/request_context.h"
+#include "daemon/control/clients/request_memory.h"
+#include "daemon/control/clients/requests.h"
+#include "daemon/control/fatal.h"
+#include "daemon/control/notices.h"
+#include "daemon/control/watch/tracing.h"
 
 enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
 
@@ -62,7 +70,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
                 stop_accepting(control, errno);
             return;
         }
-        client_accept(control, fd);
+        client_accept(control, fd, request_handle);
     }
 }
 
@@ -84,14 +92,6 @@ static void on_signal(uv_signal_t *handle, int number)
 }
 
 /* ---- opening, one thing a function ----------------------------------------------------------- */
-
-/* Says what is wrong, in one place. */
-int control_explain(struct control *control, int rc, const char *why)
-{
-    if (rc < 0)
-        log_line(&control->log, LOG_LEVEL_ERROR, "%s", *why ? why : strerror(-rc));
-    return rc;
-}
 
 static int open_nodes(struct control *control)
 {
@@ -318,11 +318,15 @@ static int open_listener(struct control *control)
 
 static int open_peers(struct control *control)
 {
+    static const struct peers_events events = {.frame = directory_client_frame,
+                                               .up = directory_client_node_up,
+                                               .down = directory_client_node_down,
+                                               .lost = directory_client_node_lost};
     char why[WHY_MAX] = "";
 
     if (control->node_count == 1 && control->worker_count == 1)
         return 0;
-    return control_explain(control, peers_open(control, why, sizeof(why)), why);
+    return control_explain(control, peers_open(control, &events, why, sizeof(why)), why);
 }
 
 static void open_loop(struct control *control)
@@ -375,7 +379,7 @@ static void free_clients(struct control *control)
         struct client *c = control->clients;
 
         while (c->sessions) {
-            session_say_closed(c->sessions);
+            session_mark_closed(c->sessions);
             c->sessions->watched = false;
             session_free(c->sessions);
         }
@@ -392,17 +396,6 @@ static void free_clients(struct control *control)
             close(c->descriptor);
         free(c);
     }
-}
-
-_Noreturn void control_end_at_once(struct control *control, const char *why)
-{
-    log_line(&control->log, LOG_LEVEL_ERROR, "%s", why);
-    if (!control->store.kept) {
-        if (control->publisher.counters.path)
-            (void)unlink(control->publisher.counters.path);
-        socket_path_close(&control->socket);
-    }
-    _exit(EXIT_FAILURE);
 }
 
 /* Ends all in reverse. What was not opened is passed over. */
@@ -431,6 +424,7 @@ static void control_close(struct control *control)
     (void)uv_loop_close(&control->loop);
     scrape_free(control);
     pending_destroy(&control->pending);
+    tracing_close(control);
     workers_close(control);
     if (control->lifeline >= 0)
         close(control->lifeline);
@@ -469,12 +463,19 @@ static int check_entry_of_ours(struct control *control)
                            why);
 }
 
+static int start_workers(struct control *control)
+{
+    static const struct worker_hooks hooks = {.opened = takeover_attach, .notice = notice_take};
+
+    return workers_start(control, &hooks);
+}
+
 static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
         open_nodes,     open_identity,   open_engine_config, check_words,   check_entry_of_ours,
         workers_open,   handover_await,  open_lifeline,      open_socket,   open_inflight,
-        workers_settle, settle_identity, open_tables,        workers_start, open_peers,
+        workers_settle, settle_identity, open_tables,        start_workers, open_peers,
         scrape_open,    open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 

@@ -145,13 +145,5 @@ int control_run(const struct control_options *options);
 /* Whether a start would come as far as serving, as far as can be known before: what would stop it
  * is said on stderr, all of it. */
 int control_check(const struct config *config);
-/* It stands still in the provider, most likely, and what it works on with it. */
-#define CONTROL_STUCK                                                                              \
-    "the progress thread does not come back from a call: this daemon ends without it"
-/* There is no way to end in order. What is kept stays, for who is started next. */
-_Noreturn void control_end_at_once(struct control *control, const char *why);
-
-/* Says in the log what is wrong with opening something; `rc`. */
-int control_explain(struct control *control, int rc, const char *why);
 
 #endif

@@ -14,6 +14,7 @@
 #include "tests/suite.h"
 #include "daemon/control/clients/client.h"
 #include "shm_ring/sigbus.h"
+#include "daemon/control/clients/request_memory.h"
 
 #define HANDLE   1u /* of the segment under test */
 #define SEGMENTS 2u
@@ -61,7 +62,6 @@ void __wrap_call_post(struct progress *progress, struct call *call);
 void __wrap_client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
                          uint32_t count);
 void __wrap_client_stream_resume(struct client *c);
-void __wrap_client_settle(struct client *c);
 bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...);
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -117,10 +117,6 @@ void __wrap_client_stream_resume(struct client *c)
 {
 }
 
-void __wrap_client_settle(struct client *c)
-{
-}
-
 bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...)
 {
     return t.stored++ < t.store_room;
@@ -144,8 +140,11 @@ static void begin(void)
     pending_init(&t.control.pending);
     t.worker = (struct worker){
         .control = &t.control, .config.segments_max = SEGMENTS, .segments = t.segments};
-    t.client = (struct client){
-        .control = &t.control, .worker = &t.worker, .user = &t.user, .state = CLIENT_SERVED};
+    t.client = (struct client){.control = &t.control,
+                               .worker = &t.worker,
+                               .user = &t.user,
+                               .state = CLIENT_SERVED,
+                               .in_engine = true};
     t.other = t.client;
 }
 

@@ -10,6 +10,9 @@
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/fabric/loop.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/requests.h"
+#include "daemon/control/notices.h"
 
 #define TURNS  64
 #define MEMORY (UINT64_C(16) << 20) /* of a client */
@@ -73,7 +76,7 @@ static int notices(struct room *room)
     int count = 0;
 
     while (engine_notice(room->engine, &notice)) {
-        worker_notice(&room->worker, &notice);
+        notice_take(&room->worker, &notice);
         count++;
     }
     return count;
@@ -177,7 +180,7 @@ int room_connect(struct room *room)
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) < 0)
         abort();
-    client_accept(&room->control, ends[0]);
+    client_accept(&room->control, ends[0], request_handle);
     return ends[1];
 }
 

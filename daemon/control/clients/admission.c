@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* since Linux 4.13 */
@@ -156,4 +158,16 @@ bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gi
 bool admission_sees_all(const struct admission *a, int socket, uid_t uid, gid_t gid)
 {
     return uid == 0 || uid == a->own || is_member(a->inspect_groups, a->inspect_count, socket, gid);
+}
+
+bool client_may_look(struct client *c, uint32_t request)
+{
+    if (clients_count(c->control, c->uid, CLIENT_LOOKING) >= CLIENT_LOOKERS_MAX) {
+        reply_error(c, request, -EUSERS,
+                    "user %u looks on through %u connections already: close one of them",
+                    (unsigned)c->uid, CLIENT_LOOKERS_MAX);
+        return false;
+    }
+    c->state = CLIENT_LOOKING;
+    return true;
 }

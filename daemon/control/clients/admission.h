@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+struct client;
 
 struct admission {
     uid_t own;
@@ -27,5 +30,8 @@ bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gi
 bool admission_sees_all(const struct admission *a, int socket, uid_t uid, gid_t gid);
 /* Users beside our own are served. */
 bool admission_is_open(const struct admission *a);
+/* Lets a connection look that has not greeted: within the few of its user, so that those who may
+ * greet find room. False: it was refused. */
+bool client_may_look(struct client *c, uint32_t request);
 
 #endif

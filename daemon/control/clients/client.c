@@ -14,98 +14,16 @@
 #include "shm_ring/fault.h"
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/watch/tracing.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
-/* ---- calls ----------------------------------------------------------------------------------- */
-
-struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
-                            void (*done)(struct call *call))
-{
-    struct call *call = call_new(&worker->target, kind, c, done);
-
-    if (call)
-        c->calls++;
-    return call;
-}
-
-struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call))
-{
-    return client_call_to(c, c->worker, kind, done);
-}
-
-void client_call_in(struct client *c, struct call *call, enum call_kind kind,
-                    void (*done)(struct call *call))
-{
-    call_init(call, &c->worker->target, kind, c, done);
-    c->calls++;
-}
-
-struct client *client_of_call(struct call *call)
-{
-    struct client *c = call->owner;
-
-    c->calls--;
-    return c;
-}
-
 /* ---- the way out ----------------------------------------------------------------------------- */
-
-struct inflight_entry *client_inflight(const struct client *c)
-{
-    return &c->control->inflight.entries[c->slot];
-}
-
-void client_keep(struct client *c)
-{
-    struct store *store = &c->control->store;
-    struct inflight_entry *entry = client_inflight(c);
-
-    entry->number = c->number;
-    entry->engine = c->worker->engine;
-    entry->state = INFLIGHT_SERVED;
-    if (!store_add(store, c->descriptor, "client.%u", c->slot) ||
-        (c->pidfd >= 0 && !store_add(store, c->pidfd, "process.%u", c->slot)))
-        entry->lost |= INFLIGHT_UNKEPT;
-}
-
-/* Its slot is free when nothing of it is kept. */
-static void forget_connection(struct client *c)
-{
-    struct store *store = &c->control->store;
-
-    store_remove(store, "client.%u", c->slot);
-    store_remove(store, "process.%u", c->slot);
-    inflight_give(&c->control->inflight, c->slot);
-}
-
-static void unlink_client(struct client *c)
-{
-    struct client **at = &c->control->clients;
-
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-    c->control->client_count--;
-    quota_leave(c);
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct client *c = handle->data;
-
-    if (--c->uv_handles > 0)
-        return;
-    unlink_client(c);
-    forget_connection(c);
-    if (c->pidfd >= 0)
-        close(c->pidfd);
-    if (c->descriptor >= 0)
-        close(c->descriptor);
-    free(c);
-}
 
 static void drop_pending(struct client *c)
 {
@@ -115,32 +33,6 @@ static void drop_pending(struct client *c)
         if (p->client == c)
             pending_remove(&c->control->pending, p);
     c->waiting = 0;
-}
-
-void client_settle(struct client *c)
-{
-    if (c->state != CLIENT_ENDING || c->in_engine || c->calls > 0 || c->sessions || c->segments)
-        return;
-    if (uv_is_closing((uv_handle_t *)&c->deadline))
-        return;
-    FAULT(CLIENT_SETTLED);
-    client_stream_free(c);
-    uv_close((uv_handle_t *)&c->deadline, handle_closed);
-    uv_close((uv_handle_t *)&c->socket, handle_closed);
-    if (c->uv_handles == 3)
-        uv_close((uv_handle_t *)&c->process, handle_closed);
-}
-
-static void close_done(struct call *call)
-{
-    client_settle(client_of_call(call));
-}
-
-void client_leave_engine(struct client *c)
-{
-    client_call_in(c, &c->leave, CALL_CLIENT_CLOSE, close_done);
-    c->leave.handle = c->number;
-    call_post(c->worker->progress, &c->leave);
 }
 
 /* Who broke the protocol stays to be seen. */
@@ -159,20 +51,6 @@ static void remember(struct client *c, const char *reason)
     snprintf(q->reason, sizeof(q->reason), "%s", reason);
     atomic_fetch_add_explicit(&(c->worker ? c->worker : control->workers)->counters.quarantined, 1,
                               memory_order_relaxed);
-}
-
-struct log_subject client_subject(const struct client *c)
-{
-    struct log_subject subject = log_nobody();
-
-    subject.pid = c->pid;
-    subject.user = c->uid;
-    if (c->in_engine) {
-        subject.client = c->number;
-        subject.rank = c->rank;
-        subject.job = c->job;
-    }
-    return subject;
 }
 
 void client_end(struct client *c, const char *reason)
@@ -197,7 +75,7 @@ void client_end(struct client *c, const char *reason)
     FAULT(CLIENT_ENDS);
     c->state = CLIENT_ENDING;
     client_inflight(c)->lost |= INFLIGHT_ENDED;
-    service_changed(c->control);
+    service_clients_changed(c->control);
     handover_forget(c->control, c);
     tracing_leave(c);
     uv_timer_stop(&c->deadline);
@@ -301,23 +179,10 @@ static void refuse(struct control *control, int descriptor, const char *text)
     close(descriptor);
 }
 
-uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state)
-{
-    uint32_t count = 0;
-
-    for (const struct client *c = control->clients; c; c = c->next)
-        count += c->uid == uid && c->state == state;
-    return count;
-}
-
-void client_await_question(struct client *c)
-{
-    uv_timer_start(&c->deadline, deadline_passed, CLIENT_DEADLINE_MS, 0);
-}
-
 /* Takes both descriptors over, unless it is NULL. It may be one that ends at once. */
 static struct client *client_new(struct control *control, uint32_t slot, int descriptor,
-                                 int process, const struct ucred *peer, struct quota_user *user)
+                                 int process, const struct ucred *peer, struct quota_user *user,
+                                 client_on_request on_request)
 {
     struct client *c = calloc(1, sizeof(*c));
     int rc;
@@ -344,16 +209,17 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     control->clients = c;
     control->client_count++;
     FAULT(CLIENT_ACCEPTED);
-    if (client_stream_open(c) < 0) {
+    if (client_stream_open(c, on_request, client_end) < 0) {
         c->state = CLIENT_ENDING;
-        uv_close((uv_handle_t *)&c->deadline, handle_closed);
+        client_settle(c);
     } else if ((rc = watch_process(c)) < 0) {
         end_unwatched(c, rc);
     }
     return c;
 }
 
-struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process)
+struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process,
+                            client_on_request on_request)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
@@ -365,13 +231,13 @@ struct client *client_adopt(struct control *control, uint32_t slot, int descript
     user = quota_inherit(control, peer.uid);
     if (!user)
         return NULL;
-    c = client_new(control, slot, descriptor, process, &peer, user);
+    c = client_new(control, slot, descriptor, process, &peer, user, on_request);
     if (!c)
         quota_leave(&(struct client){.control = control, .user = user});
     return c;
 }
 
-void client_accept(struct control *control, int descriptor)
+void client_accept(struct control *control, int descriptor, client_on_request on_request)
 {
     struct log_subject about = log_nobody();
     struct ucred peer = {0};
@@ -406,7 +272,7 @@ void client_accept(struct control *control, int descriptor)
         refuse(control, descriptor, "too many connections to this daemon: try again later");
         return;
     }
-    if (!client_new(control, slot, descriptor, -1, &peer, user)) {
+    if (!client_new(control, slot, descriptor, -1, &peer, user, on_request)) {
         quota_leave(&(struct client){.control = control, .user = user});
         inflight_give(&control->inflight, slot);
         close(descriptor);

@@ -16,10 +16,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
+#include "daemon/control/clients/quota.h"
 #include "daemon/control/control.h"
 #include "proto/control.pb-c.h"
 #include "shm_ring/mapping.h"
-#include "daemon/control/clients/quota.h"
 
 #define CLIENT_FRAME_MAX     65536u
 #define CLIENT_REPLY_MAX     (1u << 20)
@@ -95,6 +95,10 @@ struct client_segment {
 
 struct tracer;
 
+/* What a client's connection leads to: a whole request; and its end, `reason` as of client_end. */
+typedef void (*client_on_request)(struct client *c, const Pwc__ClientRequest *request);
+typedef void (*client_on_end)(struct client *c, const char *reason);
+
 struct client {
     struct client *next; /* of all */
     struct control *control;
@@ -107,8 +111,11 @@ struct client {
     bool served;   /* may be a rank; else it only looks */
     bool sees_all; /* others' clients too */
     uv_poll_t socket, process;
+    client_on_request on_request;
+    client_on_end on_end;
     uv_timer_t deadline;
-    uint32_t uv_handles; /* open ones: the client is freed behind the last */
+    uint32_t uv_handles; /* open: the deadline, the socket, the process, in that order; the client
+                          * is freed behind the last */
     bool partial;        /* a frame was begun and is not whole */
     struct client_output *output, **output_tail;
     size_t output_bytes;
@@ -133,101 +140,13 @@ struct client {
     struct call leave;     /* its last to the engine: it cannot fail */
 };
 
-/* ---- client.c: life ------------------------------------------------------------------------ */
-
 /* Takes an accepted descriptor over. */
-void client_accept(struct control *control, int descriptor);
+void client_accept(struct control *control, int descriptor, client_on_request on_request);
 /* Takes over an inherited connection, with its slot of the table of requests under way and the
  * pidfd of its process (-1: none). NULL without memory: both stay the caller's. */
-struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process);
-/* What is under way of it. */
-struct inflight_entry *client_inflight(const struct client *c);
-/* It is a rank of a job from now on: its connection is kept. */
-void client_keep(struct client *c);
-/* Connections of a user in this state. */
-uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state);
-/* One that looks has to ask again in time. */
-void client_await_question(struct client *c);
+struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process,
+                            client_on_request on_request);
 /* Ends it; `reason` NULL: it hung up. Safe to call again. */
 void client_end(struct client *c, const char *reason);
-/* For the log. */
-struct log_subject client_subject(const struct client *c);
-/* Asks the engine to let go of it. */
-void client_leave_engine(struct client *c);
-/* Frees it when nothing of it is left. Call after anything that it waited for. */
-void client_settle(struct client *c);
-/* A call to its engine, or another, on its behalf: counted, so that it outlives it. NULL without
- * memory. */
-struct call *client_call(struct client *c, enum call_kind kind, void (*done)(struct call *call));
-struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
-                            void (*done)(struct call *call));
-/* The first in memory that is there. */
-void client_call_in(struct client *c, struct call *call, enum call_kind kind,
-                    void (*done)(struct call *call));
-/* At the start of each such call's done: the client it was for. */
-struct client *client_of_call(struct call *call);
-
-/* ---- client_stream.c: bytes in and out ----------------------------------------------------- */
-
-int client_stream_open(struct client *c);
-/* Frees what is buffered. The descriptor and its handle are the caller's to close. */
-void client_stream_free(struct client *c);
-/* Descriptors are taken over, whatever happens. */
-void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
-                  uint32_t descriptor_count);
-/* Reads on where there is room for what may come of it. */
-void client_stream_resume(struct client *c);
-/* The number of the request at the head of its socket; 0: there is none. */
-uint32_t client_next_request(struct client *c);
-/* control.resume: ends those whose output is too much. */
-void clients_resume(uv_async_t *async);
-/* control.again: looks at frames that were not whole. */
-void clients_look_again(uv_timer_t *timer);
-
-/* ---- requests.c ---------------------------------------------------------------------------- */
-
-void request_handle(struct client *c, const Pwc__ClientRequest *request);
-void reply_done(struct client *c, uint32_t request);
-/* With the process that has done, or does, what was asked for. */
-void reply_done_by(struct client *c, uint32_t request, pid_t pid);
-__attribute__((format(printf, 4, 5))) void reply_error(struct client *c, uint32_t request,
-                                                       int status, const char *format, ...);
-
-/* ---- request_*.c: one group of requests each ----------------------------------------------- */
-
-void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello);
-/* The answer of the job's home. */
-void hello_answered(struct control *control, uint64_t cookie, int status, uint32_t node);
-
-void request_context_open(struct client *c, uint32_t request, const Pwc__ContextOpen *open);
-void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close);
-struct client_session *client_session_find(struct client *c, uint32_t handle);
-void session_closed(struct worker *w, uint32_t handle);
-/* For a client that still looks at it; that it was quarantined stays to be read. */
-void session_say_closed(struct client_session *s);
-/* Frees what the engine never saw, or has let go of. */
-void session_free(struct client_session *s);
-
-void request_segment_open(struct client *c, uint32_t request, const Pwc__SegmentOpen *open);
-void request_segment_close(struct client *c, uint32_t request, const Pwc__SegmentClose *close);
-void segment_ready(struct worker *w, uint32_t handle, int status);
-void segment_closed(struct worker *w, uint32_t handle);
-void segment_free(struct client_segment *s);
-
-void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOpen *open);
-void request_region_close(struct client *c, uint32_t request, const Pwc__RegionClose *close);
-void region_closed(struct control *control, uint64_t cookie);
-
-void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind);
-void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind);
-/* `number`: of the peer's engine (nodes.h). */
-void bind_located(struct control *control, uint64_t cookie, int status, uint32_t number);
-void bind_ended(struct control *control, const struct engine_notice *notice);
-
-void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);
-
-/* Who only looks takes none of the places kept for those who may greet, and few of its own. */
-bool client_may_look(struct client *c, uint32_t request);
-void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect);
 
 #endif

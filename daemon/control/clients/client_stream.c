@@ -1,13 +1,6 @@
-/*
- * Owns the bytes of clients' connections: frames in, replies with descriptors out (client.h).
- *
- * libuv only polls: descriptors travel by SCM_RIGHTS, which it passes for streams alone. A frame
- * stays in the socket until it is whole and noted in inflight.h's table, so that none is lost or
- * seen in halves when this process ends; what it answers is struck out when its last byte is out. A
- * client cannot make the daemon read without end (a few reads a wake), hold memory (its output is
- * bounded, and it is not read from while it does not read), or take a descriptor (none is
- * received).
- */
+/* Owns the bytes of clients' connections (client_stream.h). Thread: control. */
+#include "daemon/control/clients/client_stream.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +10,7 @@
 #include "daemon/control/nodes/frame.h"
 #include "shm_ring/fault.h"
 #include "daemon/control/clients/message.h"
+#include "daemon/control/clients/client_table.h"
 
 enum {
     FRAMES_A_WAKE = 64,
@@ -28,13 +22,15 @@ enum {
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
-int client_stream_open(struct client *c)
+int client_stream_open(struct client *c, client_on_request on_request, client_on_end on_end)
 {
     int rc = uv_poll_init(&c->control->loop, &c->socket, c->descriptor);
 
     if (rc < 0)
         return rc;
     c->socket.data = c;
+    c->on_request = on_request;
+    c->on_end = on_end;
     c->uv_handles++;
     c->reading = true;
     uv_poll_start(&c->socket, UV_READABLE | UV_DISCONNECT, on_socket);
@@ -269,15 +265,15 @@ static Pwc__ClientRequest *unpack(struct client *c, size_t size)
                   "out of memory: a request of pid %d cannot be read, it is hung up on",
                   (int)c->pid);
     if (!r)
-        client_end(c, refused ? NULL : "a frame that is no request");
+        c->on_end(c, refused ? NULL : "a frame that is no request");
     return r;
 }
 
 static void end_for(struct client *c, ssize_t reason)
 {
-    client_end(c, reason == -EMSGSIZE ? "a frame of more than 65536 bytes was announced"
-                  : reason == -EPROTO ? "it sent descriptors: the daemon takes none"
-                                      : NULL);
+    c->on_end(c, reason == -EMSGSIZE ? "a frame of more than 65536 bytes was announced"
+                 : reason == -EPROTO ? "it sent descriptors: the daemon takes none"
+                                     : NULL);
 }
 
 /* 1: a request was taken and carried out, 0: there is none, or it has ended. */
@@ -294,14 +290,14 @@ static int take_request(struct client *c)
     if (!r)
         return 0;
     if (r->id == 0) {
-        client_end(c, "a request with id 0");
+        c->on_end(c, "a request with id 0");
     } else {
         inflight_begin(client_inflight(c), r->id);
         if (take_out(c, (size_t)size) < 0) {
-            client_end(c, NULL);
+            c->on_end(c, NULL);
         } else {
             inflight_taken(client_inflight(c));
-            request_handle(c, r);
+            c->on_request(c, r);
         }
     }
     pwc__client_request__free_unpacked(r, NULL);
@@ -358,14 +354,14 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         return;
     }
     if (status < 0 || (events & UV_WRITABLE && flush(c) < 0)) {
-        client_end(c, NULL);
+        c->on_end(c, NULL);
         return;
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
         read_requests(c);
     /* A hang-up cannot be read from a client that is held back, or behind half a frame. */
     if (events & UV_DISCONNECT && (held_back(c) || c->partial) && !c->control->leaving)
-        client_end(c, NULL);
+        c->on_end(c, NULL);
     client_stream_resume(c);
 }
 
@@ -397,13 +393,13 @@ void clients_resume(uv_async_t *async)
 
     for (struct client *c = control->clients; c; c = c->next) {
         if (c->overfull)
-            client_end(c, "it does not read its replies");
+            c->on_end(c, "it does not read its replies");
         if (c->unanswered && c->state != CLIENT_ENDING) {
             struct log_subject about = client_subject(c);
 
             log_about(&control->log, LOG_LEVEL_ERROR, &about,
                       "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
-            client_end(c, NULL);
+            c->on_end(c, NULL);
         }
     }
 }

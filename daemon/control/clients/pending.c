@@ -53,8 +53,13 @@ struct pending *pending_add(struct pending_table *t, enum pending_kind kind, str
     t->free = p->next_free;
     *p = (struct pending){
         .kind = kind, .generation = p->generation, .request = request, .client = client};
-    *cookie = (uint64_t)p->generation << 32 | index;
+    *cookie = pending_cookie(t, p);
     return p;
+}
+
+uint64_t pending_cookie(const struct pending_table *t, const struct pending *p)
+{
+    return (uint64_t)p->generation << 32 | (uint32_t)(p - t->entries);
 }
 
 struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind)

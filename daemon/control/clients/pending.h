@@ -14,6 +14,7 @@
 #define PENDING_MAX (1u << 16)
 
 struct client;
+struct control;
 
 enum pending_kind {
     PENDING_ATTACH = 1,   /* Hello, at the job's home */
@@ -29,7 +30,11 @@ struct pending {
     uint32_t next_free;
     uint32_t request; /* of the client */
     struct client *client;
-    uint32_t node;   /* that is asked; DIRECTORY_NOWHERE: none */
+    uint32_t node; /* that is asked; DIRECTORY_NOWHERE: none */
+    /* The answer of the job's home, which knows the rank's node and engine, or -EHOSTDOWN of a home
+     * that is given up. NULL: no home is asked, or it has answered. */
+    void (*located)(struct control *control, struct pending *p, int status, uint32_t node,
+                    uint32_t engine);
     uint64_t region; /* of its close: generation in the high, slot in the low 32 bits */
     /* of a bind */
     uint32_t session;
@@ -52,6 +57,8 @@ struct pending *pending_add(struct pending_table *t, enum pending_kind kind, str
                             uint32_t request, uint64_t *cookie);
 /* The entry, if it is still there and of that kind (0: any). */
 struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind);
+/* The cookie of an entry that waits. */
+uint64_t pending_cookie(const struct pending_table *t, const struct pending *p);
 void pending_remove(struct pending_table *t, struct pending *p);
 /* One after another, from *at = 0; NULL at the end. Removing what was given is allowed. */
 struct pending *pending_next(struct pending_table *t, uint32_t *at);

@@ -6,6 +6,11 @@
 #include "shm_ring/fault.h"
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/clients/pairs.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/request_bind.h"
 
 /* ---- bind ------------------------------------------------------------------------------------ */
 
@@ -66,15 +71,13 @@ static void fail_quota(struct control *control, struct pending *p)
 
 static void bind_posted(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct pending *p = pending_find(&c->control->pending, call->bind.cookie, PENDING_BIND);
 
     if (call->result == -EDQUOT && p)
         fail_quota(c->control, p);
     else if (call->result < 0 && p)
         fail(c->control, p, call->result);
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 static void ask_engine(struct control *control, struct pending *p, uint64_t cookie, uint32_t number,
@@ -88,6 +91,7 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
     }
     FAULT(BIND_ASKED);
     p->kind = PENDING_BIND;
+    p->located = NULL;
     call->bind = (struct call_bind){
         .session = p->session, .node = number, .peer = p->peer, .cookie = cookie};
     if (key) {
@@ -104,18 +108,20 @@ static bool may_exist(const struct control *control, uint32_t number)
                                               number / control->node_count < control->worker_count);
 }
 
-void bind_located(struct control *control, uint64_t cookie, int status, uint32_t number)
+/* The answer of the job's home: the node and the engine that the peer's rank is with. */
+static void located(struct control *control, struct pending *p, int status, uint32_t node,
+                    uint32_t engine)
 {
-    struct pending *p = pending_find(&control->pending, cookie, PENDING_WHERE);
+    uint32_t number = node < control->node_count && engine < NODES_ENGINES_MAX
+                          ? nodes_number(control->node_count, node, engine)
+                          : UINT32_MAX;
 
-    if (!p)
-        return;
     if (status < 0 || !may_exist(control, number))
         fail(control, p, status < 0 ? status : -EHOSTUNREACH);
     else if (!client_session_find(p->client, p->session)) /* closed meanwhile */
         fail(control, p, -EINVAL);
     else
-        ask_engine(control, p, cookie, number, NULL);
+        ask_engine(control, p, pending_cookie(&control->pending, p), number, NULL);
 }
 
 static bool key_parse(const struct control *control, const Pwc__Key *packed, struct engine_key *key)
@@ -151,6 +157,7 @@ void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
     c->waiting++;
     p->session = bind->session;
     p->peer = bind->peer;
+    p->located = located;
     if (bind->key)
         ask_engine(control, p, cookie, key.node, &key);
     else
@@ -212,7 +219,7 @@ static bool ask_sibling(struct client *c, const struct call *call)
 
 static void neighbour_found(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     const struct call_neighbour *n = &call->neighbour;
 
     if (c->state == CLIENT_SERVED && ask_sibling(c, call))
@@ -223,8 +230,6 @@ static void neighbour_found(struct call *call)
                             (call->kind == CALL_WAY || worker_of_way(c, n) == c->worker)
                         ? worker_session(worker_of_way(c, n), n->found.session)
                         : NULL);
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 void bind_ended(struct control *control, const struct engine_notice *notice)
@@ -266,15 +271,13 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
 
 static void unbound(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
 
     if (c->state == CLIENT_SERVED && call->result < 0)
         reply_error(c, (uint32_t)call->cookie, call->result, "remote %u is not bound here",
                     call->bind.remote);
     else if (c->state == CLIENT_SERVED)
         reply_done(c, (uint32_t)call->cookie);
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind)

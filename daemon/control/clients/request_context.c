@@ -11,15 +11,13 @@
 #include "shm_ring/fault.h"
 #include "daemon/control/clients/pairs.h"
 #include "shm_ring/sigbus.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/request_context.h"
 
 enum { DEFAULT_RING = 1 << 18 };
-
-struct client_session *client_session_find(struct client *c, uint32_t handle)
-{
-    struct client_session *s = worker_session(c->worker, handle);
-
-    return s && s->client == c && !s->closing ? s : NULL;
-}
 
 static void close_if_open(int descriptor)
 {
@@ -27,7 +25,7 @@ static void close_if_open(int descriptor)
         close(descriptor);
 }
 
-void session_say_closed(struct client_session *s)
+void session_mark_closed(struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;
     uint32_t state = SESSION_LIVE;
@@ -130,7 +128,7 @@ static void reply_opened(struct client_session *s)
 
 static void opened(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
 
     if (call->result < 0) {
@@ -139,7 +137,6 @@ static void opened(struct call *call)
                         strerror(-call->result),
                         call->result == -ENOSPC ? ": this daemon has no session left" : "");
         session_free(s);
-        client_settle(c);
         return;
     }
     s->handle = (uint32_t)call->result;
@@ -147,7 +144,6 @@ static void opened(struct call *call)
     FAULT(SESSION_OPENED);
     if (c->state != CLIENT_ENDING)
         reply_opened(s);
-    client_stream_resume(c);
 }
 
 static uint32_t ring_bytes(uint32_t asked)
@@ -265,11 +261,6 @@ fail:
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-static void close_posted(struct call *call)
-{
-    client_settle(client_of_call(call));
-}
-
 void request_context_close(struct client *c, uint32_t request, const Pwc__ContextClose *close_it)
 {
     struct client_session *s = client_session_find(c, close_it->session);
@@ -279,7 +270,7 @@ void request_context_close(struct client *c, uint32_t request, const Pwc__Contex
         reply_error(c, request, -EINVAL, "session %u is not yours, or not open", close_it->session);
         return;
     }
-    call = client_call(c, CALL_SESSION_CLOSE, close_posted);
+    call = client_call(c, CALL_SESSION_CLOSE, NULL);
     if (!call) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
@@ -292,17 +283,15 @@ void request_context_close(struct client *c, uint32_t request, const Pwc__Contex
 
 static void detached(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
     FAULT(SESSION_DETACHED);
-    session_say_closed(s);
+    session_mark_closed(s);
     session_free(s);
     if (request && c->state == CLIENT_SERVED)
         reply_done(c, request);
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 void session_closed(struct worker *w, uint32_t handle)

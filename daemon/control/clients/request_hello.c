@@ -5,8 +5,27 @@
 #include "daemon/control/clients/client.h"
 #include "shm_ring/fault.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/request_hello.h"
 
 enum { VERSION = 1 };
+
+/* Its connection outlives this process from now on. */
+static void keep_connection(struct client *c)
+{
+    struct store *store = &c->control->store;
+    struct inflight_entry *entry = client_inflight(c);
+
+    entry->number = c->number;
+    entry->engine = c->worker->engine;
+    entry->state = INFLIGHT_SERVED;
+    if (!store_add(store, c->descriptor, "client.%u", c->slot) ||
+        (c->pidfd >= 0 && !store_add(store, c->pidfd, "process.%u", c->slot)))
+        entry->lost |= INFLIGHT_UNKEPT;
+}
 
 static void welcome(struct client *c)
 {
@@ -16,8 +35,8 @@ static void welcome(struct client *c)
     struct log_subject about = client_subject(c);
 
     c->state = CLIENT_SERVED;
-    client_keep(c);
-    service_changed(control);
+    keep_connection(c);
+    service_clients_changed(control);
     w.version = VERSION;
     w.client = c->number;
     w.node = control->node;
@@ -68,15 +87,13 @@ static const char *home_refusal(const struct client *c, int status, uint32_t nod
     return text;
 }
 
-void hello_answered(struct control *control, uint64_t cookie, int status, uint32_t node)
+/* The answer of the job's home. */
+static void located(struct control *control, struct pending *p, int status, uint32_t node,
+                    uint32_t engine)
 {
-    struct pending *p = pending_find(&control->pending, cookie, PENDING_ATTACH);
-    struct client *c;
+    struct client *c = p->client;
     char text[256];
 
-    if (!p)
-        return;
-    c = p->client;
     pending_remove(&control->pending, p);
     c->waiting--;
     if (status == 0) {
@@ -91,12 +108,15 @@ void hello_answered(struct control *control, uint64_t cookie, int status, uint32
 static void attach(struct client *c)
 {
     struct control *control = c->control;
+    struct pending *p;
     uint64_t cookie;
 
-    if (!pending_add(&control->pending, PENDING_ATTACH, c, c->hello_request, &cookie)) {
+    p = pending_add(&control->pending, PENDING_ATTACH, c, c->hello_request, &cookie);
+    if (!p) {
         refuse(c, -ENOBUFS, "too many requests wait in this daemon: try again later");
         return;
     }
+    p->located = located;
     c->waiting++;
     c->attached = true;
     directory_client_attach(c, cookie);
@@ -111,7 +131,7 @@ static const char *full_text(const struct control *control, char *text, size_t s
 
 static void opened(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct control *control = c->control;
     char text[256];
 
@@ -126,7 +146,6 @@ static void opened(struct call *call)
     if (c->state == CLIENT_ENDING) {
         if (c->in_engine)
             client_leave_engine(c);
-        client_settle(c);
         return;
     }
     if (call->result >= 0) {
@@ -179,6 +198,23 @@ static bool is_full(const struct control *control)
     return control->worker_count > 1 && clients >= control->engine.clients_max;
 }
 
+/* The worker for a new client: that of a rank which is here still, so that one engine knows of
+ * both; otherwise the one with the fewest clients. */
+static struct worker *choose_worker(const struct client *client)
+{
+    struct control *control = client->control;
+    struct worker *least = control->workers;
+
+    for (const struct client *c = control->clients; c; c = c->next)
+        if (c->worker && c->uid == client->uid && c->rank == client->rank &&
+            strcmp(c->job, client->job) == 0)
+            return c->worker;
+    for (struct worker *w = least + 1; w < control->workers + control->worker_count; w++)
+        if (w->clients < least->clients)
+            least = w;
+    return least;
+}
+
 void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
 {
     struct call *call;
@@ -202,7 +238,7 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
         refuse(c, -ENOSPC, full_text(c->control, text, sizeof(text)));
         return;
     }
-    c->worker = worker_choose(c);
+    c->worker = choose_worker(c);
     call = client_call(c, CALL_CLIENT_OPEN, opened);
     if (!call) {
         refuse(c, -ENOMEM, "this daemon is out of memory");

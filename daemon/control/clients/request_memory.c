@@ -8,6 +8,11 @@
 #include "daemon/control/clients/client.h"
 #include "shm_ring/fault.h"
 #include "shm_ring/sigbus.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/request_memory.h"
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
@@ -43,7 +48,7 @@ static struct client_segment *segment_find(struct client *c, uint32_t handle)
 /* Known to the engine; the reply waits for its registration. */
 static void opened(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct client_segment *s = (struct client_segment *)(uintptr_t)call->cookie;
 
     if (call->result < 0) {
@@ -51,17 +56,15 @@ static void opened(struct call *call)
             reply_error(c, s->request, call->result, "a segment of %zu bytes: %s", s->mapping.size,
                         strerror(-call->result));
         segment_free(s);
-        client_settle(c);
         return;
     }
     s->handle = (uint32_t)call->result;
     c->worker->segments[s->handle] = s;
-    client_stream_resume(c);
 }
 
 static void closed_or_refused(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct client_segment *s = worker_segment(c->worker, call->segment.segment);
 
     /* On success the notice of its end answers. */
@@ -72,8 +75,6 @@ static void closed_or_refused(struct call *call)
                         call->result == -EBUSY ? "regions of it are open: close them first"
                                                : strerror(-call->result));
     }
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 static int close_segment(struct client_segment *s, uint32_t request)
@@ -217,7 +218,7 @@ void request_segment_close(struct client *c, uint32_t request, const Pwc__Segmen
 
 static void detached(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct client_segment *s = (struct client_segment *)(uintptr_t)call->cookie;
     uint32_t request = s->closing ? s->request : 0;
 
@@ -225,8 +226,6 @@ static void detached(struct call *call)
     segment_free(s);
     if (request && c->state == CLIENT_SERVED)
         reply_done(c, request);
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 void segment_closed(struct worker *w, uint32_t handle)
@@ -250,7 +249,7 @@ void segment_closed(struct worker *w, uint32_t handle)
 
 static void region_opened(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     const struct engine_key *key = &call->region.key;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__RegionOpened opened_reply = PWC__REGION_OPENED__INIT;
@@ -277,8 +276,6 @@ static void region_opened(struct call *call)
         reply.region_opened = &opened_reply;
         client_reply(c, &reply, NULL, 0);
     }
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOpen *open)
@@ -348,7 +345,7 @@ static void ask_instead(struct client *c, const struct pending *p)
 
 static void region_close_posted(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
     struct pending *p =
         pending_find(&c->control->pending, call->region.cookie, PENDING_REGION_CLOSE);
 
@@ -362,8 +359,6 @@ static void region_close_posted(struct call *call)
         reply_error(c, request, call->result, "region %u is not yours, or not open",
                     call->region.slot);
     }
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 void request_region_close(struct client *c, uint32_t request, const Pwc__RegionClose *close_it)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "daemon/control/threads/clock.h"
-#include "daemon/control/nodes/directory_client.h"
 
 enum {
     SETTLED_MS = 1000, /* so long after its start a home may not know everybody */
@@ -16,6 +15,7 @@ struct deferred_where {
     struct deferred_where *next;
     uint32_t from, uid, rank;
     uint64_t cookie;
+    deferred_where_ask ask;
     char job[ENGINE_JOB_MAX];
 };
 
@@ -28,16 +28,13 @@ static void ask_again(uv_timer_t *timer)
     control->deferred_count = 0;
     while (q) {
         struct deferred_where *next = q->next;
-        Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
         Pwc__WhereIs is = PWC__WHERE_IS__INIT;
 
         is.cookie = q->cookie;
         is.uid = q->uid;
         is.job = q->job;
         is.rank = q->rank;
-        frame.body_case = PWC__PEER_FRAME__BODY_WHERE_IS;
-        frame.where_is = &is;
-        (void)directory_client_frame(control, q->from, &frame);
+        q->ask(control, q->from, &is);
         free(q);
         q = next;
     }
@@ -59,7 +56,8 @@ void deferred_where_close(struct control *control)
     }
 }
 
-bool deferred_where_add(struct control *control, uint32_t from, const Pwc__WhereIs *question)
+bool deferred_where_add(struct control *control, uint32_t from, const Pwc__WhereIs *question,
+                        deferred_where_ask ask)
 {
     struct deferred_where *q;
 
@@ -73,7 +71,8 @@ bool deferred_where_add(struct control *control, uint32_t from, const Pwc__Where
                                  .from = from,
                                  .uid = question->uid,
                                  .rank = question->rank,
-                                 .cookie = question->cookie};
+                                 .cookie = question->cookie,
+                                 .ask = ask};
     snprintf(q->job, sizeof(q->job), "%s", question->job);
     control->deferred = q;
     control->deferred_count++;

@@ -8,6 +8,9 @@
 #include "daemon/control/clients/client.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/nodes/deferred_where.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/request_bind.h"
 
 #define PIECE     32512u /* of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
@@ -266,7 +269,7 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
     uint32_t engine;
     int node = directory_where(control->directory, &id, question->rank, &engine);
 
-    if (node < 0 && deferred_where_add(control, from, question))
+    if (node < 0 && deferred_where_add(control, from, question, where_is))
         return;
     answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
            engine);
@@ -314,14 +317,6 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Of the engine that a rank is with; out of range where that can be none. */
-static uint32_t number_of(const struct control *control, const Pwc__RankIs *is)
-{
-    return is->node < control->node_count && is->engine < NODES_ENGINES_MAX
-               ? nodes_number(control->node_count, is->node, is->engine)
-               : UINT32_MAX;
-}
-
 static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *is)
 {
     struct pending *p = pending_find(&control->pending, is->cookie, 0);
@@ -330,10 +325,8 @@ static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *i
     /* Only who was asked may answer. */
     if (!p || p->node != from || is->status > 0)
         return;
-    if (p->kind == PENDING_ATTACH)
-        hello_answered(control, is->cookie, status, is->node);
-    else if (p->kind == PENDING_WHERE)
-        bind_located(control, is->cookie, status, number_of(control, is));
+    if (p->located)
+        p->located(control, p, status, is->node, is->engine);
 }
 
 bool directory_name_valid(const char *name)
@@ -487,11 +480,6 @@ void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static uint64_t cookie_of(const struct control *control, const struct pending *p)
-{
-    return (uint64_t)p->generation << 32 | (uint32_t)(p - control->pending.entries);
-}
-
 static void tell_roll(struct control *control, uint32_t node)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -518,9 +506,10 @@ void directory_client_node_up(struct control *control, uint32_t node)
         if (p->node != node)
             continue;
         if (p->kind == PENDING_ATTACH)
-            tell_home(p->client, false, cookie_of(control, p));
+            tell_home(p->client, false, pending_cookie(&control->pending, p));
         else if (p->kind == PENDING_WHERE)
-            directory_client_where(p->client, (uint32_t)p->peer, cookie_of(control, p));
+            directory_client_where(p->client, (uint32_t)p->peer,
+                                   pending_cookie(&control->pending, p));
     }
     tell_roll(control, node);
 }
@@ -541,10 +530,8 @@ static void fail_waiting(struct control *control, uint32_t node)
     for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;) {
         if (p->node != node)
             continue;
-        if (p->kind == PENDING_ATTACH)
-            hello_answered(control, cookie_of(control, p), -EHOSTDOWN, node);
-        else if (p->kind == PENDING_WHERE)
-            bind_located(control, cookie_of(control, p), -EHOSTDOWN, 0);
+        if (p->located)
+            p->located(control, p, -EHOSTDOWN, node, 0);
         else if (p->kind == PENDING_EXCHANGE)
             fail_exchange(control, p, -EHOSTDOWN);
     }

@@ -10,7 +10,6 @@
 #include <uv.h>
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/control.h"
-#include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/nodes/peers_private.h"
 
 enum {
@@ -31,13 +30,14 @@ struct waiting_frame {
 
 struct peers {
     struct control *control;
+    const struct peers_events *events;
     uv_tcp_t server;
     struct peer **table;    /* by node; made when first needed */
     struct link *strangers; /* accepted, not proven */
     uint32_t stranger_count;
 };
 
-static const struct link_events events;
+static const struct link_events link_events;
 
 void peer_note_reason(struct peer *p, int status, const char *text)
 {
@@ -163,7 +163,7 @@ static void lose(struct peer *p)
     p->state = PEER_LOST;
     drop_waiting(p);
     associations_lost(p);
-    directory_client_node_lost(p->control, p->node);
+    p->control->peers->events->lost(p->control, p->node);
 }
 
 void peer_give_up(struct peer *p, const char *why)
@@ -190,7 +190,7 @@ static void attempt(struct peer *p)
 
     if (p->dial || p->link || p->state != PEER_DIALLING)
         return;
-    rc = link_dial(control, p->node, at->host, at->port, &events, p, &p->dial);
+    rc = link_dial(control, p->node, at->host, at->port, &link_events, p, &p->dial);
     if (rc < 0) {
         peer_note_reason(p, rc, strerror(-rc));
         attempt_later(p);
@@ -305,6 +305,19 @@ take:
     return 0;
 }
 
+/* To the service manager. */
+static void links_changed(struct control *control)
+{
+    uint32_t linked = 0;
+
+    for (uint32_t i = 0; i < control->node_count; i++) {
+        const struct peer *p = control->peers->table[i];
+
+        linked += i != control->node && p && p->state == PEER_LINKED;
+    }
+    service_links_changed(control, linked);
+}
+
 static void link_ready(struct link *link)
 {
     struct peer *p = link->owner;
@@ -314,10 +327,10 @@ static void link_ready(struct link *link)
     p->engines = link->handshake.engines;
     p->reason[0] = '\0';
     p->ended = false;
-    service_changed(p->control);
+    links_changed(p->control);
     log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
     /* Who our ranks are goes before what they ask. */
-    directory_client_node_up(p->control, p->node);
+    p->control->peers->events->up(p->control, p->node);
     send_waiting(p);
     associations_linked(p);
 }
@@ -334,7 +347,7 @@ static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
         link_close(link, -ESHUTDOWN, "it ends");
         return 0;
     }
-    return directory_client_frame(p->control, p->node, frame);
+    return p->control->peers->events->frame(p->control, p->node, frame);
 }
 
 static void linked_closed(struct peer *p, int status, const char *text)
@@ -348,8 +361,8 @@ static void linked_closed(struct peer *p, int status, const char *text)
     if (was_linked) {
         peer_note_reason(p, status, text);
         p->state = PEER_IDLE;
-        service_changed(p->control);
-        directory_client_node_down(p->control, p->node);
+        links_changed(p->control);
+        p->control->peers->events->down(p->control, p->node);
         peer_dial(p);
     } else {
         attempt_later(p);
@@ -378,7 +391,7 @@ static void link_closed(struct link *link, int status, const char *text)
     }
 }
 
-static const struct link_events events = {
+static const struct link_events link_events = {
     .proven = link_proven, .ready = link_ready, .frame = link_frame, .closed = link_closed};
 
 /* All nodes may come at once, as when a job starts, and have to find room beside others. */
@@ -394,7 +407,7 @@ static void on_connection(uv_stream_t *server, int status)
     struct peers *peers = server->data;
     struct link *link;
 
-    if (status < 0 || link_accept(peers->control, server, &events, &link) < 0)
+    if (status < 0 || link_accept(peers->control, server, &link_events, &link) < 0)
         return;
     link->next = peers->strangers;
     peers->strangers = link;
@@ -435,7 +448,8 @@ static int listen_at(struct peers *peers, const struct node_address *at, char *w
     return rc;
 }
 
-int peers_open(struct control *control, char *why, size_t why_size)
+int peers_open(struct control *control, const struct peers_events *events, char *why,
+               size_t why_size)
 {
     struct peers *peers = calloc(1, sizeof(*peers));
 
@@ -443,6 +457,7 @@ int peers_open(struct control *control, char *why, size_t why_size)
         return -ENOMEM;
     control->peers = peers;
     peers->control = control;
+    peers->events = events;
     peers->table = calloc(control->node_count, sizeof(struct peer *));
     uv_tcp_init(&control->loop, &peers->server);
     peers->server.data = peers;
@@ -514,18 +529,6 @@ bool peers_in_reach(const struct control *control, uint32_t node)
     const struct peer *p = control->peers ? control->peers->table[node] : NULL;
 
     return node == control->node || (p && (p->state == PEER_LINKED || p->state == PEER_DIALLING));
-}
-
-uint32_t peers_linked(const struct control *control)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; control->peers && i < control->node_count; i++) {
-        const struct peer *p = control->peers->table[i];
-
-        count += i != control->node && p && p->state == PEER_LINKED;
-    }
-    return count;
 }
 
 const char *peers_state(const struct control *control, uint32_t node, const char **reason)

@@ -19,15 +19,25 @@ struct control;
 struct peers;
 struct worker;
 
+/* What other nodes say, and what becomes of them. */
+struct peers_events {
+    /* A frame of the directory. -EPROTO closes the link. */
+    int (*frame)(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
+    void (*up)(struct control *control, uint32_t node);   /* a link is new */
+    void (*down)(struct control *control, uint32_t node); /* it was lost; the node is dialled */
+    void (*lost)(struct control *control, uint32_t node); /* the node is given up */
+};
+
 /* Listens where the list of nodes says that we are, if there are others. */
-int peers_open(struct control *control, char *why, size_t why_size);
+int peers_open(struct control *control, const struct peers_events *events, char *why,
+               size_t why_size);
 /* Closes all links; memory goes when the loop has run out. */
 void peers_close(struct control *control);
 /* After the loop. */
 void peers_free(struct control *control);
 
 /* Sends, once there is a link: dials if need be. What cannot be sent shows by
- * directory_client_node_lost. -ENOBUFS: too much waits for the link, or there is no memory for it.
+ * the event lost. -ENOBUFS: too much waits for the link, or there is no memory for it.
  */
 int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 /* Sends where there is a link; else it only dials. */
@@ -39,8 +49,6 @@ void peers_notice(struct worker *worker, const struct engine_notice *notice);
 /* Linked, or being dialled. */
 bool peers_in_reach(const struct control *control, uint32_t node);
 
-/* How many other nodes are linked. */
-uint32_t peers_linked(const struct control *control);
 /* "linked", "dialling", ... and why the last connection ended ("" when it did not). */
 const char *peers_state(const struct control *control, uint32_t node, const char **reason);
 

@@ -18,6 +18,9 @@
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/scrape.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/fatal.h"
 
 enum {
     START_MS = 60000,   /* for the next one to open its fabric */

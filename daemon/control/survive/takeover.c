@@ -14,6 +14,10 @@
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/clients/pairs.h"
 #include "shm_ring/sigbus.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/clients/requests.h"
 
 static void drop(int descriptor)
 {
@@ -79,7 +83,7 @@ static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
         store_remove(&control->store, "guest.%u", slot); /* not kept */
     }
     if (descriptor >= 0 && !entry->lost)
-        c = client_adopt(control, slot, descriptor, process);
+        c = client_adopt(control, slot, descriptor, process, request_handle);
     if (c && entry->state == INFLIGHT_SERVED)
         be_served(w, c, e, entry->number);
     if (c)

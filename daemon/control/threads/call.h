@@ -114,6 +114,7 @@ struct call {
     bool embedded; /* in what it is for: not freed */
     /* On the control thread; a call that is not embedded is freed behind it. NULL: nobody waits. */
     void (*done)(struct call *call);
+    void (*then)(struct call *call); /* the owner's, of its own `done` */
     void *owner;
     uint64_t cookie; /* the owner's */
     union {

@@ -22,6 +22,7 @@
 #include "daemon/fabric/router.h"
 #include "daemon/control/survive/takeover.h"
 #include "daemon/control/watch/tracing.h"
+#include "daemon/control/fatal.h"
 
 enum { WHY_MAX = 512 };
 
@@ -40,88 +41,6 @@ struct client_session *worker_session(const struct worker *w, uint32_t handle)
 struct client_segment *worker_segment(const struct worker *w, uint32_t handle)
 {
     return handle < w->config.segments_max ? w->segments[handle] : NULL;
-}
-
-struct worker *worker_choose(const struct client *client)
-{
-    struct control *control = client->control;
-    struct worker *least = control->workers;
-
-    for (const struct client *c = control->clients; c; c = c->next)
-        if (c->worker && c->uid == client->uid && c->rank == client->rank &&
-            strcmp(c->job, client->job) == 0)
-            return c->worker;
-    for (struct worker *w = least + 1; w < control->workers + control->worker_count; w++)
-        if (w->clients < least->clients)
-            least = w;
-    return least;
-}
-
-/* ---- notices --------------------------------------------------------------------------------- */
-
-static void client_closed(struct worker *w, uint32_t handle)
-{
-    struct client *c = worker_client(w, handle);
-
-    if (!c)
-        return;
-    w->by_handle[handle] = NULL;
-    w->clients--;
-    c->in_engine = false;
-    client_settle(c);
-}
-
-static void quarantined(struct worker *w, const struct engine_notice *notice)
-{
-    struct client *c = worker_client(w, notice->handle);
-
-    if (c)
-        client_end(c, notice->reason ? notice->reason : "it broke the protocol");
-}
-
-void worker_notice(void *context, const struct engine_notice *notice)
-{
-    struct worker *w = context;
-    struct control *control = w->control;
-
-    switch (notice->kind) {
-    case ENGINE_WANT_PEER:
-    case ENGINE_OFFER_READY:
-    case ENGINE_PEER_BROKEN:
-    case ENGINE_PEER_SILENT:
-    case ENGINE_PEER_GONE:
-        peers_notice(w, notice);
-        break;
-    case ENGINE_SEGMENT_READY:
-        segment_ready(w, notice->handle, notice->status);
-        break;
-    case ENGINE_SEGMENT_CLOSED:
-        segment_closed(w, notice->handle);
-        break;
-    case ENGINE_REGION_CLOSED:
-        region_closed(control, notice->cookie);
-        break;
-    case ENGINE_BOUND:
-        bind_ended(control, notice);
-        break;
-    case ENGINE_SESSION_CLOSED:
-        session_closed(w, notice->handle);
-        break;
-    case ENGINE_CLIENT_CLOSED:
-        client_closed(w, notice->handle);
-        break;
-    case ENGINE_QUARANTINED:
-        quarantined(w, notice);
-        break;
-    case ENGINE_FABRIC_FAILED:
-        log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",
-                 strerror(-notice->status));
-        control_end_at_once(control, "nothing can be completed any more: start it again");
-    default:
-        log_line(&control->log, LOG_LEVEL_ERROR, "the engine gives a notice of unknown kind %u",
-                 notice->kind);
-        break;
-    }
 }
 
 /* ---- wakes between siblings: on the progress threads ------------------------------------------
@@ -305,7 +224,7 @@ static int worker_prepare(struct worker *w)
 }
 
 /* The progress thread takes no signals, but for the faults that it raises itself. */
-static int worker_start(struct worker *w)
+static int worker_start(struct worker *w, const struct worker_hooks *hooks)
 {
     struct control *control = w->control;
     const struct progress_config config = {
@@ -315,8 +234,8 @@ static int worker_start(struct worker *w)
         .arena = w->arena,
         .mode = (enum patience_mode)control->config->progress,
         .context = w,
-        .opened = takeover_attach,
-        .notice = worker_notice,
+        .opened = hooks->opened,
+        .notice = hooks->notice,
         .observe = publisher_observe,
         .errand = w->wakes.flows ? wake_asked : NULL,
     };
@@ -396,12 +315,12 @@ int workers_settle(struct control *control)
     return rc;
 }
 
-int workers_start(struct control *control)
+int workers_start(struct control *control, const struct worker_hooks *hooks)
 {
     int rc = publisher_open(control);
 
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
-        rc = worker_start(&control->workers[i]);
+        rc = worker_start(&control->workers[i], hooks);
     /* An engine that was taken over may have asked for wakes before its siblings ran. */
     for (uint32_t i = 0; rc == 0 && control->inherited && i < control->worker_count; i++)
         progress_kick(control->workers[i].thread);
@@ -442,7 +361,6 @@ static void worker_close(struct worker *w)
     free(w->sessions);
     free(w->segments);
     free(w->wakes.flows);
-    tracing_close(w);
     host_table_close(&w->host_table);
     if (w->fabric)
         fabric_close(w->fabric);

@@ -70,24 +70,23 @@ struct worker {
     struct client_segment **segments;
 };
 
+/* What workers call; the context is the worker. */
+struct worker_hooks {
+    void (*opened)(void *context, struct engine *engine); /* before the engine's first step */
+    progress_notice notice;                               /* on the control thread */
+};
+
 /* Makes control->worker_count of them, with their fabrics; control->engine says what each has. */
 int workers_open(struct control *control);
 /* Gives each its arena: what an earlier process has left (control->inherited, if all of them fit),
  * or a new one. */
 int workers_settle(struct control *control);
 /* Starts their threads. */
-int workers_start(struct control *control);
+int workers_start(struct control *control, const struct worker_hooks *hooks);
 /* Ends their threads and what was asked of them. -ETIMEDOUT: one does not come back. */
 int workers_stop(struct control *control);
 /* After the loop. */
 void workers_close(struct control *control);
-
-/* What the engine has to say, in the order in which it came about; the context is its worker. */
-void worker_notice(void *context, const struct engine_notice *notice);
-
-/* For a new client: of a rank that is here still, its worker, so that one engine knows of both;
- * otherwise the one with the fewest clients. */
-struct worker *worker_choose(const struct client *client);
 
 /* By handles of its engine; NULL: none. */
 struct client *worker_client(const struct worker *w, uint32_t handle);

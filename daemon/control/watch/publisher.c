@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/control/threads/clock.h"
+#include "daemon/control/fatal.h"
 
 #define INTERVAL_NS UINT64_C(100000000)
 #define INTERVAL_MS 100u

@@ -21,6 +21,11 @@
 #include "daemon/control/watch/request_config.h"
 #include "daemon/control/watch/scrape.h"
 #include "daemon/control/threads/snapshot.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/watch/request_inspect.h"
 
 enum { ANSWER_MS = 1000 };
 
@@ -603,7 +608,7 @@ static void see(struct inspection *i, uint32_t engine)
 static void viewed(struct call *call)
 {
     struct inspection *i = (struct inspection *)(uintptr_t)call->cookie;
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
 
     for (uint32_t e = 0; e < c->control->worker_count; e++)
         if (i->snapshots[e] == call->view)
@@ -615,20 +620,6 @@ static void viewed(struct call *call)
             uv_close((uv_handle_t *)&i->timer, timer_closed);
         release(i);
     }
-    client_stream_resume(c);
-    client_settle(c);
-}
-
-bool client_may_look(struct client *c, uint32_t request)
-{
-    if (clients_count(c->control, c->uid, CLIENT_LOOKING) >= CLIENT_LOOKERS_MAX) {
-        reply_error(c, request, -EUSERS,
-                    "user %u looks on through %u connections already: close one of them",
-                    (unsigned)c->uid, CLIENT_LOOKERS_MAX);
-        return false;
-    }
-    c->state = CLIENT_LOOKING;
-    return true;
 }
 
 static struct inspection *inspection_new(uint32_t engines, const struct topic *topic)

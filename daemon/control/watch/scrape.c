@@ -11,6 +11,7 @@
 #include "daemon/control/watch/http_server.h"
 #include "daemon/control/watch/metrics_read.h"
 #include "daemon/control/threads/snapshot.h"
+#include "daemon/control/fatal.h"
 
 enum { ANSWER_MS = 1000, WHY_MAX = 512 };
 

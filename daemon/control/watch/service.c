@@ -9,7 +9,6 @@
 #include "daemon/control/clients/client.h"
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/control.h"
-#include "daemon/control/nodes/peers.h"
 
 enum { STATUS_MS = 200 /* of changes, one line at most in so long */ };
 
@@ -25,7 +24,7 @@ static void write_status(const struct control *control, char *to, size_t size)
     used = snprintf(to, size, "%u client%s", clients, clients == 1 ? "" : "s");
     if (control->node_count > 1 && (size_t)used < size)
         used += snprintf(to + used, size - (size_t)used, ", %u of %u other nodes linked",
-                         peers_linked(control), control->node_count - 1);
+                         control->service.linked, control->node_count - 1);
     if ((size_t)used < size)
         snprintf(to + used, size - (size_t)used, "; node %u, provider %s, %u progress thread%s",
                  control->node, control->provider, control->worker_count,
@@ -45,12 +44,18 @@ static void tell_status(uv_timer_t *timer)
     sd_notifyf(0, "STATUS=%s", text);
 }
 
-void service_changed(struct control *control)
+void service_clients_changed(struct control *control)
 {
     struct service *s = &control->service;
 
     if (s->manager && !control->stopping && !uv_is_active((uv_handle_t *)&s->status))
         uv_timer_start(&s->status, tell_status, STATUS_MS, 0);
+}
+
+void service_links_changed(struct control *control, uint32_t linked)
+{
+    control->service.linked = linked;
+    service_clients_changed(control);
 }
 
 /* ---- the watchdog ---------------------------------------------------------------------------- */

@@ -22,13 +22,16 @@ struct service {
     uint64_t look_ms;
     uv_timer_t look;   /* at the engines; not where no watchdog is set */
     uv_timer_t status; /* that is to be told */
-    char text[256];    /* that was told last */
+    char text[256];    /* that it has */
+    uint32_t linked;   /* other nodes */
 };
 
 /* We serve. From now on the watchdog is fed. */
 void service_ready(struct control *control);
-/* Clients or nodes have come or gone: the status is told, soon. */
-void service_changed(struct control *control);
+/* Clients, or links to other nodes (so many stand now), have come or gone: the manager gets a new
+ * status, soon. */
+void service_clients_changed(struct control *control);
+void service_links_changed(struct control *control, uint32_t linked);
 /* Another process is to take our place, or will not. */
 void service_leaving(struct control *control);
 void service_stays(struct control *control);

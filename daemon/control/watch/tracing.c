@@ -7,6 +7,10 @@
 #include <unistd.h>
 #include "daemon/control/threads/clock.h"
 #include "daemon/engine/watch/trace_ring.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/reply.h"
 
 /* Of all engines together, in one answer. */
 enum { ANSWER_RECORDS = 8192 };
@@ -68,11 +72,15 @@ static void tracing_stop(struct worker *w)
     call_post(w->progress, &t->stop);
 }
 
-void tracing_close(struct worker *w)
+void tracing_close(struct control *control)
 {
-    if (w->tracing)
-        tracing_free(w->tracing);
-    w->tracing = NULL;
+    for (uint32_t e = 0; control->workers && e < control->worker_count; e++) {
+        struct worker *w = &control->workers[e];
+
+        if (w->tracing)
+            tracing_free(w->tracing);
+        w->tracing = NULL;
+    }
 }
 
 static uint32_t count_tracers(const struct control *control)
@@ -170,14 +178,12 @@ static void fail(struct client *c)
  * start would count them as its own. */
 static void started(struct call *call)
 {
-    struct client *c = client_of_call(call);
+    struct client *c = call->owner;
 
     if (c->tracer && --c->tracer->starting == 0 && c->tracer->status == 0)
         answer(c, c->tracer->request);
     else if (c->tracer && c->tracer->starting == 0)
         fail(c);
-    client_stream_resume(c);
-    client_settle(c);
 }
 
 static int start_engine(struct client *c, struct worker *w)

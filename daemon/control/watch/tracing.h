@@ -18,7 +18,7 @@
 void request_trace(struct client *c, uint32_t request);
 /* The connection ends: records nothing for it any more. */
 void tracing_leave(struct client *c);
-/* After the loop: what its engine has still got. */
-void tracing_close(struct worker *w);
+/* After the loop: frees the rings that engines still have. */
+void tracing_close(struct control *control);
 
 #endif

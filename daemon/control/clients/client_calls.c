@@ -1,0 +1,105 @@
+/* Owns calls on a client's behalf, and how a client is freed behind the last (client_calls.h). */
+#include "daemon/control/clients/client_calls.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include "daemon/control/clients/client_stream.h"
+#include "shm_ring/fault.h"
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void returned(struct call *call)
+{
+    struct client *c = call->owner;
+
+    c->calls--;
+    if (call->then)
+        call->then(call);
+    client_stream_resume(c);
+    client_settle(c);
+}
+
+struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
+                            void (*then)(struct call *call))
+{
+    struct call *call = call_new(&worker->target, kind, c, returned);
+
+    if (!call)
+        return NULL;
+    call->then = then;
+    c->calls++;
+    return call;
+}
+
+struct call *client_call(struct client *c, enum call_kind kind, void (*then)(struct call *call))
+{
+    return client_call_to(c, c->worker, kind, then);
+}
+
+void client_call_in(struct client *c, struct call *call, enum call_kind kind,
+                    void (*then)(struct call *call))
+{
+    call_init(call, &c->worker->target, kind, c, returned);
+    call->then = then;
+    c->calls++;
+}
+
+void client_leave_engine(struct client *c)
+{
+    client_call_in(c, &c->leave, CALL_CLIENT_CLOSE, NULL);
+    c->leave.handle = c->number;
+    call_post(c->worker->progress, &c->leave);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void unlink_client(struct client *c)
+{
+    struct client **at = &c->control->clients;
+
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->control->client_count--;
+    quota_leave(c);
+}
+
+/* Its slot is free once the store has nothing of it. */
+static void forget_connection(struct client *c)
+{
+    struct store *store = &c->control->store;
+
+    store_remove(store, "client.%u", c->slot);
+    store_remove(store, "process.%u", c->slot);
+    inflight_give(&c->control->inflight, c->slot);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct client *c = handle->data;
+
+    if (--c->uv_handles > 0)
+        return;
+    unlink_client(c);
+    forget_connection(c);
+    if (c->pidfd >= 0)
+        close(c->pidfd);
+    if (c->descriptor >= 0)
+        close(c->descriptor);
+    free(c);
+}
+
+void client_settle(struct client *c)
+{
+    if (c->state != CLIENT_ENDING || c->in_engine || c->calls > 0 || c->sessions || c->segments)
+        return;
+    if (uv_is_closing((uv_handle_t *)&c->deadline))
+        return;
+    FAULT(CLIENT_SETTLED);
+    client_stream_free(c);
+    uv_close((uv_handle_t *)&c->deadline, handle_closed);
+    if (c->uv_handles > 1)
+        uv_close((uv_handle_t *)&c->socket, handle_closed);
+    if (c->uv_handles > 2)
+        uv_close((uv_handle_t *)&c->process, handle_closed);
+}

@@ -1,0 +1,37 @@
+/*
+ * A client's connection: requests in, replies with descriptors out.
+ *
+ * libuv only polls: descriptors travel by SCM_RIGHTS, which libuv passes for streams alone. A
+ * request's frame stays in the socket until it is whole and noted in inflight.h's table, so that a
+ * request is neither lost nor read in halves when this process ends. The table drops the request
+ * when the last byte of its answer is sent.
+ *
+ * A client can neither make the daemon read without end (a few frames a wake), nor fill its memory
+ * (its output is bounded, and its requests wait while it does not read), nor pass it a descriptor
+ * (none is accepted).
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_CLIENT_STREAM_H
+#define PWC_CONTROL_CLIENT_STREAM_H
+
+#include <stdint.h>
+#include <uv.h>
+#include "daemon/control/clients/client.h"
+
+int client_stream_open(struct client *c, client_on_request on_request, client_on_end on_end);
+/* Frees what is buffered. The descriptor and its handle are the caller's to close. */
+void client_stream_free(struct client *c);
+/* Sends a reply. The descriptors are taken over, whatever happens. */
+void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
+                  uint32_t descriptor_count);
+/* Polls anew: reads on where there is room for what a request may lead to. */
+void client_stream_resume(struct client *c);
+/* The number of the request at the head of its socket; 0: there is none. */
+uint32_t client_next_request(struct client *c);
+/* Of control.resume: ends the clients whose output is too large, or could not be kept. */
+void clients_resume(uv_async_t *async);
+/* Of control.again: looks at frames that were not whole. */
+void clients_look_again(uv_timer_t *timer);
+
+#endif

@@ -1,0 +1,42 @@
+/* Owns what is known of clients (client_table.h). Thread: control. */
+#include "daemon/control/clients/client_table.h"
+
+uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state)
+{
+    uint32_t count = 0;
+
+    for (const struct client *c = control->clients; c; c = c->next)
+        count += c->uid == uid && c->state == state;
+    return count;
+}
+
+struct client_session *client_session_find(struct client *c, uint32_t handle)
+{
+    struct client_session *s = worker_session(c->worker, handle);
+
+    return s && s->client == c && !s->closing ? s : NULL;
+}
+
+struct inflight_entry *client_inflight(const struct client *c)
+{
+    return &c->control->inflight.entries[c->slot];
+}
+
+struct log_subject client_subject(const struct client *c)
+{
+    struct log_subject subject = log_nobody();
+
+    subject.pid = c->pid;
+    subject.user = c->uid;
+    if (c->in_engine) {
+        subject.client = c->number;
+        subject.rank = c->rank;
+        subject.job = c->job;
+    }
+    return subject;
+}
+
+void client_await_question(struct client *c)
+{
+    uv_timer_start(&c->deadline, c->deadline.timer_cb, CLIENT_DEADLINE_MS, 0);
+}

@@ -1,0 +1,23 @@
+/*
+ * What is known of clients: their number, their sessions, their requests under way, and what the
+ * log says of them. Thread: control.
+ */
+#ifndef PWC_CONTROL_CLIENT_TABLE_H
+#define PWC_CONTROL_CLIENT_TABLE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include "daemon/control/clients/client.h"
+
+/* Connections of a user in this state. */
+uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state);
+/* An open session of this client; NULL: there is none by this handle. */
+struct client_session *client_session_find(struct client *c, uint32_t handle);
+/* Its requests under way. */
+struct inflight_entry *client_inflight(const struct client *c);
+/* For the log. */
+struct log_subject client_subject(const struct client *c);
+/* Starts its deadline: a connection that only looks has to ask again in time. */
+void client_await_question(struct client *c);
+
+#endif

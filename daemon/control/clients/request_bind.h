@@ -1,0 +1,18 @@
+/*
+ * Binds: the peer's node is found, then the engine resolves its key; and exchanges.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_REQUEST_BIND_H
+#define PWC_CONTROL_REQUEST_BIND_H
+
+#include "daemon/control/clients/client.h"
+
+void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind);
+void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind);
+void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);
+
+/* A notice: the engine's bind has succeeded or failed. */
+void bind_ended(struct control *control, const struct engine_notice *notice);
+
+#endif

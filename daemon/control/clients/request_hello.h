@@ -1,0 +1,9 @@
+/* Hello: a client becomes a rank of a job, here and at the job's home. Thread: control. */
+#ifndef PWC_CONTROL_REQUEST_HELLO_H
+#define PWC_CONTROL_REQUEST_HELLO_H
+
+#include "daemon/control/clients/client.h"
+
+void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello);
+
+#endif

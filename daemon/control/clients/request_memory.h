@@ -1,0 +1,24 @@
+/*
+ * Segments and regions: made here, registered by the engine, within the client's quota.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_REQUEST_MEMORY_H
+#define PWC_CONTROL_REQUEST_MEMORY_H
+
+#include "daemon/control/clients/client.h"
+
+void request_segment_open(struct client *c, uint32_t request, const Pwc__SegmentOpen *open);
+void request_segment_close(struct client *c, uint32_t request, const Pwc__SegmentClose *close);
+void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOpen *open);
+void request_region_close(struct client *c, uint32_t request, const Pwc__RegionClose *close);
+
+/* Notices of the engine. */
+void segment_ready(struct worker *w, uint32_t handle, int status);
+void segment_closed(struct worker *w, uint32_t handle);
+void region_closed(struct control *control, uint64_t cookie);
+
+/* Frees what the engine never saw, or has let go of. */
+void segment_free(struct client_segment *s);
+
+#endif

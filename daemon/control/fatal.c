@@ -1,0 +1,25 @@
+/* Owns errors of the start and the ends out of order (fatal.h). Thread: control. */
+#include "daemon/control/fatal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/control/control.h"
+
+int control_explain(struct control *control, int rc, const char *why)
+{
+    if (rc < 0)
+        log_line(&control->log, LOG_LEVEL_ERROR, "%s", *why ? why : strerror(-rc));
+    return rc;
+}
+
+_Noreturn void control_end_at_once(struct control *control, const char *why)
+{
+    log_line(&control->log, LOG_LEVEL_ERROR, "%s", why);
+    if (!control->store.kept) {
+        if (control->publisher.counters.path)
+            (void)unlink(control->publisher.counters.path);
+        socket_path_close(&control->socket);
+    }
+    _exit(EXIT_FAILURE);
+}

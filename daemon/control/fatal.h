@@ -1,0 +1,21 @@
+/*
+ * Errors of the daemon's start, and the ends that are out of order.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_FATAL_H
+#define PWC_CONTROL_FATAL_H
+
+struct control;
+
+/* The call is most likely one into the provider, and does not return. */
+#define CONTROL_STUCK                                                                              \
+    "the progress thread does not come back from a call: this daemon ends without it"
+
+/* Logs an error where `rc` is one: `why`, or, where that is empty, the errno's text. Returns rc. */
+int control_explain(struct control *control, int rc, const char *why);
+/* Ends the process where an end in order is impossible. What a keeper holds stays there, for the
+ * process that is started next. */
+_Noreturn void control_end_at_once(struct control *control, const char *why);
+
+#endif

@@ -1,0 +1,75 @@
+/* Owns the way of each notice to the module that it is for (notices.h). Thread: control. */
+#include "daemon/control/notices.h"
+
+#include <string.h>
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/request_bind.h"
+#include "daemon/control/clients/request_context.h"
+#include "daemon/control/clients/request_memory.h"
+#include "daemon/control/fatal.h"
+#include "daemon/control/nodes/peers.h"
+
+static void client_closed(struct worker *w, uint32_t handle)
+{
+    struct client *c = worker_client(w, handle);
+
+    if (!c)
+        return;
+    w->by_handle[handle] = NULL;
+    w->clients--;
+    c->in_engine = false;
+    client_settle(c);
+}
+
+static void quarantined(struct worker *w, const struct engine_notice *notice)
+{
+    struct client *c = worker_client(w, notice->handle);
+
+    if (c)
+        client_end(c, notice->reason ? notice->reason : "it broke the protocol");
+}
+
+void notice_take(void *context, const struct engine_notice *notice)
+{
+    struct worker *w = context;
+    struct control *control = w->control;
+
+    switch (notice->kind) {
+    case ENGINE_WANT_PEER:
+    case ENGINE_OFFER_READY:
+    case ENGINE_PEER_BROKEN:
+    case ENGINE_PEER_SILENT:
+    case ENGINE_PEER_GONE:
+        peers_notice(w, notice);
+        break;
+    case ENGINE_SEGMENT_READY:
+        segment_ready(w, notice->handle, notice->status);
+        break;
+    case ENGINE_SEGMENT_CLOSED:
+        segment_closed(w, notice->handle);
+        break;
+    case ENGINE_REGION_CLOSED:
+        region_closed(control, notice->cookie);
+        break;
+    case ENGINE_BOUND:
+        bind_ended(control, notice);
+        break;
+    case ENGINE_SESSION_CLOSED:
+        session_closed(w, notice->handle);
+        break;
+    case ENGINE_CLIENT_CLOSED:
+        client_closed(w, notice->handle);
+        break;
+    case ENGINE_QUARANTINED:
+        quarantined(w, notice);
+        break;
+    case ENGINE_FABRIC_FAILED:
+        log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",
+                 strerror(-notice->status));
+        control_end_at_once(control, "nothing can be completed any more: start it again");
+    default:
+        log_line(&control->log, LOG_LEVEL_ERROR, "the engine gives a notice of unknown kind %u",
+                 notice->kind);
+        break;
+    }
+}

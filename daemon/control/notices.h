@@ -1,0 +1,13 @@
+/*
+ * Notices of the engines: each goes to the module that it is for. Thread: control.
+ */
+#ifndef PWC_CONTROL_NOTICES_H
+#define PWC_CONTROL_NOTICES_H
+
+#include "daemon/engine/engine.h"
+
+/* Of struct progress_config; the context is the engine's worker. Notices come in the order in
+ * which they came about on the progress thread. */
+void notice_take(void *context, const struct engine_notice *notice);
+
+#endif
