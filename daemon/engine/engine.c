@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/engine/peer/bind.h"
 #include "daemon/engine/session/client.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
@@ -23,6 +22,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
+#include "daemon/engine/sweep.h"
 
 #define FABRIC_BATCH 64
 /* In order at any length that there is. */
@@ -541,7 +541,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     if (e->drop_at > 0 && e->drop_at < *deadline)
         *deadline = e->drop_at;
     if (e->sweep) {
-        client_sweep(e);
+        sweep(e);
         publish(e);
         work++;
     }

@@ -5,9 +5,7 @@
 #include "daemon/engine/peer/bind.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"
-#include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/peer/region.h"
-#include "daemon/engine/ops/reply.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
 

@@ -2,10 +2,7 @@
 #include "daemon/engine/ops/flow.h"
 
 #include <string.h>
-#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/direct.h"
-#include "daemon/engine/ledger/ledger.h"
-#include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/op_batch.h"
 #include "daemon/engine/peer/marks.h"
@@ -504,13 +501,19 @@ void flow_kill(struct engine *e, uint32_t flow)
     flow_finish(e, flow);
 }
 
-static bool flow_binds_pending(const struct engine *e, uint32_t flow)
+void flow_empty(struct engine *e, uint32_t flow)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].flow == flow && e->remotes[i].state != REMOTE_FREE &&
-            e->remotes[i].asked > 0)
-            return true;
-    return false;
+    struct flow *f = &e->flows[flow];
+
+    if (queue_count(&f->ops) == 0)
+        return;
+    flow_void(e, f);
+    set32(e, &f->epoch, f->epoch + 1);
+    set64(e, &f->staged, f->ops.tail);
+    set64(e, &f->started, f->ops.tail);
+    set64(e, &f->told, f->ops.tail);
+    commit(e);
+    queue_clear(&e->pool, &f->ops);
 }
 
 void flow_detach(struct engine *e, uint32_t flow)
@@ -539,47 +542,4 @@ void flow_retire(struct engine *e, uint32_t flow)
         e->flow_live[flow].remotes == 0 && e->flow_live[flow].outstanding == 0 &&
         queue_count(&f->ops) == 0 && f->replies_expected == 0)
         flow_detach(e, flow);
-}
-
-void flow_sweep(struct engine *e, uint32_t flow)
-{
-    struct flow *f = &e->flows[flow];
-
-    if (e->flow_live[flow].outstanding > 0)
-        return;
-    turn_unready(e, flow);
-    if (queue_count(&f->ops) > 0) {
-        flow_void(e, f);
-        set32(e, &f->epoch, f->epoch + 1);
-        set64(e, &f->staged, f->ops.tail);
-        set64(e, &f->started, f->ops.tail);
-        set64(e, &f->told, f->ops.tail);
-        commit(e);
-        queue_clear(&e->pool, &f->ops);
-    }
-    if (e->flow_live[flow].remotes > 0 && flow_binds_pending(e, flow))
-        return;
-    for (uint32_t i = 0; e->flow_live[flow].remotes > 0 && i < e->config.remotes_max; i++) {
-        struct remote *r = &e->remotes[i];
-
-        if (r->state != REMOTE_FREE && r->flow == flow) {
-            if (r->revoke_due || e->remote_busy[i] > 0)
-                return;
-            remote_free(e, i);
-            commit(e);
-        }
-    }
-    if (f->inflow == NONE) {
-        set32(e, &f->state, FLOW_FREE);
-    } else {
-        uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
-
-        if (notes_push_flow(e, f->node, WIRE_CLOSE, number, flow, 0) < 0) {
-            arena_rollback(&e->arena);
-            e->sweep = true;
-            return;
-        }
-        set32(e, &f->state, FLOW_CLOSED);
-    }
-    commit(e);
 }

@@ -64,11 +64,11 @@ void flow_gone_known(struct engine *e, uint32_t flow);
 void flow_gone(struct engine *e, uint32_t flow);
 /* The peer's state is lost: everything fails, what had started with an unknown outcome. */
 void flow_kill(struct engine *e, uint32_t flow);
+/* Its context is gone: drops the operations that are left. */
+void flow_empty(struct engine *e, uint32_t flow);
 /* Its context lets go of it: it is on its way out. */
 void flow_detach(struct engine *e, uint32_t flow);
 /* One of requests that nothing names any more goes, when nothing of it is under way. */
 void flow_retire(struct engine *e, uint32_t flow);
-/* On its way out: drains, sends CLOSE. Called until the flow is free. */
-void flow_sweep(struct engine *e, uint32_t flow);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/ledger.h"
-#include "daemon/engine/peer/region.h"
 
 const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
     [OP_BATCH] = &op_batch,     [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,
@@ -105,7 +104,7 @@ void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
         e->segments[op->segment].state == SEGMENT_CLOSING)
         e->sweep = true;
     if (--e->remote_busy[op->remote] == 0 && e->remotes[op->remote].revoke_due)
-        region_answer_revoke(e, op->remote);
+        e->sweep = true; /* which answers */
 }
 
 void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to)

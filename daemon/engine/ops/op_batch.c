@@ -15,7 +15,6 @@
 #include "daemon/engine/ops/op_batch.h"
 
 #include <string.h>
-#include "daemon/engine/session/client.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/op.h"

@@ -34,20 +34,6 @@ bool reply_way_open(const struct engine *e, const struct flow *f)
            (f->serves != NONE && e->inflows[f->serves].state != INFLOW_PARTING);
 }
 
-void reply_flow_retire(struct engine *e, uint32_t flow)
-{
-    struct flow *f = &e->flows[flow];
-
-    if (f->session == NONE || (f->state != FLOW_OPEN && f->state != FLOW_DEAD) ||
-        reply_way_open(e, f))
-        return;
-    if (f->state != FLOW_DEAD)
-        flow_gone(e, flow);
-    if (f->serves != NONE || queue_count(&f->ops) > 0 || e->flow_live[flow].outstanding > 0)
-        return;
-    flow_detach(e, flow);
-}
-
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r)
 {
     const struct inflow *in;

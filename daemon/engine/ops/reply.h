@@ -22,8 +22,6 @@ int reply_flow_open(struct engine *e, uint32_t inflow);
 /* Whether records may be staged: not for replies whose requester is gone, for its flow's number may
  * soon be another's. */
 bool reply_way_open(const struct engine *e, const struct flow *f);
-/* A flow of replies whose inflow is on its way out goes too, once its replies have ended. */
-void reply_flow_retire(struct engine *e, uint32_t flow);
 /* What stands in the answer ring: whether that request is owed a reply by this session. */
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
 /* Within a transaction: one less is owed. */

@@ -7,7 +7,6 @@
 #include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/state/notice.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"

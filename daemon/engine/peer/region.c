@@ -6,7 +6,6 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/state/notice.h"
 #include "daemon/engine/session/quota.h"
 
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
@@ -146,51 +145,6 @@ uint32_t region_withdraw_client(struct engine *e, uint32_t client)
         }
     }
     return standing;
-}
-
-static void region_ask(struct engine *e, uint32_t slot)
-{
-    struct region *region = &e->regions[slot];
-
-    for (uint32_t i = region->first_grant; i != NONE; i = e->grants[i].next) {
-        struct grant *g = &e->grants[i];
-        struct wire_region record = {
-            .head.kind = WIRE_REVOKE, .slot = slot, .generation = region->generation};
-
-        if (g->asked)
-            continue;
-        if (notes_push(e, g->node, &record, sizeof(record)) < 0) {
-            arena_rollback(&e->arena);
-            e->sweep = true;
-            return;
-        }
-        set32(e, &g->asked, 1);
-        commit(e);
-    }
-}
-
-void region_sweep(struct engine *e)
-{
-    for (uint32_t i = 0; i < e->config.regions_max; i++) {
-        struct region *region = &e->regions[i];
-        struct segment *seg = &e->segments[region->segment];
-
-        if (region->state != REGION_REVOKING)
-            continue;
-        FAULT(REVOKE_BEGUN);
-        region_ask(e, i);
-        if (region->first_grant != NONE)
-            continue;
-        set32(e, &region->state, REGION_FREE);
-        set32(e, &seg->regions, seg->regions - 1);
-        commit(e);
-        FAULT(REGION_FREED);
-        e->sweep = true;
-        if (e->clients[region->client].state == CLIENT_LIVE)
-            notice_push(e, &(struct engine_notice){.kind = ENGINE_REGION_CLOSED,
-                                                   .handle = i,
-                                                   .cookie = region->cookie});
-    }
 }
 
 /* Whether any fabric operation of ours still names this region of `node`. */

@@ -25,8 +25,6 @@ void region_answer_revoke(struct engine *e, uint32_t remote);
 void region_forget_node(struct engine *e, uint32_t node);
 /* Begins the withdrawal of all regions of a client. The number that still stand. */
 uint32_t region_withdraw_client(struct engine *e, uint32_t client);
-/* Regions on their way out: asks, and frees what is free to go. */
-void region_sweep(struct engine *e);
 
 /* The memory of a region that a packed put names, of this session's client: 0 with *base and its
  * length, or the status that the origin gets. */

@@ -7,13 +7,9 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/state/notice.h"
-#include "daemon/engine/peer/region.h"
-#include "daemon/engine/ops/reply.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/session/quarantine.h"
-#include "daemon/engine/peer/rings.h"
-#include "daemon/engine/peer/remote.h"
 
 void client_inherit(struct engine *e)
 {
@@ -21,21 +17,6 @@ void client_inherit(struct engine *e)
         if (e->clients[i].state == CLIENT_LIVE && e->clients[i].quarantine != QUARANTINE_NONE)
             quarantine_notice(e, i);
     e->orphans = true;
-}
-
-/* Before the first step: what the caller has not attached it did not hear of, or lost. */
-static void orphans_close(struct engine *e)
-{
-    e->orphans = false;
-    for (uint32_t i = 0; i < e->config.sessions_max; i++)
-        if (!e->session_live[i].attached)
-            engine_session_close(e, i);
-    for (uint32_t i = 0; i < e->config.segments_max; i++) {
-        struct segment *seg = &e->segments[i];
-
-        if (seg->state == SEGMENT_OPEN && !e->segment_live[i].base && seg->regions == 0)
-            engine_segment_close(e, seg->client, i);
-    }
 }
 
 int engine_client_open(struct engine *e, const struct engine_client_info *info)
@@ -280,110 +261,4 @@ void segment_dropped(struct engine *e, uint32_t segment, int status)
     commit(e);
     notice_push(e, &(struct engine_notice){.kind = ENGINE_SEGMENT_CLOSED, .handle = segment});
     e->sweep = true;
-}
-
-static void segment_sweep(struct engine *e, uint32_t segment)
-{
-    struct segment *seg = &e->segments[segment];
-    struct segment_live *live = &e->segment_live[segment];
-
-    if (live->busy > 0 || live->adding || live->dropping || seg->regions > 0 ||
-        (live->refused && e->drop_at > 0))
-        return;
-    if (!live->registered) {
-        segment_dropped(e, segment, 0);
-        return;
-    }
-    live->registered = false;
-    live->dropping = true;
-    if (fabric_mem_drop(e->fabric, live->memory.index, cookie_of(COOKIE_SEGMENT, segment)) < 0)
-        segment_dropped(e, segment, 0); /* it was not registered */
-}
-
-/* ---- the way out ----------------------------------------------------------------------------- */
-
-static void session_leave(struct engine *e, uint32_t session)
-{
-    bind_forget_session(e, session);
-    if (!session_sweep(e, session))
-        return;
-    for (uint32_t i = 0; i < e->open_count; i++) {
-        if (e->open_sessions[i] != session)
-            continue;
-        e->open_sessions[i] = e->open_sessions[--e->open_count];
-        break;
-    }
-    FAULT(SESSION_LEFT);
-    notice_push(e, &(struct engine_notice){.kind = ENGINE_SESSION_CLOSED, .handle = session});
-}
-
-/* One client further. Free when nothing of it is left. */
-static void client_leave(struct engine *e, uint32_t client)
-{
-    bool left = false;
-
-    for (uint32_t i = 0; i < e->config.sessions_max; i++) {
-        struct session *s = &e->sessions[i];
-
-        if (s->state == SESSION_FREE || s->client != client)
-            continue;
-        if (s->state == SESSION_OPEN) {
-            set32(e, &s->state, SESSION_CLOSING);
-            commit(e);
-            e->sweep = true;
-        }
-        left = true;
-    }
-    if (region_withdraw_client(e, client) > 0)
-        left = true;
-    for (uint32_t i = 0; i < e->config.segments_max; i++) {
-        struct segment *seg = &e->segments[i];
-
-        if (seg->state == SEGMENT_FREE || seg->client != client)
-            continue;
-        if (seg->state == SEGMENT_OPEN && seg->regions == 0) {
-            set32(e, &seg->state, SEGMENT_CLOSING);
-            commit(e);
-            e->sweep = true;
-        }
-        left = true;
-    }
-    if (left)
-        return;
-    set32(e, &e->clients[client].state, CLIENT_FREE);
-    commit(e);
-    FAULT(CLIENT_LEFT);
-    notice_push(e, &(struct engine_notice){.kind = ENGINE_CLIENT_CLOSED, .handle = client});
-}
-
-void client_sweep(struct engine *e)
-{
-    e->sweep = false;
-    if (e->orphans)
-        orphans_close(e);
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].state == REMOTE_REVOKED && e->remotes[i].revoke_due &&
-            e->remote_busy[i] == 0)
-            region_answer_revoke(e, i);
-    remotes_reclaim(e);
-    rings_drop_again(e);
-    for (uint32_t i = 0; i < e->config.sessions_max; i++)
-        if (e->sessions[i].state == SESSION_CLOSING)
-            session_leave(e, i);
-        else if (e->sessions[i].state == SESSION_OPEN && e->sessions[i].spill_bytes == 0)
-            session_release_spill(e, i);
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state == FLOW_CLOSING)
-            flow_sweep(e, i);
-        else if (e->flows[i].traffic == FLOW_REPLIES)
-            reply_flow_retire(e, i);
-        else
-            flow_retire(e, i);
-    region_sweep(e);
-    for (uint32_t i = 0; i < e->config.segments_max; i++)
-        if (e->segments[i].state == SEGMENT_CLOSING)
-            segment_sweep(e, i);
-    for (uint32_t i = 0; i < e->config.clients_max; i++)
-        if (e->clients[i].state == CLIENT_CLOSING)
-            client_leave(e, i);
 }

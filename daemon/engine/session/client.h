@@ -11,7 +11,5 @@ void client_inherit(struct engine *e);
 void segment_added(struct engine *e, uint32_t segment, int status,
                    const struct fabric_memory *memory);
 void segment_dropped(struct engine *e, uint32_t segment, int status);
-/* Clients, sessions, flows, regions and segments on their way out, one step further. */
-void client_sweep(struct engine *e);
 
 #endif

@@ -3,10 +3,7 @@
 
 #include <string.h>
 #include "shm_ring/doorbell.h"
-#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/direct.h"
-#include "daemon/engine/ops/flow.h"
-#include "daemon/engine/ledger/notes.h"
 
 static void session_show(struct engine *e, uint32_t session)
 {
@@ -82,32 +79,6 @@ void session_views(struct engine *e, uint32_t session, void *base)
     session_dirty(e, session);
 }
 
-/* The flows that end here: their origins are told, what comes by them fails. */
-static bool inflows_close(struct engine *e, uint32_t session)
-{
-    struct session *s = &e->sessions[session];
-
-    while (s->first_inflow != NONE) {
-        struct inflow *in = &e->inflows[s->first_inflow];
-
-        if (in->state == INFLOW_PARTING) {
-            inflow_free(e, s->first_inflow);
-            commit(e);
-            continue;
-        }
-        if (notes_push_flow(e, in->node, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
-            arena_rollback(&e->arena);
-            e->sweep = true;
-            return false;
-        }
-        set32(e, &s->first_inflow, in->next);
-        set32(e, &in->session, NONE);
-        set32(e, &in->state, INFLOW_CLOSED);
-        commit(e);
-    }
-    return true;
-}
-
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to)
 {
@@ -120,34 +91,4 @@ void session_add_totals(const struct session *s, const struct session_live *live
     to->errors += live->errors;
     to->delivered += s->delivered;
     to->spilled += live->spilled;
-}
-
-int session_sweep(struct engine *e, uint32_t session)
-{
-    struct session *s = &e->sessions[session];
-    struct session_live *live = &e->session_live[session];
-
-    while (s->first_flow != NONE)
-        flow_detach(e, s->first_flow);
-    if (!inflows_close(e, session))
-        return 0;
-    if (s->spill_bytes > 0)
-        e->spilling--;
-    set64(e, &s->spill_bytes, 0);
-    commit(e);
-    queue_clear(&e->pool, &s->spill);
-    if (live->attached)
-        session_add_totals(s, live, &e->departed);
-    set32(e, &s->state, SESSION_FREE);
-    commit(e);
-    if (live->attached) {
-        uint32_t state = SESSION_LIVE, mode;
-
-        atomic_compare_exchange_strong(&live->shared->state, &state, SESSION_CLOSED);
-        mode = doorbell_ring(&live->shared->event_bell);
-        if (mode != DOORBELL_AWAKE)
-            e->host->wake(e->host->context, session, mode);
-    }
-    live->attached = false;
-    return 1;
 }

@@ -67,7 +67,5 @@ void session_views(struct engine *e, uint32_t session, void *base);
 /* What it has counted since this process attached it, to the sums of all. */
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to);
-/* On its way out: detaches its flows, frees it. 1 once it is free. */
-int session_sweep(struct engine *e, uint32_t session);
 
 #endif

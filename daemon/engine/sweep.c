@@ -1,0 +1,305 @@
+/* The way out of clients, sessions, flows, regions and segments (sweep.h). Thread: the progress
+ * thread. */
+#include "daemon/engine/sweep.h"
+
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/ops/turn.h"
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/peer/remote.h"
+#include "daemon/engine/peer/rings.h"
+#include "daemon/engine/session/client.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/state/notice.h"
+#include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
+
+/* Before the first step: what the caller has not attached it did not hear of, or lost. */
+static void orphans_close(struct engine *e)
+{
+    e->orphans = false;
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (!e->session_live[i].attached)
+            engine_session_close(e, i);
+    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+        struct segment *seg = &e->segments[i];
+
+        if (seg->state == SEGMENT_OPEN && !e->segment_live[i].base && seg->regions == 0)
+            engine_segment_close(e, seg->client, i);
+    }
+}
+
+/* ---- flows ---- */
+
+static bool flow_binds_pending(const struct engine *e, uint32_t flow)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].flow == flow && e->remotes[i].state != REMOTE_FREE &&
+            e->remotes[i].asked > 0)
+            return true;
+    return false;
+}
+
+/* Drains the flow and sends CLOSE; called until the flow is free. */
+static void flow_sweep(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (e->flow_live[flow].outstanding > 0)
+        return;
+    turn_unready(e, flow);
+    flow_empty(e, flow);
+    if (e->flow_live[flow].remotes > 0 && flow_binds_pending(e, flow))
+        return;
+    for (uint32_t i = 0; e->flow_live[flow].remotes > 0 && i < e->config.remotes_max; i++) {
+        struct remote *r = &e->remotes[i];
+
+        if (r->state != REMOTE_FREE && r->flow == flow) {
+            if (r->revoke_due || e->remote_busy[i] > 0)
+                return;
+            remote_free(e, i);
+            commit(e);
+        }
+    }
+    if (f->inflow == NONE) {
+        set32(e, &f->state, FLOW_FREE);
+    } else {
+        uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
+
+        if (notes_push_flow(e, f->node, WIRE_CLOSE, number, flow, 0) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return;
+        }
+        set32(e, &f->state, FLOW_CLOSED);
+    }
+    commit(e);
+}
+
+/* A flow of replies goes once its inflow is on its way out and its replies have ended. */
+static void reply_flow_retire(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (f->session == NONE || (f->state != FLOW_OPEN && f->state != FLOW_DEAD) ||
+        reply_way_open(e, f))
+        return;
+    if (f->state != FLOW_DEAD)
+        flow_gone(e, flow);
+    if (f->serves != NONE || queue_count(&f->ops) > 0 || e->flow_live[flow].outstanding > 0)
+        return;
+    flow_detach(e, flow);
+}
+
+/* ---- regions and segments ---- */
+
+static void region_ask(struct engine *e, uint32_t slot)
+{
+    struct region *region = &e->regions[slot];
+
+    for (uint32_t i = region->first_grant; i != NONE; i = e->grants[i].next) {
+        struct grant *g = &e->grants[i];
+        struct wire_region record = {
+            .head.kind = WIRE_REVOKE, .slot = slot, .generation = region->generation};
+
+        if (g->asked)
+            continue;
+        if (notes_push(e, g->node, &record, sizeof(record)) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return;
+        }
+        set32(e, &g->asked, 1);
+        commit(e);
+    }
+}
+
+/* Asks the nodes that hold grants of a region on its way out, and frees it when none is left. */
+static void region_sweep(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.regions_max; i++) {
+        struct region *region = &e->regions[i];
+        struct segment *seg = &e->segments[region->segment];
+
+        if (region->state != REGION_REVOKING)
+            continue;
+        FAULT(REVOKE_BEGUN);
+        region_ask(e, i);
+        if (region->first_grant != NONE)
+            continue;
+        set32(e, &region->state, REGION_FREE);
+        set32(e, &seg->regions, seg->regions - 1);
+        commit(e);
+        FAULT(REGION_FREED);
+        e->sweep = true;
+        if (e->clients[region->client].state == CLIENT_LIVE)
+            notice_push(e, &(struct engine_notice){.kind = ENGINE_REGION_CLOSED,
+                                                   .handle = i,
+                                                   .cookie = region->cookie});
+    }
+}
+
+static void segment_sweep(struct engine *e, uint32_t segment)
+{
+    struct segment *seg = &e->segments[segment];
+    struct segment_live *live = &e->segment_live[segment];
+
+    if (live->busy > 0 || live->adding || live->dropping || seg->regions > 0 ||
+        (live->refused && e->drop_at > 0))
+        return;
+    if (!live->registered) {
+        segment_dropped(e, segment, 0);
+        return;
+    }
+    live->registered = false;
+    live->dropping = true;
+    if (fabric_mem_drop(e->fabric, live->memory.index, cookie_of(COOKIE_SEGMENT, segment)) < 0)
+        segment_dropped(e, segment, 0); /* it was not registered */
+}
+
+/* ---- sessions and clients ---- */
+
+/* The flows that end here: their origins are told, what comes by them fails. */
+static bool inflows_close(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+
+    while (s->first_inflow != NONE) {
+        struct inflow *in = &e->inflows[s->first_inflow];
+
+        if (in->state == INFLOW_PARTING) {
+            inflow_free(e, s->first_inflow);
+            commit(e);
+            continue;
+        }
+        if (notes_push_flow(e, in->node, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
+            arena_rollback(&e->arena);
+            e->sweep = true;
+            return false;
+        }
+        set32(e, &s->first_inflow, in->next);
+        set32(e, &in->session, NONE);
+        set32(e, &in->state, INFLOW_CLOSED);
+        commit(e);
+    }
+    return true;
+}
+
+/* Detaches its flows and frees it. 1 once it is free. */
+static int session_sweep(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+
+    while (s->first_flow != NONE)
+        flow_detach(e, s->first_flow);
+    if (!inflows_close(e, session))
+        return 0;
+    if (s->spill_bytes > 0)
+        e->spilling--;
+    set64(e, &s->spill_bytes, 0);
+    commit(e);
+    queue_clear(&e->pool, &s->spill);
+    if (live->attached)
+        session_add_totals(s, live, &e->departed);
+    set32(e, &s->state, SESSION_FREE);
+    commit(e);
+    if (live->attached) {
+        uint32_t state = SESSION_LIVE, mode;
+
+        atomic_compare_exchange_strong(&live->shared->state, &state, SESSION_CLOSED);
+        mode = doorbell_ring(&live->shared->event_bell);
+        if (mode != DOORBELL_AWAKE)
+            e->host->wake(e->host->context, session, mode);
+    }
+    live->attached = false;
+    return 1;
+}
+
+static void session_leave(struct engine *e, uint32_t session)
+{
+    bind_forget_session(e, session);
+    if (!session_sweep(e, session))
+        return;
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        if (e->open_sessions[i] != session)
+            continue;
+        e->open_sessions[i] = e->open_sessions[--e->open_count];
+        break;
+    }
+    FAULT(SESSION_LEFT);
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_SESSION_CLOSED, .handle = session});
+}
+
+/* One client further. Free when nothing of it is left. */
+static void client_leave(struct engine *e, uint32_t client)
+{
+    bool left = false;
+
+    for (uint32_t i = 0; i < e->config.sessions_max; i++) {
+        struct session *s = &e->sessions[i];
+
+        if (s->state == SESSION_FREE || s->client != client)
+            continue;
+        if (s->state == SESSION_OPEN) {
+            set32(e, &s->state, SESSION_CLOSING);
+            commit(e);
+            e->sweep = true;
+        }
+        left = true;
+    }
+    if (region_withdraw_client(e, client) > 0)
+        left = true;
+    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+        struct segment *seg = &e->segments[i];
+
+        if (seg->state == SEGMENT_FREE || seg->client != client)
+            continue;
+        if (seg->state == SEGMENT_OPEN && seg->regions == 0) {
+            set32(e, &seg->state, SEGMENT_CLOSING);
+            commit(e);
+            e->sweep = true;
+        }
+        left = true;
+    }
+    if (left)
+        return;
+    set32(e, &e->clients[client].state, CLIENT_FREE);
+    commit(e);
+    FAULT(CLIENT_LEFT);
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_CLIENT_CLOSED, .handle = client});
+}
+
+void sweep(struct engine *e)
+{
+    e->sweep = false;
+    if (e->orphans)
+        orphans_close(e);
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].state == REMOTE_REVOKED && e->remotes[i].revoke_due &&
+            e->remote_busy[i] == 0)
+            region_answer_revoke(e, i);
+    remotes_reclaim(e);
+    rings_drop_again(e);
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        if (e->sessions[i].state == SESSION_CLOSING)
+            session_leave(e, i);
+        else if (e->sessions[i].state == SESSION_OPEN && e->sessions[i].spill_bytes == 0)
+            session_release_spill(e, i);
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state == FLOW_CLOSING)
+            flow_sweep(e, i);
+        else if (e->flows[i].traffic == FLOW_REPLIES)
+            reply_flow_retire(e, i);
+        else
+            flow_retire(e, i);
+    region_sweep(e);
+    for (uint32_t i = 0; i < e->config.segments_max; i++)
+        if (e->segments[i].state == SEGMENT_CLOSING)
+            segment_sweep(e, i);
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        if (e->clients[i].state == CLIENT_CLOSING)
+            client_leave(e, i);
+}
