@@ -169,7 +169,7 @@ static void ring(struct bench *b)
 
 static int put(struct bench *b, uint64_t lid, uint64_t rid, unsigned flags)
 {
-    return pwc_put(b->waker, b->remote, 0, NULL, 0, pwc_cid_u64(lid), pwc_cid_u64(rid), flags);
+    return pwc_put(b->remote, 0, NULL, 0, pwc_cid_u64(lid), pwc_cid_u64(rid), flags);
 }
 
 /* Wakes the relay, and nobody else. */

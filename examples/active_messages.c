@@ -103,7 +103,10 @@ static void work(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     uint64_t i = am->arguments[0];
     uint64_t result[2] = {i, am->kind == PWC_AM_SHORT ? i * i : sum(am->payload)};
-    note(argument, pwc_am_reply_short(ctx, am->token, RESULT, result, 2, no_id, PWC_NO_LCE));
+    note(argument, pwc_am_reply_short(
+                       ctx, am->token,
+                       &(struct pwc_am_send){
+                           .index = RESULT, .arguments = result, .count = 2, .flags = PWC_NO_LCE}));
 }
 
 static void on_result(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
@@ -131,8 +134,11 @@ static int send_links(struct here *here)
     int rc = 0;
     while (rc == 0 && here->first_link < here->link_count) {
         const struct link *link = &here->links[here->first_link];
-        rc = pwc_am_short(here->ctx, here->peers[link->to], CHAIN, link->arguments, 2, no_id,
-                          PWC_NO_LCE | PWC_AM_NO_REPLY);
+        rc = pwc_am_short(here->peers[link->to],
+                          &(struct pwc_am_send){.index = CHAIN,
+                                                .arguments = link->arguments,
+                                                .count = 2,
+                                                .flags = PWC_NO_LCE | PWC_AM_NO_REPLY});
         if (rc == 0)
             here->first_link++;
     }
@@ -166,7 +172,7 @@ static int send_numbers(struct here *here, uint32_t to, uint32_t i)
 {
     uint64_t argument = i;
     void *payload;
-    int rc = pwc_am_prepare(here->ctx, here->peers[to], PAYLOAD, 1, no_id, PWC_NO_LCE, &payload);
+    int rc = pwc_am_prepare(here->peers[to], PAYLOAD, 1, no_id, PWC_NO_LCE, &payload);
     if (rc < 0)
         return rc;
     fill(payload, i);
@@ -180,13 +186,21 @@ static int send_request(struct here *here, uint32_t to, uint32_t i)
     uint64_t *from = words_at(here, here->size + to, slot);
     switch (i % 3) {
     case SQUARE:
-        return pwc_am_short(here->ctx, here->peers[to], SQUARE, &argument, 1, no_id, PWC_NO_LCE);
+        return pwc_am_short(here->peers[to], &(struct pwc_am_send){.index = SQUARE,
+                                                                   .arguments = &argument,
+                                                                   .count = 1,
+                                                                   .flags = PWC_NO_LCE});
     case ADD:
         return send_numbers(here, to, i);
     default:
         fill(from, i);
-        return pwc_am_long(here->ctx, here->peers[to], place(here->rank, slot), CHECK, from,
-                           PAYLOAD, &argument, 1, no_id, PWC_NO_LCE);
+        return pwc_am_long(here->peers[to], place(here->rank, slot),
+                           &(struct pwc_am_send){.index = CHECK,
+                                                 .arguments = &argument,
+                                                 .count = 1,
+                                                 .src = from,
+                                                 .len = PAYLOAD,
+                                                 .flags = PWC_NO_LCE});
     }
 }
 
@@ -205,8 +219,9 @@ static int send_some(struct here *here)
         all = all && here->answered[to] == here->requests;
     }
     while (rc == 0 && all && here->told < here->size) {
-        rc = pwc_am_short(here->ctx, here->peers[here->told], FINISHED, NULL, 0, no_id,
-                          PWC_NO_LCE | PWC_AM_NO_REPLY);
+        rc = pwc_am_short(
+            here->peers[here->told],
+            &(struct pwc_am_send){.index = FINISHED, .flags = PWC_NO_LCE | PWC_AM_NO_REPLY});
         if (rc == 0)
             here->told++;
     }
@@ -230,7 +245,7 @@ static int loop(struct here *here)
             rc = send_some(here);
     }
     /* Our own last words may still be on their way when everybody else's have come. */
-    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY) : rc;
+    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY, -1) : rc;
 }
 
 /* ---- set-up --------------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ int main(void)
     CHECK(pwc_exchange(ctx, &mine, sizeof(mine), keys));
     if (pwc_rank(client) == 0) {
         CHECK(pwc_bind(ctx, 1, &keys[1], &other));
-        CHECK(pwc_put(ctx, other, 0, "hello", 6, pwc_cid_u64(1), pwc_cid_u64(42), 0));
+        CHECK(pwc_put(other, 0, "hello", 6, pwc_cid_u64(1), pwc_cid_u64(42), 0));
         CHECK(pwc_wait(ctx, 1, PWC_LOCAL, &event, -1)); /* local event: placed at rank 1 */
     } else {
         CHECK(pwc_wait(ctx, 0, PWC_REMOTE, &event, -1)); /* remote event: the data is here */

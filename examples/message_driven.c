@@ -68,7 +68,7 @@ static struct parcel *inbox(const struct here *here, uint32_t source, enum op op
 static int send_parcel(struct here *here, uint32_t to, enum op op, uint32_t slot, uint64_t number)
 {
     struct parcel parcel = {number};
-    return pwc_put(here->ctx, here->peers[to], place(here->rank, op, slot), &parcel, sizeof(parcel),
+    return pwc_put(here->peers[to], place(here->rank, op, slot), &parcel, sizeof(parcel),
                    pwc_cid_u64(0), command(op, slot), PWC_NO_LCE);
 }
 
@@ -157,7 +157,7 @@ static int loop(struct here *here)
             rc = send_numbers(here);
     }
     /* Our own last words may still be on their way when everybody else's have come. */
-    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY) : rc;
+    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY, -1) : rc;
 }
 
 /* ---- set-up --------------------------------------------------------------------------------- */

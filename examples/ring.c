@@ -72,8 +72,8 @@ static int pass_token(struct ring *ring, uint32_t round)
 {
     /* The row of counters has the same place at every rank, so what came is put on. No local event
      * is asked for; when the token comes again, this put has long been placed. */
-    int rc = pwc_put(ring->ctx, ring->next, 0, ring->token, ring->size * sizeof(*ring->token),
-                     pwc_cid_u64(0), pwc_cid_u64(round), PWC_NO_LCE);
+    int rc = pwc_put(ring->next, 0, ring->token, ring->size * sizeof(*ring->token), pwc_cid_u64(0),
+                     pwc_cid_u64(round), PWC_NO_LCE);
     return rc < 0 ? fail("passing the token on", rc) : 0;
 }
 
@@ -108,7 +108,7 @@ int main(void)
             rc = fail("wrong sum", -EBADMSG);
     }
     if (rc == 0)
-        rc = pwc_flush(ring.ctx, PWC_ANY);
+        rc = pwc_flush(ring.ctx, PWC_ANY, -1);
     if (ring.client != NULL)
         pwc_finalize(ring.client);
     return rc < 0;

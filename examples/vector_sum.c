@@ -59,8 +59,7 @@ static int gather(const struct gathering *g, unsigned round, uint64_t own, uint6
             *sum += g->places[pwc_peer_rank(event.peer)];
     }
     for (uint32_t i = 1; rc == 0 && i < g->size; i++)
-        rc = pwc_put(g->ctx, g->others[i], 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(round),
-                     PWC_NO_LCE);
+        rc = pwc_put(g->others[i], 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(round), PWC_NO_LCE);
     return rc;
 }
 
@@ -71,8 +70,8 @@ static int contribute(const struct gathering *g, unsigned round, uint64_t part)
     int rc;
 
     *g->places = part;
-    rc = pwc_put(g->ctx, g->others[0], g->rank * sizeof(part), g->places, sizeof(part),
-                 pwc_cid_u64(0), pwc_cid_u64(round), PWC_NO_LCE);
+    rc = pwc_put(g->others[0], g->rank * sizeof(part), g->places, sizeof(part), pwc_cid_u64(0),
+                 pwc_cid_u64(round), PWC_NO_LCE);
     return rc == 0 ? await(g, &event) : rc;
 }
 
@@ -109,7 +108,7 @@ static int run(struct gathering *g, unsigned rounds, uint32_t slow)
         rc = g->rank == 0 ? gather(g, round, part, &sum) : contribute(g, round, part);
     }
     if (rc == 0)
-        rc = pwc_flush(g->ctx, PWC_ANY);
+        rc = pwc_flush(g->ctx, PWC_ANY, -1);
     if (rc < 0 || g->rank != 0)
         return rc;
     printf("the sum of %llu numbers is %llu\n", (unsigned long long)numbers,

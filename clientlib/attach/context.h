@@ -29,6 +29,8 @@ struct pwc_remote {
     struct direct_pair *pair; /* that all remotes of this peer have, or none */
     uint8_t *memory;          /* with a way: the region, where its rights allow */
     struct mapping mapping;   /* of its pages */
+    uint64_t flush;    /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
+    uint64_t flush_at; /* channel.submitted behind that */
 };
 
 /* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */

@@ -83,10 +83,8 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
  * session is over: nothing is owed any more. A neighbour is told in any case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {
-    static const struct am_outgoing nothing = {
-        .kind = SUBMIT_SHORT,
-        .flags = PWC_NO_RCE | PWC_NO_LCE,
-    };
+    static const struct pwc_am_send empty = {.flags = PWC_NO_RCE | PWC_NO_LCE};
+    static const struct am_outgoing nothing = {.kind = SUBMIT_SHORT, .send = &empty};
 
     if (ctx->channel.neighbours.answering)
         (void)direct_reply(ctx, NULL);

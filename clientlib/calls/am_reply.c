@@ -27,7 +27,7 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct am_outgo
 {
     int rc = client_is_forked(ctx->client) ? -EOWNERDEAD : check_token(&ctx->handlers, token);
 
-    if (rc == 0 && m->dst && m->dst->peer != ctx->handlers.from)
+    if (rc == 0 && m->dst && (m->dst->ctx != ctx || m->dst->peer != ctx->handlers.from))
         rc = -EINVAL;
     if (rc == 0)
         rc = am_check(ctx, m, REPLY_FLAGS);
@@ -40,54 +40,20 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct am_outgo
     return rc;
 }
 
-int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index, const uint64_t *arguments,
-                       unsigned count, pwc_cid lid, unsigned flags)
+int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_SHORT,
-        .index = index,
-        .arguments = arguments,
-        .count = count,
-        .lid = lid,
-        .flags = flags,
-    };
-
-    return send_reply(ctx, token, &m);
+    return send_reply(ctx, token, &(struct am_outgoing){.kind = SUBMIT_SHORT, .send = send});
 }
 
-int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, unsigned index, const void *src, size_t len,
-                        const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
+int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_MEDIUM,
-        .index = index,
-        .arguments = arguments,
-        .count = count,
-        .src = src,
-        .len = len,
-        .lid = lid,
-        .flags = flags,
-    };
-
-    return send_reply(ctx, token, &m);
+    return send_reply(ctx, token, &(struct am_outgoing){.kind = SUBMIT_MEDIUM, .send = send});
 }
 
-int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t off, unsigned index,
-                      const void *src, size_t len, const uint64_t *arguments, unsigned count,
-                      pwc_cid lid, unsigned flags)
+int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t off,
+                      const struct pwc_am_send *send)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_LONG,
-        .index = index,
-        .arguments = arguments,
-        .count = count,
-        .dst = dst,
-        .off = off,
-        .src = src,
-        .len = len,
-        .lid = lid,
-        .flags = flags,
-    };
+    const struct am_outgoing m = {.kind = SUBMIT_LONG, .dst = dst, .off = off, .send = send};
 
     return send_reply(ctx, token, &m);
 }

@@ -9,10 +9,15 @@
 #include "clientlib/calls/am_send.h"
 #include "clientlib/neighbours/direct.h"
 
-static int send_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
+static int send_request(const struct am_outgoing *m)
 {
-    int rc = am_check(ctx, m, REQUEST_FLAGS);
+    struct pwc_ctx *ctx;
+    int rc;
 
+    if (!m->dst)
+        return -EINVAL;
+    ctx = m->dst->ctx;
+    rc = am_check(ctx, m, REQUEST_FLAGS);
     if (rc == 0 && m->dst->pair) {
         rc = direct_choose_message(ctx, m);
         if (rc == 1)
@@ -21,72 +26,31 @@ static int send_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
     return rc < 0 ? rc : am_send(ctx, &ctx->channel.submit, m, 0);
 }
 
-int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
-                 unsigned count, pwc_cid lid, unsigned flags)
+int pwc_am_short(pwc_remote *dst, const struct pwc_am_send *send)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_SHORT,
-        .index = index,
-        .arguments = arguments,
-        .count = count,
-        .dst = dst,
-        .lid = lid,
-        .flags = flags,
-    };
-
-    return send_request(ctx, &m);
+    return send_request(&(struct am_outgoing){.kind = SUBMIT_SHORT, .dst = dst, .send = send});
 }
 
-int pwc_am_medium(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const void *src, size_t len,
-                  const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
+int pwc_am_medium(pwc_remote *dst, const struct pwc_am_send *send)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_MEDIUM,
-        .index = index,
-        .arguments = arguments,
-        .count = count,
-        .dst = dst,
-        .src = src,
-        .len = len,
-        .lid = lid,
-        .flags = flags,
-    };
-
-    return send_request(ctx, &m);
+    return send_request(&(struct am_outgoing){.kind = SUBMIT_MEDIUM, .dst = dst, .send = send});
 }
 
-int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned index, const void *src,
-                size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid, unsigned flags)
+int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send *send)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_LONG,
-        .index = index,
-        .arguments = arguments,
-        .count = count,
-        .dst = dst,
-        .off = off,
-        .src = src,
-        .len = len,
-        .lid = lid,
-        .flags = flags,
-    };
+    const struct am_outgoing m = {.kind = SUBMIT_LONG, .dst = dst, .off = off, .send = send};
 
-    return send_request(ctx, &m);
+    return send_request(&m);
 }
 
 /* ---- the payload written in place ----------------------------------------------------------- */
 
-int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pwc_cid lid,
-                   unsigned flags, void **payload)
+int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, unsigned flags,
+                   void **payload)
 {
-    struct am_outgoing m = {
-        .kind = SUBMIT_MEDIUM,
-        .count = count,
-        .dst = dst,
-        .len = len,
-        .lid = lid,
-        .flags = flags,
-    };
+    const struct pwc_am_send send = {.count = count, .len = len, .lid = lid, .flags = flags};
+    const struct am_outgoing m = {.kind = SUBMIT_MEDIUM, .dst = dst, .send = &send};
+    struct pwc_ctx *ctx = dst->ctx;
     struct message block;
     struct operation op;
     uint8_t *at;

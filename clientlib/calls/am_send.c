@@ -24,19 +24,20 @@ size_t pwc_am_max_long(const pwc_client *client)
 
 int am_check(const struct pwc_ctx *ctx, const struct am_outgoing *m, unsigned flags_allowed)
 {
-    bool request = flags_allowed & PWC_AM_NO_REPLY;
-    int rc = operation_check(ctx, m->dst, &m->lid, m->flags, flags_allowed);
+    int rc = operation_check(ctx, &m->send->lid, m->send->flags, flags_allowed);
 
     if (rc < 0)
         return rc;
-    if (m->index >= PWC_AM_HANDLERS || (!m->dst && (request || m->kind == SUBMIT_LONG)))
+    if (m->send->index >= PWC_AM_HANDLERS || (!m->dst && m->kind == SUBMIT_LONG) ||
+        m->send->reserved[0] | m->send->reserved[1] | m->send->reserved[2] ||
+        (m->kind == SUBMIT_SHORT && m->send->len > 0))
         return -EINVAL;
-    if (m->count > PWC_AM_ARGUMENTS_MAX)
+    if (m->send->count > PWC_AM_ARGUMENTS_MAX)
         return -E2BIG;
-    if (m->kind == SUBMIT_MEDIUM && m->len > pwc_am_max_medium(ctx->client))
+    if (m->kind == SUBMIT_MEDIUM && m->send->len > pwc_am_max_medium(ctx->client))
         return -EMSGSIZE;
     if (m->kind == SUBMIT_LONG)
-        return operation_check_range(ctx, m->dst, m->off, m->len, PWC_REMOTE_WRITE);
+        return operation_check_range(ctx, m->dst, m->off, m->send->len, PWC_REMOTE_WRITE);
     return 0;
 }
 
@@ -49,24 +50,24 @@ struct operation am_operation(struct channel_outbox *outbox, const struct am_out
         .record =
             {
                 .kind = m->kind,
-                .flags = (uint16_t)m->flags,
+                .flags = (uint16_t)m->send->flags,
                 .remote = m->dst ? m->dst->handle : 0,
                 .offset = m->off,
-                .length = m->kind == SUBMIT_LONG ? m->len : 0,
+                .length = m->kind == SUBMIT_LONG ? m->send->len : 0,
             },
         .block = block,
-        .arguments = m->arguments,
-        .payload = m->src,
+        .arguments = m->send->arguments,
+        .payload = m->send->src,
     };
 
     *block = (struct message){
-        .index = (uint16_t)m->index,
+        .index = (uint16_t)m->send->index,
         .kind = m->kind,
-        .arguments = (uint8_t)m->count,
-        .payload_len = in_block ? (uint32_t)m->len : 0,
+        .arguments = (uint8_t)m->send->count,
+        .payload_len = in_block ? (uint32_t)m->send->len : 0,
     };
     op.record.rid_len = am_block_bytes(block);
-    operation_set_lid(&op, &m->lid);
+    operation_set_lid(&op, &m->send->lid);
     return op;
 }
 
@@ -77,6 +78,6 @@ int am_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct am_
     struct operation op = am_operation(outbox, m, &block);
 
     op.record.rid = token;
-    return m->kind == SUBMIT_LONG ? operation_submit_payload(ctx, &op, m->src)
+    return m->kind == SUBMIT_LONG ? operation_submit_payload(ctx, &op, m->send->src)
                                   : operation_submit(ctx, &op);
 }

@@ -11,18 +11,12 @@
 #include "clientlib/calls/operation.h"
 #include "pwc/am.h"
 
-/* What the caller of pwc_am_* asks for. */
+/* An active message on its way out: what the caller of pwc_am_* gave. */
 struct am_outgoing {
-    uint8_t kind; /* SUBMIT_SHORT, SUBMIT_MEDIUM or SUBMIT_LONG */
-    unsigned index;
-    const uint64_t *arguments;
-    unsigned count;
-    const struct pwc_remote *dst; /* NULL: of a reply that is not a Long */
-    uint64_t off;                 /* of a Long, in the remote region */
-    const void *src;
-    size_t len;
-    pwc_cid lid;
-    unsigned flags;
+    uint8_t kind;                 /* SUBMIT_SHORT, SUBMIT_MEDIUM or SUBMIT_LONG */
+    const struct pwc_remote *dst; /* NULL: a reply that is not a Long */
+    uint64_t off;                 /* where a Long's payload goes in the remote region */
+    const struct pwc_am_send *send;
 };
 
 enum {

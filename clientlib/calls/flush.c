@@ -1,5 +1,5 @@
 /*
- * Flush: until everything, or everything towards one peer, has ended.
+ * Flush: until everything, or everything towards one peer, has ended, or the timeout has passed.
  *
  * Local events that come meanwhile are kept for later probes, so that gets whose data comes through
  * a copy are really done; handlers of messages run, since peers may wait for us as we for them. For
@@ -24,43 +24,72 @@ static void begin_waiting(struct pwc_ctx *ctx)
     patience_worked(&ctx->patience, (uint64_t)clock_now());
 }
 
-/* Lets time pass, then keeps what has come: 0, or why waiting is of no use any more. */
-static int pass_time(struct pwc_ctx *ctx)
+/* Lets time pass until the deadline or for a moment, then keeps what has come: 0, -ETIMEDOUT when
+ * the deadline had passed before, or why waiting is of no use any more. */
+static int pass_time(struct pwc_ctx *ctx, int64_t deadline)
 {
     int64_t now = clock_now();
+    bool late = now >= deadline;
     int rc = channel_state(&ctx->channel);
 
     if (rc < 0)
         return rc;
-    wait_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
+    if (!late)
+        wait_pause(ctx, PWC_LOCAL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
     rc = channel_collect(&ctx->channel);
     if (rc >= 0)
         rc = channel_run(&ctx->channel);
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
-    return rc;
+    return rc == 0 && late ? -ETIMEDOUT : rc;
 }
 
-static int flush_all(struct pwc_ctx *ctx)
+/* All that this context has submitted has ended. A get's end is seen when its event is collected.
+ */
+static bool all_ended(const struct pwc_ctx *ctx)
+{
+    return channel_idle(&ctx->channel) && ctx->gets.pending == 0;
+}
+
+static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
 {
     int rc = 0;
 
     begin_waiting(ctx);
-    /* A get's end is seen when its event is collected. */
-    while (rc == 0 && !(channel_idle(&ctx->channel) && ctx->gets.pending == 0))
-        rc = pass_time(ctx);
+    while (rc == 0 && !all_ended(ctx))
+        rc = pass_time(ctx, deadline);
     if (ctx->channel.neighbours.wakes_due)
         wait_for_due_wakes(ctx);
-    return rc;
+    return rc == -ETIMEDOUT && all_ended(ctx) ? 0 : rc;
 }
 
-int flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
+/* Submits the SUBMIT_FLUSH to wait for. The last one serves again where it has not ended and
+ * nothing was submitted since, so that a caller that only looks does not fill the ring. */
+static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
 {
-    struct submit_record record = {
-        .kind = SUBMIT_FLUSH,
-        .remote = remote->handle,
-        .lid = ++ctx->flushes,
-    };
+    struct channel *ch = &ctx->channel;
+    struct submit_record record = {.kind = SUBMIT_FLUSH, .remote = remote->handle};
+    int rc;
+
+    if (remote->flush > ch->flushed && remote->flush_at == ch->submitted)
+        return 0;
+    record.lid = ++ctx->flushes;
+    while ((rc = channel_submit(ch, &record, NULL, NULL, NULL)) == -EAGAIN) {
+        rc = pass_time(ctx, deadline);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc < 0)
+        return rc;
+    if (rc == 1)
+        wake_daemon(ctx);
+    remote->flush = record.lid;
+    remote->flush_at = ch->submitted;
+    return 0;
+}
+
+int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
+{
     int rc;
 
     if (direct_idle(remote)) {
@@ -69,31 +98,23 @@ int flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote)
         return ctx->channel.submit.open ? -EBUSY : channel_state(&ctx->channel);
     }
     begin_waiting(ctx);
-    while ((rc = channel_submit(&ctx->channel, &record, NULL, NULL, NULL)) == -EAGAIN) {
-        rc = pass_time(ctx);
-        if (rc < 0)
-            return rc;
-    }
-    if (rc < 0)
-        return rc;
-    if (rc == 1)
-        wake_daemon(ctx);
-    rc = 0;
-    while (rc == 0 && ctx->channel.flushed < record.lid)
-        rc = pass_time(ctx);
-    return rc;
+    rc = begin_flush(ctx, remote, deadline);
+    while (rc == 0 && ctx->channel.flushed < remote->flush)
+        rc = pass_time(ctx, deadline);
+    return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;
 }
 
-int pwc_flush(pwc_ctx *ctx, pwc_peer peer)
+int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms)
 {
-    const struct pwc_remote *remote = ctx->remotes;
+    struct pwc_remote *remote = ctx->remotes;
+    int64_t deadline = deadline_after_ms(timeout_ms);
     int rc = client_may_block(ctx->client);
 
     if (rc < 0)
         return rc;
     if (peer == PWC_ANY)
-        return flush_all(ctx);
+        return flush_all(ctx, deadline);
     while (remote && remote->peer != peer)
         remote = remote->next;
-    return remote ? flush_peer(ctx, remote) : channel_state(&ctx->channel);
+    return remote ? flush_peer(ctx, remote, deadline) : channel_state(&ctx->channel);
 }

@@ -4,7 +4,8 @@
 
 #include "clientlib/attach/context.h"
 
-/* Blocks until all that was submitted towards the peer of `remote` has ended: as pwc_flush. */
-int flush_peer(struct pwc_ctx *ctx, const struct pwc_remote *remote);
+/* Blocks until all that was submitted towards the peer of `remote` has ended, or the deadline has
+ * passed: as pwc_flush. */
+int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline);
 
 #endif

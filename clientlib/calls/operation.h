@@ -21,13 +21,13 @@ struct operation {
     const void *payload;         /* packed, or a Medium's */
 };
 
-/* The ids and flags, and that the remote is this context's: 0, -EINVAL, -EOWNERDEAD. */
-static inline int operation_check(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
-                                  const pwc_cid *lid, unsigned flags, unsigned flags_allowed)
+/* The local id and the flags: 0, -EINVAL, -EOWNERDEAD. */
+static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid, unsigned flags,
+                                  unsigned flags_allowed)
 {
     if (client_is_forked(ctx->client))
         return -EOWNERDEAD;
-    if ((flags & ~flags_allowed) || lid->size > PWC_CID_MAX || (remote && remote->ctx != ctx))
+    if ((flags & ~flags_allowed) || lid->size > PWC_CID_MAX)
         return -EINVAL;
     return 0;
 }

@@ -19,7 +19,7 @@ static inline int check(const struct pwc_ctx *ctx, const struct pwc_remote *remo
                         uint64_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags,
                         unsigned flags_allowed, unsigned right)
 {
-    int rc = operation_check(ctx, remote, lid, flags, flags_allowed);
+    int rc = operation_check(ctx, lid, flags, flags_allowed);
 
     if (rc < 0)
         return rc;
@@ -67,9 +67,10 @@ static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst
     return operation_submit_payload(ctx, &op, src);
 }
 
-int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
-            pwc_cid rid, unsigned flags)
+int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid, pwc_cid rid,
+            unsigned flags)
 {
+    struct pwc_ctx *ctx = dst->ctx;
     int rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
 
     if (rc == 0 && dst->pair) {
@@ -106,9 +107,10 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
     return rc;
 }
 
-int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid,
-            pwc_cid rid, unsigned flags)
+int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
+            unsigned flags)
 {
+    struct pwc_ctx *ctx = src->ctx;
     int rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
 
     if (rc == 0 && src->pair) {

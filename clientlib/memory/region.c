@@ -145,7 +145,7 @@ static void unlink_region(struct pwc_region *region)
     *at = region->next;
 }
 
-int pwc_deregister(pwc_region *region)
+int pwc_region_free(pwc_region *region)
 {
     struct pwc_client *client = region->client;
     int rc = client_may_block(client);

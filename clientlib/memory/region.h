@@ -24,7 +24,7 @@ struct pwc_region {
     struct pwc_region *next;
     enum region_kind kind;
     unsigned rights;
-    unsigned count; /* register calls not yet deregistered */
+    unsigned count; /* registrations not yet ended by pwc_region_free */
     void *addr;
     size_t len;
     struct segment_range range; /* not for REGION_MOVED */

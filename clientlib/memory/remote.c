@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "clientlib/attach/deadline.h"
 #include "clientlib/calls/flush.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
@@ -82,7 +83,7 @@ int pwc_unbind(pwc_remote *remote)
 
     if (rc < 0)
         return rc;
-    rc = flush_peer(ctx, remote);
+    rc = flush_peer(ctx, remote, DEADLINE_NEVER);
     if (rc == -ENOBUFS || rc == -EBUSY || rc == -ENOMEM)
         return rc;
     while (*at != remote)

@@ -17,14 +17,14 @@
 static struct message block_of(const struct am_outgoing *m)
 {
     return (struct message){
-        .index = (uint16_t)m->index,
+        .index = (uint16_t)m->send->index,
         .kind = m->kind,
-        .arguments = (uint8_t)m->count,
+        .arguments = (uint8_t)m->send->count,
         .slot = m->kind == SUBMIT_LONG ? m->dst->slot : 0,
         .offset = m->kind == SUBMIT_LONG ? m->off : 0,
         .generation = m->kind == SUBMIT_LONG ? m->dst->generation : 0,
-        .token = m->flags & PWC_AM_NO_REPLY ? WIRE_NONE : 0,
-        .payload_len = m->kind == SUBMIT_MEDIUM ? (uint32_t)m->len : 0,
+        .token = m->send->flags & PWC_AM_NO_REPLY ? WIRE_NONE : 0,
+        .payload_len = m->kind == SUBMIT_MEDIUM ? (uint32_t)m->send->len : 0,
     };
 }
 
@@ -35,37 +35,37 @@ static void write_message(struct pair_writer *to, struct pair_record *record,
     struct pair_id id = pair_id_begin(to);
 
     pair_id_add(&id, block, sizeof(*block));
-    pair_id_add(&id, m->arguments, 8u * block->arguments);
-    pair_id_add(&id, m->src, block->payload_len);
+    pair_id_add(&id, m->send->arguments, 8u * block->arguments);
+    pair_id_add(&id, m->send->src, block->payload_len);
     record->kind = PAIR_MESSAGE;
     record->id_len = am_block_bytes(block);
     record->lines = pair_lines(record->id_len);
-    record->bytes = m->kind == SUBMIT_LONG ? m->len : 0;
+    record->bytes = m->kind == SUBMIT_LONG ? m->send->len : 0;
     pair_show(to, record);
 }
 
 /* A Long's payload, to where the memory of its region is mapped. */
 static void place(const struct am_outgoing *m)
 {
-    if (m->kind == SUBMIT_LONG && m->len > 0)
-        memcpy(m->dst->memory + m->off, m->src, m->len);
+    if (m->kind == SUBMIT_LONG && m->send->len > 0)
+        memcpy(m->dst->memory + m->off, m->send->src, m->send->len);
     FAULT(DIRECT_COPIED);
 }
 
 static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
-    if (m->kind != SUBMIT_LONG || m->len <= ctx->client->packed_max)
+    if (m->kind != SUBMIT_LONG || m->send->len <= ctx->client->packed_max)
         return 0;
-    return operation_check_memory(ctx, m->src, m->len);
+    return operation_check_memory(ctx, m->send->src, m->send->len);
 }
 
 /* Its local event, where it asks for one or has failed. */
 static void tell_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_t peer, int status)
 {
-    uint64_t bytes = m->kind == SUBMIT_LONG && status == 0 ? m->len : 0;
+    uint64_t bytes = m->kind == SUBMIT_LONG && status == 0 ? m->send->len : 0;
 
-    if (status < 0 || !(m->flags & PWC_NO_LCE))
-        channel_own(&ctx->channel, m->kind, peer, bytes, &m->lid, status);
+    if (status < 0 || !(m->send->flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, m->kind, peer, bytes, &m->send->lid, status);
 }
 
 static void count(struct pair_counts *counts, uint64_t *ops, uint64_t *bytes, uint64_t len)
@@ -79,7 +79,7 @@ static void count(struct pair_counts *counts, uint64_t *ops, uint64_t *bytes, ui
 
 static bool is_answered(const struct am_outgoing *m)
 {
-    return !(m->flags & PWC_AM_NO_REPLY);
+    return !(m->send->flags & PWC_AM_NO_REPLY);
 }
 
 /* The pair can carry it. */
@@ -88,7 +88,7 @@ static bool fits(const struct pwc_ctx *ctx, const struct am_outgoing *m)
     const struct direct_pair *pair = m->dst->pair;
     const struct message block = block_of(m);
 
-    return neighbours_handles(&pair->writer.shared->target, m->index) &&
+    return neighbours_handles(&pair->writer.shared->target, m->send->index) &&
            pair_lines(am_block_bytes(&block)) <= PAIR_RECORD_MAX &&
            (!is_answered(m) || (ctx->channel.neighbours.answer_max > 0 && !pair->lies));
 }
@@ -108,9 +108,10 @@ static int request_room(struct pwc_ctx *ctx, const struct am_outgoing *m, uint32
         return -EAGAIN;
     if (direct_room(pair, lines) < 0)
         return -EAGAIN;
-    return m->flags & PWC_NO_LCE
+    return m->send->flags & PWC_NO_LCE
                ? 0
-               : channel_own_room(&ctx->channel, (uint32_t)m->lid.size + ctx->channel.set_aside);
+               : channel_own_room(&ctx->channel,
+                                  (uint32_t)m->send->lid.size + ctx->channel.set_aside);
 }
 
 int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
@@ -135,7 +136,7 @@ int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
     if (pair_reader_sleeps(&pair->writer))
         wake_target(ctx, pair);
     tell_end(ctx, m, pair->peer, 0);
-    count(&pair->writer.shared->origin.counts, &pair->am_ops, &pair->am_bytes, m->len);
+    count(&pair->writer.shared->origin.counts, &pair->am_ops, &pair->am_bytes, m->send->len);
     return 0;
 }
 
@@ -154,7 +155,7 @@ static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
         return -EHOSTUNREACH;
     if (m->kind == SUBMIT_LONG && direct_has_ended(ctx, m->dst))
         return -EKEYREJECTED;
-    return neighbours_handles(&shared->origin, m->index) ? 0 : -ENOSYS;
+    return neighbours_handles(&shared->origin, m->send->index) ? 0 : -ENOSYS;
 }
 
 int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m)
@@ -179,7 +180,7 @@ int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m)
         n->wakes_due = to->wake_due = true;
     if (m) {
         tell_end(ctx, m, to->peer, status);
-        count(&to->answers.shared->target.counts, &to->am_ops, &to->am_bytes, m->len);
+        count(&to->answers.shared->target.counts, &to->am_ops, &to->am_bytes, m->send->len);
     }
     return 0;
 }

@@ -70,18 +70,18 @@ void expect_silence(struct world *w)
 {
     struct pwc_event event;
 
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 0);
 }
 
 int put(struct world *w, uint64_t off, const void *src, size_t len, uint64_t id, unsigned flags)
 {
-    return pwc_put(w->ctx, w->remote, off, src, len, pwc_cid_u64(id), pwc_cid_u64(~id), flags);
+    return pwc_put(w->remote, off, src, len, pwc_cid_u64(id), pwc_cid_u64(~id), flags);
 }
 
 int get(struct world *w, uint64_t off, void *dst, size_t len, uint64_t id, unsigned flags)
 {
-    return pwc_get(w->ctx, w->remote, off, dst, len, pwc_cid_u64(id), pwc_cid_u64(~id), flags);
+    return pwc_get(w->remote, off, dst, len, pwc_cid_u64(id), pwc_cid_u64(~id), flags);
 }
 
 void fill(uint8_t *bytes, size_t size, unsigned seed)

@@ -289,22 +289,22 @@ static void test_fork(void)
         pwc_region *region;
         pwc_ctx *ctx;
         pwc_remote *remote;
-        bool dead = put(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
-                    get(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
-                    pwc_probe(w->ctx, PWC_ANY, 0, &event) == -EOWNERDEAD &&
-                    pwc_wait(w->ctx, PWC_ANY, 0, &event, 0) == -EOWNERDEAD &&
-                    pwc_flush(w->ctx, PWC_ANY) == -EOWNERDEAD && pwc_fd(w->ctx) == -EOWNERDEAD &&
-                    pwc_alloc(w->client, 8, 0, &region) == -EOWNERDEAD &&
-                    pwc_register(w->client, &byte, 1, 0, &region) == -EOWNERDEAD &&
-                    pwc_deregister(w->region) == -EOWNERDEAD &&
-                    pwc_region_key(w->region, &key) == -EOWNERDEAD &&
-                    pwc_bind(w->ctx, 0, NULL, &remote) == -EOWNERDEAD &&
-                    pwc_unbind(w->remote) == -EOWNERDEAD &&
-                    pwc_exchange(w->ctx, NULL, 0, NULL) == -EOWNERDEAD &&
-                    pwc_barrier(w->ctx) == -EOWNERDEAD &&
-                    pwc_ctx_create(w->client, NULL, &ctx) == -EOWNERDEAD &&
-                    pwc_ctx_destroy(w->ctx) == -EOWNERDEAD &&
-                    pwc_finalize(w->client) == -EOWNERDEAD;
+        bool dead =
+            put(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
+            get(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
+            pwc_probe(w->ctx, PWC_ANY, 0, &event) == -EOWNERDEAD &&
+            pwc_wait(w->ctx, PWC_ANY, 0, &event, 0) == -EOWNERDEAD &&
+            pwc_flush(w->ctx, PWC_ANY, -1) == -EOWNERDEAD && pwc_fd(w->ctx) == -EOWNERDEAD &&
+            pwc_alloc(w->client, 8, 0, &region) == -EOWNERDEAD &&
+            pwc_register(w->client, &byte, 1, 0, &region) == -EOWNERDEAD &&
+            pwc_region_free(w->region) == -EOWNERDEAD &&
+            pwc_region_key(w->region, &key) == -EOWNERDEAD &&
+            pwc_bind(w->ctx, 0, NULL, &remote) == -EOWNERDEAD &&
+            pwc_unbind(w->remote) == -EOWNERDEAD &&
+            pwc_exchange(w->ctx, NULL, 0, NULL) == -EOWNERDEAD &&
+            pwc_barrier(w->ctx) == -EOWNERDEAD &&
+            pwc_ctx_create(w->client, NULL, &ctx) == -EOWNERDEAD &&
+            pwc_ctx_destroy(w->ctx) == -EOWNERDEAD && pwc_finalize(w->client) == -EOWNERDEAD;
 
         _exit(dead ? 0 : 1);
     }
@@ -376,11 +376,11 @@ static void *use_from_thread(void *argument)
         if (!good)
             break;
         fill(pwc_region_addr(from), len, user->number);
-        good = pwc_put(ctx, remote, 0, pwc_region_addr(from), len, pwc_cid_u64(1), pwc_cid_u64(2),
+        good = pwc_put(remote, 0, pwc_region_addr(from), len, pwc_cid_u64(1), pwc_cid_u64(2),
                        PWC_NO_RCE) == 0 &&
                pwc_wait(ctx, PWC_ANY, 0, &event, WAIT_MS) == 1 && event.status == 0 &&
                memcmp(pwc_region_addr(from), pwc_region_addr(to), len) == 0 &&
-               pwc_unbind(remote) == 0 && pwc_deregister(from) == 0 && pwc_deregister(to) == 0;
+               pwc_unbind(remote) == 0 && pwc_region_free(from) == 0 && pwc_region_free(to) == 0;
     }
     user->good = good && pwc_ctx_destroy(ctx) == 0;
     return NULL;

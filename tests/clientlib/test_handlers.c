@@ -45,7 +45,9 @@ static struct notes *notes_new(struct world *w)
 
 static int send_to(pwc_ctx *ctx, pwc_remote *remote, unsigned index, uint64_t value, unsigned flags)
 {
-    return pwc_am_short(ctx, remote, index, &value, 1, none, PWC_NO_LCE | flags);
+    return pwc_am_short(
+        remote, &(struct pwc_am_send){
+                    .index = index, .arguments = &value, .count = 1, .flags = PWC_NO_LCE | flags});
 }
 
 static int send(struct world *w, unsigned index, uint64_t value, unsigned flags)
@@ -55,7 +57,7 @@ static int send(struct world *w, unsigned index, uint64_t value, unsigned flags)
 
 static int put_event(struct world *w, uint64_t id)
 {
-    return pwc_put(w->ctx, w->remote, 0, NULL, 0, none, pwc_cid_u64(id), PWC_NO_LCE);
+    return pwc_put(w->remote, 0, NULL, 0, none, pwc_cid_u64(id), PWC_NO_LCE);
 }
 
 static void settle(struct world *w, unsigned executed)
@@ -142,6 +144,7 @@ static void test_filters(void)
 struct trial {
     struct world *world;
     pwc_remote *elsewhere; /* bound to another peer */
+    pwc_remote *of_other;  /* bound to the requester, in another context */
     unsigned replies;
     int results[8];
     unsigned ran;
@@ -158,13 +161,26 @@ static void try(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     t->ran++;
     t->last = *am;
     if (t->replies > 0) {
-        *result++ = pwc_am_reply_short(ctx, am->token + 1, NOTE, &value, 1, none, 0);
-        *result++ = t->token ? pwc_am_reply_short(ctx, t->token, NOTE, &value, 1, none, 0) : 0;
-        *result++ = pwc_am_reply_short(ctx, am->token, NOTE, &value, 17, none, 0);
-        *result++ = pwc_am_reply_short(ctx, am->token, NOTE, &value, 1, none, PWC_FENCE);
+        *result++ = pwc_am_reply_short(
+            ctx, am->token + 1,
+            &(struct pwc_am_send){.index = NOTE, .arguments = &value, .count = 1});
+        *result++ = t->token
+                        ? pwc_am_reply_short(
+                              ctx, t->token,
+                              &(struct pwc_am_send){.index = NOTE, .arguments = &value, .count = 1})
+                        : 0;
+        *result++ = pwc_am_reply_short(
+            ctx, am->token, &(struct pwc_am_send){.index = NOTE, .arguments = &value, .count = 17});
+        *result++ = pwc_am_reply_short(
+            ctx, am->token,
+            &(struct pwc_am_send){
+                .index = NOTE, .arguments = &value, .count = 1, .flags = PWC_FENCE});
     }
     for (unsigned i = 0; i < t->replies; i++)
-        *result++ = pwc_am_reply_short(ctx, am->token, NOTE, &value, 1, none, PWC_NO_LCE);
+        *result++ = pwc_am_reply_short(
+            ctx, am->token,
+            &(struct pwc_am_send){
+                .index = NOTE, .arguments = &value, .count = 1, .flags = PWC_NO_LCE});
     t->token = am->token;
 }
 
@@ -175,19 +191,20 @@ static void test_replies(void)
     struct trial t = {.world = w};
 
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, TRY, try, &t), 0);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, 0, NOTE, NULL, 0, none, 0), -ESTALE);
-    CU_ASSERT_EQUAL(pwc_am_reply_medium(w->ctx, 1, NOTE, NULL, 0, NULL, 0, none, 0), -ESTALE);
-    CU_ASSERT_EQUAL(pwc_am_reply_long(w->ctx, 1, w->remote, 0, NOTE, NULL, 0, NULL, 0, none, 0),
-                    -ESTALE);
+    CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, 0, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
+    CU_ASSERT_EQUAL(pwc_am_reply_medium(w->ctx, 1, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
+    CU_ASSERT_EQUAL(
+        pwc_am_reply_long(w->ctx, 1, w->remote, 0, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
     /* None: the requester's room comes back all the same. */
     for (unsigned i = 0; i < 500; i++) {
         CU_ASSERT_EQUAL_FATAL(send(w, TRY, 0, 0), 0);
         (void)expect(w, PWC_MESSAGE, TRY, 0);
-        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     }
     CU_ASSERT_EQUAL(notes->count, 0);
     /* After the handler has returned. */
-    CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, t.token, NOTE, NULL, 0, none, 0), -ESTALE);
+    CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, t.token, &(struct pwc_am_send){.index = NOTE}),
+                    -ESTALE);
 
     /* Twice, and with what is not right. */
     t.replies = 2;
@@ -222,27 +239,41 @@ static void answer(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     struct trial *t = argument;
 
     CU_ASSERT_EQUAL(
-        pwc_am_reply_long(ctx, am->token, t->elsewhere, 0, TRY, NULL, 0, NULL, 0, none, 0),
+        pwc_am_reply_long(ctx, am->token, t->elsewhere, 0, &(struct pwc_am_send){.index = TRY}),
         -EINVAL);
     CU_ASSERT_EQUAL(
-        pwc_am_reply_long(ctx, am->token, t->world->remote, 0, TRY, am, BIG, NULL, 0, none, 0),
-        -EFAULT);
+        pwc_am_reply_long(ctx, am->token, t->of_other, 0, &(struct pwc_am_send){.index = TRY}),
+        -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_reply_long(ctx, am->token, t->world->remote, 0,
+                                      &(struct pwc_am_send){.index = TRY, .src = am, .len = BIG}),
+                    -EFAULT);
+    CU_ASSERT_EQUAL(pwc_am_reply_medium(
+                        ctx, am->token,
+                        &(struct pwc_am_send){.index = TRY, .src = am, .len = FAKE_PACKED_MAX + 1}),
+                    -EMSGSIZE);
     CU_ASSERT_EQUAL(
-        pwc_am_reply_medium(ctx, am->token, TRY, am, FAKE_PACKED_MAX + 1, NULL, 0, none, 0),
-        -EMSGSIZE);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token, TRY, NULL, 0, none, PWC_AM_NO_REPLY),
+        pwc_am_reply_short(ctx, am->token,
+                           &(struct pwc_am_send){.index = TRY, .flags = PWC_AM_NO_REPLY}),
+        -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token,
+                                       &(struct pwc_am_send){.index = TRY, .flags = PWC_NO_RCE}),
                     -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token, TRY, NULL, 0, none, PWC_NO_RCE), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token, 256, NULL, 0, none, 0), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token, TRY, NULL, 0, pwc_cid_u64(4), 0), 0);
+    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token, &(struct pwc_am_send){.index = 256}),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token,
+                                       &(struct pwc_am_send){.index = TRY, .lid = pwc_cid_u64(4)}),
+                    0);
 }
 
 static void test_reply_to_reply(void)
 {
     struct world *w = world_new();
     struct trial t = {.world = w, .replies = 1};
+    pwc_ctx *other;
 
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 1, NULL, &t.elsewhere), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, NULL, &other), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(other, 0, NULL, &t.of_other), 0);
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, TRY, try, &t), 0);
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, ANSWER, answer, &t), 0);
     CU_ASSERT_EQUAL(send(w, ANSWER, 0, 0), 0);
@@ -279,13 +310,13 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     const int results[] = {
         pwc_probe(ctx, PWC_ANY, 0, &event),
         pwc_wait(ctx, PWC_ANY, 0, &event, 0),
-        pwc_flush(ctx, PWC_ANY),
-        pwc_flush(ctx, 0),
+        pwc_flush(ctx, PWC_ANY, -1),
+        pwc_flush(ctx, 0, -1),
         pwc_bind(ctx, 0, NULL, &remote),
         pwc_unbind(f->world->remote),
         pwc_alloc(client, 64, 0, &region),
         pwc_register(client, &event, sizeof(event), 0, &region),
-        pwc_deregister(f->world->region),
+        pwc_region_free(f->world->region),
         pwc_exchange(ctx, NULL, 0, NULL),
         pwc_barrier(ctx),
         pwc_ctx_create(client, NULL, &created),
@@ -299,11 +330,10 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     f->count = sizeof(results) / sizeof(results[0]);
     memcpy(f->results, results, sizeof(results));
     /* All the rest does not block. */
-    f->allowed =
-        pwc_put(ctx, f->world->remote, 0, "12345678", 8, none, none, PWC_NO_LCE | PWC_NO_RCE);
+    f->allowed = pwc_put(f->world->remote, 0, "12345678", 8, none, none, PWC_NO_LCE | PWC_NO_RCE);
     if (f->allowed == 0)
-        f->allowed = pwc_get(ctx, f->world->remote, 0, f->world->memory, 8, none, none,
-                             PWC_NO_LCE | PWC_NO_RCE);
+        f->allowed =
+            pwc_get(f->world->remote, 0, f->world->memory, 8, none, none, PWC_NO_LCE | PWC_NO_RCE);
     if (f->allowed == 0)
         f->allowed = send_to(ctx, f->world->remote, NOTE, 8, 0);
     if (f->allowed == 0)
@@ -344,8 +374,13 @@ static void reply_long_id(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     struct notes *notes = argument;
     static const uint8_t bytes[FAKE_PACKED_MAX];
     static const uint64_t arguments[PWC_AM_ARGUMENTS_MAX];
-    int rc = pwc_am_reply_medium(ctx, am->token, NOTE, bytes, sizeof(bytes), arguments,
-                                 PWC_AM_ARGUMENTS_MAX, pwc_cid_bytes(bytes, PWC_CID_MAX), 0);
+    int rc = pwc_am_reply_medium(ctx, am->token,
+                                 &(struct pwc_am_send){.index = NOTE,
+                                                       .arguments = arguments,
+                                                       .count = PWC_AM_ARGUMENTS_MAX,
+                                                       .src = bytes,
+                                                       .len = sizeof(bytes),
+                                                       .lid = pwc_cid_bytes(bytes, PWC_CID_MAX)});
 
     CU_ASSERT_EQUAL(rc, 0);
     note(ctx, am, notes);
@@ -383,7 +418,7 @@ static void test_answer_ring_full(void)
     before = w->daemon.executed;
     for (unsigned i = 0; i < SENT; i++)
         CU_ASSERT_EQUAL_FATAL(send_to(ctx, remote, TRY, i, 0), 0);
-    CU_ASSERT_EQUAL(pwc_put(ctx, remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
+    CU_ASSERT_EQUAL(pwc_put(remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
     settle(w, before + SENT + 1);
 
     /* Local events come through; the remote one stands behind the requests. */
@@ -403,7 +438,7 @@ static void test_answer_ring_full(void)
     CU_ASSERT_EQUAL(notes.count, SENT);
     for (unsigned i = 0; i < SENT; i++)
         CU_ASSERT_EQUAL(notes.seen[i], i);
-    CU_ASSERT_EQUAL(pwc_flush(ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(ctx, PWC_ANY, -1), 0);
     while (back.count < SENT)
         CU_ASSERT_EQUAL_FATAL(pwc_wait(ctx, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
     world_free(w);
@@ -423,9 +458,12 @@ static void test_come_to_nothing(void)
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
     CU_ASSERT_EQUAL(
-        pwc_am_long(w->ctx, remote, 100, NOTE, w->memory, 5000, NULL, 0, none, PWC_NO_LCE), 0);
+        pwc_am_long(remote, 100,
+                    &(struct pwc_am_send){
+                        .index = NOTE, .src = w->memory, .len = 5000, .flags = PWC_NO_LCE}),
+        0);
     settle(w, 1);
-    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     event = expect(w, PWC_MESSAGE, NOTE, -EKEYREJECTED);
     CU_ASSERT_EQUAL(event.bytes, 5000);
     CU_ASSERT_EQUAL(event.peer, 0);
@@ -440,7 +478,10 @@ static void test_come_to_nothing(void)
     /* Where the daemon knows by then, the sender is told. */
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, NOTE, note, notes), 0);
     CU_ASSERT_EQUAL(
-        pwc_am_long(w->ctx, remote, 100, NOTE, w->memory, 5000, NULL, 0, none, PWC_NO_LCE), 0);
+        pwc_am_long(remote, 100,
+                    &(struct pwc_am_send){
+                        .index = NOTE, .src = w->memory, .len = 5000, .flags = PWC_NO_LCE}),
+        0);
     (void)expect(w, PWC_LOCAL, 0, -EKEYREJECTED);
     CU_ASSERT_EQUAL(notes->count, 0);
     expect_silence(w);
@@ -520,9 +561,9 @@ static void test_flush(void)
         CU_ASSERT_EQUAL(put_event(w, i), 0);
         CU_ASSERT_EQUAL(send(w, TRY, i, 0), 0);
     }
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), 0);
     CU_ASSERT_EQUAL(notes.count, 40);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     CU_ASSERT_EQUAL(w->daemon.executed, 40 + 40 + 40 + 1);
     for (unsigned i = 0; i < 40; i++)
         (void)expect(w, PWC_REMOTE, i, 0);

@@ -53,13 +53,27 @@ static void on_request(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     CU_ASSERT_EQUAL(am->is_reply, 0);
     CU_ASSERT_NOT_EQUAL(am->token, 0);
     if (am->kind == PWC_AM_SHORT)
-        rc = pwc_am_reply_short(ctx, am->token, REPLY, am->arguments, am->count, none, PWC_NO_LCE);
+        rc = pwc_am_reply_short(ctx, am->token,
+                                &(struct pwc_am_send){.index = REPLY,
+                                                      .arguments = am->arguments,
+                                                      .count = am->count,
+                                                      .flags = PWC_NO_LCE});
     else if (am->kind == PWC_AM_MEDIUM)
-        rc = pwc_am_reply_medium(ctx, am->token, REPLY, am->payload, am->length, am->arguments,
-                                 am->count, none, PWC_NO_LCE);
+        rc = pwc_am_reply_medium(ctx, am->token,
+                                 &(struct pwc_am_send){.index = REPLY,
+                                                       .arguments = am->arguments,
+                                                       .count = am->count,
+                                                       .src = am->payload,
+                                                       .len = am->length,
+                                                       .flags = PWC_NO_LCE});
     else
-        rc = pwc_am_reply_long(ctx, am->token, w->remote, REPLY_AT, REPLY, am->payload, am->length,
-                               am->arguments, am->count, none, PWC_NO_LCE);
+        rc = pwc_am_reply_long(ctx, am->token, w->remote, REPLY_AT,
+                               &(struct pwc_am_send){.index = REPLY,
+                                                     .arguments = am->arguments,
+                                                     .count = am->count,
+                                                     .src = am->payload,
+                                                     .len = am->length,
+                                                     .flags = PWC_NO_LCE});
     CU_ASSERT_EQUAL(rc, 0);
 }
 
@@ -99,11 +113,28 @@ static int send(struct world *w, int kind, const void *src, size_t len, const ui
 {
     switch (kind) {
     case PWC_AM_SHORT:
-        return pwc_am_short(w->ctx, w->remote, REQUEST, arguments, count, lid, flags);
+        return pwc_am_short(w->remote, &(struct pwc_am_send){.index = REQUEST,
+                                                             .arguments = arguments,
+                                                             .count = count,
+                                                             .lid = lid,
+                                                             .flags = flags});
     case PWC_AM_MEDIUM:
-        return pwc_am_medium(w->ctx, w->remote, REQUEST, src, len, arguments, count, lid, flags);
+        return pwc_am_medium(w->remote, &(struct pwc_am_send){.index = REQUEST,
+                                                              .arguments = arguments,
+                                                              .count = count,
+                                                              .src = src,
+                                                              .len = len,
+                                                              .lid = lid,
+                                                              .flags = flags});
     default:
-        return pwc_am_long(w->ctx, w->remote, AT, REQUEST, src, len, arguments, count, lid, flags);
+        return pwc_am_long(w->remote, AT,
+                           &(struct pwc_am_send){.index = REQUEST,
+                                                 .arguments = arguments,
+                                                 .count = count,
+                                                 .src = src,
+                                                 .len = len,
+                                                 .lid = lid,
+                                                 .flags = flags});
     }
 }
 
@@ -218,7 +249,7 @@ static void test_long_sources(void)
     expect_message(w, REPLY, FAKE_PACKED_MAX);
     expect_message(w, REQUEST, BIG);
     expect_seen(seen, REQUEST, PWC_AM_LONG, moved, BIG, NULL, 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     world_free(w);
     free(moved);
     free(mine);
@@ -254,38 +285,50 @@ static void test_checks(void)
         CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, none, 1u << 15), -EINVAL);
         CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, none, 1u << 8), -EINVAL);
     }
-    CU_ASSERT_EQUAL(pwc_am_short(w->ctx, w->remote, 256, NULL, 0, none, 0), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_short(other, w->remote, 0, NULL, 0, none, 0), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_short(w->ctx, NULL, 0, NULL, 0, none, 0), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_long(w->ctx, NULL, 0, 0, NULL, 0, NULL, 0, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_short(w->remote, &(struct pwc_am_send){.index = 256}), -EINVAL);
+    for (unsigned i = 0; i < 3; i++) {
+        struct pwc_am_send odd = {.index = REQUEST};
+
+        odd.reserved[i] = 1u << 31;
+        CU_ASSERT_EQUAL(pwc_am_short(w->remote, &odd), -EINVAL);
+    }
+    CU_ASSERT_EQUAL(pwc_am_short(w->remote, &(struct pwc_am_send){.src = arguments, .len = 8}),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_short(NULL, &(struct pwc_am_send){0}), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_long(NULL, 0, &(struct pwc_am_send){0}), -EINVAL);
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, FAKE_PACKED_MAX + 1, NULL, 0, none, 0),
                     -EMSGSIZE);
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, SIZE_MAX, NULL, 0, none, 0), -EMSGSIZE);
-    CU_ASSERT_EQUAL(pwc_am_prepare(w->ctx, w->remote, FAKE_PACKED_MAX + 1, 0, none, 0, &payload),
+    CU_ASSERT_EQUAL(pwc_am_prepare(w->remote, FAKE_PACKED_MAX + 1, 0, none, 0, &payload),
                     -EMSGSIZE);
-    CU_ASSERT_EQUAL(pwc_am_prepare(w->ctx, w->remote, 0, COUNT + 1, none, 0, &payload), -E2BIG);
+    CU_ASSERT_EQUAL(pwc_am_prepare(w->remote, 0, COUNT + 1, none, 0, &payload), -E2BIG);
     CU_ASSERT_EQUAL(send(w, PWC_AM_LONG, w->memory, FAKE_MESSAGE_MAX + 1, NULL, 0, none, 0),
                     -EMSGSIZE);
     CU_ASSERT_EQUAL(send(w, PWC_AM_LONG, w->memory, 1 << 20, NULL, 0, none, 0), -ERANGE);
-    CU_ASSERT_EQUAL(pwc_am_long(w->ctx, no_right, 0, 0, w->memory, 8, NULL, 0, none, 0),
+    CU_ASSERT_EQUAL(pwc_am_long(no_right, 0, &(struct pwc_am_send){.src = w->memory, .len = 8}),
                     -EKEYREJECTED);
-    CU_ASSERT_EQUAL(pwc_am_long(w->ctx, peer_alone, 0, 0, w->memory, 8, NULL, 0, none, 0), -ERANGE);
-    CU_ASSERT_EQUAL(pwc_am_long(w->ctx, peer_alone, 0, 0, NULL, 0, NULL, 0, none, 0),
-                    -EKEYREJECTED);
+    CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){.src = w->memory, .len = 8}),
+                    -ERANGE);
+    CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){0}), -EKEYREJECTED);
     CU_ASSERT_EQUAL(w->daemon.executed, 0);
 
     /* Without a key is enough for the others. */
-    CU_ASSERT_EQUAL(pwc_am_short(w->ctx, peer_alone, REQUEST, NULL, 0, none, PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(
+        pwc_am_short(peer_alone, &(struct pwc_am_send){.index = REQUEST, .flags = PWC_NO_LCE}), 0);
     expect_message(w, REQUEST, 0);
     expect_message(w, REPLY, 0);
     /* What only the target knows is the status of the local event, whatever was asked for. */
     for (unsigned flags = 0; flags <= PWC_NO_LCE; flags++) {
-        CU_ASSERT_EQUAL(pwc_am_short(w->ctx, w->remote, OTHER, NULL, 0, pwc_cid_u64(9), flags), 0);
+        CU_ASSERT_EQUAL(pwc_am_short(w->remote, &(struct pwc_am_send){.index = OTHER,
+                                                                      .lid = pwc_cid_u64(9),
+                                                                      .flags = flags}),
+                        0);
         (void)expect(w, PWC_LOCAL, 9, -ENOSYS);
     }
     /* A handler that was taken away is as good as none. */
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, REPLY, NULL, NULL), 0);
-    CU_ASSERT_EQUAL(pwc_am_short(w->ctx, w->remote, REPLY, NULL, 0, pwc_cid_u64(9), 0), 0);
+    CU_ASSERT_EQUAL(
+        pwc_am_short(w->remote, &(struct pwc_am_send){.index = REPLY, .lid = pwc_cid_u64(9)}), 0);
     (void)expect(w, PWC_LOCAL, 9, -ENOSYS);
     CU_ASSERT_EQUAL(pwc_am_register(other, 0, NULL, NULL), 0);
     for (int error = E2BIG; error <= EKEYREJECTED; error++)
@@ -311,7 +354,7 @@ static void test_prepare(void)
 
     for (unsigned count = 0; count <= COUNT; count += 4) {
         for (size_t len = 0; len <= FAKE_PACKED_MAX; len = len * 3 + 1) {
-            CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->ctx, remote, FAKE_PACKED_MAX, count,
+            CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(remote, FAKE_PACKED_MAX, count,
                                                  pwc_cid_bytes("id", 2), PWC_NO_LCE, &payload),
                                   0);
             CU_ASSERT_EQUAL((uintptr_t)payload % 8, 0);
@@ -326,17 +369,17 @@ static void test_prepare(void)
 
     /* Nothing else may be submitted in between, but for replies. */
     CU_ASSERT_EQUAL(send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, PWC_NO_LCE), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->ctx, remote, 64, 1, none, 0, &payload), 0);
-    CU_ASSERT_EQUAL(pwc_am_prepare(w->ctx, remote, 64, 1, none, 0, &second), -EBUSY);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(remote, 64, 1, none, 0, &payload), 0);
+    CU_ASSERT_EQUAL(pwc_am_prepare(remote, 64, 1, none, 0, &second), -EBUSY);
     for (int kind = PWC_AM_SHORT; kind <= PWC_AM_LONG; kind++)
         CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, NULL, 0, none, 0), -EBUSY);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), -EBUSY);
     CU_ASSERT_EQUAL(get(w, 0, w->memory, 8, 1, 0), -EBUSY);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0), -EBUSY);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), -EBUSY);
     CU_ASSERT_EQUAL(pwc_unbind(remote), -EBUSY);
     expect_message(w, REQUEST, 0);
     expect_message(w, REPLY, 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     /* What was wrong with a commit can be put right. */
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, 256, 0, arguments), -EINVAL);
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, REQUEST, 65, arguments), -EMSGSIZE);
@@ -347,7 +390,7 @@ static void test_prepare(void)
     expect_message(w, REPLY, 64);
     (void)expect(w, PWC_LOCAL, 0, 0);
 
-    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->ctx, remote, 64, 1, none, 0, &payload), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(remote, 64, 1, none, 0, &payload), 0);
     CU_ASSERT_EQUAL(pwc_am_cancel(w->ctx), 0);
     CU_ASSERT_EQUAL(pwc_am_cancel(w->ctx), -EINVAL);
     expect_silence(w);
@@ -378,7 +421,7 @@ static void test_reply_space(void)
     while (seen->replies < room + 1)
         CU_ASSERT_EQUAL_FATAL(
             pwc_wait(w->ctx, PWC_ANY, PWC_MESSAGE, &(struct pwc_event){0}, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
 
     /* With replies, with none, and with no handler: it all comes back. */
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, REQUEST, on_request, seen), 0);
@@ -386,7 +429,7 @@ static void test_reply_space(void)
     for (unsigned sent = 0; sent < 10 * room;) {
         unsigned index = sent % 3 == 0 ? OTHER : sent % 3 == 1 ? ANY : REQUEST;
 
-        rc = pwc_am_short(w->ctx, w->remote, index, NULL, 0, none, PWC_NO_LCE);
+        rc = pwc_am_short(w->remote, &(struct pwc_am_send){.index = index, .flags = PWC_NO_LCE});
         if (rc == 0) {
             sent++;
             continue;
@@ -394,7 +437,7 @@ static void test_reply_space(void)
         CU_ASSERT_EQUAL_FATAL(rc, -EAGAIN);
         CU_ASSERT_TRUE_FATAL(pwc_probe(w->ctx, PWC_ANY, 0, &(struct pwc_event){0}) >= 0);
     }
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     world_free(w);
     free(seen);
 }
@@ -415,7 +458,7 @@ static void test_small_rings(void)
                         0);
         expect_message(w, REQUEST, FAKE_PACKED_MAX);
         expect_message(w, REPLY, FAKE_PACKED_MAX);
-        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     }
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, FAKE_PACKED_MAX, NULL, 0, none, 0),
                     -EMSGSIZE);
@@ -431,17 +474,17 @@ static void test_fork(void)
     int status;
     pid_t child;
 
-    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->ctx, w->remote, 8, 0, none, 0, &payload), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->remote, 8, 0, none, 0, &payload), 0);
     child = fork();
     if (child == 0) {
         bool dead = send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, 0) == -EOWNERDEAD &&
                     send(w, PWC_AM_MEDIUM, NULL, 0, NULL, 0, none, 0) == -EOWNERDEAD &&
                     send(w, PWC_AM_LONG, NULL, 0, NULL, 0, none, 0) == -EOWNERDEAD &&
                     pwc_am_register(w->ctx, 0, on_reply, NULL) == -EOWNERDEAD &&
-                    pwc_am_prepare(w->ctx, w->remote, 8, 0, none, 0, &payload) == -EOWNERDEAD &&
+                    pwc_am_prepare(w->remote, 8, 0, none, 0, &payload) == -EOWNERDEAD &&
                     pwc_am_commit(w->ctx, 0, 0, NULL) == -EOWNERDEAD &&
                     pwc_am_cancel(w->ctx) == -EOWNERDEAD &&
-                    pwc_am_reply_short(w->ctx, 1, 0, NULL, 0, none, 0) == -EOWNERDEAD;
+                    pwc_am_reply_short(w->ctx, 1, &(struct pwc_am_send){0}) == -EOWNERDEAD;
 
         _exit(dead ? 0 : 1);
     }
@@ -457,7 +500,7 @@ static void test_session_over(void)
     struct seen *seen = seen_new(w);
     void *payload;
 
-    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->ctx, w->remote, 8, 0, none, 0, &payload), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->remote, 8, 0, none, 0, &payload), 0);
     fake_daemon_stop(&w->daemon);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &(struct pwc_event){0}, WAIT_MS), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, REQUEST, 8, NULL), -ESHUTDOWN);

@@ -81,7 +81,7 @@ static void meet(struct two *t)
 
 static int put_to_b(struct two *t, uint64_t id, unsigned flags)
 {
-    return pwc_put(t->a, t->to_b, 0, &id, sizeof(id), pwc_cid_u64(id), pwc_cid_u64(id), flags);
+    return pwc_put(t->to_b, 0, &id, sizeof(id), pwc_cid_u64(id), pwc_cid_u64(id), flags);
 }
 
 static void expect_at_b(struct two *t, uint64_t id)
@@ -108,9 +108,16 @@ static void answer(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
     struct answering *a = argument;
 
     a->asked++;
-    a->rc = a->to ? pwc_am_reply_long(ctx, m->token, a->to, 0, a->index, "long", 5, NULL, 0,
-                                      pwc_cid_u64(9), a->flags)
-                  : pwc_am_reply_short(ctx, m->token, a->index, NULL, 0, pwc_cid_u64(9), a->flags);
+    a->rc = a->to ? pwc_am_reply_long(ctx, m->token, a->to, 0,
+                                      &(struct pwc_am_send){.index = a->index,
+                                                            .src = "long",
+                                                            .len = 5,
+                                                            .lid = pwc_cid_u64(9),
+                                                            .flags = a->flags})
+                  : pwc_am_reply_short(ctx, m->token,
+                                       &(struct pwc_am_send){.index = a->index,
+                                                             .lid = pwc_cid_u64(9),
+                                                             .flags = a->flags});
 }
 
 static void count_answer(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
@@ -123,7 +130,10 @@ static void ask_b(struct two *t, struct answering *a)
     unsigned executed = t->w->daemon.executed;
     struct pwc_event event;
 
-    CU_ASSERT_EQUAL_FATAL(pwc_am_short(t->a, t->to_b, ASK, NULL, 0, pwc_cid_u64(1), PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_short(t->to_b, &(struct pwc_am_send){.index = ASK,
+                                                                      .lid = pwc_cid_u64(1),
+                                                                      .flags = PWC_NO_LCE}),
+                          0);
     CU_ASSERT_EQUAL(t->w->daemon.executed, executed); /* it went directly */
     CU_ASSERT_EQUAL(pwc_wait(t->b, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(a->asked, 1);
@@ -218,7 +228,7 @@ static void test_met(void)
     CU_ASSERT_EQUAL(t.w->daemon.executed, executed);
     CU_ASSERT_EQUAL(put_to_b(&t, 4, PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL(put_to_b(&t, 5, PWC_NO_RCE | PWC_NO_LCE), 0); /* behind it */
-    CU_ASSERT_EQUAL(pwc_flush(t.a, t.peer_b), 0);
+    CU_ASSERT_EQUAL(pwc_flush(t.a, t.peer_b, -1), 0);
     CU_ASSERT(t.w->daemon.executed >= executed + 2);
     executed = t.w->daemon.executed;
     expect_at_b(&t, 4);
@@ -289,7 +299,7 @@ static void test_room_for_two(void)
     meet(&t);
     readable.fd = pwc_fd(t.a);
     CU_ASSERT_EQUAL_FATAL(fill_ring(&t), -EAGAIN);
-    CU_ASSERT_EQUAL(pwc_am_prepare(t.a, t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
     CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), -EAGAIN);
     probe_until_empty(t.a);
     CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), -EAGAIN);
@@ -297,12 +307,12 @@ static void test_room_for_two(void)
     take_at_b(&t, PAIR_LINES / 2);
     CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
     probe_until_empty(t.a);
-    CU_ASSERT_EQUAL(pwc_am_prepare(t.a, t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
     CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
     take_at_b(&t, PAIR_LINES / 2);
     CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS / 10), 1);
     probe_until_empty(t.a);
-    CU_ASSERT_EQUAL(pwc_am_prepare(t.a, t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), 0);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), 0);
     CU_ASSERT_EQUAL(pwc_am_cancel(t.a), 0);
     world_free(t.w);
 }

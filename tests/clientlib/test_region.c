@@ -37,7 +37,7 @@ static void test_alloc(void)
         for (size_t b = 0; b < rows[i].len; b += 61)
             CU_ASSERT_EQUAL_FATAL(at[b], 0);
         memset(at, 0xee, rows[i].len); /* the next one to get this range must not see it */
-        CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     }
     /* The large one had a segment of its own, which went back. */
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
@@ -100,19 +100,19 @@ static void test_copied_region(void)
     (void)expect(w, PWC_LOCAL, 2, 0);
     CU_ASSERT_EQUAL(memcmp(mine + 50, w->memory + 5, 1000), 0);
     CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 3, PWC_NO_LCE | PWC_NO_RCE), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     CU_ASSERT_EQUAL(memcmp(mine, w->memory, BIG), 0);
     fill(w->memory, BIG, 4);
     CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 3, PWC_NO_LCE | PWC_NO_RCE), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, pwc_ctx_peer(w->ctx)), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, pwc_ctx_peer(w->ctx), -1), 0);
     CU_ASSERT_EQUAL(memcmp(mine, w->memory, BIG), 0);
     expect_silence(w);
 
     CU_ASSERT_EQUAL(get(w, 0, mine + 1, BIG, 4, 0), -EFAULT);
-    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(get(w, 0, mine, 8, 5, PWC_NO_RCE), 0); /* counted twice */
     (void)expect(w, PWC_LOCAL, 5, 0);
-    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(get(w, 0, mine, 8, 6, 0), -EFAULT);
     CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
     free(mine);
@@ -145,8 +145,8 @@ static void test_moved_region(void)
     /* It has a key, and is a source without a copy. */
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
-    CU_ASSERT_EQUAL(
-        pwc_put(w->ctx, remote, page, "written", 8, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_put(remote, page, "written", 8, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_RCE),
+                    0);
     (void)expect(w, PWC_LOCAL, 1, 0);
     memcpy(expected + page, "written", 8);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
@@ -154,9 +154,9 @@ static void test_moved_region(void)
     (void)expect(w, PWC_LOCAL, 2, 0);
     CU_ASSERT_EQUAL(memcmp(w->memory, expected, size), 0);
 
-    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
-    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
 
@@ -247,12 +247,12 @@ static void test_withdrawal_refused(void)
 
         CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, 0, &region), 0);
         refuse(PWC__CLIENT_REQUEST__BODY_REGION_CLOSE, rows[i].status, rows[i].times);
-        CU_ASSERT_EQUAL(pwc_deregister(region), rows[i].result);
+        CU_ASSERT_EQUAL(pwc_region_free(region), rows[i].result);
         CU_ASSERT_EQUAL(refusal.seen, rows[i].asked);
         if (!rows[i].gone) {
             CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, 0, &next), 0);
             CU_ASSERT_PTR_NOT_EQUAL(pwc_region_addr(next), pwc_region_addr(region));
-            CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+            CU_ASSERT_EQUAL(pwc_region_free(region), 0);
         }
         refuse(0, 0, 0);
         world_free(w);
@@ -278,7 +278,7 @@ static void test_ends_are_asked_for_again(void)
     CU_ASSERT_EQUAL(refusal.seen, 3);
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, PWC_MOVE, &region), 0);
     refuse(PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE, -ECONNABORTED, 2);
-    CU_ASSERT_EQUAL(pwc_deregister(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(refusal.seen, 3);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     refuse(0, 0, 0);

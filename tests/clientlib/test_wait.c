@@ -109,11 +109,11 @@ static void test_daemon_dies(void)
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, -1), -ESHUTDOWN);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), -ESHUTDOWN);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), -ESHUTDOWN);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_alloc(w->client, 8, 0, &region), 0 - ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_barrier(w->ctx), -ESHUTDOWN);
-    CU_ASSERT_EQUAL(pwc_deregister(w->region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(w->region), 0);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
     CU_ASSERT_EQUAL(pwc_ctx_destroy(w->ctx), 0);
     CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
@@ -129,7 +129,7 @@ static void test_daemon_dies_in_flush(void)
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
     free(w);
@@ -141,11 +141,11 @@ static void test_flush(void)
     struct pwc_event event;
     pwc_remote *second;
 
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 5), 0); /* nothing was ever bound there */
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 5, -1), 0); /* nothing was ever bound there */
     for (uint64_t i = 0; i < 1000; i++)
         CU_ASSERT_EQUAL(put(w, i, &i, 1, i, PWC_NO_RCE | (i % 2 ? PWC_NO_LCE : 0)), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), 0);
     CU_ASSERT_EQUAL(w->daemon.executed, 1001); /* with the flush itself */
     for (uint64_t i = 0; i < 1000; i += 2) {
         CU_ASSERT_EQUAL_FATAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 1);
@@ -153,11 +153,26 @@ static void test_flush(void)
     }
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 0);
 
+    /* What is held back does not end within the timeout; who only looks submits one flush. */
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, 0), 0);
+    for (int timeout_ms = 0; timeout_ms < 20; timeout_ms++) {
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, timeout_ms), -ETIMEDOUT);
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, timeout_ms), -ETIMEDOUT);
+    }
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, 0), 0);
+    CU_ASSERT_EQUAL(w->daemon.executed, 1003);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT_EQUAL(event.id, 7);
+
     /* Unbinding waits for what went through the remote. */
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 9, NULL, &second), 0);
-    CU_ASSERT_EQUAL(pwc_put(w->ctx, second, 0, NULL, 0, pwc_cid_u64(4), pwc_cid_u64(0), 0), 0);
+    CU_ASSERT_EQUAL(pwc_put(second, 0, NULL, 0, pwc_cid_u64(4), pwc_cid_u64(0), 0), 0);
     CU_ASSERT_EQUAL(pwc_unbind(second), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 1003);
+    CU_ASSERT_EQUAL(w->daemon.executed, 1005);
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, 9, PWC_LOCAL, &event), 1);
     CU_ASSERT_EQUAL(event.id, 4);
     world_free(w);

@@ -166,8 +166,10 @@ static int hear(struct player *p, uint32_t from, uint64_t count)
 static void answer(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
 {
     if (!message->is_reply && message->token != 0)
-        (void)pwc_am_reply_short(ctx, message->token, HANDLER, NULL, 0, pwc_cid_u64(REPLY_ID),
-                                 PWC_NO_LCE);
+        (void)pwc_am_reply_short(ctx, message->token,
+                                 &(struct pwc_am_send){.index = HANDLER,
+                                                       .lid = pwc_cid_u64(REPLY_ID),
+                                                       .flags = PWC_NO_LCE});
 }
 
 enum kind { PUT, GET, OWN_GET, SHORT, MEDIUM, LONG };
@@ -182,18 +184,20 @@ static int post(struct player *p, uint32_t to, enum kind kind, uint64_t round)
 
     switch (kind) {
     case PUT:
-        return pwc_put(p->ctx, remote, place(p, p->number, round), own, length, lid, rid, 0);
+        return pwc_put(remote, place(p, p->number, round), own, length, lid, rid, 0);
     case GET:
-        return pwc_get(p->ctx, remote, place(p, to, round), landing, length, lid, rid, PWC_NO_RCE);
+        return pwc_get(remote, place(p, to, round), landing, length, lid, rid, PWC_NO_RCE);
     case OWN_GET: /* of which the owner hears */
-        return pwc_get(p->ctx, remote, place(p, to, round), landing, length, lid, rid, 0);
+        return pwc_get(remote, place(p, to, round), landing, length, lid, rid, 0);
     case SHORT:
-        return pwc_am_short(p->ctx, remote, HANDLER, NULL, 0, lid, 0);
+        return pwc_am_short(remote, &(struct pwc_am_send){.index = HANDLER, .lid = lid});
     case MEDIUM:
-        return pwc_am_medium(p->ctx, remote, HANDLER, own, 64, NULL, 0, lid, 0);
+        return pwc_am_medium(
+            remote, &(struct pwc_am_send){.index = HANDLER, .src = own, .len = 64, .lid = lid});
     case LONG: /* to where a put of no bytes leads */
-        return pwc_am_long(p->ctx, remote, place(p, p->number, 6), HANDLER, own, 16, NULL, 0, lid,
-                           0);
+        return pwc_am_long(
+            remote, place(p, p->number, 6),
+            &(struct pwc_am_send){.index = HANDLER, .src = own, .len = 16, .lid = lid});
     }
     return -EINVAL;
 }
@@ -417,7 +421,7 @@ static int leave(struct player *p, int rc)
         for (uint32_t i = 0; ended == 0 && i < STAGE_RANKS; i++)
             ended = p->remotes[i] ? pwc_unbind(p->remotes[i]) : 0;
         if (ended == 0)
-            ended = pwc_deregister(p->region);
+            ended = pwc_region_free(p->region);
         if (ended == 0)
             ended = pwc_ctx_destroy(p->ctx);
     }

@@ -147,15 +147,19 @@ static int call(struct attacker *a)
 
     switch (n >> 8 & 7) {
     case 0:
-        rc = pwc_get(r->ctx, r->remote, 0, r->memory, 64 + (n >> 20) % 8192, pwc_cid_u64(n),
-                     pwc_cid_u64(n), 0);
+        rc = pwc_get(r->remote, 0, r->memory, 64 + (n >> 20) % 8192, pwc_cid_u64(n), pwc_cid_u64(n),
+                     0);
         break;
     case 1:
-        rc = pwc_put(r->ctx, r->remote, 0, r->memory, 8, pwc_cid_u64(n),
+        rc = pwc_put(r->remote, 0, r->memory, 8, pwc_cid_u64(n),
                      pwc_cid_bytes(r->memory, (n >> 20) % 1000), 0);
         break;
     case 2:
-        rc = pwc_am_short(r->ctx, r->remote, 1, &n, 1, pwc_cid_u64(n), PWC_AM_NO_REPLY);
+        rc = pwc_am_short(r->remote, &(struct pwc_am_send){.index = 1,
+                                                           .arguments = &n,
+                                                           .count = 1,
+                                                           .lid = pwc_cid_u64(n),
+                                                           .flags = PWC_AM_NO_REPLY});
         break;
     case 3:
         rc = pwc_wait(r->ctx, PWC_ANY, 0, &event, WAIT_MS);
@@ -165,8 +169,8 @@ static int call(struct attacker *a)
         rc = pwc_probe(r->ctx, PWC_ANY, 0, &event);
         break;
     default:
-        rc = pwc_put(r->ctx, r->remote, 0, r->memory, (n >> 20) % 8192, pwc_cid_u64(n),
-                     pwc_cid_u64(n), PWC_NO_LCE);
+        rc = pwc_put(r->remote, 0, r->memory, (n >> 20) % 8192, pwc_cid_u64(n), pwc_cid_u64(n),
+                     PWC_NO_LCE);
         break;
     }
     return rc == -ESHUTDOWN || rc == -EPROTO ? rc : 0;

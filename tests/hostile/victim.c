@@ -36,7 +36,7 @@ static bool round_trip(struct victim *v)
 
     rank_fill(source, SIZE, v->rounds);
     do {
-        rc = pwc_put(v->rank.ctx, v->to_self, 0, source, SIZE, pwc_cid_u64(id), pwc_cid_u64(id), 0);
+        rc = pwc_put(v->to_self, 0, source, SIZE, pwc_cid_u64(id), pwc_cid_u64(id), 0);
     } while (rc == -EAGAIN && pwc_probe(v->rank.ctx, pwc_peer_of(1, 0), 0, &event) >= 0);
     if (rc == 0)
         rc = pwc_wait(v->rank.ctx, pwc_peer_of(0, 0), PWC_REMOTE, &event, RANK_WAIT_MS);
@@ -63,8 +63,7 @@ static void *run(void *argument)
 
         follow(v, &version, &other);
         if (other)
-            (void)pwc_put(v->rank.ctx, other, 0, v->rank.memory, 64, pwc_cid_u64(1), pwc_cid_u64(2),
-                          PWC_NO_LCE);
+            (void)pwc_put(other, 0, v->rank.memory, 64, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_LCE);
         for (int i = 0; i < 64 && pwc_probe(v->rank.ctx, pwc_peer_of(1, 0), 0, &event) == 1; i++)
             v->told++;
         v->failed = !round_trip(v);

@@ -282,10 +282,10 @@ static bool send_word(uint32_t to, enum kind kind, uint64_t first, uint64_t seco
     struct outbound *o = &self.out[to];
     struct word word = {id_of(kind, o->epoch, o->number), first, second};
 
-    return taken(to,
-                 pwc_put(self.ctx, o->remote, 0, NULL, 0, pwc_cid_u64(o->next),
-                         pwc_cid_bytes(&word, sizeof(word)), 0),
-                 false, false);
+    return taken(
+        to,
+        pwc_put(o->remote, 0, NULL, 0, pwc_cid_u64(o->next), pwc_cid_bytes(&word, sizeof(word)), 0),
+        false, false);
 }
 
 /* Where in the library a get of this seed reads. */
@@ -303,14 +303,19 @@ static bool send_one(uint32_t to)
     uint8_t *source = slot_out(to, o->number);
 
     if (mix(o->next) % 32 == 0)
-        return taken(to, pwc_am_short(self.ctx, o->remote, 1, arguments, 2, lid, PWC_AM_NO_REPLY),
+        return taken(to,
+                     pwc_am_short(o->remote, &(struct pwc_am_send){.index = 1,
+                                                                   .arguments = arguments,
+                                                                   .count = 2,
+                                                                   .lid = lid,
+                                                                   .flags = PWC_AM_NO_REPLY}),
                      true, false);
     if (draw(seed, &length) == GET)
-        return taken(to, pwc_get(self.ctx, o->remote, place_of(seed), source, length, lid, rid, 0),
-                     false, true);
+        return taken(to, pwc_get(o->remote, place_of(seed), source, length, lid, rid, 0), false,
+                     true);
     fill(source, length, seed);
     return taken(to,
-                 pwc_put(self.ctx, o->remote,
+                 pwc_put(o->remote,
                          LIBRARY + ((uint64_t)self.rank * SLOTS + o->number % SLOTS) * SLOT_BYTES,
                          source, length, lid, rid, 0),
                  false, false);

@@ -31,8 +31,7 @@ static bool round_of(struct bystanders *b, uint64_t number)
     int rc;
 
     rank_fill(source, length, number);
-    rc = pwc_put(from->ctx, from->remote, 0, source, length, pwc_cid_u64(number),
-                 pwc_cid_u64(~number), 0);
+    rc = pwc_put(from->remote, 0, source, length, pwc_cid_u64(number), pwc_cid_u64(~number), 0);
     if (rc < 0)
         fprintf(stderr, "bystander %u: put: %s\n", from->number, pwc_strerror(rc));
     return rc == 0 && event_is(to, PWC_REMOTE, ~number, length) &&

@@ -36,7 +36,7 @@ static int narrow(struct daemon_end *e, unsigned rights)
 
     if (!e->moved)
         return -ENOTSUP;
-    rc = pwc_deregister(e->region);
+    rc = pwc_region_free(e->region);
     if (rc < 0)
         return rc;
     e->region = NULL;
@@ -102,10 +102,10 @@ static int path_submit(void *context, const struct path_op *op)
     struct daemon_end *e = &p->ends[op->from];
     pwc_remote *remote = p->remotes[op->remote].remote;
     void *local = e->memory + op->local_offset;
-    int rc = op->kind == PATH_PUT ? pwc_put(e->ctx, remote, op->remote_offset, local, op->length,
-                                            op->lid, op->rid, op->flags)
-                                  : pwc_get(e->ctx, remote, op->remote_offset, local, op->length,
-                                            op->lid, op->rid, op->flags);
+    int rc =
+        op->kind == PATH_PUT
+            ? pwc_put(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags)
+            : pwc_get(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags);
 
     if (rc == 0)
         p->moved = true;
@@ -163,7 +163,7 @@ static int path_withdraw(void *context, uint32_t end)
 {
     struct daemon_path *p = context;
     struct daemon_end *e = &p->ends[end];
-    int rc = e->moved ? pwc_deregister(e->region) : -ENOTSUP;
+    int rc = e->moved ? pwc_region_free(e->region) : -ENOTSUP;
 
     if (rc == 0)
         e->region = NULL;

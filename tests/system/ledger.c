@@ -114,11 +114,20 @@ static int submit_message(struct ledger_rank *r, enum kind kind, pwc_cid lid)
     int rc;
 
     if (kind == MESSAGE) {
-        rc = pwc_am_short(r->rank.ctx, r->rank.remote, 1, &number, 1, lid, PWC_AM_NO_REPLY);
+        rc = pwc_am_short(r->rank.remote, &(struct pwc_am_send){.index = 1,
+                                                                .arguments = &number,
+                                                                .count = 1,
+                                                                .lid = lid,
+                                                                .flags = PWC_AM_NO_REPLY});
     } else {
         rank_fill(payload, sizeof(payload), number);
-        rc = pwc_am_medium(r->rank.ctx, r->rank.remote, 1, payload, sizeof(payload), &number, 1,
-                           lid, PWC_AM_NO_REPLY);
+        rc = pwc_am_medium(r->rank.remote, &(struct pwc_am_send){.index = 1,
+                                                                 .arguments = &number,
+                                                                 .count = 1,
+                                                                 .src = payload,
+                                                                 .len = sizeof(payload),
+                                                                 .lid = lid,
+                                                                 .flags = PWC_AM_NO_REPLY});
     }
     r->messages_sent += rc == 0;
     return rc;
@@ -137,13 +146,13 @@ static int submit_kind(struct ledger_rank *r, enum kind kind)
     case PUT_SMALL:
     case PUT_LARGE:
         rank_fill(from, length, number);
-        return pwc_put(r->rank.ctx, r->rank.remote, slot * SLOT, from, length, lid, rid, 0);
+        return pwc_put(r->rank.remote, slot * SLOT, from, length, lid, rid, 0);
     case GET:
-        return pwc_get(r->rank.ctx, r->rank.remote, READABLE,
+        return pwc_get(r->rank.remote, READABLE,
                        r->rank.memory + LANDING + (size_t)(r->submitted % LEDGER_SLOTS) * READ,
                        READ, lid, rid, 0);
     case NOTIFY:
-        return pwc_put(r->rank.ctx, r->rank.remote, 0, NULL, 0, lid, rid, 0);
+        return pwc_put(r->rank.remote, 0, NULL, 0, lid, rid, 0);
     default:
         return submit_message(r, kind, lid);
     }

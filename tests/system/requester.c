@@ -34,7 +34,7 @@ static void try_memory(struct requester *r)
     pwc_region *region;
 
     if (judge(r, "pwc_alloc", pwc_alloc(r->rank.client, 8192, 0, &region)))
-        judge(r, "pwc_deregister", pwc_deregister(region));
+        judge(r, "pwc_region_free", pwc_region_free(region));
 }
 
 static void try_bind(struct requester *r)

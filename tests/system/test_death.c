@@ -53,9 +53,9 @@ static bool lands_at_victim(const struct death_row *row)
 
 static int begin(struct rank *r, const struct death_row *row, uint64_t number)
 {
-    return row->get ? pwc_get(r->ctx, r->remote, 0, r->memory, LARGE, pwc_cid_u64(number),
+    return row->get ? pwc_get(r->remote, 0, r->memory, LARGE, pwc_cid_u64(number),
                               pwc_cid_u64(number), 0)
-                    : pwc_put(r->ctx, r->remote, 0, r->memory, LARGE, pwc_cid_u64(number),
+                    : pwc_put(r->remote, 0, r->memory, LARGE, pwc_cid_u64(number),
                               pwc_cid_u64(number), 0);
 }
 
@@ -139,7 +139,7 @@ static int end_of_put(struct rank *r, uint64_t id, unsigned flags)
     struct pwc_event event = {0};
 
     CU_ASSERT_EQUAL_FATAL(
-        pwc_put(r->ctx, r->remote, 0, r->memory, 8, pwc_cid_u64(id), pwc_cid_u64(id), flags), 0);
+        pwc_put(r->remote, 0, r->memory, 8, pwc_cid_u64(id), pwc_cid_u64(id), flags), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_wait(r->ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, id);
     return event.status;
@@ -204,9 +204,9 @@ static void link_engines(void)
                               0);
     for (uint32_t i = 0; i < 2; i++) {
         CU_ASSERT_EQUAL_FATAL(rank_bind(&ends[i], &ends[1 - i]), 0);
-        CU_ASSERT_EQUAL(pwc_put(ends[i].ctx, ends[i].remote, 0, ends[i].memory, LARGE,
-                                pwc_cid_u64(1), pwc_cid_u64(2), 0),
-                        0);
+        CU_ASSERT_EQUAL(
+            pwc_put(ends[i].remote, 0, ends[i].memory, LARGE, pwc_cid_u64(1), pwc_cid_u64(2), 0),
+            0);
         CU_ASSERT_EQUAL(pwc_wait(ends[i].ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
     }
     for (uint32_t i = 0; i < 2; i++)
@@ -264,9 +264,9 @@ static void test_daemon_dies(void)
     CU_ASSERT_EQUAL(pwc_wait(victim.ctx, PWC_ANY, 0, &event, RANK_WAIT_MS), -ESHUTDOWN);
     check_ends(&survivor, &put);
 
-    CU_ASSERT_EQUAL(pwc_put(neighbour.ctx, neighbour.remote, 0, neighbour.memory, LARGE,
-                            pwc_cid_u64(1), pwc_cid_u64(2), 0),
-                    0);
+    CU_ASSERT_EQUAL(
+        pwc_put(neighbour.remote, 0, neighbour.memory, LARGE, pwc_cid_u64(1), pwc_cid_u64(2), 0),
+        0);
     CU_ASSERT_EQUAL(pwc_wait(survivor.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, 2);
     CU_ASSERT_EQUAL(pwc_wait(neighbour.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);

@@ -42,22 +42,22 @@ static bool exchange(struct rank *from, const struct rank *to)
 
     for (size_t i = 0; i < 2; i++) {
         rank_fill(source, lengths[i], id + i);
-        if (pwc_put(from->ctx, from->remote, at, source, lengths[i], pwc_cid_u64(id),
-                    pwc_cid_u64(~id), 0) < 0 ||
+        if (pwc_put(from->remote, at, source, lengths[i], pwc_cid_u64(id), pwc_cid_u64(~id), 0) <
+                0 ||
             !wait_for(to, PWC_REMOTE, ~id) || rank_check(to->memory + at, lengths[i], id + i) < 0 ||
             !wait_for(from, PWC_LOCAL, id))
             return false;
     }
     memset(source, 0, PART);
-    return pwc_get(from->ctx, from->remote, at, source, PART, pwc_cid_u64(id), pwc_cid_u64(0),
-                   PWC_NO_RCE) == 0 &&
+    return pwc_get(from->remote, at, source, PART, pwc_cid_u64(id), pwc_cid_u64(0), PWC_NO_RCE) ==
+               0 &&
            wait_for(from, PWC_LOCAL, id) && rank_check(source, PART, id + 1) == 0;
 }
 
 static bool is_rejected(const struct rank *r)
 {
     struct pwc_event event = {0};
-    int rc = pwc_put(r->ctx, r->remote, 0, r->memory, 8, pwc_cid_u64(1), pwc_cid_u64(1), 0);
+    int rc = pwc_put(r->remote, 0, r->memory, 8, pwc_cid_u64(1), pwc_cid_u64(1), 0);
 
     return rc == -EKEYREJECTED ||
            (rc == 0 && pwc_wait(r->ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS) == 1 &&
@@ -85,7 +85,7 @@ static void all_reach_all(void)
     /* Who withdraws has it back when no engine can reach it. */
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[RANKS - 2], &ranks[RANKS - 1]), 0);
-    CU_ASSERT_EQUAL(pwc_deregister(ranks[RANKS - 1].region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(ranks[RANKS - 1].region), 0);
     CU_ASSERT_TRUE(is_rejected(&ranks[0]));
     CU_ASSERT_TRUE(is_rejected(&ranks[RANKS - 2]));
     for (uint32_t i = 0; i < RANKS; i++)
@@ -109,8 +109,7 @@ static void comes_back_with_fewer(void)
     cluster_kill(&cluster, 1);
     cluster.options.one_more[1] = one;
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
-    rc = pwc_put(ranks[0].ctx, ranks[0].remote, 0, ranks[0].memory, 8, pwc_cid_u64(1),
-                 pwc_cid_u64(1), 0);
+    rc = pwc_put(ranks[0].remote, 0, ranks[0].memory, 8, pwc_cid_u64(1), pwc_cid_u64(1), 0);
     if (rc == 0)
         rc = pwc_wait(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS) == 1 ? event.status
                                                                                    : -ETIMEDOUT;

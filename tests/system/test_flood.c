@@ -64,8 +64,8 @@ _Noreturn static void be_bad(uint32_t number, const char *job)
     while (number == 1)
         pause();
     for (uint64_t i = 0;; i++) {
-        int rc = pwc_put(r.ctx, r.remote, 0, r.memory, i % 64 ? 64 : 65536, pwc_cid_u64(i),
-                         pwc_cid_u64(i), PWC_NO_LCE);
+        int rc = pwc_put(r.remote, 0, r.memory, i % 64 ? 64 : 65536, pwc_cid_u64(i), pwc_cid_u64(i),
+                         PWC_NO_LCE);
 
         if (rc == 0)
             told->taken++;

@@ -121,20 +121,41 @@ static void reply_to(struct two *t, pwc_ctx *ctx, const struct pwc_am *m, uint64
     case 0: /* none */
         return;
     case 1:
-        rc = pwc_am_reply_short(ctx, m->token, REPLY, &number, 1, lid, flags);
+        rc = pwc_am_reply_short(
+            ctx, m->token,
+            &(struct pwc_am_send){
+                .index = REPLY, .arguments = &number, .count = 1, .lid = lid, .flags = flags});
         break;
     case 2:
-        rc = pwc_am_reply_medium(ctx, m->token, REPLY, payload, len, &number, 1, lid, flags);
+        rc = pwc_am_reply_medium(ctx, m->token,
+                                 &(struct pwc_am_send){.index = REPLY,
+                                                       .arguments = &number,
+                                                       .count = 1,
+                                                       .src = payload,
+                                                       .len = len,
+                                                       .lid = lid,
+                                                       .flags = flags});
         break;
     default:
         rc = pwc_am_reply_long(ctx, m->token, t->b.remote, number % REPLY_SLOTS * REPLY_SLOT_BYTES,
-                               REPLY, payload, len, &number, 1, lid, flags);
+                               &(struct pwc_am_send){.index = REPLY,
+                                                     .arguments = &number,
+                                                     .count = 1,
+                                                     .src = payload,
+                                                     .len = len,
+                                                     .lid = lid,
+                                                     .flags = flags});
         break;
     }
     t->replies_asked += flags == 0;
     t->answered = number + 1;
     check(t, rc == 0);
-    check(t, pwc_am_reply_short(ctx, m->token, REPLY, &number, 1, lid, flags) == -EALREADY);
+    check(t,
+          pwc_am_reply_short(
+              ctx, m->token,
+              &(struct pwc_am_send){
+                  .index = REPLY, .arguments = &number, .count = 1, .lid = lid, .flags = flags}) ==
+              -EALREADY);
 }
 
 static void on_request(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
@@ -204,7 +225,7 @@ static void take(struct two *t, unsigned kinds)
 static int prepared(struct rank *r, uint64_t number, const uint8_t *payload, size_t len)
 {
     void *room;
-    int rc = pwc_am_prepare(r->ctx, r->remote, 4096, 1, pwc_cid_u64(number), 0, &room);
+    int rc = pwc_am_prepare(r->remote, 4096, 1, pwc_cid_u64(number), 0, &room);
 
     if (rc < 0)
         return rc;
@@ -230,27 +251,42 @@ static int submit(struct two *t, uint64_t number)
         return rand() % 8 ? -EAGAIN : prepared(r, number, payload, len);
     case 1:
     case 2:
-        return pwc_get(r->ctx, r->remote, 0, r->memory + REGION_BYTES - 64, 64, lid, lid, 0);
+        return pwc_get(r->remote, 0, r->memory + REGION_BYTES - 64, 64, lid, lid, 0);
     case 3:
     case 4:
     case 5:
-        return pwc_put(r->ctx, r->remote, REGION_BYTES - 64, r->memory + REGION_BYTES - 64, 64, lid,
-                       lid, 0);
+        return pwc_put(r->remote, REGION_BYTES - 64, r->memory + REGION_BYTES - 64, 64, lid, lid,
+                       0);
     case 6:
     case 7:
     case 8:
     case 9:
-        return pwc_am_medium(r->ctx, r->remote, REQUEST, payload, len, arguments, count, lid,
-                             flags);
+        return pwc_am_medium(r->remote, &(struct pwc_am_send){.index = REQUEST,
+                                                              .arguments = arguments,
+                                                              .count = count,
+                                                              .src = payload,
+                                                              .len = len,
+                                                              .lid = lid,
+                                                              .flags = flags});
     case 10:
     case 11:
         if (number - t->seen >= SLOTS || number - t->ended >= SLOTS) /* the slots are in use */
             return -EAGAIN;
         memcpy(r->memory + REGION_BYTES / 2 + slot, payload, sizeof(payload));
-        return pwc_am_long(r->ctx, r->remote, slot, REQUEST, r->memory + REGION_BYTES / 2 + slot,
-                           number % 2 ? SLOT_BYTES : len, arguments, count, lid, flags);
+        return pwc_am_long(r->remote, slot,
+                           &(struct pwc_am_send){.index = REQUEST,
+                                                 .arguments = arguments,
+                                                 .count = count,
+                                                 .src = r->memory + REGION_BYTES / 2 + slot,
+                                                 .len = number % 2 ? SLOT_BYTES : len,
+                                                 .lid = lid,
+                                                 .flags = flags});
     default:
-        return pwc_am_short(r->ctx, r->remote, REQUEST, arguments, count, lid, flags);
+        return pwc_am_short(r->remote, &(struct pwc_am_send){.index = REQUEST,
+                                                             .arguments = arguments,
+                                                             .count = count,
+                                                             .lid = lid,
+                                                             .flags = flags});
     }
 }
 
@@ -316,10 +352,13 @@ static void test_waits_for_messages(void)
     take(&t, PWC_LOCAL); /* b learns of a */
     for (n = 0; n < 40; n++) {
         uint64_t number = n;
-        int rc = n % 4 == 3 ? pwc_am_short(t.a.ctx, t.a.remote, REQUEST, &number, 1, pwc_cid_u64(n),
-                                           PWC_AM_NO_REPLY)
-                            : pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(n),
-                                      pwc_cid_u64(n), 0);
+        int rc = n % 4 == 3
+                     ? pwc_am_short(t.a.remote, &(struct pwc_am_send){.index = REQUEST,
+                                                                      .arguments = &number,
+                                                                      .count = 1,
+                                                                      .lid = pwc_cid_u64(n),
+                                                                      .flags = PWC_AM_NO_REPLY})
+                     : pwc_put(t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(n), pwc_cid_u64(n), 0);
 
         CU_ASSERT_EQUAL_FATAL(rc, 0);
         if (n % 4 == 3) {
@@ -354,7 +393,9 @@ static void test_held_back(void)
     /* A way that changes is -EAGAIN, too, but not for so long. */
     while (now_ns() - accepted < HELD_NS && now_ns() < limit) {
         uint64_t all[] = {number};
-        int rc = pwc_am_short(t.a.ctx, t.a.remote, REQUEST, all, 1, pwc_cid_u64(0), PWC_NO_LCE);
+        int rc = pwc_am_short(
+            t.a.remote, &(struct pwc_am_send){
+                            .index = REQUEST, .arguments = all, .count = 1, .flags = PWC_NO_LCE});
 
         CU_ASSERT_FATAL(rc == 0 || rc == -EAGAIN);
         if (rc == 0)
@@ -376,7 +417,9 @@ static void reply_to_nobody(pwc_ctx *ctx, const struct pwc_am *m, void *argument
 {
     int *rc = argument;
 
-    *rc = pwc_am_reply_short(ctx, m->token, NOBODY, NULL, 0, pwc_cid_u64(5), PWC_NO_LCE);
+    *rc = pwc_am_reply_short(
+        ctx, m->token,
+        &(struct pwc_am_send){.index = NOBODY, .lid = pwc_cid_u64(5), .flags = PWC_NO_LCE});
 }
 
 static void test_nobody(void)
@@ -389,8 +432,10 @@ static void test_nobody(void)
     CU_ASSERT_EQUAL(pwc_am_register(t.b.ctx, REQUEST + 1, reply_to_nobody, &rc), 0);
     take(&t, PWC_LOCAL);            /* b learns of a */
     for (int i = 0; i < 100; i++) { /* more than there is room for answers */
-        CU_ASSERT_EQUAL_FATAL(
-            pwc_am_short(t.a.ctx, t.a.remote, REQUEST + 1, NULL, 0, pwc_cid_u64(1), PWC_NO_LCE), 0);
+        CU_ASSERT_EQUAL_FATAL(pwc_am_short(t.a.remote, &(struct pwc_am_send){.index = REQUEST + 1,
+                                                                             .lid = pwc_cid_u64(1),
+                                                                             .flags = PWC_NO_LCE}),
+                              0);
         CU_ASSERT_EQUAL_FATAL(pwc_wait(t.b.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
         CU_ASSERT_EQUAL(rc, 0);
         CU_ASSERT_EQUAL(event.status, -ENOSYS);
@@ -398,7 +443,9 @@ static void test_nobody(void)
         CU_ASSERT_EQUAL(pwc_probe(t.a.ctx, PWC_ANY, PWC_MESSAGE, &event), 0);
     }
     CU_ASSERT(sent_directly() > 50);
-    CU_ASSERT_EQUAL(pwc_am_short(t.a.ctx, t.a.remote, NOBODY, NULL, 0, pwc_cid_u64(2), PWC_NO_LCE),
+    CU_ASSERT_EQUAL(pwc_am_short(t.a.remote, &(struct pwc_am_send){.index = NOBODY,
+                                                                   .lid = pwc_cid_u64(2),
+                                                                   .flags = PWC_NO_LCE}),
                     0);
     CU_ASSERT_EQUAL_FATAL(pwc_wait(t.a.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.status, -ENOSYS);
@@ -418,7 +465,11 @@ static void ask_and_die(void)
         rank_bind_other(&r) != 0 || pwc_barrier(r.ctx) != 0 || pwc_barrier(r.ctx) != 0)
         _exit(1);
     for (int i = 0; i < 10; i++)
-        if (pwc_am_short(r.ctx, r.remote, REQUEST, arguments, 1, pwc_cid_u64(1), PWC_NO_LCE) != 0)
+        if (pwc_am_short(r.remote, &(struct pwc_am_send){.index = REQUEST,
+                                                         .arguments = arguments,
+                                                         .count = 1,
+                                                         .lid = pwc_cid_u64(1),
+                                                         .flags = PWC_NO_LCE}) != 0)
             _exit(2);
     raise(SIGKILL);
 }
@@ -426,7 +477,12 @@ static void ask_and_die(void)
 static void reply_late(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
 {
     int *replies = argument;
-    int rc = pwc_am_reply_short(ctx, m->token, REPLY, m->arguments, 1, pwc_cid_u64(9), PWC_NO_LCE);
+    int rc = pwc_am_reply_short(ctx, m->token,
+                                &(struct pwc_am_send){.index = REPLY,
+                                                      .arguments = m->arguments,
+                                                      .count = 1,
+                                                      .lid = pwc_cid_u64(9),
+                                                      .flags = PWC_NO_LCE});
 
     *replies += rc == 0;
 }
@@ -490,7 +546,9 @@ static void test_replier_dies(void)
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0);
     while (rc == 0 && asked < 1000) {
-        rc = pwc_am_short(r.ctx, r.remote, REQUEST, &number, 1, pwc_cid_u64(0), PWC_NO_LCE);
+        rc = pwc_am_short(
+            r.remote, &(struct pwc_am_send){
+                          .index = REQUEST, .arguments = &number, .count = 1, .flags = PWC_NO_LCE});
         asked += rc == 0;
     }
     CU_ASSERT_EQUAL(rc, -EAGAIN); /* no room for more answers */
@@ -499,12 +557,14 @@ static void test_replier_dies(void)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     while (event.status == 0 && now_ns() < limit) {
-        rc = pwc_am_short(r.ctx, r.remote, REQUEST, &number, 1, pwc_cid_u64(0), PWC_NO_LCE);
+        rc = pwc_am_short(
+            r.remote, &(struct pwc_am_send){
+                          .index = REQUEST, .arguments = &number, .count = 1, .flags = PWC_NO_LCE});
         CU_ASSERT_FATAL(rc == 0 || rc == -EAGAIN);
         (void)pwc_wait(r.ctx, PWC_ANY, PWC_LOCAL, &event, 10);
     }
     CU_ASSERT_EQUAL(event.status, -EHOSTDOWN);
-    CU_ASSERT_EQUAL(pwc_flush(r.ctx, PWC_ANY), 0);
+    CU_ASSERT_EQUAL(pwc_flush(r.ctx, PWC_ANY, -1), 0);
     CU_ASSERT_EQUAL(pwc_unbind(r.remote), 0);
     rank_detach(&r);
 }
@@ -588,7 +648,10 @@ static void test_reply_wakes(void)
 
             t.seen = number;
             CU_ASSERT_EQUAL_FATAL(
-                pwc_am_short(t.a.ctx, t.a.remote, REQUEST, &number, 1, pwc_cid_u64(0), PWC_NO_LCE),
+                pwc_am_short(t.a.remote, &(struct pwc_am_send){.index = REQUEST,
+                                                               .arguments = &number,
+                                                               .count = 1,
+                                                               .flags = PWC_NO_LCE}),
                 0);
             thread = fall_asleep(&s);
             CU_ASSERT_EQUAL(pwc_wait(t.b.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
@@ -616,8 +679,7 @@ static void room_wakes(int64_t *best)
     s.two = &t;
     take(&t, PWC_LOCAL); /* b learns of a */
     for (uint64_t n = 0;; n++) {
-        rc = pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n),
-                     PWC_NO_LCE);
+        rc = pwc_put(t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n), PWC_NO_LCE);
         if (rc < 0)
             break;
     }
@@ -629,8 +691,7 @@ static void room_wakes(int64_t *best)
     CU_ASSERT(t.right);
     CU_ASSERT_EQUAL(t.seen, PAIR_LINES);
     CU_ASSERT_EQUAL(
-        pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(0), PWC_NO_LCE),
-        0);
+        pwc_put(t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(0), PWC_NO_LCE), 0);
     close_two(&t);
 }
 
@@ -676,8 +737,7 @@ static void test_death_wakes(void)
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(t.a.ctx), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(t.a.ctx), 0);
     for (uint64_t n = 0; rc == 0 && n <= PAIR_LINES; n++)
-        rc = pwc_put(t.a.ctx, t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n),
-                     PWC_NO_LCE);
+        rc = pwc_put(t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n), PWC_NO_LCE);
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     thread = fall_asleep(&s);
     CU_ASSERT_EQUAL(write(die[1], "", 1), 1);
@@ -724,14 +784,14 @@ static void test_remotes_of_one_peer(void)
     while (t.seen < total && t.right && now_ns() < limit) {
         pwc_remote *remote = ways[rand() % 50 == 0];
         int rc = number == total ? -EAGAIN
-                                 : pwc_put(t.a.ctx, remote, 0, t.a.memory, 8, pwc_cid_u64(number),
+                                 : pwc_put(remote, 0, t.a.memory, 8, pwc_cid_u64(number),
                                            pwc_cid_u64(number), 0);
 
         number += rc == 0;
         if (rc == -EAGAIN || rand() % 10 == 0)
             take(&t, PWC_REMOTE);
         if (rand() % 100 == 0 && number < total) {
-            CU_ASSERT_EQUAL(pwc_flush(t.a.ctx, pwc_peer_of(1, 0)), 0);
+            CU_ASSERT_EQUAL(pwc_flush(t.a.ctx, pwc_peer_of(1, 0), -1), 0);
             take(&t, PWC_REMOTE);
             CU_ASSERT_EQUAL(t.ended, number);
         }

@@ -97,13 +97,17 @@ static int submit(struct rank *r, uint64_t number, unsigned kind)
     memcpy(id, &number, sizeof(number));
     switch (kind) {
     case 0:
-        return pwc_am_short(r->ctx, r->remote, HANDLER, &number, 1, lid, PWC_AM_NO_REPLY);
+        return pwc_am_short(r->remote, &(struct pwc_am_send){.index = HANDLER,
+                                                             .arguments = &number,
+                                                             .count = 1,
+                                                             .lid = lid,
+                                                             .flags = PWC_AM_NO_REPLY});
     case 1:
-        return pwc_put(r->ctx, r->remote, 0, r->memory, 64, lid, pwc_cid_bytes(id, sizeof(id)), 0);
+        return pwc_put(r->remote, 0, r->memory, 64, lid, pwc_cid_bytes(id, sizeof(id)), 0);
     case 2:
-        return pwc_get(r->ctx, r->remote, 0, r->memory, 64, lid, rid, 0);
+        return pwc_get(r->remote, 0, r->memory, 64, lid, rid, 0);
     default:
-        return pwc_put(r->ctx, r->remote, 64, r->memory, 5000, lid, rid, 0);
+        return pwc_put(r->remote, 64, r->memory, 5000, lid, rid, 0);
     }
 }
 
@@ -214,7 +218,7 @@ static void put_for_ever(const char *job)
     if (attach(&r, job, 1, 2) != 0 || rank_bind_other(&r) != 0)
         _exit(1);
     for (uint64_t n = 0;;) {
-        int rc = pwc_put(r.ctx, r.remote, n % SLOTS * sizeof(n), &n, sizeof(n), pwc_cid_u64(n),
+        int rc = pwc_put(r.remote, n % SLOTS * sizeof(n), &n, sizeof(n), pwc_cid_u64(n),
                          pwc_cid_u64(n), PWC_NO_LCE);
 
         if (rc == 0)
@@ -248,7 +252,7 @@ static int32_t status_of_dead(struct rank *r)
     int64_t limit = now_ns() + WAIT_NS;
 
     while (event.status == 0 && now_ns() < limit) {
-        int rc = pwc_put(r->ctx, r->remote, 0, r->memory, 8, pwc_cid_u64(0), pwc_cid_u64(0), 0);
+        int rc = pwc_put(r->remote, 0, r->memory, 8, pwc_cid_u64(0), pwc_cid_u64(0), 0);
 
         if (rc < 0 && rc != -EAGAIN)
             return rc;
@@ -355,8 +359,11 @@ static void scribble(void)
 static void on_anything(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
 {
     if (message->token != 0)
-        (void)pwc_am_reply_short(ctx, message->token, HANDLER, message->arguments, message->count,
-                                 pwc_cid_u64(0), PWC_NO_LCE);
+        (void)pwc_am_reply_short(ctx, message->token,
+                                 &(struct pwc_am_send){.index = HANDLER,
+                                                       .arguments = message->arguments,
+                                                       .count = message->count,
+                                                       .flags = PWC_NO_LCE});
 }
 
 static void be_hostile(void)
@@ -390,7 +397,7 @@ static void echo(void)
     while (pwc_wait(r.ctx, pwc_peer_of(0, 0), PWC_REMOTE, &event, RANK_WAIT_MS) == 1) {
         if (memcmp(r.memory, &event.id, sizeof(event.id)) != 0)
             _exit(2);
-        while (pwc_put(r.ctx, r.remote, 0, r.memory, 8, pwc_cid_u64(0), pwc_cid_u64(event.id),
+        while (pwc_put(r.remote, 0, r.memory, 8, pwc_cid_u64(0), pwc_cid_u64(event.id),
                        PWC_NO_LCE) == -EAGAIN)
             ;
     }
@@ -406,10 +413,12 @@ static void bother(struct rank *r, pwc_remote *hostile, uint64_t n, uint64_t *wa
     struct pwc_event event;
 
     if (*waiting < BOTHER_MOST)
-        *waiting +=
-            pwc_put(r->ctx, hostile, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n), 0) == 0;
+        *waiting += pwc_put(hostile, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n), 0) == 0;
     if (*waiting < BOTHER_MOST)
-        *waiting += pwc_am_short(r->ctx, hostile, HANDLER, &n, 1, pwc_cid_u64(n), 0) == 0;
+        *waiting += pwc_am_short(hostile, &(struct pwc_am_send){.index = HANDLER,
+                                                                .arguments = &n,
+                                                                .count = 1,
+                                                                .lid = pwc_cid_u64(n)}) == 0;
     while (*waiting > 0 && pwc_probe(r->ctx, peer, PWC_LOCAL, &event) == 1)
         --*waiting;
     (void)pwc_probe(r->ctx, peer, PWC_REMOTE, &event);
@@ -442,10 +451,10 @@ static void test_hostile(void)
     for (; right && now_ns() < limit; n++) {
         struct pwc_event event;
 
-        right = pwc_put(r.ctx, r.remote, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n),
-                        PWC_NO_LCE) == 0 &&
-                pwc_wait(r.ctx, pwc_peer_of(1, 0), PWC_REMOTE, &event, RANK_WAIT_MS) == 1 &&
-                event.id == n && memcmp(r.memory, &n, sizeof(n)) == 0;
+        right =
+            pwc_put(r.remote, 0, &n, sizeof(n), pwc_cid_u64(n), pwc_cid_u64(n), PWC_NO_LCE) == 0 &&
+            pwc_wait(r.ctx, pwc_peer_of(1, 0), PWC_REMOTE, &event, RANK_WAIT_MS) == 1 &&
+            event.id == n && memcmp(r.memory, &n, sizeof(n)) == 0;
         bother(&r, towards_hostile, n, &waiting);
     }
     printf("%llu round trips beside it, %llu wait ", (unsigned long long)n,

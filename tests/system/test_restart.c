@@ -236,9 +236,8 @@ static void test_sleeper_wakes(void)
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, wait_for_event, &a), 0);
     nap_ms(20);
     kill_daemon(0);
-    CU_ASSERT_EQUAL(
-        pwc_put(b.rank.ctx, b.rank.remote, 0, b.rank.memory, 8, pwc_cid_u64(1), pwc_cid_u64(2), 0),
-        0);
+    CU_ASSERT_EQUAL(pwc_put(b.rank.remote, 0, b.rank.memory, 8, pwc_cid_u64(1), pwc_cid_u64(2), 0),
+                    0);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(a.result, 1);
     rank_detach(&a.rank);
@@ -326,7 +325,7 @@ static void be_called(struct rank *to, struct caller *callers, int count)
         CU_ASSERT_EQUAL_FATAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0);
     } while (now_ms() < until);
     for (int i = 0; i < count; i++) {
-        CU_ASSERT_EQUAL(pwc_put(callers[i].ctx, callers[i].remote, 0, NULL, 0, pwc_cid_u64(0),
+        CU_ASSERT_EQUAL(pwc_put(callers[i].remote, 0, NULL, 0, pwc_cid_u64(0),
                                 pwc_cid_u64((uint64_t)i), PWC_NO_LCE),
                         0);
         CU_ASSERT_EQUAL(directly ? pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event)

@@ -135,10 +135,9 @@ static void wake_by(const struct wake_row *row, uint64_t seed)
     rank_fill(source, row->length, seed);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
     slept = fell_asleep(&sleeper);
-    rc = row->get ? pwc_get(ranks[0].ctx, ranks[0].remote, 0, ranks[0].memory, row->length,
-                            pwc_cid_u64(seed), rid, 0)
-                  : pwc_put(ranks[0].ctx, ranks[0].remote, 0, source, row->length,
-                            pwc_cid_u64(seed), rid, 0);
+    rc = row->get
+             ? pwc_get(ranks[0].remote, 0, ranks[0].memory, row->length, pwc_cid_u64(seed), rid, 0)
+             : pwc_put(ranks[0].remote, 0, source, row->length, pwc_cid_u64(seed), rid, 0);
     pthread_join(thread, NULL);
     CU_ASSERT(slept);
     CU_ASSERT_EQUAL_FATAL(rc, 0);
@@ -211,9 +210,8 @@ static void test_idle(void)
     for (unsigned i = 0; i < count; i++)
         printf("\n    %s: %.3f ms of processor time in %d ms", idlers[i].name,
                (double)idlers[i].least / 1e6, IDLE_MS);
-    CU_ASSERT_EQUAL(pwc_put(ranks[0].ctx, ranks[0].remote, 0, NULL, 0, pwc_cid_u64(0),
-                            pwc_cid_u64(1), PWC_NO_LCE),
-                    0);
+    CU_ASSERT_EQUAL(
+        pwc_put(ranks[0].remote, 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(1), PWC_NO_LCE), 0);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(sleeper.rc, 1);
 }

@@ -71,7 +71,7 @@ int am_latency(struct pair *pair, const struct plan *plan)
         progress_at(&progress, i);
     }
     progress_end(&progress);
-    if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer)) < 0)
+    if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer, -1)) < 0)
         rc = world_error(pair->world, rc, "flushing");
     struct result result;
     if (rc == 0 && pair->initiates)

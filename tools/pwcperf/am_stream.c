@@ -48,8 +48,8 @@ static int tell(struct flood *f)
     uint64_t count = to_tell(f);
     if (count <= f->told)
         return 0;
-    int rc = pwc_put(f->pair->world->ctx, f->pair->remote, 0, NULL, 0, pwc_cid_u64(0),
-                     pwc_cid_u64(HANDLED | count), PWC_NO_LCE);
+    int rc = pwc_put(f->pair->remote, 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(HANDLED | count),
+                     PWC_NO_LCE);
     if (rc == -EAGAIN)
         return 0;
     f->told = count;

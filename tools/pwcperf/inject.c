@@ -93,7 +93,7 @@ static int drive(struct messages *m, struct result *result, uint64_t warmup)
         uint64_t ns = world_now_ns() - start;
         if (rc == 0 && i >= warmup)
             samples_add(pair->samples, ns);
-        if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer)) < 0)
+        if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer, -1)) < 0)
             rc = world_error(pair->world, rc, "flushing");
         if (rc == 0)
             rc = pair_expect(pair, PWC_REMOTE, DRAINED | i);

@@ -31,17 +31,31 @@ int messages_send(const struct messages *m, uint64_t number, uint64_t lid, unsig
     const char *from = pair->departures + at;
     switch (options->kind) {
     case KIND_PUT:
-        return pwc_put(pair->world->ctx, pair->remote, at, from, m->size, pwc_cid_u64(lid),
-                       pwc_cid_u64(number), flags | options->protocol);
+        return pwc_put(pair->remote, at, from, m->size, pwc_cid_u64(lid), pwc_cid_u64(number),
+                       flags | options->protocol);
     case KIND_SHORT:
-        return pwc_am_short(pair->world->ctx, pair->remote, HANDLER, &number, 1, pwc_cid_u64(lid),
-                            flags);
+        return pwc_am_short(pair->remote, &(struct pwc_am_send){.index = HANDLER,
+                                                                .arguments = &number,
+                                                                .count = 1,
+                                                                .lid = pwc_cid_u64(lid),
+                                                                .flags = flags});
     case KIND_MEDIUM:
-        return pwc_am_medium(pair->world->ctx, pair->remote, HANDLER, from, m->size, &number, 1,
-                             pwc_cid_u64(lid), flags);
+        return pwc_am_medium(pair->remote, &(struct pwc_am_send){.index = HANDLER,
+                                                                 .arguments = &number,
+                                                                 .count = 1,
+                                                                 .src = from,
+                                                                 .len = m->size,
+                                                                 .lid = pwc_cid_u64(lid),
+                                                                 .flags = flags});
     case KIND_LONG:
-        return pwc_am_long(pair->world->ctx, pair->remote, at, HANDLER, from, m->size, &number, 1,
-                           pwc_cid_u64(lid), flags | options->protocol);
+        return pwc_am_long(pair->remote, at,
+                           &(struct pwc_am_send){.index = HANDLER,
+                                                 .arguments = &number,
+                                                 .count = 1,
+                                                 .src = from,
+                                                 .len = m->size,
+                                                 .lid = pwc_cid_u64(lid),
+                                                 .flags = flags | options->protocol});
     }
     return -EINVAL;
 }
@@ -56,14 +70,26 @@ static int reply(const struct messages *m, uint64_t token, uint64_t number)
     case KIND_PUT:
         break;
     case KIND_SHORT:
-        return pwc_am_reply_short(pair->world->ctx, token, HANDLER, &number, 1, pwc_cid_u64(0),
-                                  PWC_NO_LCE);
+        return pwc_am_reply_short(
+            pair->world->ctx, token,
+            &(struct pwc_am_send){
+                .index = HANDLER, .arguments = &number, .count = 1, .flags = PWC_NO_LCE});
     case KIND_MEDIUM:
-        return pwc_am_reply_medium(pair->world->ctx, token, HANDLER, from, m->size, &number, 1,
-                                   pwc_cid_u64(0), PWC_NO_LCE);
+        return pwc_am_reply_medium(pair->world->ctx, token,
+                                   &(struct pwc_am_send){.index = HANDLER,
+                                                         .arguments = &number,
+                                                         .count = 1,
+                                                         .src = from,
+                                                         .len = m->size,
+                                                         .flags = PWC_NO_LCE});
     case KIND_LONG:
-        return pwc_am_reply_long(pair->world->ctx, token, pair->remote, at, HANDLER, from, m->size,
-                                 &number, 1, pwc_cid_u64(0), PWC_NO_LCE | options->protocol);
+        return pwc_am_reply_long(pair->world->ctx, token, pair->remote, at,
+                                 &(struct pwc_am_send){.index = HANDLER,
+                                                       .arguments = &number,
+                                                       .count = 1,
+                                                       .src = from,
+                                                       .len = m->size,
+                                                       .flags = PWC_NO_LCE | options->protocol});
     }
     return -EINVAL;
 }

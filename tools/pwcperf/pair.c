@@ -38,7 +38,7 @@ void pair_close(struct pair *pair)
     if (pair->remote != NULL)
         pwc_unbind(pair->remote);
     if (pair->region != NULL)
-        pwc_deregister(pair->region);
+        pwc_region_free(pair->region);
 }
 
 int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t lid, uint64_t rid,
@@ -47,8 +47,8 @@ int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t li
     uint64_t since = 0;
     int rc;
     flags |= pair->world->options->protocol;
-    while ((rc = pwc_put(pair->world->ctx, pair->remote, to, pair->departures + from, size,
-                         pwc_cid_u64(lid), pwc_cid_u64(rid), flags)) == -EAGAIN)
+    while ((rc = pwc_put(pair->remote, to, pair->departures + from, size, pwc_cid_u64(lid),
+                         pwc_cid_u64(rid), flags)) == -EAGAIN)
         if (world_again(pair->world, &since) < 0)
             return -ETIMEDOUT;
     return rc < 0 ? world_error(pair->world, rc, "putting %zu bytes", size) : 0;
@@ -58,8 +58,8 @@ int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t li
 {
     uint64_t since = 0;
     int rc;
-    while ((rc = pwc_get(pair->world->ctx, pair->remote, from, pair->arrivals + to, size,
-                         pwc_cid_u64(lid), pwc_cid_u64(0), PWC_NO_RCE)) == -EAGAIN)
+    while ((rc = pwc_get(pair->remote, from, pair->arrivals + to, size, pwc_cid_u64(lid),
+                         pwc_cid_u64(0), PWC_NO_RCE)) == -EAGAIN)
         if (world_again(pair->world, &since) < 0)
             return -ETIMEDOUT;
     return rc < 0 ? world_error(pair->world, rc, "getting %zu bytes", size) : 0;

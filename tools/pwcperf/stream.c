@@ -103,7 +103,7 @@ static int await_compared(struct stream *s, uint64_t end)
     int rc = 0;
     if (world->options->no_event) {
         rc = take_all_marks(s, end);
-        if (rc == 0 && (rc = pwc_flush(world->ctx, s->pair->peer)) < 0)
+        if (rc == 0 && (rc = pwc_flush(world->ctx, s->pair->peer, -1)) < 0)
             rc = world_error(world, rc, "flushing");
         if (rc == 0)
             rc = world_notify(world, s->pair->remote, PLACED | end);

@@ -70,9 +70,9 @@ static void close_all(struct stress *stress)
     stress_inbound_close(stress);
     stress_outbound_close(stress);
     if (stress->pool != NULL)
-        pwc_deregister(stress->pool);
+        pwc_region_free(stress->pool);
     if (stress->region != NULL)
-        pwc_deregister(stress->region);
+        pwc_region_free(stress->region);
 }
 
 static int take_event(struct stress *stress, const struct pwc_event *event)

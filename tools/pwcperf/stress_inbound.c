@@ -110,7 +110,7 @@ int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
 static int acknowledge(struct stress *stress, uint32_t origin, struct source *source, bool *stuck)
 {
     struct stress_id id = {STRESS_COMPARED, stress->world->rank, source->compared, 0};
-    int rc = pwc_put(stress->world->ctx, stress->remotes[origin], 0, NULL, 0, pwc_cid_u64(0),
+    int rc = pwc_put(stress->remotes[origin], 0, NULL, 0, pwc_cid_u64(0),
                      stress_id_encode(&stress->shape, &id, 0, NULL), PWC_NO_LCE);
     if (rc == -EAGAIN) {
         *stuck = true;

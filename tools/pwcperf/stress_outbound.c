@@ -146,11 +146,11 @@ static int submit(struct stress *stress, const struct flight *flight)
     uint64_t at = remote_offset(stress, flight);
     char *bytes = pool_at(stress, flight);
     if (op->get)
-        return pwc_get(stress->world->ctx, to, at, bytes, op->size, local, remote, op->flags);
+        return pwc_get(to, at, bytes, op->size, local, remote, op->flags);
     if (!uses_scratch(o, op))
-        return pwc_put(stress->world->ctx, to, at, bytes, op->size, local, remote, op->flags);
+        return pwc_put(to, at, bytes, op->size, local, remote, op->flags);
     memcpy(o->scratch, bytes, op->size);
-    int rc = pwc_put(stress->world->ctx, to, at, o->scratch, op->size, local, remote, op->flags);
+    int rc = pwc_put(to, at, o->scratch, op->size, local, remote, op->flags);
     memset(o->scratch, SCRIBBLE, op->size); /* it has been copied: ours again */
     return rc;
 }
@@ -227,8 +227,8 @@ static int submit_read_backs(struct stress *stress, bool *stuck)
             continue;
         struct stress_id id = {STRESS_READ_BACK, stress->world->rank, flight->number, 0};
         int rc =
-            pwc_get(stress->world->ctx, stress->remotes[flight->op.target],
-                    remote_offset(stress, flight), pool_at(stress, flight), flight->op.size,
+            pwc_get(stress->remotes[flight->op.target], remote_offset(stress, flight),
+                    pool_at(stress, flight), flight->op.size,
                     stress_id_encode(&stress->shape, &id, 0, NULL), pwc_cid_u64(0), PWC_NO_RCE);
         if (rc == -EAGAIN) {
             *stuck = true;

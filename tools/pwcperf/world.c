@@ -104,8 +104,7 @@ int world_notify(struct world *world, pwc_remote *to, uint64_t id)
 {
     uint64_t since = 0;
     int rc;
-    while ((rc = pwc_put(world->ctx, to, 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(id),
-                         PWC_NO_LCE)) == -EAGAIN)
+    while ((rc = pwc_put(to, 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(id), PWC_NO_LCE)) == -EAGAIN)
         if (world_again(world, &since) < 0)
             return -ETIMEDOUT;
     return rc < 0 ? world_error(world, rc, "notifying a peer") : 0;

@@ -15,7 +15,7 @@
  * What a handler may do: everything that does not block, puts, gets and requests to others
  * included (-EAGAIN means what it always means: keep it, and try again after the handler). A
  * request's handler may reply once, before it returns. Calls that block or that run handlers
- * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_deregister,
+ * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_region_free,
  * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK
  * there, on whatever context or client.
  *
@@ -93,26 +93,34 @@ PWC_API int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler
 PWC_API size_t pwc_am_max_medium(const pwc_client *client);
 PWC_API size_t pwc_am_max_long(const pwc_client *client);
 
+/* What a request or a reply carries. Start from a zeroed one; read during the call only. */
+struct pwc_am_send {
+    unsigned index;            /* the handler at the receiver */
+    unsigned count;            /* of arguments, up to PWC_AM_ARGUMENTS_MAX */
+    const uint64_t *arguments; /* copied at submission */
+    const void *src;           /* payload of a Medium or a Long; a Short has none */
+    size_t len;                /* bytes at src */
+    pwc_cid lid;               /* of the local event */
+    unsigned flags;            /* as each call says */
+    uint32_t reserved[3];      /* 0 */
+};
+
 /*
  * Send a request to the peer of `dst`, which for Short and Medium may be bound without a key. The
  * local event (lid) says that the message stands before its target, not that its handler has run;
- * with PWC_LCE_SOURCE, only that the payload's memory may be used again (at once for a Short or a
+ * with PWC_LCE_SOURCE, only that the payload's memory may be reused (at once for a Short or a
  * Medium, which are copied). A Long's payload goes to offset `off` of the region behind `dst`, from
- * memory as for pwc_put. Never blocks.
+ * memory as for pwc_put. Runs in the context that `dst` is bound in. Never blocks.
  *
  * Errors as for pwc_put, and: -EAGAIN also when no room is left for one more reply, probe and try
- * again; -EINVAL: no such index, no `dst`; -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too
- * long, or a Medium for a quarter of a small submission ring; -EKEYREJECTED: for a Long of no bytes
- * too. As the status of the local event also -ENOSYS: no handler stands at that index.
+ * again; -EINVAL: no such index, no `dst`, a Short with a payload, a reserved word that is not 0;
+ * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or a Medium for a quarter of a
+ * small submission ring; -EKEYREJECTED: for a Long of no bytes too. As the status of the local
+ * event also -ENOSYS: no handler stands at that index.
  */
-PWC_API int pwc_am_short(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const uint64_t *arguments,
-                         unsigned count, pwc_cid lid, unsigned flags);
-PWC_API int pwc_am_medium(pwc_ctx *ctx, pwc_remote *dst, unsigned index, const void *src,
-                          size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid,
-                          unsigned flags);
-PWC_API int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned index,
-                        const void *src, size_t len, const uint64_t *arguments, unsigned count,
-                        pwc_cid lid, unsigned flags);
+PWC_API int pwc_am_short(pwc_remote *dst, const struct pwc_am_send *send);
+PWC_API int pwc_am_medium(pwc_remote *dst, const struct pwc_am_send *send);
+PWC_API int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send *send);
 
 /*
  * Negotiated payload: room for a Medium of up to `len` bytes and `count` arguments in the
@@ -122,31 +130,25 @@ PWC_API int pwc_am_long(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, unsigned in
  * pwc_am_medium. Of the commit, which may be tried again: -EINVAL: nothing is prepared, or no such
  * index; -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
-PWC_API int pwc_am_prepare(pwc_ctx *ctx, pwc_remote *dst, size_t len, unsigned count, pwc_cid lid,
-                           unsigned flags, void **payload);
+PWC_API int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, unsigned flags,
+                           void **payload);
 PWC_API int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64_t *arguments);
 PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 
 /*
  * Reply to the request whose handler is running, at most once. Never -EAGAIN: a handler runs only
- * when there is room for its reply. `dst` of a Long must be bound to the requester, or -EINVAL.
- * Flags are those of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the
- * running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is a reply
- * itself; else as above, and what was wrong may be tried again. As the status of the local event
- * also -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped here.
- * Without a reply the library tells the requester's library so, unseen. pwc_flush of PWC_ANY waits
- * for replies as for all else, that of one peer does not.
+ * when there is room for its reply. `dst` of a Long must be bound to the requester in this context,
+ * or -EINVAL. Flags are those of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not
+ * that of the running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is
+ * a reply itself; else as above, and what was wrong may be tried again. As the status of the local
+ * event also -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped
+ * here. Without a reply the library tells the requester's library so, unseen. pwc_flush of PWC_ANY
+ * waits for replies as for all else, that of one peer does not.
  */
-PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, unsigned index,
-                               const uint64_t *arguments, unsigned count, pwc_cid lid,
-                               unsigned flags);
-PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, unsigned index, const void *src,
-                                size_t len, const uint64_t *arguments, unsigned count, pwc_cid lid,
-                                unsigned flags);
+PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
+PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t off,
-                              unsigned index, const void *src, size_t len,
-                              const uint64_t *arguments, unsigned count, pwc_cid lid,
-                              unsigned flags);
+                              const struct pwc_am_send *send);
 
 #ifdef __cplusplus
 }

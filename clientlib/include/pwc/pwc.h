@@ -244,22 +244,25 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region
  * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
  * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
  * are refused with -EINVAL. The stack of another thread cannot be told from other memory: do not
- * ask for it. Moved memory must not be unmapped or freed before its deregister. A child made by
+ * ask for it. Moved memory must not be unmapped or freed before pwc_region_free. A child made by
  * fork shares it with its parent instead of having its own copy.
  */
 PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned flags,
                          pwc_region **out);
 
 /*
- * Withdraw: revoked at every daemon that has resolved its key, then freed. Blocks until no fabric
- * operation can reach it; a peer on this node that is copying a put at that moment may still end it
- * (docs/same-node.md). A counted region goes with its last deregister; moved memory is then
- * private again, at its place and with its contents, and nothing may touch it during the call. The
- * caller's own operations on it must have ended. On any error the region stays, for somebody may
- * still reach it: try again. -ETIMEDOUT: a node has not given it up yet; -ENOBUFS: too many
- * requests wait in the daemon; -ENOMEM: that has no memory, or moved memory could not be put back.
+ * Ends a region of pwc_alloc or pwc_register. Counted: a region that was registered several times
+ * goes with the last pwc_region_free, and those before only count down. The key is revoked at every
+ * daemon that has resolved it, then the region is freed, with memory that pwc_alloc made; moved
+ * memory becomes private again, at its place and with its contents, and nothing may touch it during
+ * the call. The caller's own operations on the region must have ended. Blocks until no operation of
+ * the fabric can reach the memory; a peer on this node that is copying a put at that moment may
+ * still end the copy (docs/same-node.md). On any error the region stays, because a peer may still
+ * reach it: call again. -ETIMEDOUT: a node has not given the region up yet; -ENOBUFS: too many
+ * requests wait in the daemon; -ENOMEM: the daemon has no memory, or moved memory could not be put
+ * back.
  */
-PWC_API int pwc_deregister(pwc_region *region);
+PWC_API int pwc_region_free(pwc_region *region);
 
 /* Where the region stands in this process, and how long it is as it was asked for. */
 PWC_API void *pwc_region_addr(const pwc_region *region);
@@ -300,7 +303,8 @@ PWC_API int pwc_unbind(pwc_remote *remote);
 PWC_API size_t pwc_remote_len(const pwc_remote *remote);
 
 /*
- * Put `len` bytes from `src` to offset `off` of the region behind `dst`. Never blocks. The local
+ * Put `len` bytes from `src` to offset `off` of the region behind `dst`, in the context that `dst`
+ * is bound in: on that context's thread. Never blocks. The local
  * event (lid) says that the data has been placed at the target; the remote event (rid) appears at
  * the target, never before the data. A length of 0 is a pure notification: `src` is not looked at.
  *
@@ -310,7 +314,7 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *
  * What is known at once is said at once, and nothing is submitted:
  *     -EAGAIN         the submission ring, or the space for local events, is full: probe, try again
- *     -EINVAL         unknown flags, an id over PWC_CID_MAX, a remote of another context
+ *     -EINVAL         unknown flags, an id over PWC_CID_MAX
  *     -ERANGE         off and len go past the end of the region behind `dst`
  *     -EKEYREJECTED   the key gives no right to write (to read, for a get)
  *     -EFAULT         `src` is in no region of this client
@@ -324,8 +328,8 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *     -EHOSTDOWN      the peer is gone
  *     -ECONNABORTED   the link was lost for good, and the outcome is unknown
  */
-PWC_API int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src, size_t len,
-                    pwc_cid lid, pwc_cid rid, unsigned flags);
+PWC_API int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
+                    pwc_cid rid, unsigned flags);
 
 /*
  * Get `len` bytes from offset `off` of the region behind `src` into `dst`, which must stand in a
@@ -333,8 +337,8 @@ PWC_API int pwc_put(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src
  * there. The remote event (rid) tells the owner that its data has been read. Never blocks. Errors
  * as for pwc_put.
  */
-PWC_API int pwc_get(pwc_ctx *ctx, pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid,
-                    pwc_cid rid, unsigned flags);
+PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
+                    unsigned flags);
 
 /*
  * 1 with an event, 0 with none, or an error. Never blocks. `peer` (or PWC_ANY) and `kinds`
@@ -356,13 +360,14 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
                      int timeout_ms);
 
 /*
- * Waits, without a timeout, until all that this context has submitted towards `peer` (or PWC_ANY)
- * has ended, well or not. Events stay for later probes. 0 at once for a peer that is not bound.
- * Runs handlers of active messages. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as
- * pwc_probe; -EBUSY, of one peer: an active message has been prepared; -ESHUTDOWN, -EPROTO: the
- * session is over.
+ * Waits until all that this context has submitted towards `peer` (or PWC_ANY) has ended, with
+ * success or not: 0; or -ETIMEDOUT when timeout_ms have passed before. timeout_ms < 0 waits for
+ * ever, 0 looks once. Events stay for later probes. 0 at once for a peer that is not bound. Runs
+ * handlers of active messages. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as
+ * pwc_probe; -EBUSY, where `peer` is one peer: an active message has been prepared; -ESHUTDOWN,
+ * -EPROTO: the session is over.
  */
-PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer);
+PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
 
 /*
  * The daemon's own words on the last control call that failed (attach, alloc, bind, ...): what was
