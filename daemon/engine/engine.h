@@ -195,25 +195,22 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
                 const struct engine_key *key, uint64_t cookie);
 int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
 
-/* Where a bind leads, in the words of the engine that its peer belongs to. */
+/* Where a bind leads, in numbers of the engine that its peer belongs to. */
 struct engine_way {
-    uint32_t node;   /* that engine */
-    uint32_t inflow; /* its number of the flow */
+    uint32_t inflow; /* that engine's number of the flow; UINT32_MAX: no way beside the engines */
     uint32_t has_key;
     uint32_t slot, generation; /* of the region */
 };
 
-/* What it is there, for who would reach it without the engines. */
+/* What stands at the end of a way, for a context that reaches it without the engines. */
 struct engine_neighbour {
-    uint32_t session; /* the peer's */
+    uint32_t session; /* the peer's; UINT32_MAX: none here */
     uint32_t segment; /* of its region; UINT32_MAX: bound without a key */
     uint64_t offset;  /* of the region */
 };
 
-/* At the origin's engine. 0; -ENOENT: the remote is not ready. */
-int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct engine_way *out);
-/* At the peer's, which may be the same: `origin` is the other's number. 0; -ENOENT: it leads
- * nowhere any more. The handles are good until the next call or step. */
+/* At the peer's engine, for a way from the engine `origin`. 0; -ENOENT: it leads nowhere any more.
+ * The handles are good until the next call or step. */
 int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out);
 /* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
@@ -297,6 +294,9 @@ struct engine_notice {
     uint64_t length;
     uint32_t rights;
     const char *reason; /* a constant string */
+    /* Of ENGINE_BOUND: where the bind leads, and, where the peer is this engine's own, to what. */
+    struct engine_way way;
+    struct engine_neighbour neighbour;
 };
 
 /* 1 with the next notice, 0 when there is none. */

@@ -237,15 +237,14 @@ static void drop_descriptors(struct pair_way *way)
 }
 
 static int add_segment(struct pair_way *way, const struct client_session *target,
-                       const struct call_neighbour *bound)
+                       const struct engine_neighbour *found, uint32_t rights)
 {
-    const struct client_segment *segment =
-        worker_segment(target->client->worker, bound->found.segment);
+    const struct client_segment *segment = worker_segment(target->client->worker, found->segment);
 
     if (!segment || segment->client != target->client || segment->opening || segment->closing)
         return -ENOENT;
     way->segment_length = segment->mapping.size;
-    return add(way, bound->rights & ENGINE_REMOTE_WRITE ? segment->mapping.fd : segment->reader);
+    return add(way, rights & ENGINE_REMOTE_WRITE ? segment->mapping.fd : segment->reader);
 }
 
 static void count(const struct pair_counts *shared, struct direct_counts *counts)
@@ -289,7 +288,7 @@ static void pair_end(struct pair *p, uint32_t gone)
 }
 
 int pairs_connect(struct client_session *origin, struct client_session *target,
-                  const struct call_neighbour *bound, struct pair_way *out)
+                  const struct engine_neighbour *found, uint32_t rights, struct pair_way *out)
 {
     struct pair *p = find(origin->client->control, origin, target);
     int rc = may_share(origin, target) ? 0 : -EPERM;
@@ -311,8 +310,8 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
         if (!p->origin->client->control->store.kept)
             mapping_close_fd(&p->ring);
     }
-    if (rc == 0 && bound->found.segment != UINT32_MAX)
-        rc = add_segment(out, target, bound);
+    if (rc == 0 && found->segment != UINT32_MAX)
+        rc = add_segment(out, target, found, rights);
     if (rc < 0) {
         drop_descriptors(out);
         if (out->fresh)

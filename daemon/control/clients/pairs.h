@@ -43,7 +43,7 @@ struct pair_way {
  * none: then everything goes through the daemon.
  */
 int pairs_connect(struct client_session *origin, struct client_session *target,
-                  const struct call_neighbour *bound, struct pair_way *out);
+                  const struct engine_neighbour *found, uint32_t rights, struct pair_way *out);
 /* A pair that was inherited; takes the descriptor over on success. */
 int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
                 uint32_t slot, int descriptor);

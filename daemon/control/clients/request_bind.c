@@ -1,4 +1,7 @@
-/* Binds: a peer's node found, then its key resolved by the engine; and exchanges. */
+/* Owns binds: a peer's node found, then its key resolved by the engine (request_bind.h). Thread:
+ * control. */
+#include "daemon/control/clients/request_bind.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +13,6 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/clients/request_bind.h"
 
 /* ---- bind ------------------------------------------------------------------------------------ */
 
@@ -164,11 +166,12 @@ void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
         directory_client_where(c, (uint32_t)bind->peer, cookie);
 }
 
-/* What the client learns of a bind, and of the way past the daemon where there is one. */
+/* Answers with the remote, and, where the peer's context is a neighbour, with the pair to it. */
 static void reply_bound(struct client *c, uint32_t request, const struct call_neighbour *n,
-                        struct client_session *target)
+                        const struct worker *theirs)
 {
     struct client_session *s = client_session_find(c, n->session);
+    struct client_session *target = worker_session(theirs, n->found.session);
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Bound bound = PWC__BOUND__INIT;
     Pwc__Pair pair = PWC__PAIR__INIT;
@@ -177,7 +180,7 @@ static void reply_bound(struct client *c, uint32_t request, const struct call_ne
     bound.remote = n->remote;
     bound.length = n->length;
     bound.rights = n->rights;
-    if (s && target && pairs_connect(s, target, n, &way) == 0) {
+    if (s && target && pairs_connect(s, target, &n->found, n->rights, &way) == 0) {
         pair.number = way.number;
         pair.fresh = way.fresh;
         pair.segment_length = way.segment_length;
@@ -192,53 +195,49 @@ static void reply_bound(struct client *c, uint32_t request, const struct call_ne
     client_reply(c, &reply, way.descriptors, way.descriptor_count);
 }
 
-static struct worker *worker_of_way(const struct client *c, const struct call_neighbour *n)
+/* The worker whose engine the peer's context belongs to; NULL: another node's. */
+static struct worker *worker_of(const struct control *control, uint32_t number)
 {
-    return &c->control->workers[n->way.node / c->control->node_count];
+    return number % control->node_count == control->node
+               ? &control->workers[number / control->node_count]
+               : NULL;
 }
 
-static void neighbour_found(struct call *call);
-
-/* The way leads to another engine of this node: it is asked to what. */
-static bool ask_sibling(struct client *c, const struct call *call)
-{
-    struct worker *worker = worker_of_way(c, &call->neighbour);
-    struct call *next;
-
-    if (call->kind != CALL_NEIGHBOUR || call->result < 0 || worker == c->worker)
-        return false;
-    next = client_call_to(c, worker, CALL_WAY, neighbour_found);
-    if (!next)
-        return false;
-    next->cookie = call->cookie;
-    next->neighbour = call->neighbour;
-    next->neighbour.origin = c->worker->number;
-    call_post(worker->progress, next);
-    return true;
-}
-
-static void neighbour_found(struct call *call)
+static void sibling_answered(struct call *call)
 {
     struct client *c = call->owner;
     const struct call_neighbour *n = &call->neighbour;
 
-    if (c->state == CLIENT_SERVED && ask_sibling(c, call))
-        return;
     if (c->state == CLIENT_SERVED)
         reply_bound(c, (uint32_t)call->cookie, n,
-                    call->result == 0 &&
-                            (call->kind == CALL_WAY || worker_of_way(c, n) == c->worker)
-                        ? worker_session(worker_of_way(c, n), n->found.session)
-                        : NULL);
+                    &c->control->workers[call->target->number / c->control->node_count]);
+}
+
+/* The peer is a context of a sibling engine. Only a call to that engine brings handles that are
+ * not another context's by the time they are here. */
+static bool ask_sibling(struct client *c, struct worker *sibling, uint32_t request,
+                        const struct call_neighbour *bound)
+{
+    struct call *call = client_call_to(c, sibling, CALL_NEIGHBOUR, sibling_answered);
+
+    if (!call)
+        return false;
+    call->cookie = request;
+    call->neighbour = *bound;
+    call_post(sibling->progress, call);
+    return true;
 }
 
 void bind_ended(struct control *control, const struct engine_notice *notice)
 {
     struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
-    struct call_neighbour bound = {
-        .remote = notice->handle, .rights = notice->rights, .length = notice->length};
+    struct worker *theirs = worker_of(control, notice->node);
+    struct call_neighbour bound = {.remote = notice->handle,
+                                   .rights = notice->rights,
+                                   .length = notice->length,
+                                   .way = notice->way,
+                                   .found = notice->neighbour};
     struct client_session *s;
-    struct call *call = NULL;
     uint32_t request;
     struct client *c;
 
@@ -251,19 +250,14 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
     FAULT(BOUND);
     c = p->client;
     request = p->request;
+    bound.origin = c->worker->number;
     bound.session = p->session;
     pending_remove(&control->pending, p);
     c->waiting--;
     s = client_session_find(c, bound.session);
-    if (s && s->direct && notice->node % control->node_count == control->node)
-        call = client_call(c, CALL_NEIGHBOUR, neighbour_found);
-    if (call) {
-        call->cookie = request;
-        call->neighbour = bound;
-        call_post(c->worker->progress, call);
+    if (s && s->direct && theirs && theirs != c->worker && ask_sibling(c, theirs, request, &bound))
         return;
-    }
-    reply_bound(c, request, &bound, NULL);
+    reply_bound(c, request, &bound, c->worker);
     client_stream_resume(c);
 }
 
@@ -296,31 +290,4 @@ void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbin
     call->cookie = request;
     call->bind = (struct call_bind){.session = unbind->session, .remote = unbind->remote};
     call_post(c->worker->progress, call);
-}
-
-/* ---- exchange -------------------------------------------------------------------------------- */
-
-void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange)
-{
-    struct pending *p;
-    uint64_t cookie;
-
-    if (exchange->data.len > DIRECTORY_DATA_MAX) {
-        reply_error(c, request, -EINVAL, "%zu bytes for an exchange: a rank may give %u",
-                    exchange->data.len, DIRECTORY_DATA_MAX);
-        return;
-    }
-    if ((uint64_t)exchange->data.len * c->size > DIRECTORY_TOTAL_MAX) {
-        reply_error(c, request, -EMSGSIZE, "%zu bytes from each of %u ranks: all may be %u bytes",
-                    exchange->data.len, c->size, DIRECTORY_TOTAL_MAX);
-        return;
-    }
-    p = pending_add(&c->control->pending, PENDING_EXCHANGE, c, request, &cookie);
-    if (!p) {
-        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
-        return;
-    }
-    c->waiting++;
-    p->sequence = exchange->sequence;
-    directory_client_contribute(c, cookie, exchange->data.data, (uint32_t)exchange->data.len);
 }

@@ -1,5 +1,6 @@
 /*
- * Binds: the peer's node is found, then the engine resolves its key; and exchanges.
+ * Binds: the job's home says which engine the peer's rank is with, then our engine resolves the
+ * key there and posts ENGINE_BOUND.
  *
  * Thread: control.
  */
@@ -10,7 +11,6 @@
 
 void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind);
 void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind);
-void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);
 
 /* A notice: the engine's bind has succeeded or failed. */
 void bind_ended(struct control *control, const struct engine_notice *notice);

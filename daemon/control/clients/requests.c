@@ -12,6 +12,7 @@
 #include "daemon/control/clients/request_context.h"
 #include "daemon/control/clients/request_memory.h"
 #include "daemon/control/clients/request_bind.h"
+#include "daemon/control/clients/request_exchange.h"
 #include "daemon/control/clients/requests.h"
 #include "daemon/control/watch/request_inspect.h"
 

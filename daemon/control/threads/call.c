@@ -49,17 +49,6 @@ static int detach(struct call *c)
     return 0;
 }
 
-/* Of a way to another engine it is for that to say. */
-static int neighbour(struct call *c, struct engine *e)
-{
-    struct call_neighbour *n = &c->neighbour;
-    int rc = engine_way(e, n->session, n->remote, &n->way);
-
-    return rc == 0 && n->way.node == c->target->number
-               ? engine_neighbour(e, c->target->number, &n->way, &n->found)
-               : rc;
-}
-
 static int carry_out(struct call *c, struct engine *e)
 {
     switch (c->kind) {
@@ -89,8 +78,6 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_UNBIND:
         return engine_unbind(e, c->bind.session, c->bind.remote);
     case CALL_NEIGHBOUR:
-        return neighbour(c, e);
-    case CALL_WAY:
         return engine_neighbour(e, c->neighbour.origin, &c->neighbour.way, &c->neighbour.found);
     case CALL_OFFER:
         return engine_offer(e, c->peer.node, &c->peer.offer);

@@ -29,8 +29,7 @@ enum call_kind {
     CALL_REGION_CLOSE,
     CALL_BIND,
     CALL_UNBIND,
-    CALL_NEIGHBOUR, /* where a bind leads, and, on this engine, to what */
-    CALL_WAY,       /* to what, on a sibling */
+    CALL_NEIGHBOUR, /* what stands at the end of a sibling's bind */
     CALL_OFFER,
     CALL_PEER_UP,
     CALL_PEER_DOWN,
@@ -76,11 +75,11 @@ struct call_bind {
 };
 
 struct call_neighbour {
+    uint32_t origin; /* the sibling */
     uint32_t session, remote, rights;
     uint64_t length;
-    uint32_t origin;               /* the engine that asks: CALL_WAY */
-    struct engine_way way;         /* out; in of CALL_WAY */
-    struct engine_neighbour found; /* out; not where the way leads to a sibling */
+    struct engine_way way;
+    struct engine_neighbour found; /* out */
 };
 
 struct call_peer {

@@ -16,16 +16,21 @@
 static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
 {
     const struct remote *r = &e->remotes[remote];
+    struct engine_notice n = {.kind = ENGINE_BOUND,
+                              .status = status,
+                              .handle = remote,
+                              .node = r->node,
+                              .cookie = r->cookie,
+                              .length = r->length,
+                              .rights = r->rights,
+                              .neighbour.session = NONE};
 
     if (r->session == NONE)
         return;
-    notice_push(e, &(struct engine_notice){.kind = ENGINE_BOUND,
-                                           .status = status,
-                                           .handle = remote,
-                                           .node = r->node,
-                                           .cookie = r->cookie,
-                                           .length = r->length,
-                                           .rights = r->rights});
+    direct_way(e, remote, &n.way);
+    if (r->node == e->config.node)
+        (void)engine_neighbour(e, e->config.node, &n.way, &n.neighbour);
+    notice_push(e, &n);
 }
 
 /* Within a transaction: asks the owner. */

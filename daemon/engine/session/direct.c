@@ -14,47 +14,40 @@ static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t
     return in->state != INFLOW_FREE && in->node == origin ? in->session : NONE;
 }
 
-int engine_way(const struct engine *e, uint32_t session, uint32_t remote, struct engine_way *out)
+void direct_way(const struct engine *e, uint32_t remote, struct engine_way *out)
 {
-    const struct remote *r;
-    const struct flow *f;
+    const struct remote *r = &e->remotes[remote];
+    const struct flow *f = &e->flows[r->flow];
 
-    if (remote >= e->config.remotes_max || remote >= SESSION_REMOTES)
-        return -ENOENT;
-    r = &e->remotes[remote];
-    if (r->session != session || r->state != REMOTE_READY || r->unbound)
-        return -ENOENT;
-    f = &e->flows[r->flow];
-    if (f->state != FLOW_OPEN)
-        return -ENOENT;
-    *out = (struct engine_way){.node = f->node,
-                               .inflow = f->inflow,
+    *out = (struct engine_way){.inflow = NONE};
+    if (remote >= SESSION_REMOTES || r->state != REMOTE_READY || r->unbound ||
+        f->state != FLOW_OPEN)
+        return;
+    *out = (struct engine_way){.inflow = f->inflow,
                                .has_key = r->has_key,
                                .slot = r->key.slot,
                                .generation = r->key.generation};
-    return 0;
 }
 
 int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out)
 {
+    uint32_t session = inflow_session(e, origin, way->inflow);
     const struct region *region;
 
-    *out = (struct engine_neighbour){
-        .session = inflow_session(e, origin, way->inflow),
-        .segment = NONE,
-    };
-    if (out->session == NONE)
+    *out = (struct engine_neighbour){.session = NONE, .segment = NONE};
+    if (session == NONE)
         return -ENOENT;
-    if (!way->has_key)
-        return 0;
-    if (way->slot >= e->config.regions_max)
-        return -ENOENT;
-    region = &e->regions[way->slot];
-    if (region->state != REGION_OPEN || region->generation != way->generation)
-        return -ENOENT;
-    out->segment = region->segment;
-    out->offset = region->offset;
+    if (way->has_key) {
+        if (way->slot >= e->config.regions_max)
+            return -ENOENT;
+        region = &e->regions[way->slot];
+        if (region->state != REGION_OPEN || region->generation != way->generation)
+            return -ENOENT;
+        out->segment = region->segment;
+        out->offset = region->offset;
+    }
+    out->session = session;
     return 0;
 }
 

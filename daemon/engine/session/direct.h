@@ -8,6 +8,8 @@
 
 #include "daemon/engine/state/state.h"
 
+/* Where a bind leads, for its ENGINE_BOUND notice. */
+void direct_way(const struct engine *e, uint32_t remote, struct engine_way *out);
 /* Tells its session whether this remote has ended: from now on the engine alone can say why. */
 void direct_show_ended(struct engine *e, uint32_t remote, bool ended);
 /* The same of all remotes of a flow. */

@@ -1,0 +1,10 @@
+/* Exchange: a rank's bytes for all ranks of its job. The job's home gathers them. Thread: control.
+ */
+#ifndef PWC_CONTROL_REQUEST_EXCHANGE_H
+#define PWC_CONTROL_REQUEST_EXCHANGE_H
+
+#include "daemon/control/clients/client.h"
+
+void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *exchange);
+
+#endif
