@@ -3,7 +3,7 @@
  * the runs that are kept for acknowledgements.
  *
  * Stands for: daemon/engine/ledger/ledger_out.c (ledger_stage, waits_for_runs, run_window_open, run_cut,
- * ledger_post, ledger_acknowledge) and daemon/engine/ledger/ledger_in.c (ledger_consume,
+ * ledger_post, ledger_acknowledge) and daemon/engine/ledger/ledger_in.c (ledger_next,
  * ledger_stage_ack).
  *
  * Both nodes have operations without end. Shown: they never wait for each other for good, both out
@@ -125,7 +125,7 @@ proctype node(byte n)
     do
     :: atomic { l[n].tail + 1 <= RING - KEPT && !WAITS(n) -> l[n].tail++ }
     :: atomic { l[n].sent < l[n].tail && WINDOW_OPEN(n) -> post(n) }
-    /* ledger_consume */
+    /* ledger_next */
     :: atomic { l[from].consumed < l[from].sent ->
            more = l[from].record[l[from].consumed];
            l[from].consumed++;

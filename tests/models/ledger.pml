@@ -5,7 +5,7 @@
  *
  * Stands for: daemon/engine/ledger/ledger_out.c (ledger_stage, run_window_open, ledger_post,
  * ledger_written, ledger_acknowledge, ledger_rewind), daemon/engine/ledger/ledger_in.c (ledger_arrived,
- * run_begin, ledger_consume, ledger_stage_ack), daemon/engine/peer/rings.c (ring_grow,
+ * run_begin, ledger_next, ledger_stage_ack), daemon/engine/peer/rings.c (ring_grow,
  * ring_offer_larger, ring_leave, ring_switched), daemon/engine/peer/peer.c (ledger_want,
  * engine_peer_down, peer_drained, engine_offer,
  * engine_peer_up, peer_discard) and what daemon/fabric/fabric.h says of FABRIC_DROPPED.
@@ -349,7 +349,7 @@ end_fabric:
     od
 }
 
-/* ledger_consume: one record, behind run_begin. */
+/* ledger_next: one record, behind run_begin. */
 #ifdef RUN_OUT_OF_ORDER
 #define READY (arrived[0] || arrived[1])
 #else

@@ -45,10 +45,16 @@ void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
 int ledger_post(struct engine *e, uint32_t node);
 /* The write of a run has completed. */
 void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status);
-/* The peer has consumed up to `consumed`: operations and notes behind it are done. -EPROTO. */
-int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed);
-/* The link begins again at `consumed`: everything staged behind it goes back to its queue. */
-void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed);
+/*
+ * The peer has consumed up to `consumed`. Returns how many records are done, which is one, or
+ * several of one flow's operations in a row: *done is the first; their removal is left to the
+ * caller to commit, with what follows from it. Called again until it returns 0 (no more) or
+ * -EPROTO.
+ */
+int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed, struct sent *done);
+/* The link begins again at `consumed`. As above, from the last record on: each goes back to its
+ * queue. False when no more has been staged behind `consumed`. */
+bool ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed, struct sent *undone);
 void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce);
 /* So many stripes of the payload with this nonce are on their way, and its record does not follow
  * now. The next step tells the peer, before any operation: then both have the nonce back. */
@@ -64,9 +70,17 @@ bool ledger_runs_free(const struct engine *e, uint32_t node);
 
 /* An announced write has arrived. */
 int ledger_arrived(struct engine *e, uint32_t immediate);
-/* Consumes announced records of a link that is up, to `budget`, of which long ones take more. What
- * was taken of it, or -EPROTO. */
-int ledger_consume(struct engine *e, uint32_t node, int budget);
+/* A record that has arrived: a copy of its head, and where it stands in the ring. */
+struct ledger_record {
+    struct wire_record head;
+    const uint8_t *at;
+    uint32_t size;
+};
+/* The next record of those that were announced, if there is one and it need not wait for a payload.
+ * 1, 0 or -EPROTO. */
+int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next);
+/* Commits its effects together with its consumption. What it costs of a step's budget. */
+int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t node);
 /* Says again what has been acknowledged last, as a sign of life. Whether there was room. */

@@ -6,7 +6,6 @@
 #include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/peer/marks.h"
-#include "daemon/engine/ledger/records.h"
 #include "daemon/engine/session/session.h"
 
 int ledger_arrived(struct engine *e, uint32_t immediate)
@@ -72,55 +71,48 @@ static void ack_wanted(const struct engine *e, struct ledger_in *in, uint64_t de
     in->ack_at = e->now + delay;
 }
 
-/* Of a record, for one of the budget: a step soon tells other clients of theirs all the same. */
+/* A record costs 1 + size / this of the budget, so long records do not delay other clients' events.
+ */
 #define CONSUME_BYTES 64u
 
-int ledger_consume(struct engine *e, uint32_t node, int budget)
+int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next)
 {
     struct peer *p = &e->peers[node];
-    struct peer_live *live = &e->peer_live[node];
-    struct ledger_in *in = &live->in;
-    int consumed = 0;
+    struct ledger_in *in = &e->peer_live[node].in;
 
     if (in->blocked)
         return 0;
-    while (consumed < budget) {
-        const uint8_t *record;
-        struct wire_record head;
-        uint32_t size;
-        int r;
+    if (in->run_end == 0) {
+        int r = run_begin(e, node);
 
-        if (in->run_end == 0) {
-            r = run_begin(e, node);
-            if (r <= 0)
-                return r < 0 ? r : consumed;
-        }
-        record = in->ring + ((uint32_t)(p->rx_consumed - in->base) & (in->size - 1));
-        memcpy(&head, record, sizeof(head));
-        size = head.words * 8u;
-        if (size < sizeof(head) || size > in->run_end - p->rx_consumed || head.kind >= WIRE_KINDS)
-            return -EPROTO;
-        r = record_take(e, node, &head, record, size);
-        if (r < 0) {
-            arena_rollback(&e->arena);
-            return r == -EAGAIN ? consumed : r;
-        }
-        set64(e, &p->rx_consumed, p->rx_consumed + size);
-        commit(e);
-        live->records_in++;
-        if (p->rx_consumed == in->run_end)
-            in->run_end = 0;
-        consumed += 1 + (int)(size / CONSUME_BYTES);
-        r = record_after(e, node, head.kind);
-        if (r < 0)
+        if (r <= 0)
             return r;
-        if (head.kind >= WIRE_PUT)
-            ack_wanted(e, in,
-                       head.kind <= WIRE_NOTE || head.kind == WIRE_BATCH ? e->ride_ns
-                                                                         : NOTE_ACK_NS);
-        in->runs_unacked += in->run_end == 0;
     }
-    return consumed;
+    next->at = in->ring + ((uint32_t)(p->rx_consumed - in->base) & (in->size - 1));
+    memcpy(&next->head, next->at, sizeof(next->head));
+    next->size = next->head.words * 8u;
+    if (next->size < sizeof(next->head) || next->size > in->run_end - p->rx_consumed ||
+        next->head.kind >= WIRE_KINDS)
+        return -EPROTO;
+    return 1;
+}
+
+int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    struct peer *p = &e->peers[node];
+    struct ledger_in *in = &e->peer_live[node].in;
+    uint8_t kind = record->head.kind;
+
+    set64(e, &p->rx_consumed, p->rx_consumed + record->size);
+    commit(e);
+    e->peer_live[node].records_in++;
+    if (p->rx_consumed == in->run_end) {
+        in->run_end = 0;
+        in->runs_unacked++;
+    }
+    if (kind >= WIRE_PUT)
+        ack_wanted(e, in, kind <= WIRE_NOTE || kind == WIRE_BATCH ? e->ride_ns : NOTE_ACK_NS);
+    return 1 + (int)(record->size / CONSUME_BYTES);
 }
 
 /* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */

@@ -5,7 +5,6 @@
 #include <string.h>
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
-#include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/watch/steps.h"
 
@@ -262,29 +261,23 @@ static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
     return n;
 }
 
-int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
+int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed, struct sent *done)
 {
     struct peer *p = &e->peers[node];
     struct ledger_out *out = &e->peer_live[node].out;
 
     if (consumed < p->tx_acked || consumed > out->sent)
         return -EPROTO;
-    while (queue_count(&p->sent) > 0) {
-        const struct sent *entry = queue_at(&e->pool, &p->sent, p->sent.head);
-        struct sent sent = *entry;
-        uint32_t row;
+    if (queue_count(&p->sent) > 0) {
+        const struct sent *first = queue_at(&e->pool, &p->sent, p->sent.head);
 
-        if (sent.end > consumed)
-            break;
-        row = sent_in_a_row(e, p, entry, consumed);
-        queue_pop(&e->pool, &p->sent, row);
-        if (sent.flow == NONE && sent.epoch == NOTES_QUEUES)
-            commit(e); /* of its nonce alone */
-        else if (sent.flow == NONE)
-            notes_acknowledged(e, node, sent.epoch); /* commits */
-        else
-            flow_acknowledged(e, sent.flow, sent.slot, row, sent.epoch); /* commits */
-        ledger_free_nonce(e, node, sent.nonce);
+        if (first->end <= consumed) {
+            uint32_t row = sent_in_a_row(e, p, first, consumed);
+
+            *done = *first;
+            queue_pop(&e->pool, &p->sent, row);
+            return (int)row;
+        }
     }
     if (consumed > p->tx_acked) {
         set64(e, &p->tx_acked, consumed);
@@ -297,31 +290,23 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
     return 0;
 }
 
-void ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed)
+bool ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed, struct sent *undone)
 {
     struct peer *p = &e->peers[node];
 
-    while (queue_count(&p->sent) > 0) {
+    if (queue_count(&p->sent) > 0) {
         const struct sent *last = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
 
-        if (last->end <= consumed)
-            break;
-        if (last->flow == NONE && last->epoch == NOTES_QUEUES) {
-            /* Nonces are the old link's. */
-        } else if (last->flow == NONE) {
-            notes_rewind(e, node, last->epoch, last->slot);
-        } else {
-            struct flow *f = &e->flows[last->flow];
-
-            if (last->epoch == f->epoch && last->slot < f->staged)
-                set64(e, &f->staged, last->slot);
+        if (last->end > consumed) {
+            *undone = *last;
+            queue_unpush(&e->pool, &p->sent, 1);
+            return true;
         }
-        queue_unpush(&e->pool, &p->sent, 1);
-        commit(e);
     }
     set64(e, &p->tx_tail, consumed);
     commit(e);
     /* Nonces are the old link's. */
     for (uint64_t i = p->sent.head; i < p->sent.tail; i++)
         ((struct sent *)queue_at(&e->pool, &p->sent, i))->nonce = NONE;
+    return false;
 }

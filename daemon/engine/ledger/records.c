@@ -8,6 +8,7 @@
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
+#include "daemon/engine/ledger/notes.h"
 
 /*
  * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
@@ -124,12 +125,30 @@ int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
     }
 }
 
+/* What the peer has consumed ends. */
+static int acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
+{
+    struct sent done;
+    int count;
+
+    while ((count = ledger_acknowledge(e, node, consumed, &done)) > 0) {
+        if (done.flow == NONE && done.epoch == NOTES_QUEUES)
+            commit(e); /* it stood for its nonce alone */
+        else if (done.flow == NONE)
+            notes_acknowledged(e, node, done.epoch); /* commits */
+        else
+            flow_acknowledged(e, done.flow, done.slot, (uint32_t)count, done.epoch); /* commits */
+        ledger_free_nonce(e, node, done.nonce);
+    }
+    return count;
+}
+
 int record_after(struct engine *e, uint32_t node, uint8_t kind)
 {
     struct peer_live *live = &e->peer_live[node];
 
     if (kind == WIRE_ACK)
-        return ledger_acknowledge(e, node, live->in.their_ack);
+        return acknowledge(e, node, live->in.their_ack);
     if (kind == WIRE_SWITCH)
         ring_switched(e, node);
     if (kind == WIRE_DECLINE)

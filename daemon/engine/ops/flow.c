@@ -381,6 +381,14 @@ void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t 
     flow_finish(e, flow);
 }
 
+void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (epoch == f->epoch && slot < f->staged)
+        set64(e, &f->staged, slot);
+}
+
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
 {
     struct flow *f = &e->flows[flow];

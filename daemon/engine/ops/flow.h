@@ -51,6 +51,8 @@ void flow_finish(struct engine *e, uint32_t flow);
 #define FLOW_ROW_MAX 64u
 void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
                        uint32_t epoch);
+/* Within a transaction: the record of this operation was not consumed by the link that broke. */
+void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch);
 /* A payload write or a read has ended. */
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
 /* Within a transaction: the target's answer about one operation, or about the flow. */

@@ -13,6 +13,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/ops/stage.h"
+#include "daemon/engine/ledger/records.h"
 
 /* What the fabric has refused: often there is room soon; a connection that is not there yet takes
  * its time, and its coming wakes who sleeps. */
@@ -132,6 +133,20 @@ static void flows_resume(struct engine *e, uint32_t node)
     }
 }
 
+/* What was staged and not consumed goes back to its queue. Nonces are the old link's. */
+static void link_rewind(struct engine *e, uint32_t node, uint64_t consumed)
+{
+    struct sent undone;
+
+    while (ledger_rewind(e, node, consumed, &undone)) {
+        if (undone.flow != NONE)
+            flow_rewind(e, undone.flow, undone.slot, undone.epoch);
+        else if (undone.epoch != NOTES_QUEUES)
+            notes_rewind(e, node, undone.epoch, undone.slot);
+        commit(e);
+    }
+}
+
 int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs)
 {
     struct peer *p;
@@ -159,7 +174,7 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     r = fabric_connect(e->fabric, node, &theirs->address);
     if (r < 0)
         return r;
-    ledger_rewind(e, node, consumed);
+    link_rewind(e, node, consumed);
     r = out_begin(e, node, theirs);
     if (r < 0)
         return r;
@@ -279,6 +294,26 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.node, &offer);
 }
 
+/* Takes records that have arrived, to `budget`: what was taken of it, or -EPROTO. */
+static int consume(struct engine *e, uint32_t node, int budget)
+{
+    struct ledger_record record;
+    int consumed = 0, r = 0;
+
+    while (consumed < budget && (r = ledger_next(e, node, &record)) > 0) {
+        r = record_take(e, node, &record.head, record.at, record.size);
+        if (r < 0) {
+            arena_rollback(&e->arena);
+            return r == -EAGAIN ? consumed : r;
+        }
+        consumed += ledger_consumed(e, node, &record);
+        r = record_after(e, node, record.head.kind);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? r : consumed;
+}
+
 /* Out of credit: ask the receiver to acknowledge and to grow. */
 static void ledger_want(struct engine *e, uint32_t node)
 {
@@ -336,7 +371,7 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         if (live->link != LINK_UP)
             return 0;
     }
-    r = ledger_consume(e, node, budget);
+    r = consume(e, node, budget);
     if (r < 0) {
         peer_broken(e, node, r);
         return 1;
