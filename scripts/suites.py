@@ -1,0 +1,76 @@
+"""Test suites of a build folder: what they hold, running one of them, and results as rows of text.
+
+A row is "RESULT<tab>FOLDER<tab>SUITE<tab>TEST<tab>WHY" with the result passed, failed or skipped.
+"""
+import json
+import os
+import signal
+import subprocess
+
+PASSED = {"OK", "EXPECTEDFAIL"}
+SKIPPED = {"SKIP"}
+
+
+def introspect(build, what):
+    listed = subprocess.run(["meson", "introspect", what, build], check=True, capture_output=True,
+                            text=True)
+    return json.loads(listed.stdout)
+
+
+def tests_of(build):
+    """(suite, name, words of the command) of each test."""
+    return [(test["suite"][0].split(":")[-1], test["name"], test["cmd"])
+            for test in introspect(build, "--tests")]
+
+
+def wanted(tests, suite, only):
+    return [test for test in tests if test[0] == suite and (not only or test[1] in only)]
+
+
+def build_needed(build, tests):
+    """Builds the programs that the tests' commands name, by a path from the folder or whole."""
+    root = os.path.abspath(build)
+    targets = {name for target in introspect(build, "--targets") for name in target["filename"]}
+    words = {os.path.join(root, word) for _, _, command in tests for word in command}
+    needed = sorted(os.path.relpath(name, root) for name in words & targets)
+    subprocess.run(["ninja", "-C", build] + needed, check=True)
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def results_of(log):
+    """(name, passed or failed or skipped, why, text) of each test in meson's log that has ended."""
+    if not os.path.exists(log):
+        return []
+    with open(log, encoding="utf-8", errors="replace") as lines:
+        tests = [json.loads(line) for line in lines if line.strip()]
+    results = []
+    for test in tests:
+        text = (test.get("stdout") or "") + (test.get("stderr") or "")
+        word = ("passed" if test["result"] in PASSED else
+                "skipped" if test["result"] in SKIPPED else "failed")
+        why = last_line(text) if word == "skipped" else test["result"]
+        # Names are "suite / name" in the log.
+        results.append((test["name"].split(" / ")[-1], word, why, text))
+    return results
+
+
+def run_suite(build, suite, only, seconds, options=(), quiet=False):
+    """Runs a suite, or the tests `only` of it; all of it has to end within so many seconds."""
+    base = "testlog-" + suite
+    log = os.path.join(build, "meson-logs", base + ".json")
+    if os.path.exists(log):
+        os.remove(log)
+    command = ["timeout", "--signal=INT", "--kill-after=20", str(seconds), "meson", "test", "-C",
+               build, "--no-rebuild", "--suite", suite, "--logbase", base, *options, *only]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as running:
+        try:
+            running.wait()
+        except BaseException: # interrupted: the tests end before we do
+            running.send_signal(signal.SIGINT)
+            running.wait()
+            raise
+    return results_of(log)
