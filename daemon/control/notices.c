@@ -17,7 +17,6 @@ static void client_closed(struct worker *w, uint32_t handle)
         return;
     w->by_handle[handle] = NULL;
     w->clients--;
-    c->in_engine = false;
     client_settle(c);
 }
 

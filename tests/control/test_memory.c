@@ -32,6 +32,7 @@ static struct {
     struct inflight_entry entries[2];
     struct quota_user user;
     struct client client, other;
+    struct client *by_handle[1];
     struct client_segment *segments[SEGMENTS];
 
     enum step fails;
@@ -138,14 +139,15 @@ static void begin(void)
     t.control.workers = &t.worker;
     t.control.inflight.entries = t.entries;
     pending_init(&t.control.pending);
-    t.worker = (struct worker){
-        .control = &t.control, .config.segments_max = SEGMENTS, .segments = t.segments};
-    t.client = (struct client){.control = &t.control,
-                               .worker = &t.worker,
-                               .user = &t.user,
-                               .state = CLIENT_SERVED,
-                               .in_engine = true};
+    t.worker = (struct worker){.config.clients_max = 1,
+                               .by_handle = t.by_handle,
+                               .control = &t.control,
+                               .config.segments_max = SEGMENTS,
+                               .segments = t.segments};
+    t.client = (struct client){
+        .control = &t.control, .worker = &t.worker, .user = &t.user, .state = CLIENT_SERVED};
     t.other = t.client;
+    t.by_handle[0] = &t.client;
 }
 
 /* What was posted comes back. */
@@ -501,7 +503,7 @@ static void withdrawals_not_begun(void)
     ask_region_close(QUESTION);
     t.fails = STEP_NONE;
     expect_answer(-ENOBUFS, "too many requests wait in this daemon: try again later");
-    while (pending_add(&t.control.pending, PENDING_BIND, &t.client, 1, &cookie))
+    while (pending_add(&t.control.pending, PENDING_BIND, &t.other, 1, &cookie))
         continue;
     ask_region_close(QUESTION);
     expect_answer(-ENOBUFS, "too many requests wait in this daemon: try again later");
@@ -522,7 +524,6 @@ static void withdrawals_refused(void)
         cookie = t.posted->region.cookie;
         pending_remove(&t.control.pending,
                        pending_find(&t.control.pending, cookie, PENDING_REGION_CLOSE));
-        t.client.waiting--;
         come_back(result);
         region_closed(&t.control, cookie);
         expect_silence();

@@ -32,7 +32,6 @@ static void drop_pending(struct client *c)
     for (uint32_t at = 0; (p = pending_next(&c->control->pending, &at)) != NULL;)
         if (p->client == c)
             pending_remove(&c->control->pending, p);
-    c->waiting = 0;
 }
 
 /* Who broke the protocol stays to be seen. */
@@ -57,6 +56,7 @@ void client_end(struct client *c, const char *reason)
 {
     struct log *log = &c->control->log;
     struct log_subject about;
+    enum client_state state = c->state;
     bool stranger = c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING;
 
     if (c->state == CLIENT_ENDING)
@@ -82,10 +82,9 @@ void client_end(struct client *c, const char *reason)
     if (c->uv_handles == 3)
         uv_poll_stop(&c->process);
     drop_pending(c);
-    if (c->attached)
+    if (state == CLIENT_ATTACHING || state == CLIENT_SERVED)
         directory_client_detach(c);
-    c->attached = false;
-    if (c->in_engine)
+    if (client_is_in_engine(c))
         client_leave_engine(c);
     client_stream_resume(c); /* flushes what is left, reads no more */
     client_settle(c);
@@ -196,7 +195,7 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     c->pidfd = process;
     c->pid = peer->pid;
     c->uid = peer->uid;
-    c->served = admission_allows(&control->admission, descriptor, peer->uid, peer->gid);
+    c->may_serve = admission_allows(&control->admission, descriptor, peer->uid, peer->gid);
     c->sees_all = admission_sees_all(&control->admission, descriptor, peer->uid, peer->gid);
     c->number = CLIENT_NONE;
     c->state = CLIENT_STRANGER;

@@ -1,11 +1,13 @@
 /*
  * A client: one connection to the Unix socket, and what it has in the engine.
  *
- *     STRANGER --Hello--> GREETING --Welcome--> SERVED --hang-up, exit, offence--> ENDING --> freed
- *         \--Inspect--> LOOKING (no rank of a job) ------------------------------/
+ *     STRANGER --Hello--> OPENING --the engine--> ATTACHING --the job's home--> SERVED
+ *         \--Inspect--> LOOKING --Hello--> OPENING
+ *     any of these --hang-up, exit of the process, offence--> ENDING --> freed
  *
- * It ends at hang-up or at the exit of its process, whichever is first. Its socket is closed when
- * the engine has let go of everything, so that a client that waits for that may attach again.
+ * A client ends at its hang-up or at the exit of its process, whichever is first. Its socket is
+ * closed when the engine has let go of everything, so that a client that waits for that may attach
+ * again.
  *
  * Thread: control.
  */
@@ -36,11 +38,19 @@
 #define CLIENT_NOT_SERVED    "this daemon does not serve your user: see --allow-users"
 
 enum client_state {
-    CLIENT_STRANGER = 1,
-    CLIENT_LOOKING,
-    CLIENT_GREETING,
-    CLIENT_SERVED,
+    CLIENT_STRANGER = 1, /* it has said nothing yet */
+    CLIENT_LOOKING,      /* it asks what is shown to it, and may still say Hello */
+    CLIENT_OPENING,      /* Hello is with the engine */
+    CLIENT_ATTACHING,    /* Hello is with the job's home */
+    CLIENT_SERVED,       /* a rank of a job */
     CLIENT_ENDING,
+};
+
+/* Why a client is ended from the loop: the caller may be in the middle of its tables. */
+enum client_doom {
+    CLIENT_LIVES = 0,
+    CLIENT_OVERFULL,   /* more output waits than is kept for it */
+    CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait for ever */
 };
 
 /* A reply on its way. */
@@ -108,8 +118,8 @@ struct client {
     uint32_t slot; /* of the table of requests under way (inflight.h) */
     pid_t pid;
     uid_t uid;
-    bool served;   /* may be a rank; else it only looks */
-    bool sees_all; /* others' clients too */
+    bool may_serve; /* as a rank of a job; else it only looks */
+    bool sees_all;  /* also other users' clients */
     uv_poll_t socket, process;
     client_on_request on_request;
     client_on_end on_end;
@@ -119,14 +129,10 @@ struct client {
     bool partial;        /* a frame was begun and is not whole */
     struct client_output *output, **output_tail;
     size_t output_bytes;
-    bool reading;    /* not held back */
-    bool overfull;   /* to be ended for its output */
-    bool unanswered; /* to be ended: there was no memory for a reply */
+    enum client_doom doom;
 
     struct worker *worker; /* whose engine serves it; NULL before Hello */
     uint32_t number;       /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
-    bool in_engine;
-    bool attached; /* the job's home knows it */
     char job[ENGINE_JOB_MAX];
     uint32_t rank, size;
     uint32_t hello_request;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
 #include "shm_ring/fault.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -91,7 +92,8 @@ static void handle_closed(uv_handle_t *handle)
 
 void client_settle(struct client *c)
 {
-    if (c->state != CLIENT_ENDING || c->in_engine || c->calls > 0 || c->sessions || c->segments)
+    if (c->state != CLIENT_ENDING || client_is_in_engine(c) || c->calls > 0 || c->sessions ||
+        c->segments)
         return;
     if (uv_is_closing((uv_handle_t *)&c->deadline))
         return;

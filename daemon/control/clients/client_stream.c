@@ -32,7 +32,6 @@ int client_stream_open(struct client *c, client_on_request on_request, client_on
     c->on_request = on_request;
     c->on_end = on_end;
     c->uv_handles++;
-    c->reading = true;
     uv_poll_start(&c->socket, UV_READABLE | UV_DISCONNECT, on_socket);
     return 0;
 }
@@ -56,12 +55,20 @@ void client_stream_free(struct client *c)
     c->output_bytes = 0;
 }
 
+/* No request is read: what it would lead to has no room now. */
+static bool held_back(const struct client *c)
+{
+    return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
+           c->waiting + c->calls >= CLIENT_PENDING_MAX || inflight_full(client_inflight(c)) ||
+           c->control->leaving;
+}
+
 /* What to wait for now. */
 static void poll_again(struct client *c)
 {
     int events = c->output ? UV_WRITABLE : 0;
 
-    if (c->reading && !c->partial)
+    if (!held_back(c) && !c->partial)
         events |= UV_READABLE;
     /* While we leave, who hung up is noticed by the next one: here it would wake us without end. */
     if (c->state != CLIENT_ENDING && !c->control->leaving)
@@ -125,19 +132,23 @@ static bool ends_request(const Pwc__ClientReply *reply)
     return reply->body_case != PWC__CLIENT_REPLY__BODY_EXCHANGED || reply->exchanged->last;
 }
 
+static void doom(struct client *c, enum client_doom why)
+{
+    c->doom = why;
+    uv_async_send(&c->control->resume);
+}
+
 void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
                   uint32_t descriptor_count)
 {
     size_t size = pwc__client_reply__get_packed_size(reply);
     struct client_output *o = NULL;
 
-    if (c->state != CLIENT_ENDING && !c->overfull && size <= CLIENT_REPLY_MAX)
+    if (c->state != CLIENT_ENDING && !c->doom && size <= CLIENT_REPLY_MAX)
         o = malloc(sizeof(*o) + FRAME_HEAD_BYTES + size);
     if (!o) {
-        if (c->state != CLIENT_ENDING && !c->overfull) {
-            c->unanswered = true; /* ended from the loop, as below: it would wait for nothing */
-            uv_async_send(&c->control->resume);
-        }
+        if (c->state != CLIENT_ENDING && !c->doom)
+            doom(c, CLIENT_UNANSWERED);
         for (uint32_t i = 0; i < descriptor_count; i++)
             close(descriptors[i]);
         return;
@@ -154,8 +165,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
     c->output_bytes += o->size;
     FAULT(REPLY_QUEUED);
     if (c->output_bytes > CLIENT_OUTPUT_MAX) {
-        c->overfull = true; /* ended from the loop: the caller may be in the middle of its tables */
-        uv_async_send(&c->control->resume);
+        doom(c, CLIENT_OVERFULL);
         return;
     }
     (void)flush(c); /* an error shows again as hang-up */
@@ -163,13 +173,6 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */
-
-static bool held_back(const struct client *c)
-{
-    return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
-           c->waiting + c->calls >= CLIENT_PENDING_MAX || inflight_full(client_inflight(c)) ||
-           c->control->leaving;
-}
 
 /* Bytes at the head of the socket, which stay there or not. As recv, but with -errno. */
 static ssize_t receive(struct client *c, size_t size, int flags, bool *descriptors)
@@ -321,7 +324,7 @@ uint32_t client_next_request(struct client *c)
 /* A frame that was begun has to end. Waiting for ourselves does not count. */
 static void watch_frame(struct client *c)
 {
-    bool partial = c->partial && c->reading;
+    bool partial = c->partial && !held_back(c);
 
     /* It is readable, and yet there is nothing to be done: look again, but not at once. */
     if (partial && !uv_is_active((uv_handle_t *)&c->control->again))
@@ -369,7 +372,6 @@ void client_stream_resume(struct client *c)
 {
     if (uv_is_closing((uv_handle_t *)&c->socket))
         return;
-    c->reading = !held_back(c);
     watch_frame(c);
     poll_again(c);
 }
@@ -392,11 +394,11 @@ void clients_resume(uv_async_t *async)
     struct control *control = async->data;
 
     for (struct client *c = control->clients; c; c = c->next) {
-        if (c->overfull)
-            c->on_end(c, "it does not read its replies");
-        if (c->unanswered && c->state != CLIENT_ENDING) {
-            struct log_subject about = client_subject(c);
+        struct log_subject about = client_subject(c);
 
+        if (c->doom == CLIENT_OVERFULL)
+            c->on_end(c, "it does not read its replies");
+        if (c->doom == CLIENT_UNANSWERED && c->state != CLIENT_ENDING) {
             log_about(&control->log, LOG_LEVEL_ERROR, &about,
                       "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
             c->on_end(c, NULL);

@@ -17,6 +17,11 @@ struct client_session *client_session_find(struct client *c, uint32_t handle)
     return s && s->client == c && !s->closing ? s : NULL;
 }
 
+bool client_is_in_engine(const struct client *c)
+{
+    return c->worker && worker_client(c->worker, c->number) == c;
+}
+
 struct inflight_entry *client_inflight(const struct client *c)
 {
     return &c->control->inflight.entries[c->slot];
@@ -28,7 +33,7 @@ struct log_subject client_subject(const struct client *c)
 
     subject.pid = c->pid;
     subject.user = c->uid;
-    if (c->in_engine) {
+    if (client_is_in_engine(c)) {
         subject.client = c->number;
         subject.rank = c->rank;
         subject.job = c->job;

@@ -13,6 +13,8 @@
 uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state);
 /* An open session of this client; NULL: there is none by this handle. */
 struct client_session *client_session_find(struct client *c, uint32_t handle);
+/* An engine has it, by c->number. */
+bool client_is_in_engine(const struct client *c);
 /* Its requests under way. */
 struct inflight_entry *client_inflight(const struct client *c);
 /* For the log. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/random.h>
+#include "daemon/control/clients/client.h"
 
 #define NONE UINT32_MAX
 
@@ -53,6 +54,7 @@ struct pending *pending_add(struct pending_table *t, enum pending_kind kind, str
     t->free = p->next_free;
     *p = (struct pending){
         .kind = kind, .generation = p->generation, .request = request, .client = client};
+    client->waiting++;
     *cookie = pending_cookie(t, p);
     return p;
 }
@@ -77,6 +79,7 @@ struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t 
 
 void pending_remove(struct pending_table *t, struct pending *p)
 {
+    p->client->waiting--;
     p->kind = 0;
     p->client = NULL;
     p->generation++;

@@ -45,7 +45,6 @@ static void fail_with(struct control *control, struct pending *p, int status, co
     uint64_t peer = p->peer;
 
     pending_remove(&control->pending, p);
-    c->waiting--;
     reply_error(c, request, status, "rank %u, context %u: %s", (uint32_t)peer,
                 (uint32_t)(peer >> 32), why);
     client_stream_resume(c);
@@ -156,7 +155,6 @@ void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
         reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
         return;
     }
-    c->waiting++;
     p->session = bind->session;
     p->peer = bind->peer;
     p->located = located;
@@ -253,7 +251,6 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
     bound.origin = c->worker->number;
     bound.session = p->session;
     pending_remove(&control->pending, p);
-    c->waiting--;
     s = client_session_find(c, bound.session);
     if (s && s->direct && theirs && theirs != c->worker && ask_sibling(c, theirs, request, &bound))
         return;

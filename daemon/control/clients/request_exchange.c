@@ -26,7 +26,6 @@ void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *e
         reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
         return;
     }
-    c->waiting++;
     p->sequence = exchange->sequence;
     directory_client_contribute(c, cookie, exchange->data.data, (uint32_t)exchange->data.len);
 }

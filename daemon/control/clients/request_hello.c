@@ -95,13 +95,13 @@ static void located(struct control *control, struct pending *p, int status, uint
     char text[256];
 
     pending_remove(&control->pending, p);
-    c->waiting--;
     if (status == 0) {
         FAULT(CLIENT_SERVED);
         welcome(c);
         return;
     }
-    c->attached = status == -EHOSTDOWN; /* it may have heard of us */
+    if (status != -EHOSTDOWN) /* else it may have heard of us, and hears that we leave */
+        c->state = CLIENT_OPENING;
     refuse(c, status, home_refusal(c, status, node, text, sizeof(text)));
 }
 
@@ -117,8 +117,7 @@ static void attach(struct client *c)
         return;
     }
     p->located = located;
-    c->waiting++;
-    c->attached = true;
+    c->state = CLIENT_ATTACHING;
     directory_client_attach(c, cookie);
 }
 
@@ -137,14 +136,13 @@ static void opened(struct call *call)
 
     if (call->result >= 0) {
         c->number = (uint32_t)call->result;
-        c->in_engine = true;
         c->worker->by_handle[c->number] = c;
     } else {
         c->worker->clients--;
     }
     FAULT(CLIENT_GREETED);
     if (c->state == CLIENT_ENDING) {
-        if (c->in_engine)
+        if (call->result >= 0)
             client_leave_engine(c);
         return;
     }
@@ -168,7 +166,7 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
 {
     if (c->state != CLIENT_STRANGER && c->state != CLIENT_LOOKING)
         reply_error(c, request, -EALREADY, "a second Hello: open another connection");
-    else if (!c->served)
+    else if (!c->may_serve)
         reply_error(c, request, -EACCES, "%s", CLIENT_NOT_SERVED);
     else if (hello->version_min > VERSION || hello->version_max < VERSION)
         reply_error(c, request, -EPROTONOSUPPORT,
@@ -223,7 +221,7 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
 
     if (!acceptable(c, request, hello))
         return;
-    c->state = CLIENT_GREETING;
+    c->state = CLIENT_OPENING;
     uv_timer_stop(&c->deadline);
     c->hello_request = request;
     c->rank = hello->rank;

@@ -335,7 +335,6 @@ static void ask_instead(struct client *c, const struct pending *p)
             uint32_t request = other->request;
 
             pending_remove(table, other);
-            c->waiting--;
             reply_error(c, request, -EALREADY, "region %u: request %u asks for the same",
                         (uint32_t)p->region, p->request);
             return;
@@ -355,7 +354,6 @@ static void region_close_posted(struct call *call)
         uint32_t request = p->request;
 
         pending_remove(&c->control->pending, p);
-        c->waiting--;
         reply_error(c, request, call->result, "region %u is not yours, or not open",
                     call->region.slot);
     }
@@ -374,7 +372,6 @@ void request_region_close(struct client *c, uint32_t request, const Pwc__RegionC
         reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
         return;
     }
-    c->waiting++;
     p->region = (uint64_t)close_it->generation << 32 | close_it->slot;
     call->region = (struct call_region){.client = c->number,
                                         .slot = close_it->slot,
@@ -394,7 +391,6 @@ void region_closed(struct control *control, uint64_t cookie)
     c = p->client;
     request = p->request;
     pending_remove(&control->pending, p);
-    c->waiting--;
     quota_give(c, QUOTA_REGIONS, 1);
     reply_done(c, request);
     client_stream_resume(c);

@@ -92,10 +92,8 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
     struct client *c = p->client;
     uint32_t request = p->request;
 
-    if (g->last || status < 0) {
+    if (g->last || status < 0)
         pending_remove(&control->pending, p);
-        c->waiting--;
-    }
     if (status < 0) {
         reply_error(c, request, status, "exchange %u of job %s: %s", g->sequence, c->job,
                     status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "

@@ -59,8 +59,6 @@ static void be_served(struct worker *w, struct client *c, struct engine *e, uint
     w->clients++;
     uv_timer_stop(&c->deadline);
     c->number = number;
-    c->in_engine = true;
-    c->attached = true;
     c->rank = view.rank;
     c->size = view.size;
     memcpy(c->job, view.job, sizeof(c->job));

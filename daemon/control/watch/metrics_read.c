@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include "daemon/control/clients/client.h"
+#include "daemon/control/clients/client_table.h"
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/control.h"
 #include "daemon/control/clients/pairs.h"
@@ -186,7 +186,7 @@ static void read_users(struct metrics_node *n, const struct control *control)
 static void read_clients(struct metrics *m, const struct control *control)
 {
     for (const struct client *c = control->clients; c; c = c->next)
-        if (c->in_engine)
+        if (client_is_in_engine(c))
             m->clients[m->client_count++] =
                 (struct metrics_client){.owner = {.job = c->job,
                                                   .engine = c->worker->engine,
