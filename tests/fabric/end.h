@@ -16,7 +16,7 @@
 #define END_PATIENCE   10000 /* ms that any wait lasts before it counts as a failure */
 #define END_OPERATIONS 64u   /* outstanding operations that the fabrics here are opened with */
 
-/* What must stand in memory at the moment when an arrival is seen. */
+/* The bytes that memory must hold at the moment when an arrival is seen. */
 struct expectation {
     uint32_t immediate;
     uint32_t seed;
@@ -58,7 +58,7 @@ struct rig {
 };
 
 const struct rig *rig_find(const char *name);
-/* `role` tells the two processes of one test apart; -ENODEV: not on this machine. */
+/* `role` names which of the test's two processes this is; -ENODEV: not on this machine. */
 int rig_open(const struct rig *rig, const char *role, struct fabric **out);
 
 /* Takes the fabric over, allocates and registers the memory. */

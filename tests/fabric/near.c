@@ -177,7 +177,7 @@ int raw_dial(const struct near *n)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
-    /* What is sent is there at once. */
+    /* A sent byte arrives at once over this socket. */
     if (fd >= 0 && (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0 ||
                     connect(fd, (const struct sockaddr *)&n->address, sizeof(n->address)) < 0)) {
         close(fd);

@@ -70,7 +70,7 @@ int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port);
 /* A socket connected to the fabric, that blocks nobody; nothing is said yet. */
 int raw_dial(const struct near *n);
 struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
-/* Connects that peer and the fabric; the socket. It has done a write and was told. */
+/* Connects that peer with the fabric, completes one write, and returns the socket. */
 int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
 /* Writes of no bytes that are announced, from 0 on. */
@@ -79,7 +79,7 @@ void raw_announcements(const struct near *n, struct stream_frame *frames, uint32
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);
 /* Whether it ends; what comes before is dropped. */
 bool raw_ends(struct near *n, int socket);
-/* A write that asks to be told, of 8 bytes into NEAR_ALL, and the answer to it: this connection is
+/* An 8-byte write with `placed` into NEAR_ALL, and its answer: this connection is
  * alive. */
 bool raw_alive(struct near *n, int socket);
 bool raw_done_comes(struct near *n, int socket, uint64_t error);

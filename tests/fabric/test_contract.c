@@ -16,7 +16,7 @@
 #define SKIPPED 77
 #define LIMIT   160 /* seconds for the whole program */
 
-/* Both ends connected, and what the near one knows of the far one. */
+/* Both ends connected, with the far end's memory as the near end names it. */
 struct link {
     struct fabric *fabric;
     struct end near;
@@ -164,7 +164,7 @@ static void announced(void)
     link_close(&link);
 }
 
-/* All 32 bits of it, and nothing for a write without. */
+/* All 32 bits of immediate data arrive; a write without announce causes no arrival. */
 static void immediates(void)
 {
     static const uint32_t values[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x12345678};
@@ -350,7 +350,7 @@ static void memory(void)
     link_close(&link);
 }
 
-/* What no caller should ask for is refused at once. */
+/* Wrong arguments are refused at once. */
 static void refusals(void)
 {
     struct fabric_address empty = {0}, huge = {.size = FABRIC_ADDRESS_MAX + 1};
@@ -519,7 +519,8 @@ static void killed(void)
             CU_ASSERT_EQUAL(near_log.ended[c], 1);
         CU_ASSERT_EQUAL_FATAL(far_start(&link.far, &link.near, rig, &link.hello), 0);
         if (!rig->dies_anywhere) {
-            /* It still owes answers, and the provider needs them: the fabric says so. */
+            /* The dead peer still owes answers that the provider needs: disconnect returns
+             * -EOWNERDEAD. */
             CU_ASSERT_EQUAL(fabric_disconnect(link.fabric, OTHER), -EOWNERDEAD);
             CU_ASSERT_EQUAL(connect_both(&link), -EOWNERDEAD);
             link_close(&link);

@@ -1,5 +1,6 @@
 /*
- * What is the loop's own: keys and bounds checked at the target, long copies in pieces, sleep.
+ * The rules that only the loop has: keys and bounds checked at the target, long copies in pieces,
+ * sleep.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

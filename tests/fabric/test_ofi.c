@@ -68,7 +68,7 @@ static void by_interface(void)
     fabric_close(fabric);
 }
 
-/* Peers of other numbers of rails are refused, and told from what is no address at all. */
+/* A peer with another number of rails is refused, with another error than a wrong address. */
 static void rails(void)
 {
     static const char *const providers[] = {"tcp;ofi_rxm", "shm"};
@@ -105,7 +105,7 @@ static void rails(void)
     }
 }
 
-/* Polls both until the first is told that its peer is lost; or 5 s. */
+/* Polls both until the first reports its peer lost; at most 5 s. */
 static bool is_broken(struct fabric *one, struct fabric *other)
 {
     struct fabric_event events[8];
@@ -121,7 +121,7 @@ static bool is_broken(struct fabric *one, struct fabric *other)
 
 /*
  * Message endpoints: a provider without reliable datagrams of its own, named without a layer. An
- * address ends in a token; who does not know ours is given no connection.
+ * address ends in a token; a process that does not know ours is given no connection.
  */
 static void messages(void)
 {
@@ -195,7 +195,7 @@ static void dropped_behind_arrivals(void)
     from = added(theirs, source, sizeof(source));
     CU_ASSERT_EQUAL_FATAL(fabric_connect(ours, 1, &them), 0);
     CU_ASSERT_EQUAL_FATAL(fabric_connect(theirs, 1, &us), 0);
-    /* With room for one event the provider's queue fills. */
+    /* Polls with room for one event let the provider's queue fill. */
     for (int64_t until = milliseconds() + 5000; arrived < 10 && milliseconds() < until;) {
         struct fabric_write w = {.peer = 1,
                                  .memory = from.index,
@@ -251,7 +251,7 @@ static int make_file(const char *name)
     return fd;
 }
 
-/* What was left under our name goes, what belongs to another stays, and we leave nothing. */
+/* Files left under our name are removed, others stay, and we leave none. */
 static void leftovers(void)
 {
     char name[64], left[96], other[96], stem[80];

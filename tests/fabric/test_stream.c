@@ -1,6 +1,6 @@
 /*
- * What strangers and broken peers can do to the stream fabric, by sockets of their own: whoever
- * breaks the rules loses his connection, and nobody else anything.
+ * What strangers and broken peers can do to the stream fabric, by sockets of their own: a peer
+ * that breaks the rules loses its connection, and no other peer notices.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ static void strangers(void)
     close_near();
 }
 
-/* From one who is to be connected to: the fabric's own token, and one above it. */
+/* A greeting from the side that must not connect: the fabric's own token, and one above it. */
 static void wrong_way(void)
 {
     open_near();
@@ -148,7 +148,7 @@ static void greeting_in_pieces(void)
     }
 }
 
-/* What follows the greeting at once is not lost while it waits. */
+/* Frames right behind the greeting are not lost while the connection waits. */
 static void words_before_connect(void)
 {
     struct {
@@ -244,7 +244,7 @@ static void twin_of_a_peer(void)
     close_near();
 }
 
-/* A peer that is connected to: what it is told, and what becomes of it when it is not there. */
+/* The fabric connects to a peer: the greeting that it sends, and the end when no peer is there. */
 static void connected_to(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -320,7 +320,7 @@ static void ask_for(enum asked what)
         CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &w), 0);
 }
 
-/* What was asked for, as the peer reads it. */
+/* The frame as the peer reads it. */
 static void hear(int fd, enum asked what)
 {
     struct {
@@ -339,7 +339,7 @@ struct row {
     uint32_t payload; /* bytes that are sent behind it */
     int broken;       /* the status, or 0 */
     int told;         /* the errno of the DONE that comes then; -1: none does */
-    int ended;        /* what was asked for, where the link goes on; 1: not yet */
+    int ended;        /* the result where the link goes on; 1: not yet */
 };
 
 static const struct row broken_rules[] = {
@@ -357,7 +357,7 @@ static const struct row broken_rules[] = {
     {{.kind = STREAM_READ, .flags = STREAM_PLACED}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA, .flags = 1, .length = 64}, GOOD, A_READ, 64, -EPROTO, -1, 0},
     {{.kind = STREAM_DONE, .flags = 1}, GOOD, A_WRITE, 0, -EPROTO, -1, 0},
-    /* writes, told by the link's end */
+    /* writes, refused by ending the link */
     {{.kind = STREAM_WRITE, .length = 8}, WRONG, A_READ, 8, -EACCES, -1, 0},
     {{.kind = STREAM_WRITE, .length = 8}, ELSEWHERE, NOTHING, 8, -EACCES, -1, 0},
     {{.kind = STREAM_WRITE, .length = 8}, NONE, NOTHING, 8, -EACCES, -1, 0},
@@ -377,7 +377,7 @@ static const struct row broken_rules[] = {
      0},
     {{.kind = STREAM_WRITE, .length = UINT64_MAX}, GOOD, NOTHING, 64, -EACCES, -1, 0},
     {{.kind = STREAM_WRITE, .address = 1, .length = UINT64_MAX}, GOOD, NOTHING, 64, -EACCES, -1, 0},
-    /* the same, told by an answer */
+    /* writes, refused by an answer */
     {{.kind = STREAM_WRITE, .flags = 2, .length = 8}, WRONG, A_READ, 8, 0, EACCES, 1},
     {{.kind = STREAM_WRITE, .flags = 3, .length = 8}, ELSEWHERE, NOTHING, 8, 0, EACCES, 1},
     {{.kind = STREAM_WRITE, .flags = 2, .length = 8}, READ_ONLY, A_WRITE, 8, 0, EACCES, 1},
@@ -523,7 +523,7 @@ static void endless(void)
     close_near();
 }
 
-/* Reads whose answers he does not take: 1024 are due at most, those of writes as well. */
+/* A peer that takes no answers: at most 1024 are due, of reads and writes together. */
 static void unread_answers(void)
 {
     enum { LENGTH = 8192, MORE = 600 };
@@ -663,7 +663,7 @@ static void many_then_gone(void)
 
 /* ---- hanging up ----------------------------------------------------------------------------- */
 
-/* In the middle of a frame, of a payload, of an answer; in order, and not. */
+/* The link ends in the middle of a frame, a payload, an answer; orderly, and by reset. */
 static void hang_up(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
  * The stream fabric at its edges: memory that goes while it is used, or that cannot be reached;
- * tables that are full, descriptors that are not there; addresses; and who waits for whom.
+ * tables that are full, descriptors that are not there; addresses; and which work waits for which.
  */
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
@@ -81,7 +81,8 @@ enum use {
     OUR_READ_ANSWERED
 };
 
-/* Who uses it then is cut off, what of ours uses it ends once, and it is not touched any more. */
+/* A peer that uses dropped memory is disconnected, our operations on it end once, and the memory is
+ * not touched any more. */
 static void dropped_while(enum use use)
 {
     uint8_t *base = calloc(1, LARGE), *payload = malloc(LARGE);
@@ -139,7 +140,7 @@ static void dropped(void)
         dropped_while(uses[i]);
 }
 
-/* Nobody uses it: nobody is cut off. Its key is void, also when its place is another's. */
+/* Dropping unused memory disconnects no peer. Its key is void, also when its slot is used again. */
 static void dropped_unused(void)
 {
     struct stream_frame frame = {.kind = STREAM_READ, .length = 8};
@@ -291,10 +292,10 @@ static void full_tables(void)
     CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), -ENOSPC);
     CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, 5, 0), -EINVAL);
     CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, fifth.index, 0), 0);
-    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), -ENOSPC); /* not told yet */
+    CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), -ENOSPC); /* not delivered yet */
     CU_ASSERT_TRUE(near_until(&near, &near.memory_events, 6));
     CU_ASSERT_EQUAL(fabric_mem_add(near.fabric, base, 1, 0, 0), 0);
-    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, fifth.index, 0), -EBUSY); /* not told yet */
+    CU_ASSERT_EQUAL(fabric_mem_drop(near.fabric, fifth.index, 0), -EBUSY); /* not delivered yet */
     for (uint32_t round = 0; round < 3; round++) {
         uint32_t index = near.registered[NEAR_LOCAL].index, first = 4 * round;
         const uint8_t *source = near.memory[NEAR_LOCAL];
@@ -477,7 +478,7 @@ static void wrong_addresses(void)
     close_near();
 }
 
-/* Two fabrics at ::1 write to each other, and both are told. */
+/* Two fabrics at ::1 write to each other, and both writes arrive. */
 static void over_ipv6(void)
 {
     struct stream_config config = {.bind = "::1", .peers_max = 4};
@@ -531,7 +532,7 @@ static void over_ipv6(void)
     fabric_close(fabrics[1]);
 }
 
-/* ---- who waits for whom --------------------------------------------------------------------- */
+/* ---- which work waits for which ------------------------------------------------------------- */
 
 /* Whether all that was sent has been taken by the other side's kernel. */
 static bool is_there(int fd)
@@ -621,7 +622,7 @@ static void send_fails(void)
     close_near();
 }
 
-/* Nor does a flood keep an operation's end, or memory's, from being told: whole buffers of
+/* A flood does not delay the events of an operation's end or of memory: whole buffers of
  * announces, in polls that they fill to the last place. */
 static void flood_of_whole_polls(void)
 {

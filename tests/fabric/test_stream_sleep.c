@@ -1,6 +1,6 @@
 /*
- * What the stream fabric tells to who sleeps on it: all that concerns him, whichever connection it
- * is of, and nothing that has been seen to.
+ * The stream fabric wakes a caller that sleeps on its descriptor: for all that needs a poll, on any
+ * connection, and for nothing that a poll has already handled.
  */
 #include <CUnit/CUnit.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ static void announce(int fd, uint32_t immediate)
     CU_ASSERT_EQUAL(send(fd, &frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
 }
 
-/* What was read by polls that did not ask the kernel, he does not tell of any more. */
+/* Data that polls read without asking the kernel causes no later wake-up. */
 static void nothing_that_was_read(void)
 {
     int fds[2], descriptor;
@@ -59,7 +59,7 @@ static void nothing_that_was_read(void)
     close_two(fds);
 }
 
-/* Of either connection, the hot one and the other; the next poll has it. */
+/* Data on either connection, hot or not, wakes the sleeper, and the next poll has it. */
 static void what_comes(void)
 {
     int fds[2], descriptor;
@@ -75,7 +75,7 @@ static void what_comes(void)
     close_two(fds);
 }
 
-/* What comes behind what has woken us, while nobody sleeps: the third poll has it. */
+/* Data that comes behind the wake-up, while nobody sleeps: the third poll has it. */
 static void what_comes_next(void)
 {
     for (uint32_t which = 0; which < 2; which++) {

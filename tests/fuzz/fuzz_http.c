@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (http_request_read((const char *)data, size, &request)) {
         if (request.status < 200 || request.status > 599 || strlen(http_reason(request.status)) < 2)
             abort();
-        /* What comes behind a head changes nothing. */
+        /* Bytes behind a head change nothing. */
         if (request.status != 431) {
             char *more = malloc(size + 16);
 

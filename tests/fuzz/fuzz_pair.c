@@ -46,7 +46,7 @@ static void open_reader(struct pair_reader *r, enum pair_direction direction)
     r->block_max = BLOCK_MAX;
 }
 
-/* As in neighbours.c: until nothing is there, or it makes no sense. */
+/* Reads as neighbours.c does: until the ring is empty or a line makes no sense. */
 static void look(struct pair_reader *r, enum pair_direction direction)
 {
     static uint8_t id[BLOCK_MAX];

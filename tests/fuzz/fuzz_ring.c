@@ -58,7 +58,7 @@ static void consume(struct ring_control *ring)
     atomic_store(&ring->head, atomic_load(&ring->tail));
 }
 
-/* What is good is taken: else nothing behind the first checks is ever reached. */
+/* A good record must be taken: else no input gets behind the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct bench *b = bench_new(&shape);

@@ -88,7 +88,7 @@ static void post(struct channel *ch, uint8_t how, const uint8_t *words, uint32_t
         atomic_store(&inbox->ring.shared->tail, head + bytes);
 }
 
-/* What an event gives out is read whole. */
+/* All bytes that an event gives out are read. */
 static void probe(struct channel *ch)
 {
     static const unsigned kinds[] = {0, PWC_REMOTE, PWC_REMOTE, PWC_LOCAL, PWC_LOCAL};

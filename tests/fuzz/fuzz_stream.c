@@ -2,7 +2,7 @@
  * What a peer of the stream fabric sends behind a right greeting. An input is a row of (control
  * byte, parameter, frame, number of bytes, bytes), cut where it ends; keys, which nobody can write
  * down beforehand, and kinds are repaired where the control byte says so. In between this side
- * posts, drops memory, or hears what it is told; a link that broke is made anew.
+ * posts, drops memory, or polls; a link that broke is made anew.
  *
  * Afterwards: each operation has ended once, memory that nobody may write is as it was, and the
  * fabric comes to rest.
@@ -260,7 +260,7 @@ static void close_bench(struct bench *b)
     free(b);
 }
 
-/* What is good is taken: else nothing behind the first checks is ever reached. */
+/* A good record must be taken: else no input gets behind the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct bench *b = calloc(1, sizeof(*b));

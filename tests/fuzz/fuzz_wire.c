@@ -69,7 +69,7 @@ static bool link_up(struct bench *b)
     return !b->broken;
 }
 
-/* What is good is taken: else nothing behind the first checks is ever reached. */
+/* A good record must be taken: else no input gets behind the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct bench *b = bench_new(&shape);

@@ -36,11 +36,11 @@ enum {
 
 #define SLEEP_LIMIT_NS INT64_C(20000000000)
 
-/* What both threads share. */
+/* Shared by both threads. */
 struct ground {
     struct ring_control control;
     struct doorbell_word bell;
-    /* Each side's next race, and what it saw in the two before: meet. */
+    /* Each side's next race, and what it saw in the two before (see meet). */
     _Alignas(64) _Atomic uint64_t sleeper_turn;
     _Alignas(64) _Atomic uint64_t waker_turn;
     _Alignas(64) _Atomic uint64_t sleeps; /* counted by the sleeper */
@@ -200,7 +200,7 @@ static int run_races(struct ground *g, bool expect_lost)
            t.races, seconds() - start, t.both, t.only_sleeper, t.only_waker, t.lost);
     if (expect_lost)
         return t.lost != 0 ? 0 : 1;
-    /* Sides that never met in the middle have shown nothing. */
+    /* A run in which the sides never met in the middle shows nothing. */
     if (t.only_sleeper == 0 || t.only_waker == 0 || t.both == 0) {
         printf("no race: one side always came first\n");
         return 1;

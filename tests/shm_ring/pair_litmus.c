@@ -49,7 +49,7 @@ static void fill_id(uint8_t *id, uint64_t n, uint16_t id_len)
         id[i] = (uint8_t)(n * 31 + i);
 }
 
-/* A slot is written again when the target has read the record that told of it. */
+/* A slot is written again when the target has read the record that announced it. */
 static int stream_origin(const struct run *run)
 {
     struct pair_writer w;

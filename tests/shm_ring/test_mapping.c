@@ -93,7 +93,7 @@ static void test_sealed(void)
     CU_ASSERT_EQUAL(errno, EPERM);
     CU_ASSERT_EQUAL(pwrite(m.fd, "x", 1, (off_t)(2 * page)), -1);
     CU_ASSERT_EQUAL(errno, EPERM);
-    /* Else a client could seal it against our own writes. */
+    /* Without the seal a client could seal the mapping against our own writes. */
     CU_ASSERT_EQUAL(fcntl(m.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
     CU_ASSERT_EQUAL(errno, EPERM);
     CU_ASSERT_EQUAL(fcntl(m.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
@@ -106,7 +106,7 @@ static void test_sealed(void)
     mapping_destroy(&m);
 }
 
-/* In a child without privileges: the errno of opening what `fd` names anew, 0 when that worked. */
+/* A child without privileges opens `fd` anew through /proc: the errno, 0 when that worked. */
 static int reopen_unprivileged(int fd)
 {
     pid_t child = fork();
@@ -291,7 +291,7 @@ static void test_destroy(void)
     mapping_destroy(&m); /* twice */
 }
 
-/* What the process may have no more of: nothing is left behind of what was begun. */
+/* At a limit of the process nothing of a mapping that was begun is left behind. */
 static void test_limits(void)
 {
     static const struct {
@@ -334,7 +334,7 @@ static void test_limits(void)
     }
 }
 
-/* Neither a reader's descriptor nor a byte of the file. */
+/* Neither a reader's descriptor nor a byte of the file is left. */
 static void test_two_limits(void)
 {
     struct mapping m = {.fd = -1};
@@ -354,7 +354,7 @@ static void test_two_limits(void)
     CU_ASSERT_FALSE(open_fd(next));
 }
 
-/* The same of what came from another: the descriptor stays the caller's. */
+/* A mapping of a received descriptor likewise; the descriptor stays the caller's. */
 static void test_adopt_without_room(void)
 {
     const size_t size = 1024 * page;

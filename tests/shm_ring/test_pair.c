@@ -128,7 +128,7 @@ static void messages_in_pieces(void)
     mapping_destroy(&b.m);
 }
 
-/* Who has armed is told once. */
+/* A side that has armed is woken once. */
 static void bells(void)
 {
     struct both b;
@@ -236,7 +236,7 @@ static uint32_t longest(uint8_t kind)
     return kind == PAIR_MESSAGE ? BLOCK_MAX : SESSION_ID_MAX;
 }
 
-/* Whatever stands in the lines, no more than an id's bytes are copied, and the reader goes on. */
+/* For any content of the lines, at most an id's bytes are copied, and the reader goes on. */
 static void random_lines(void)
 {
     uint8_t id[BLOCK_MAX + 8];

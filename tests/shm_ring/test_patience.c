@@ -73,7 +73,7 @@ static void test_window(void)
         check(&rows[i]);
 }
 
-/* What is due sooner than a sleeper could be back is done at once. */
+/* Work that is due sooner than a sleeper could be back is done without sleeping. */
 static void test_deadlines(void)
 {
     enum { wake = PATIENCE_WAKE_NS };

@@ -19,7 +19,7 @@ enum {
     CANARY = 0xa5,
 };
 
-/* Both sides in one place. The thread of the test plays both. */
+/* Both sides of a ring; the test's thread plays both. */
 struct pair {
     struct ring_control control;
     _Alignas(64) uint8_t data[RING];
@@ -172,7 +172,7 @@ static void test_full(void)
     }
 }
 
-/* What is reserved, or advanced, is not there before it is published. */
+/* A record that is reserved, or advanced over, is not visible before it is published. */
 static void test_visibility(void)
 {
     struct pair r;
@@ -204,7 +204,7 @@ static void test_visibility(void)
     CU_ASSERT_EQUAL(ring_used(&r.producer), 0);
 }
 
-/* A reservation that met the end of the area and was given up leaves only padding. */
+/* A reservation given up at the end of the area leaves only padding. */
 static void test_abandoned_wrap(void)
 {
     struct pair r;
@@ -237,7 +237,7 @@ static void test_caching(void)
         CU_ASSERT_EQUAL_FATAL(take(&r, 8, (uint8_t)i), 1);
     CU_ASSERT_EQUAL(take(&r, 8, 0), -EPROTO);
 
-    /* Nor is our own line written when there is nothing new to publish. */
+    /* Our own line is not written either when there is nothing new to publish. */
     ring_publish(&r.producer);
     CU_ASSERT_EQUAL(atomic_load(&r.control.tail), UINT64_MAX);
 }
@@ -448,7 +448,7 @@ static void scribble(_Atomic uint64_t *record)
 
 /*
  * Another process changes the record under the reader. Whatever ring_copy accepts must be what it
- * checked: the copy's own size is the size it told, and nothing lands behind it.
+ * checked: the copy's own size is the size it returned, and nothing lands behind it.
  */
 static void test_changing_record(void)
 {

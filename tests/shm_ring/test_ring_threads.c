@@ -44,7 +44,7 @@ struct run {
 
 static uint64_t records_wanted = 2000000;
 
-/* The same small generator on both sides tells sizes and bytes. */
+/* Both sides derive sizes and bytes from this small generator. */
 static uint64_t next(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

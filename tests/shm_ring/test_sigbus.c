@@ -134,7 +134,7 @@ static void die(enum death death)
         base[death == JUST_BEHIND_THE_RANGE ? page : 0] = 'w';
 }
 
-/* What is not ours to survive keeps its default action. */
+/* A fault outside the client mappings keeps its default action. */
 static void test_default_action(void)
 {
     for (int death = OUTSIDE_EVERY_RANGE; death <= SENT_NOT_FAULTED; death++) {
