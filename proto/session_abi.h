@@ -30,6 +30,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SESSION_MAGIC       UINT64_C(0x3430304453435750) /* "PWCSD004" */
@@ -155,14 +156,28 @@ enum submit_kind {
     SUBMIT_PAD = 0,
     SUBMIT_PUT = 1,
     SUBMIT_GET = 2,
-    SUBMIT_FLUSH =
-        3, /* no record on the wire: ends when all before it towards that peer has ended */
+    SUBMIT_FLUSH = 3,  /* no record: ends when everything before it towards that peer has ended */
     SUBMIT_SHORT = 4,  /* active message: its block alone */
     SUBMIT_MEDIUM = 5, /* active message: its payload stands in the block */
     SUBMIT_LONG = 6,   /* active message: a put of its payload, then its block */
-    SUBMIT_KINDS,
-    SUBMIT_WAKE = SUBMIT_KINDS
+    SUBMIT_WAKE = 7,   /* no operation: see above */
+    SUBMIT_KINDS
 };
+
+/* Whether operations of this kind are active messages. */
+static inline bool submit_is_message(uint8_t kind)
+{
+    return kind >= SUBMIT_SHORT && kind <= SUBMIT_LONG;
+}
+
+/* The kind as tools print it, or NULL for a number that is no kind. */
+static inline const char *submit_kind_name(uint8_t kind)
+{
+    static const char *const names[SUBMIT_KINDS] = {"notification", "put",    "get",  "flush",
+                                                    "short",        "medium", "long", "wake"};
+
+    return kind < SUBMIT_KINDS ? names[kind] : NULL;
+}
 
 enum submit_flags {
     SUBMIT_NO_LCE = 1 << 0,
@@ -195,7 +210,11 @@ struct submit_record {
     uint64_t offset; /* in the remote region */
     uint64_t length; /* bytes to move; 0 is a pure notification */
     uint64_t lid;
-    uint64_t rid;
+    union {
+        uint64_t rid;
+        uint64_t token;    /* of the request that a reply answers */
+        uint64_t endpoint; /* rank and context that SUBMIT_WAKE wakes */
+    };
     uint16_t lid_len;
     uint16_t rid_len;
     uint32_t segment;

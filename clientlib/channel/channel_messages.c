@@ -23,7 +23,7 @@ bool channel_block_valid(const struct channel *ch, const struct event_record *ev
     if (event->id_len < sizeof(*block) || event->id_len > ch->block_max)
         return false;
     if (block->index >= SESSION_HANDLERS || block->arguments > SESSION_ARGUMENTS_MAX ||
-        block->kind < SUBMIT_SHORT || block->kind > SUBMIT_LONG ||
+        !submit_is_message(block->kind) ||
         (block->kind != SUBMIT_MEDIUM && block->payload_len != 0))
         return false;
     bytes = sizeof(*block) + 8u * block->arguments + (uint64_t)block->payload_len;

@@ -23,9 +23,8 @@ uint64_t channel_record_bytes(const struct submit_record *record)
 static uint64_t reply_space(const struct channel *ch, const struct channel_outbox *outbox,
                             const struct submit_record *record)
 {
-    bool message = record->kind >= SUBMIT_SHORT && record->kind <= SUBMIT_LONG;
-
-    if (!message || outbox != &ch->submit || record->flags & SUBMIT_NO_REPLY)
+    if (!submit_is_message(record->kind) || outbox != &ch->submit ||
+        record->flags & SUBMIT_NO_REPLY)
         return 0;
     return event_bytes(ch->message_max);
 }

@@ -4,7 +4,7 @@
 
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
-#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/peer/bind.h"
 #include "daemon/engine/peer/region.h"

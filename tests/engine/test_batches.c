@@ -1,5 +1,5 @@
 /*
- * Which puts of a client go as one batch (op_batch.h), and what its record then says. One engine
+ * Which puts of a client go as one batch (session_batch.c), and what its record then says. One engine
  * over a fabric that only remembers; the test is the client and the peer. One thread.
  */
 #include "tests/suite.h"
@@ -8,7 +8,7 @@
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/batch_format.h"
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 

@@ -27,9 +27,9 @@ struct writer {
 
 static const char *kind_name(uint8_t what)
 {
-    static const char *const names[] = {"notification", "put",    "get", "flush",
-                                        "short",        "medium", "long"};
-    return what < sizeof(names) / sizeof(names[0]) ? names[what] : "operation";
+    const char *name = submit_kind_name(what);
+
+    return name ? name : "operation";
 }
 
 static const char *mark_name(uint8_t what)

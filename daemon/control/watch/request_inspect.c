@@ -26,6 +26,7 @@
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/watch/request_inspect.h"
+#include "proto/session_abi.h"
 
 enum { ANSWER_MS = 1000 };
 
@@ -383,18 +384,18 @@ static void fill_regions(json_t *document, const struct worker *w, const struct 
 
 static void fill_ops(json_t *document, const struct worker *w, const struct snapshot *s)
 {
-    static const char *const kinds[] = {"none", "put", "get", "flush", "short", "medium", "long"};
     static const char *const states[] = {"queued", "ready", "placed"};
     json_t *ops = array_in(document, "ops");
 
     for (int i = 0; i < s->op_count; i++) {
         const struct engine_op_view *v = &s->ops[i];
+        const char *kind = submit_kind_name(v->kind);
         json_t *row = row_of(ops, w);
 
         put(row, "client", v->client);
         put(row, "session", v->session);
         put(row, "sequence", v->sequence);
-        text(row, "kind", v->kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[v->kind] : "unknown");
+        text(row, "kind", kind ? kind : "unknown");
         text(row, "state", v->state < 3 ? states[v->state] : "unknown");
         put(row, "flags", v->flags);
         put_peer(row, w, v->node);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"
 

@@ -5,9 +5,10 @@
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/ops/op.h"
+#include "daemon/engine/ops/message.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/ops/reply.h"
+#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 

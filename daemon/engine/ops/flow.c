@@ -4,10 +4,11 @@
 #include <string.h>
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/ops/reply.h"
+#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
@@ -108,6 +109,13 @@ static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, 
         flow_end_op(e, op, status);
 }
 
+static int flow_start_op(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    const struct op_kind *kind = op_row(op);
+
+    return kind->start ? kind->start(e, flow, slot, op) : 0;
+}
+
 /* Posts payloads and reads ahead of the records, as its turn allows. 0 or the reason to stop. */
 static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
 {
@@ -121,11 +129,11 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
         if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
             r = -EINPROGRESS;
         else if (op->phase != OP_PLACED && op->status == 0)
-            r = op_kind_of(op->kind)->start(e, flow, slot, op);
+            r = flow_start_op(e, flow, slot, op);
         if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
             break;
         if (r < 0) {
-            put_abandon(e, f->node, op); /* of its stripes some may be on their way */
+            op_abandon(e, f->node, op); /* of its stripes some may be on their way */
             flow_fail_op(e, f, slot, op, r);
         }
         if (op->pending > 0) {
@@ -164,11 +172,11 @@ static void flow_void(struct engine *e, struct flow *f)
     while (slot < f->started) {
         struct op *op = flow_op(e, f, slot);
 
-        put_abandon(e, f->node, op);
+        op_abandon(e, f->node, op);
         slot += op->span;
     }
     if (slot < f->ops.tail && flow_op(e, f, slot)->posted > 0)
-        put_abandon(e, f->node, flow_op(e, f, slot)); /* half on its way */
+        op_abandon(e, f->node, flow_op(e, f, slot)); /* half on its way */
 }
 
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
@@ -191,8 +199,8 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         if (f->started <= slot)
             return reason == -EINPROGRESS ? 0 : reason;
         op = flow_op(e, f, slot);
-        if (op->phase != OP_PLACED)
-            r = op_kind_of(op->kind)->record(e, flow, slot, op);
+        if (op->phase != OP_PLACED && op_row(op)->record)
+            r = op_row(op)->record(e, flow, slot, op);
         if (r == -ENOSPC || r == -EINPROGRESS) {
             arena_rollback(&e->arena);
             return r == -ENOSPC ? -ENOSPC : 0;
@@ -203,7 +211,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
             commit(e); /* goes again, as what is left of it */
             continue;
         }
-        if (r == 0 && op->kind == SUBMIT_FLUSH)
+        if (r == 0 && op_row(op)->at_head)
             set8(e, &op->phase, OP_PLACED);
         if (r > 0)
             step_staged(e, flow, slot, op);
@@ -222,25 +230,14 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
 /* Whether its local event is due; `head` is the first operation that has not left. */
 static bool flow_told_now(const struct op *op, uint64_t slot, uint64_t head)
 {
-    bool copied =
-        op->flags & SUBMIT_INLINE || op->kind == SUBMIT_SHORT || op->kind == SUBMIT_MEDIUM;
+    const struct op_kind *kind = op_row(op);
+    bool copied = op->flags & SUBMIT_INLINE || kind->copied;
 
     if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
         return true; /* its source was copied at submission */
-    if (op->kind == SUBMIT_FLUSH && slot != head)
+    if (kind->at_head && slot != head)
         return false;
     return op->phase == OP_PLACED && op->pending == 0;
-}
-
-/* Within a transaction: what it held besides its local event. */
-static void flow_op_leaves(struct engine *e, uint32_t flow, const struct op *op)
-{
-    const struct flow *f = &e->flows[flow];
-
-    if (op->status < 0 && reply_awaited(f, op->kind, op->flags))
-        reply_give_back(e, flow, 1);
-    if (f->traffic == FLOW_REPLIES && op->kind == SUBMIT_LONG)
-        set32(e, &e->remotes[op->remote].replies, e->remotes[op->remote].replies - 1);
 }
 
 /* Operations that finish in one transaction: what they note fits the undo log. */
@@ -295,7 +292,8 @@ static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
     op = flow_op(e, f, done->head);
     if (op->phase != OP_PLACED || op->pending > 0)
         return false;
-    flow_op_leaves(e, flow, op);
+    if (op_row(op)->leave)
+        op_row(op)->leave(e, flow, op);
     done->head += op->span;
     return true;
 }
@@ -404,7 +402,8 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
         /* Else a stripe of it may have failed: it goes again. */
         if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
             step_completed(e, flow, slot, op);
-        op_kind_of(op->kind)->on_fabric(e, flow, op);
+        if (op_row(op)->on_fabric)
+            op_row(op)->on_fabric(e, flow, op);
         flow_end_early(e, flow, slot, op);
     }
     if (e->flow_live[flow].outstanding == 0 && f->state == FLOW_CLOSING)

@@ -4,12 +4,7 @@
 #include <string.h>
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/ledger.h"
-
-const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
-    [OP_BATCH] = &op_batch,     [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,
-    [SUBMIT_FLUSH] = &op_flush, [SUBMIT_SHORT] = &op_short, [SUBMIT_MEDIUM] = &op_medium,
-    [SUBMIT_LONG] = &op_long,
-};
+#include "daemon/engine/ops/message.h"
 
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right)
@@ -23,6 +18,17 @@ int op_check_remote(const struct engine *e, const struct submit_record *r,
     if (!(r->offset <= remote->length && r->length <= remote->length - r->offset))
         return -ERANGE;
     return 0;
+}
+
+bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote)
+{
+    const struct remote *r;
+
+    if (remote >= e->config.remotes_max)
+        return false;
+    r = &e->remotes[remote];
+    return r->session == session && !r->unbound &&
+           (r->state == REMOTE_READY || r->state == REMOTE_STALE || r->state == REMOTE_REVOKED);
 }
 
 int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r)
@@ -144,7 +150,7 @@ uint32_t op_id_len(const struct op *op)
 {
     if (op_brings_event(op))
         return op->rid_len;
-    return op_is_message(op) ? sizeof(struct message) : 0;
+    return submit_is_message(op->kind) ? sizeof(struct message) : 0;
 }
 
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
@@ -161,9 +167,9 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     w->nonce = 0;
     w->length = op->status == 0 ? (uint32_t)op->length : 0;
     op_bytes(e, f, slot, abi_pad8(op->lid_len), abi_pad8(w->rid_len), id);
-    if (op_is_message(op)) {
+    if (submit_is_message(op->kind)) {
         w->head.flags |= message_wire_flags(f, op);
-        message_fill(e, flow, op, id);
+        message_fill(e, flow, op, w->rid_len == sizeof(struct message), id);
     }
 }
 

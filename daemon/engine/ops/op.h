@@ -1,27 +1,49 @@
 /*
- * Operation kinds: one row each, one file each.
- *
- * - validate, at submission: 0, an errno that becomes the operation's status, or, for what no
- *   honest library submits (quarantine), -EPROTO (a field) or -EFAULT (memory)
- * - start posts what goes by itself (a payload, a read): 0 when started or when there is nothing to
- *   post; -EAGAIN: the fabric is full; -EBUSY: its peer has no nonce left for it; -EINPROGRESS:
- *   wait; other errors end the operation
- * - record stages the record: 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet
- * - on_fabric: what start posted has ended (success only; failures break the link)
- *
- * Thread: the progress thread.
+ * Operation kinds: one row and one file each. Nothing but the row knows what is special about a
+ * kind; the other files ask it. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_OP_H
 #define PWC_ENGINE_OP_H
 
+#include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
+/* A hook that is NULL has nothing to do. */
 struct op_kind {
+    bool message;            /* an active message: its block is checked, and may be a reply */
+    bool copied;             /* its source is copied at submission, always */
+    bool at_head;            /* ends only as the first of its flow, without a record */
+    bool over_remote;        /* names memory of its target, a reply too */
+    enum op_counter counter; /* that its session counts it in */
+
+    /* A submission that is no operation: does all there is to do. 0, or the reason why no honest
+     * library submits it. The other hooks of such a row are NULL. */
+    enum quarantine_reason (*at_once)(struct engine *e, uint32_t session,
+                                      const struct submit_record *r);
+    /* At submission: 0, an errno that becomes the operation's status, or, for what no honest
+     * library submits, -EPROTO (a field) or -EFAULT (memory). NULL: no client submits this. */
     int (*validate)(struct engine *e, const struct session *s, const struct submit_record *r,
                     const struct remote *remote);
+    /* Within a transaction: the operation is taken; `flow` holds what it needs until its end. */
+    void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
+    /* Bytes that the operation moves, for the session's counter; NULL: the record's length. */
+    uint64_t (*bytes)(const struct submit_record *r);
+    /* Posts what goes by itself (a payload, a read): 0 when started or when there is nothing to
+     * post; -EAGAIN: the fabric is full; -EBUSY: its peer has no nonce left for it; -EINPROGRESS:
+     * wait; other errors end the operation. */
     int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+    /* Stages the record: 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet. */
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+    /* What start posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
+    /* The record does not follow now what start has posted: gives back what they share. */
+    void (*abandon)(struct engine *e, uint32_t node, struct op *op);
+    /* Within a transaction: the operation leaves its flow, and gives back what it held besides its
+     * local event. */
+    void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
+    /* For an operation that is several to its client: id and bytes of the i-th one, which stands at
+     * `at` (0 the first); returns where the next one stands. */
+    uint32_t (*part)(const struct op *op, uint32_t i, uint32_t at, uint64_t *lid, uint64_t *bytes);
 };
 
 extern const struct op_kind op_batch;
@@ -31,18 +53,45 @@ extern const struct op_kind op_flush;
 extern const struct op_kind op_short;
 extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
+extern const struct op_kind op_wake;
 
-/* By enum submit_kind, and OP_BATCH; NULL for a kind that does not exist. */
+/* By enum submit_kind, and OP_BATCH. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
 
+/* NULL for a number that is no kind. */
 static inline const struct op_kind *op_kind_of(uint8_t kind)
 {
     return kind < SUBMIT_KINDS ? op_kinds[kind] : NULL;
 }
 
+static inline const struct op_kind *op_row(const struct op *op)
+{
+    return op_kinds[op->kind];
+}
+
+/* What it has posted is on its way, and its record does not follow now. */
+static inline void op_abandon(struct engine *e, uint32_t node, struct op *op)
+{
+    if (op_row(op)->abandon)
+        op_row(op)->abandon(e, node, op);
+}
+
+/* Operations as their client counts them, and their kind as it knows it: a batch is several. */
+static inline uint32_t op_count(const struct op *op)
+{
+    return op->kind == OP_BATCH ? (uint32_t)op->rid : 1;
+}
+
+static inline uint8_t op_shown_kind(const struct op *op)
+{
+    return op->kind == OP_BATCH ? SUBMIT_PUT : op->kind;
+}
+
 /* Bounds, rights and length, the same for put and get. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right);
+/* Whether this handle was given to the session, and still leads somewhere. */
+bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote);
 /* The client's memory that a record names, or -EFAULT. */
 int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r);
 /* Whether the operation may start now, its memory and its remote being what they were at
@@ -70,22 +119,8 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Its payload, or some stripes of it, are on their way ahead of its record, which does not follow
- * now: the nonce that it may hold goes back. */
+/* The nonce that a payload on its way, or some stripes of it, may hold goes back. */
 void put_abandon(struct engine *e, uint32_t node, struct op *op);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
-
-/* Active messages: op_message.c. */
-static inline bool op_is_message(const struct op *op)
-{
-    return op->kind >= SUBMIT_SHORT;
-}
-/* Whether a block of `len` bytes makes sense; `m` is a copy of its head. */
-bool message_valid(const struct message *m, uint64_t len);
-/* A submitted message: whether its block and the record around it make sense. */
-bool message_submitted_valid(const struct engine *e, const struct submit_record *r);
-/* The daemon's words in a block that is being staged, and what it is on the wire. */
-void message_fill(const struct engine *e, uint32_t flow, const struct op *op, struct message *m);
-uint8_t message_wire_flags(const struct flow *f, const struct op *op);
 
 #endif

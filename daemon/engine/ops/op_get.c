@@ -70,4 +70,11 @@ static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
     commit(e);
 }
 
-const struct op_kind op_get = {get_validate, get_start, get_record, get_on_fabric};
+const struct op_kind op_get = {
+    .over_remote = true,
+    .counter = OP_COUNT_GET,
+    .validate = get_validate,
+    .start = get_start,
+    .record = get_record,
+    .on_fabric = get_on_fabric,
+};

@@ -5,56 +5,8 @@
 #include "daemon/engine/ops/op.h"
 
 #include <string.h>
-
-bool message_valid(const struct message *m, uint64_t len)
-{
-    if (m->index >= SESSION_HANDLERS || m->arguments > SESSION_ARGUMENTS_MAX)
-        return false;
-    if (m->kind != SUBMIT_SHORT && m->kind != SUBMIT_MEDIUM && m->kind != SUBMIT_LONG)
-        return false;
-    if (m->payload_len > UINT16_MAX || (m->payload_len > 0 && m->kind != SUBMIT_MEDIUM))
-        return false;
-    return len == sizeof(*m) + 8u * m->arguments + abi_pad8(m->payload_len);
-}
-
-bool message_submitted_valid(const struct engine *e, const struct submit_record *r)
-{
-    struct message m;
-
-    if (r->rid_len < sizeof(m) || r->rid_len > e->message_max)
-        return false;
-    memcpy(&m, (const uint8_t *)(r + 1) + abi_pad8(r->lid_len), sizeof(m));
-    if (m.kind != r->kind || m.payload_len > e->config.packed_max || !message_valid(&m, r->rid_len))
-        return false;
-    return r->kind == SUBMIT_LONG || r->length == 0;
-}
-
-void message_fill(const struct engine *e, uint32_t flow, const struct op *op, struct message *m)
-{
-    const struct flow *f = &e->flows[flow];
-
-    m->slot = m->generation = m->unused = 0;
-    m->offset = 0;
-    m->token = WIRE_NONE;
-    if (op->kind == SUBMIT_LONG && op->status == 0 && e->remotes[op->remote].has_key) {
-        m->slot = e->remotes[op->remote].key.slot;
-        m->generation = e->remotes[op->remote].key.generation;
-        m->offset = op->offset;
-    }
-    if (f->traffic == FLOW_REPLIES)
-        m->token = f->inflow;
-    if (op_id_len(op) == sizeof(*m)) {
-        m->arguments = 0;
-        m->payload_len = 0;
-    }
-}
-
-uint8_t message_wire_flags(const struct flow *f, const struct op *op)
-{
-    if (f->traffic == FLOW_REPLIES)
-        return WIRE_MESSAGE | WIRE_REPLY;
-    return op->flags & SUBMIT_NO_REPLY ? WIRE_MESSAGE | WIRE_NO_REPLY : WIRE_MESSAGE;
-}
+#include "daemon/engine/ops/message.h"
+#include "daemon/engine/ops/reply_credit.h"
 
 static int plain_validate(struct engine *e, const struct session *s, const struct submit_record *r,
                           const struct remote *remote)
@@ -71,6 +23,83 @@ static int long_validate(struct engine *e, const struct session *s, const struct
     return put_validate(e, s, r, remote);
 }
 
-const struct op_kind op_short = {plain_validate, put_start, put_record, put_on_fabric};
-const struct op_kind op_medium = {plain_validate, put_start, put_record, put_on_fabric};
-const struct op_kind op_long = {long_validate, put_start, put_record, put_on_fabric};
+/* A Medium's payload stands in its block. */
+static uint64_t message_bytes(const struct submit_record *r)
+{
+    struct message m;
+
+    memcpy(&m, (const uint8_t *)(r + 1) + abi_pad8(r->lid_len), sizeof(m));
+    return r->length + m.payload_len;
+}
+
+static void message_taken(struct engine *e, uint32_t flow, const struct submit_record *r)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (f->traffic == FLOW_REPLIES)
+        reply_answered(e, (uint32_t)r->token);
+    else if (reply_awaited(f, r->kind, r->flags))
+        reply_hold(e, flow);
+}
+
+static void long_taken(struct engine *e, uint32_t flow, const struct submit_record *r)
+{
+    struct remote *remote = &e->remotes[r->remote];
+
+    message_taken(e, flow, r);
+    if (e->flows[flow].traffic == FLOW_REPLIES)
+        set32(e, &remote->replies, remote->replies + 1);
+}
+
+static void message_leave(struct engine *e, uint32_t flow, const struct op *op)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (op->status < 0 && reply_awaited(f, op->kind, op->flags))
+        reply_give_back(e, flow, 1);
+}
+
+static void long_leave(struct engine *e, uint32_t flow, const struct op *op)
+{
+    struct remote *remote = &e->remotes[op->remote];
+
+    message_leave(e, flow, op);
+    if (e->flows[flow].traffic == FLOW_REPLIES)
+        set32(e, &remote->replies, remote->replies - 1);
+}
+
+const struct op_kind op_short = {
+    .message = true,
+    .copied = true,
+    .counter = OP_COUNT_MESSAGE,
+    .validate = plain_validate,
+    .taken = message_taken,
+    .bytes = message_bytes,
+    .start = put_start,
+    .record = put_record,
+    .leave = message_leave,
+};
+const struct op_kind op_medium = {
+    .message = true,
+    .copied = true,
+    .counter = OP_COUNT_MESSAGE,
+    .validate = plain_validate,
+    .taken = message_taken,
+    .bytes = message_bytes,
+    .start = put_start,
+    .record = put_record,
+    .leave = message_leave,
+};
+const struct op_kind op_long = {
+    .message = true,
+    .over_remote = true,
+    .counter = OP_COUNT_MESSAGE,
+    .validate = long_validate,
+    .taken = long_taken,
+    .bytes = message_bytes,
+    .start = put_start,
+    .record = put_record,
+    .on_fabric = put_on_fabric,
+    .abandon = put_abandon,
+    .leave = long_leave,
+};

@@ -128,8 +128,8 @@ void put_abandon(struct engine *e, uint32_t node, struct op *op)
 {
     uint32_t stripes = op->posted > 0 ? op->posted : 1u << op_stripe_shift(e, op);
 
-    if ((op->kind != SUBMIT_PUT && op->kind != SUBMIT_LONG) || op->length == 0 ||
-        op->flags & SUBMIT_INLINE || op->phase != OP_QUEUED || op->nonce == UINT16_MAX)
+    if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase != OP_QUEUED ||
+        op->nonce == UINT16_MAX)
         return;
     ledger_void(e, node, op->nonce, stripes);
     op->nonce = UINT16_MAX;
@@ -180,4 +180,12 @@ void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
     commit(e);
 }
 
-const struct op_kind op_put = {put_validate, put_start, put_record, put_on_fabric};
+const struct op_kind op_put = {
+    .over_remote = true,
+    .counter = OP_COUNT_PUT,
+    .validate = put_validate,
+    .start = put_start,
+    .record = put_record,
+    .on_fabric = put_on_fabric,
+    .abandon = put_abandon,
+};

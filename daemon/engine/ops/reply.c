@@ -1,12 +1,9 @@
-/* Replies: flows, debts and credits (reply.h). Thread: the progress thread. */
+/* Flows of replies (reply.h). Thread: the progress thread. */
 #include "daemon/engine/ops/reply.h"
 
-#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/quota.h"
-#include "daemon/engine/session/session.h"
-
-/* ---- at the replier -------------------------------------------------------------------------- */
 
 int reply_flow_open(struct engine *e, uint32_t inflow)
 {
@@ -26,107 +23,4 @@ int reply_flow_open(struct engine *e, uint32_t inflow)
     set32(e, &e->flows[flow].state, FLOW_OPEN);
     set32(e, &in->reply_flow, (uint32_t)flow);
     return 0;
-}
-
-bool reply_way_open(const struct engine *e, const struct flow *f)
-{
-    return f->traffic == FLOW_REQUESTS ||
-           (f->serves != NONE && e->inflows[f->serves].state != INFLOW_PARTING);
-}
-
-bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r)
-{
-    const struct inflow *in;
-
-    if (r->rid >= e->config.flows_max)
-        return false;
-    in = &e->inflows[r->rid];
-    return in->state != INFLOW_FREE && in->state != INFLOW_CLOSED && in->session == session &&
-           in->owed > 0;
-}
-
-void reply_answered(struct engine *e, uint32_t inflow)
-{
-    struct inflow *in = &e->inflows[inflow];
-
-    set32(e, &in->owed, in->owed - 1);
-    if (in->state == INFLOW_PARTING && in->owed == 0)
-        inflow_free(e, inflow);
-}
-
-/* ---- at the requester ------------------------------------------------------------------------ */
-
-bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags)
-{
-    return kind >= SUBMIT_SHORT && !(flags & SUBMIT_NO_REPLY) && f->traffic == FLOW_REQUESTS;
-}
-
-enum quarantine_reason reply_space(struct engine *e, uint32_t session)
-{
-    const struct session *s = &e->sessions[session];
-    uint32_t each = event_bytes(e->message_max);
-    int64_t used = ring_used(&e->session_live[session].reply);
-
-    /* Past the library's limit by the padding at most; and no ring takes more than a quarter. */
-    if (used < 0)
-        return QUARANTINE_EVENT_INDEX;
-    if (each > s->sizes.reply / 4 ||
-        (uint64_t)used + s->reply_reserved + each > s->sizes.reply - each)
-        return QUARANTINE_REPLY_SPACE;
-    return QUARANTINE_NONE;
-}
-
-void reply_hold(struct engine *e, uint32_t flow)
-{
-    struct flow *f = &e->flows[flow];
-    struct session *s = &e->sessions[f->session];
-
-    set32(e, &f->replies_expected, f->replies_expected + 1);
-    set64(e, &s->reply_reserved, s->reply_reserved + event_bytes(e->message_max));
-}
-
-void reply_give_back(struct engine *e, uint32_t flow, uint32_t count)
-{
-    struct flow *f = &e->flows[flow];
-    uint64_t bytes;
-    struct session *s;
-
-    if (count > f->replies_expected)
-        count = f->replies_expected;
-    if (count == 0 || f->session == NONE)
-        return;
-    s = &e->sessions[f->session];
-    bytes = (uint64_t)count * event_bytes(e->message_max);
-    set32(e, &f->replies_expected, f->replies_expected - count);
-    set64(e, &s->reply_reserved, s->reply_reserved - bytes);
-    set64(e, &s->reply_released, s->reply_released + bytes);
-    session_dirty(e, f->session);
-}
-
-int reply_requester(const struct engine *e, uint32_t flow, uint32_t node)
-{
-    const struct flow *f;
-    const struct session *s;
-
-    if (flow >= e->config.flows_max)
-        return -EPROTO;
-    f = &e->flows[flow];
-    if (f->state == FLOW_FREE || f->traffic != FLOW_REQUESTS || f->node != node)
-        return -EPROTO;
-    if (f->session == NONE)
-        return -EHOSTDOWN;
-    s = &e->sessions[f->session];
-    if (s->state != SESSION_OPEN || e->clients[s->client].state != CLIENT_LIVE ||
-        e->clients[s->client].quarantine != QUARANTINE_NONE)
-        return -EHOSTDOWN;
-    return f->replies_expected > 0 ? 0 : -EPROTO;
-}
-
-void reply_came(struct engine *e, uint32_t flow)
-{
-    struct flow *f = &e->flows[flow];
-    struct session *s = &e->sessions[f->session];
-
-    set32(e, &f->replies_expected, f->replies_expected - 1);
-    set64(e, &s->reply_reserved, s->reply_reserved - event_bytes(e->message_max));
 }

@@ -82,12 +82,12 @@ void session_views(struct engine *e, uint32_t session, void *base)
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to)
 {
-    to->put_ops += live->put_ops;
-    to->get_ops += live->get_ops;
-    to->am_ops += live->am_ops;
-    to->put_bytes += live->put_bytes;
-    to->get_bytes += live->get_bytes;
-    to->am_bytes += live->am_bytes;
+    to->put_ops += live->ops[OP_COUNT_PUT];
+    to->get_ops += live->ops[OP_COUNT_GET];
+    to->am_ops += live->ops[OP_COUNT_MESSAGE];
+    to->put_bytes += live->bytes[OP_COUNT_PUT];
+    to->get_bytes += live->bytes[OP_COUNT_GET];
+    to->am_bytes += live->bytes[OP_COUNT_MESSAGE];
     to->errors += live->errors;
     to->delivered += s->delivered;
     to->spilled += live->spilled;

@@ -7,7 +7,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/session/quota.h"
 
 void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
@@ -20,7 +20,8 @@ void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint6
     session_dirty(e, session);
 }
 
-/* One operation's local event; the caller notes the ring's tail. 0, or what is wrong with it. */
+/* One local event of an operation; the caller notes the ring's tail. 0, or what is wrong with it.
+ */
 static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                       uint64_t lid, uint64_t bytes)
 {
@@ -35,7 +36,7 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
     *event = (struct event_record){
         .size = size,
         .kind = EVENT_LOCAL,
-        .op = op->kind == OP_BATCH ? SUBMIT_PUT : op->kind,
+        .op = op_shown_kind(op),
         .id_len = op->lid_len,
         .status = op->status,
         .origin = e->config.node,
@@ -53,16 +54,19 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
     return 0;
 }
 
-/* Of each put of a batch, in order. */
-static int post_batch(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+/* All local events of an operation. */
+static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
-    uint64_t rid, offset;
-    uint32_t at = 0, length;
+    const struct op_kind *kind = op_row(op);
+    uint64_t lid, bytes;
+    uint32_t at = 0;
     int r = 0;
 
+    if (!kind->part)
+        return post_local(e, flow, slot, op, op->lid, op->length);
     for (uint32_t i = 0; i < op_count(op) && r == 0; i++) {
-        at = batch_step((const uint8_t *)(op + 1), at, &rid, &offset, &length);
-        r = post_local(e, flow, slot, op, batch_lid(op, i), length);
+        at = kind->part(op, i, at, &lid, &bytes);
+        r = post_local(e, flow, slot, op, lid, bytes);
     }
     return r;
 }
@@ -84,8 +88,7 @@ void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct o
     set64(e, &s->reserved, s->reserved - op->reserve);
     set64(e, &s->ended, s->ended + op_count(op));
     if (live->attached) {
-        r = op->kind == OP_BATCH ? post_batch(e, flow, slot, op)
-                                 : post_local(e, flow, slot, op, op->lid, op->length);
+        r = post_locals(e, flow, slot, op);
         set64(e, &s->local_tail, live->local.tail);
     }
     if (r < 0)

@@ -3,54 +3,47 @@
 
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
-#include "daemon/engine/session/direct.h"
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/message.h"
 #include "daemon/engine/session/quota.h"
-#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/session/session_batch.h"
+#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/watch/steps.h"
 
-static bool remote_given(const struct engine *e, uint32_t session, uint32_t remote)
-{
-    const struct remote *r;
+struct intake;
 
-    if (remote >= e->config.remotes_max)
-        return false;
-    r = &e->remotes[remote];
-    return r->session == session && !r->unbound &&
-           (r->state == REMOTE_READY || r->state == REMOTE_STALE || r->state == REMOTE_REVOKED);
-}
+/* What differs between the two rings that a session submits through. */
+struct intake_rules {
+    /* What no honest library submits in this ring: 0 or the reason. */
+    enum quarantine_reason (*check)(const struct engine *e, uint32_t session,
+                                    const struct submit_record *r);
+    /* The flow that a record in good order goes to. */
+    uint32_t (*flow_of)(const struct engine *e, const struct submit_record *r);
+    /* Room for the operation in its flow's queue: 0 or negative. */
+    int (*room)(struct engine *e, uint32_t session, struct queue *ops, uint32_t span);
+    /* Takes the record `r`, and up to `budget` - 1 behind it. The number taken, 0: not now. */
+    int (*take)(struct engine *e, uint32_t session, const struct intake *in,
+                const struct submit_record *r, int budget);
+};
 
-/* A record of the answer ring: a message, a debt, and a Long's way back to the requester. */
-static enum quarantine_reason answer_check(const struct engine *e, uint32_t session,
-                                           const struct submit_record *r)
-{
-    const struct inflow *in;
+/* One of these rings, for as long as records are taken from it. */
+struct intake {
+    const struct intake_rules *rules;
+    struct ring_consumer *ring;
+    uint64_t *head; /* in the arena */
+    bool *stalled;  /* no room to take its next record */
+};
 
-    if (r->kind < SUBMIT_SHORT)
-        return QUARANTINE_RECORD;
-    if (!reply_owed(e, session, r))
-        return QUARANTINE_REPLY;
-    in = &e->inflows[r->rid];
-    if (r->kind == SUBMIT_LONG &&
-        (!remote_given(e, session, r->remote) || e->remotes[r->remote].node != in->node ||
-         e->remotes[r->remote].peer != in->origin))
-        return QUARANTINE_REMOTE;
-    return QUARANTINE_NONE;
-}
-
-/* What no honest library submits: 0 or the reason. */
-static enum quarantine_reason record_check(const struct engine *e, uint32_t session,
-                                           const struct submit_record *r, bool answer)
+/* What no honest library submits in either ring: 0 or the reason. */
+static enum quarantine_reason record_check(const struct engine *e, const struct submit_record *r)
 {
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
-    bool message = r->kind >= SUBMIT_SHORT;
+    const struct op_kind *kind = op_kind_of(r->kind);
 
-    if (r->size < sizeof(*r) || r->kind == OP_BATCH || !op_kind_of(r->kind) ||
-        r->flags & ~SUBMIT_FLAGS_ALL || r->lid_len > SESSION_ID_MAX ||
-        (!message && r->rid_len > SESSION_ID_MAX))
+    if (!kind || !kind->validate || r->size < sizeof(*r) || r->flags & ~SUBMIT_FLAGS_ALL ||
+        r->lid_len > SESSION_ID_MAX || (!kind->message && r->rid_len > SESSION_ID_MAX))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
         if (r->length == 0 || r->length > e->config.packed_max)
@@ -59,16 +52,9 @@ static enum quarantine_reason record_check(const struct engine *e, uint32_t sess
     }
     if (r->size != size)
         return QUARANTINE_RECORD;
-    if (message && !message_submitted_valid(e, r))
+    if (kind->message && !message_submitted_valid(e, r))
         return QUARANTINE_MESSAGE;
-    if (r->reserve != event_bytes(r->lid_len))
-        return QUARANTINE_RESERVE;
-    if (answer)
-        return answer_check(e, session, r);
-    /* A request without its event could not be answered, and would hold its credit for ever. */
-    if (message && (r->rid != 0 || r->flags & SUBMIT_NO_RCE))
-        return QUARANTINE_MESSAGE;
-    return remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
+    return r->reserve == event_bytes(r->lid_len) ? QUARANTINE_NONE : QUARANTINE_RESERVE;
 }
 
 /* Local event space that the client may still have promised to it, or -EPROTO. */
@@ -99,7 +85,7 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
         .offset = r->offset,
         .length = r->length < UINT32_MAX ? (uint32_t)r->length : UINT32_MAX,
         .lid = r->lid,
-        .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* the token has done its work */
+        .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* of a reply it was the token */
         .lid_len = r->lid_len,
         .rid_len = r->rid_len,
         .segment = r->segment,
@@ -124,59 +110,47 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
 
 static void count_submitted(struct session_live *live, const struct submit_record *r)
 {
-    if (r->kind == SUBMIT_PUT) {
-        live->put_ops++;
-        live->put_bytes += r->length;
-    } else if (r->kind == SUBMIT_GET) {
-        live->get_ops++;
-        live->get_bytes += r->length;
-    } else if (r->kind >= SUBMIT_SHORT) {
-        const uint8_t *block = (const uint8_t *)(r + 1) + abi_pad8(r->lid_len);
+    const struct op_kind *kind = op_kind_of(r->kind);
 
-        live->am_ops++;
-        live->am_bytes += r->length + ((const struct message *)(const void *)block)->payload_len;
-    }
+    live->ops[kind->counter]++;
+    live->bytes[kind->counter] += kind->bytes ? kind->bytes(r) : r->length;
 }
 
 /* Whether the client may have this record in flight: its reasons why not, but for want of room. */
 static enum quarantine_reason submission_check(struct engine *e, uint32_t session,
-                                               const struct submit_record *r, bool answer)
+                                               const struct intake *in,
+                                               const struct submit_record *r)
 {
-    enum quarantine_reason reason = record_check(e, session, r, answer);
+    enum quarantine_reason reason = record_check(e, r);
     int64_t space;
 
+    if (reason == QUARANTINE_NONE)
+        reason = in->rules->check(e, session, r);
     if (reason != QUARANTINE_NONE)
         return reason;
     space = local_space(e, session);
     if (space < r->reserve)
         return space < 0 ? QUARANTINE_EVENT_INDEX : QUARANTINE_RESERVE;
-    if (!answer && reply_awaited(&e->flows[e->remotes[r->remote].flow], r->kind, r->flags))
+    if (reply_awaited(&e->flows[in->rules->flow_of(e, r)], r->kind, r->flags))
         return reply_space(e, session);
     return QUARANTINE_NONE;
 }
 
-/* Room for it in its flow's queue. Replies take what requests leave, so that they never wait for
- * these; there are no more of them than requests that have come. */
-static int submission_room(struct engine *e, uint32_t session, struct flow *f, uint32_t span)
+/* The ring's head is where the arena knows it to be from the next commit on. */
+static void intake_pass(struct engine *e, const struct intake *in, const struct submit_record *r)
 {
-    const struct session *s = &e->sessions[session];
-    bool answer = f->traffic == FLOW_REPLIES;
-
-    if (FAULT(QUEUE_ROOM) < 0 || (!answer && s->submitted - s->ended >= e->config.ops_max))
-        return -EAGAIN;
-    return answer ? quota_push_reply(e, session, &f->ops, span)
-                  : quota_push(e, session, &f->ops, span);
+    ring_consume(in->ring, r->size);
+    set64(e, in->head, in->ring->head);
 }
 
-/* Takes one record that stands in e->record. 1 taken, 0 no room for it now. */
-static int session_submit(struct engine *e, uint32_t session, struct ring_consumer *ring,
-                          uint32_t size, bool answer)
+/* Takes one record as an operation. 1 taken, 0 no room for it now, or its client is quarantined. */
+static int session_submit(struct engine *e, uint32_t session, const struct intake *in,
+                          const struct submit_record *r)
 {
     struct session *s = &e->sessions[session];
-    const struct submit_record *r = (const struct submit_record *)e->record;
-    enum quarantine_reason reason = submission_check(e, session, r, answer);
-    struct remote *remote = NULL;
+    enum quarantine_reason reason = submission_check(e, session, in, r);
     uint32_t extra, span, flow;
+    const struct op_kind *kind;
     uint64_t slot;
     struct flow *f;
     struct op *op;
@@ -186,33 +160,27 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
         client_quarantine(e, s->client, reason);
         return 0;
     }
-    if (!answer || r->kind == SUBMIT_LONG)
-        remote = &e->remotes[r->remote];
-    flow = answer ? e->inflows[r->rid].reply_flow : remote->flow;
+    kind = op_kind_of(r->kind);
+    flow = in->rules->flow_of(e, r);
     f = &e->flows[flow];
-    status = op_kind_of(r->kind)->validate(e, s, r, remote);
+    status = kind->validate(e, s, r, kind->over_remote ? &e->remotes[r->remote] : NULL);
     if (status == -EPROTO || status == -EFAULT) {
         client_quarantine(e, s->client, status == -EFAULT ? QUARANTINE_SEGMENT : QUARANTINE_RECORD);
         return 0;
     }
     if (f->state == FLOW_DEAD)
         status = f->error;
-    extra = size - (uint32_t)sizeof(*r);
+    extra = r->size - (uint32_t)sizeof(*r);
     span = extra <= OP_SMALL ? 1 : 1 + (extra + sizeof(struct op) - 1) / sizeof(struct op);
     slot = f->ops.tail;
-    if (submission_room(e, session, f, span) < 0)
+    if (FAULT(QUEUE_ROOM) < 0 || in->rules->room(e, session, &f->ops, span) < 0)
         return 0;
     op = op_fill(e, f, slot, r, span, status);
-    ring_consume(ring, size);
-    set64(e, answer ? &s->answer_head : &s->submit_head, ring->head);
+    intake_pass(e, in, r);
     set64(e, &s->reserved, s->reserved + r->reserve);
     set64(e, &s->submitted, s->submitted + 1);
-    if (answer)
-        reply_answered(e, (uint32_t)r->rid);
-    else if (reply_awaited(f, r->kind, r->flags))
-        reply_hold(e, flow);
-    if (answer && remote)
-        set32(e, &remote->replies, remote->replies + 1);
+    if (kind->taken)
+        kind->taken(e, flow, r);
     if (op->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
         set64(e, &f->staged, f->ops.tail);
         set64(e, &f->started, f->ops.tail);
@@ -229,106 +197,168 @@ static int session_submit(struct engine *e, uint32_t session, struct ring_consum
     return 1;
 }
 
-/* A wake-up that stands in e->record: taken, whether there is somebody to wake or not. */
-static int wake_submit(struct engine *e, uint32_t session, struct ring_consumer *ring,
-                       uint32_t size)
-{
-    struct session *s = &e->sessions[session];
-    const struct submit_record *r = (const struct submit_record *)e->record;
+/* ---- the requests ring ----------------------------------------------------------------------- */
 
-    if (size != sizeof(*r) || r->flags != 0 || r->lid_len != 0 || r->rid_len != 0 ||
-        r->reserve != 0) {
-        client_quarantine(e, s->client, QUARANTINE_RECORD);
+static enum quarantine_reason request_check(const struct engine *e, uint32_t session,
+                                            const struct submit_record *r)
+{
+    /* A request without its event could not be answered, and would hold its credit for ever. */
+    if (submit_is_message(r->kind) && (r->rid != 0 || r->flags & SUBMIT_NO_RCE))
+        return QUARANTINE_MESSAGE;
+    return op_remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
+}
+
+static uint32_t request_flow(const struct engine *e, const struct submit_record *r)
+{
+    return e->remotes[r->remote].flow;
+}
+
+static int request_room(struct engine *e, uint32_t session, struct queue *ops, uint32_t span)
+{
+    const struct session *s = &e->sessions[session];
+
+    if (s->submitted - s->ended >= e->config.ops_max)
+        return -EAGAIN;
+    return quota_push(e, session, ops, span);
+}
+
+/* As many puts as go together, from `r` on; 0: take it by itself. */
+static int batch_submit(struct engine *e, uint32_t session, const struct submit_record *r,
+                        int budget)
+{
+    int64_t space = local_space(e, session);
+
+    if (space < 0 || record_check(e, r) != QUARANTINE_NONE ||
+        request_check(e, session, r) != QUARANTINE_NONE ||
+        op_kind_of(r->kind)->validate(e, &e->sessions[session], r, &e->remotes[r->remote]) < 0)
+        return 0;
+    return batch_take(e, session, r, (uint64_t)space, budget);
+}
+
+/* Does what is no operation. 1, or 0: its client is quarantined. */
+static int submit_at_once(struct engine *e, uint32_t session, const struct intake *in,
+                          const struct submit_record *r)
+{
+    enum quarantine_reason reason = op_kind_of(r->kind)->at_once(e, session, r);
+
+    if (reason != QUARANTINE_NONE) {
+        client_quarantine(e, e->sessions[session].client, reason);
         return 0;
     }
-    if (r->remote != SUBMIT_NO_REMOTE && r->remote >= e->config.remotes_max) {
-        client_quarantine(e, s->client, QUARANTINE_REMOTE);
-        return 0;
-    }
-    if (r->remote != SUBMIT_NO_REMOTE && !remote_given(e, session, r->remote))
-        ; /* unbound meanwhile: the control room does not wait for this ring */
-    else if (r->remote != SUBMIT_NO_REMOTE)
-        direct_wake(e, &e->flows[e->remotes[r->remote].flow]);
-    else
-        direct_wake_origin(e, session, r->rid);
-    ring_consume(ring, size);
-    set64(e, &s->submit_head, ring->head);
+    intake_pass(e, in, r);
     commit(e);
     session_dirty(e, session);
     return 1;
 }
 
-/* As many puts as go together, from the one that stands in e->record on; 0: take it by itself. */
-static int batch_submit(struct engine *e, uint32_t session, int budget)
+static int request_take(struct engine *e, uint32_t session, const struct intake *in,
+                        const struct submit_record *r, int budget)
 {
-    const struct submit_record *r = (const struct submit_record *)e->record;
-    int64_t space = local_space(e, session);
+    struct session_live *live = &e->session_live[session];
+    const struct op_kind *kind = op_kind_of(r->kind);
 
-    if (space < 0 || record_check(e, session, r, false) != QUARANTINE_NONE ||
-        put_validate(e, &e->sessions[session], r, &e->remotes[r->remote]) < 0)
-        return 0;
-    return batch_take(e, session, (uint64_t)space, budget);
+    if (in->ring->tail_seen - in->ring->head > live->submit_high)
+        live->submit_high = in->ring->tail_seen - in->ring->head;
+    if (batch_may_begin(in->ring, r)) {
+        int batch = batch_submit(e, session, r, budget);
+
+        if (batch > 0)
+            return batch;
+    }
+    if (kind && kind->at_once)
+        return submit_at_once(e, session, in, r);
+    return session_submit(e, session, in, r);
 }
 
-/* From one of the two rings. */
-static int ring_take(struct engine *e, uint32_t session, bool answer, int budget)
+static const struct intake_rules requests = {request_check, request_flow, request_room,
+                                             request_take};
+
+/* ---- the ring of replies --------------------------------------------------------------------- */
+
+/* A message, a debt, and a Long's way back to the requester. */
+static enum quarantine_reason reply_check(const struct engine *e, uint32_t session,
+                                          const struct submit_record *r)
 {
-    struct session *s = &e->sessions[session];
-    struct session_live *live = &e->session_live[session];
-    struct ring_consumer *ring = answer ? &live->answer : &live->submit;
-    uint64_t *head = answer ? &s->answer_head : &s->submit_head;
-    bool *stalled = answer ? &live->answer_stalled : &live->stalled;
+    const struct inflow *in;
+
+    if (!submit_is_message(r->kind))
+        return QUARANTINE_RECORD;
+    if (!reply_owed(e, session, r))
+        return QUARANTINE_REPLY;
+    in = &e->inflows[r->token];
+    if (op_kind_of(r->kind)->over_remote &&
+        (!op_remote_given(e, session, r->remote) || e->remotes[r->remote].node != in->node ||
+         e->remotes[r->remote].peer != in->origin))
+        return QUARANTINE_REMOTE;
+    return QUARANTINE_NONE;
+}
+
+static uint32_t reply_flow(const struct engine *e, const struct submit_record *r)
+{
+    return e->inflows[r->token].reply_flow;
+}
+
+static int reply_take(struct engine *e, uint32_t session, const struct intake *in,
+                      const struct submit_record *r, int budget)
+{
+    return session_submit(e, session, in, r);
+}
+
+/* Replies take the room that requests leave, so that they never wait for these; there are no more
+ * of them than requests that have come. */
+static const struct intake_rules replies = {reply_check, reply_flow, quota_push_reply, reply_take};
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* Takes up to `budget` records. The number taken. */
+static int intake_take(struct engine *e, uint32_t session, const struct intake *in, int budget)
+{
+    const struct session *s = &e->sessions[session];
+    const struct submit_record *r = (const struct submit_record *)e->record;
     int taken = 0;
 
-    *stalled = false;
-    while (taken < budget && s->state == SESSION_OPEN && live->attached &&
+    *in->stalled = false;
+    while (taken < budget && s->state == SESSION_OPEN && e->session_live[session].attached &&
            e->clients[s->client].quarantine == QUARANTINE_NONE) {
         uint32_t size;
-        int r = ring_copy(ring, e->record, e->record_max, &size);
+        int n = ring_copy(in->ring, e->record, e->record_max, &size);
 
-        if (r == 0)
+        if (n == 0)
             break;
-        if (r < 0) {
+        if (n < 0) {
             client_quarantine(e, s->client,
-                              r == -EMSGSIZE ? QUARANTINE_RECORD : QUARANTINE_SUBMIT_INDEX);
+                              n == -EMSGSIZE ? QUARANTINE_RECORD : QUARANTINE_SUBMIT_INDEX);
             break;
         }
         FAULT(RECORD_READ);
-        if (!answer && ring->tail_seen - ring->head > live->submit_high)
-            live->submit_high = ring->tail_seen - ring->head;
-        if (!answer && batch_may_begin(ring, (const struct submit_record *)e->record)) {
-            int batch = batch_submit(e, session, budget - taken);
-
-            taken += batch;
-            if (batch > 0)
-                continue;
-        }
-        if (!answer && ((const struct submit_record *)e->record)->kind == SUBMIT_WAKE) {
-            if (wake_submit(e, session, ring, size) == 0)
-                break;
-            taken++;
-            continue;
-        }
-        if (session_submit(e, session, ring, size, answer) == 0) {
-            *stalled = true;
+        n = in->rules->take(e, session, in, r, budget - taken);
+        if (n == 0) {
+            *in->stalled = true;
             break;
         }
-        taken++;
+        taken += n;
     }
     if (taken == 0)
         return 0;
     /* Padding behind the last record may have been passed over too. */
-    if (*head != ring->head) {
-        set64(e, head, ring->head);
+    if (*in->head != in->ring->head) {
+        set64(e, in->head, in->ring->head);
         commit(e);
     }
-    ring_release(ring);
+    ring_release(in->ring);
     return taken;
 }
 
 int session_take(struct engine *e, uint32_t session, int budget)
 {
-    int taken = ring_take(e, session, true, budget);
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    int taken = intake_take(
+        e, session,
+        &(struct intake){&replies, &live->answer, &s->answer_head, &live->answer_stalled}, budget);
 
-    return taken + ring_take(e, session, false, budget);
+    return taken +
+           intake_take(e, session,
+                       &(struct intake){&requests, &live->submit, &s->submit_head, &live->stalled},
+                       budget);
 }

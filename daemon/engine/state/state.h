@@ -235,6 +235,15 @@ enum op_phase {
     OP_PLACED = 2, /* known to the target, or needs no target */
 };
 
+/* Which of its session's counters an operation goes into. */
+enum op_counter {
+    OP_COUNT_OTHER = 0, /* shown nowhere */
+    OP_COUNT_PUT,
+    OP_COUNT_GET,
+    OP_COUNT_MESSAGE, /* replies included */
+    OP_COUNTERS
+};
+
 /* A kind that no client submits: small puts in a row (op_batch.c). */
 #define OP_BATCH 0u
 
@@ -306,7 +315,8 @@ struct session_live {
     uint32_t chunks;     /* of its flows' operations */
     uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */
     uint64_t submit_high, local_high, remote_high, reply_high;
-    uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes, errors, spilled;
+    uint64_t ops[OP_COUNTERS], bytes[OP_COUNTERS]; /* submitted, by enum op_counter */
+    uint64_t errors, spilled;
 };
 
 struct segment_live {

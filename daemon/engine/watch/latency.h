@@ -8,7 +8,7 @@
 #ifndef PWC_ENGINE_LATENCY_H
 #define PWC_ENGINE_LATENCY_H
 
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/op.h"
 #include "daemon/engine/state/state.h"
 
 static inline uint64_t latency_since(const struct engine *e, uint64_t then)
@@ -45,7 +45,7 @@ static inline void latency_fabric(struct engine *e, uint32_t node, const struct 
 /* Its client is told, or would be if it wanted to. */
 static inline void latency_local(struct engine *e, uint32_t node, const struct op *op)
 {
-    if (op->status == 0 && op->kind != SUBMIT_FLUSH)
+    if (op->status == 0 && !op_row(op)->at_head)
         latency_record(e, node, ENGINE_LATENCY_LOCAL, op->submitted_at, op_count(op));
 }
 

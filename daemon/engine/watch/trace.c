@@ -1,7 +1,7 @@
 /* What is recorded of each step (trace.h). */
 #include "daemon/engine/watch/trace.h"
 
-#include "daemon/engine/ops/op_batch.h"
+#include "daemon/engine/ops/op.h"
 
 void engine_trace(struct engine *e, struct trace_ring *ring)
 {
@@ -35,7 +35,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
     write_of_session(e, f->session,
                      &(struct trace_record){
                          .kind = (uint8_t)kind,
-                         .op = op->kind == OP_BATCH ? SUBMIT_PUT : op->kind,
+                         .op = op_shown_kind(op),
                          .count = (uint16_t)op_count(op),
                          .flow = flow,
                          .node = f->node,

@@ -5,6 +5,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/op.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/session/session.h"
 
@@ -76,15 +77,15 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
             .ended = s->ended,
             .in_flight = s->submitted - s->ended,
             .delivered = s->delivered,
-            .put_ops = live->put_ops,
-            .get_ops = live->get_ops,
-            .put_bytes = live->put_bytes,
-            .get_bytes = live->get_bytes,
+            .put_ops = live->ops[OP_COUNT_PUT],
+            .get_ops = live->ops[OP_COUNT_GET],
+            .put_bytes = live->bytes[OP_COUNT_PUT],
+            .get_bytes = live->bytes[OP_COUNT_GET],
             .errors = live->errors,
             .spilled = live->spilled,
             .spill_bytes = s->spill_bytes,
-            .am_ops = live->am_ops,
-            .am_bytes = live->am_bytes,
+            .am_ops = live->ops[OP_COUNT_MESSAGE],
+            .am_bytes = live->bytes[OP_COUNT_MESSAGE],
             .reply_used = reply < 0 ? 0 : (uint64_t)reply,
             .reply_high = live->reply_high,
             .replies_owed = replies_owed(e, s),
@@ -215,7 +216,7 @@ int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *row
             rows[n++] = (struct engine_op_view){
                 .session = f->session,
                 .client = e->sessions[f->session].client,
-                .kind = op->kind == OP_BATCH ? SUBMIT_PUT : op->kind,
+                .kind = op_shown_kind(op),
                 .state = slot < f->staged    ? 2u
                          : slot < f->started ? 1u
                                              : 0u,

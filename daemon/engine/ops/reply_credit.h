@@ -1,0 +1,35 @@
+/* Counts of replies (reply.h). Thread: the progress thread. */
+#ifndef PWC_ENGINE_REPLY_CREDIT_H
+#define PWC_ENGINE_REPLY_CREDIT_H
+
+#include "daemon/engine/session/quarantine.h"
+#include "daemon/engine/state/state.h"
+
+/* ---- at the replier ------------------------------------------------------------------------ */
+
+/* Whether records may be staged: not for replies whose requester is gone, for its flow's number may
+ * soon be another's. */
+bool reply_way_open(const struct engine *e, const struct flow *f);
+/* What stands in the answer ring: whether that request is owed a reply by this session. */
+bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
+/* Within a transaction: one less is owed. */
+void reply_answered(struct engine *e, uint32_t inflow);
+
+/* ---- at the requester ---------------------------------------------------------------------- */
+
+/* Whether an operation of this flow holds reply event space. */
+bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
+/* Event space for one more reply: a reason when the client has passed what it may hold. */
+enum quarantine_reason reply_space(struct engine *e, uint32_t session);
+/* Within a transaction: one more request holds its space. */
+void reply_hold(struct engine *e, uint32_t flow);
+/* Within a transaction: up to `count` requests of this flow will not be replied to: their space is
+ * the client's again. */
+void reply_give_back(struct engine *e, uint32_t flow, uint32_t count);
+/* Whether the flow that a reply from `node` names awaits one: 0, -EHOSTDOWN: its client is on its
+ * way out; -EPROTO: no honest daemon sends this. */
+int reply_requester(const struct engine *e, uint32_t flow, uint32_t node);
+/* Within a transaction: a reply has come, and its event takes the space. */
+void reply_came(struct engine *e, uint32_t flow);
+
+#endif
