@@ -246,7 +246,7 @@ static int open_inflight(struct control *control)
 }
 
 /* Another process of the same daemon is no other daemon to them. */
-static int settle_identity(struct control *control)
+static int inherit_identity(struct control *control)
 {
     uint8_t *kept = control->inflight.header->boot_id;
 
@@ -465,7 +465,7 @@ static int check_entry_of_ours(struct control *control)
 
 static int start_workers(struct control *control)
 {
-    static const struct worker_hooks hooks = {.opened = takeover_attach, .notice = notice_take};
+    static const struct worker_hooks hooks = {.opened = takeover_inherit, .notice = notice_take};
 
     return workers_start(control, &hooks);
 }
@@ -473,10 +473,11 @@ static int start_workers(struct control *control)
 static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
-        open_nodes,     open_identity,   open_engine_config, check_words,   check_entry_of_ours,
-        workers_open,   handover_await,  open_lifeline,      open_socket,   open_inflight,
-        workers_settle, settle_identity, open_tables,        start_workers, open_peers,
-        scrape_open,    open_listener};
+        open_nodes,          open_identity, open_engine_config,  check_words,
+        check_entry_of_ours, workers_open,  handover_await,      open_lifeline,
+        open_socket,         open_inflight, workers_open_arenas, inherit_identity,
+        open_tables,         start_workers, open_peers,          scrape_open,
+        open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
     /* Where several users are served, none may look into us: before there is a secret to see. */

@@ -17,7 +17,7 @@ static void client_closed(struct worker *w, uint32_t handle)
         return;
     w->by_handle[handle] = NULL;
     w->clients--;
-    client_settle(c);
+    client_free_ended(c);
 }
 
 static void quarantined(struct worker *w, const struct engine_notice *notice)

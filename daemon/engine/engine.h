@@ -112,11 +112,19 @@ bool engine_arena_fits(const struct engine_config *config, const void *arena);
 
 /*
  * Opens a new or an inherited arena. `memory` (engine_private_bytes, zeroed) holds what dies with
- * the process. The fabric is new in both cases. After an inherited arena the caller gives each live
- * session and segment its mapping again (engine_session_attach, engine_segment_attach) before the
- * first step. What it was not answered it does again: a session or segment that it did not hear of,
- * and so did not attach, is closed by the first step (until then opening the context again is
- * -EADDRINUSE); clients and regions that it did not hear of it finds by the views, and closes.
+ * the process. The fabric is new in both cases. The caller of an inherited arena then says what it
+ * has inherited itself, before the first step:
+ *
+ *     the arena has      the caller has     the caller                      then
+ *     a client           its connection     keeps it (engine_view_clients)  it goes on
+ *     a client           no connection      engine_client_close             it ends
+ *     a session, segment its mapping        engine_*_find, engine_*_inherit it goes on
+ *     a session, segment no mapping         does nothing                    the first step closes
+ * it a region           no answer yet      finds it (engine_view_regions), engine_region_close it
+ * ends
+ *
+ * Until that step a context whose session is not inherited cannot be opened again (-EADDRINUSE).
+ * Calls whose results the earlier process has not seen are made again.
  */
 int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
@@ -140,11 +148,12 @@ void engine_client_close(struct engine *e, uint32_t client);
 
 /*
  * A context: `base` is the session's mapping (session_abi.h), made and zeroed by the caller, header
- * filled in by the engine. Session handle or an error.
+ * filled in by the engine. `mark` is the caller's: engine_session_find returns it. Session handle
+ * or an error.
  */
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
-                        const struct session_sizes *sizes);
-int engine_session_attach(struct engine *e, uint32_t session, void *base);
+                        const struct session_sizes *sizes, uint32_t mark);
+int engine_session_inherit(struct engine *e, uint32_t session, void *base);
 /* ENGINE_SESSION_CLOSED comes when its mapping may go. */
 void engine_session_close(struct engine *e, uint32_t session);
 
@@ -152,6 +161,7 @@ void engine_session_close(struct engine *e, uint32_t session);
 struct engine_session_found {
     uint32_t client, context;
     struct session_sizes sizes;
+    uint32_t mark;
     bool closing;
 };
 int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out);
@@ -165,7 +175,7 @@ int engine_segment_find(const struct engine *e, uint32_t segment, struct engine_
 /* A segment: registered with the fabric; ENGINE_SEGMENT_READY brings the result. Handle or an
  * error. */
 int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t length);
-int engine_segment_attach(struct engine *e, uint32_t segment, void *base);
+int engine_segment_inherit(struct engine *e, uint32_t segment, void *base);
 /* Only without regions (-EBUSY). ENGINE_SEGMENT_CLOSED comes when the mapping may go. */
 int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment);
 

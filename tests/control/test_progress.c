@@ -128,7 +128,7 @@ static int open_client(struct engine *e)
 
 static int open_session(struct engine *e)
 {
-    return engine_session_open(e, 0, 0, world.session, &rings);
+    return engine_session_open(e, 0, 0, world.session, &rings, 0);
 }
 
 static int open_segment(struct engine *e)

@@ -254,7 +254,7 @@ static void binds_of_known_flows(void)
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(second);
         memset(second, 0, session_bytes(&sizes));
-        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, second, &sizes), 1);
+        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, second, &sizes, 0), 1);
         bench_bind(b, 5);
         bench_bind(b, 7);
         bench_bind(b, 8);
@@ -317,7 +317,7 @@ static void binds_to_what_is_not_theirs(void)
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(second);
         CU_ASSERT_EQUAL_FATAL(engine_client_open(b->engine, &info), 1);
-        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 1, 0, second, &sizes), 1);
+        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 1, 0, second, &sizes, 0), 1);
         CU_ASSERT_EQUAL_FATAL(bind.generation, 1);
         CU_ASSERT_TRUE_FATAL(bind.secret[0] != 0 && bind.secret[15] != 0);
         memcpy((uint8_t *)&bind + rows[i].at, &rows[i].value, rows[i].bytes);

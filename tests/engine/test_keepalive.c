@@ -264,7 +264,7 @@ static void wait_for(struct alone *a, uint32_t peers)
     a->session = aligned_alloc(4096, 16 * 4096);
     CU_ASSERT_FATAL(client >= 0 && a->session && session_bytes(&sizes) <= 16 * 4096);
     memset(a->session, 0, 16 * 4096);
-    session = engine_session_open(a->engine, (uint32_t)client, 0, a->session, &sizes);
+    session = engine_session_open(a->engine, (uint32_t)client, 0, a->session, &sizes, 0);
     CU_ASSERT_FATAL(session >= 0);
     for (uint32_t node = 1; node <= peers; node++)
         CU_ASSERT_EQUAL_FATAL(engine_bind(a->engine, (uint32_t)session, node, node, NULL, node), 0);

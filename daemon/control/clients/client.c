@@ -87,7 +87,7 @@ void client_end(struct client *c, const char *reason)
     if (client_is_in_engine(c))
         client_leave_engine(c);
     client_stream_resume(c); /* flushes what is left, reads no more */
-    client_settle(c);
+    client_free_ended(c);
 }
 
 /* ---- the way in ------------------------------------------------------------------------------ */
@@ -210,15 +210,15 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     FAULT(CLIENT_ACCEPTED);
     if (client_stream_open(c, on_request, client_end) < 0) {
         c->state = CLIENT_ENDING;
-        client_settle(c);
+        client_free_ended(c);
     } else if ((rc = watch_process(c)) < 0) {
         end_unwatched(c, rc);
     }
     return c;
 }
 
-struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process,
-                            client_on_request on_request)
+struct client *client_accept_inherited(struct control *control, uint32_t slot, int descriptor,
+                                       int process, client_on_request on_request)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);

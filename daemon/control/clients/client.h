@@ -150,8 +150,8 @@ struct client {
 void client_accept(struct control *control, int descriptor, client_on_request on_request);
 /* Takes over an inherited connection, with its slot of the table of requests under way and the
  * pidfd of its process (-1: none). NULL without memory: both stay the caller's. */
-struct client *client_adopt(struct control *control, uint32_t slot, int descriptor, int process,
-                            client_on_request on_request);
+struct client *client_accept_inherited(struct control *control, uint32_t slot, int descriptor,
+                                       int process, client_on_request on_request);
 /* Ends it; `reason` NULL: it hung up. Safe to call again. */
 void client_end(struct client *c, const char *reason);
 

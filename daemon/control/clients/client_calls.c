@@ -17,7 +17,7 @@ static void returned(struct call *call)
     if (call->then)
         call->then(call);
     client_stream_resume(c);
-    client_settle(c);
+    client_free_ended(c);
 }
 
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
@@ -90,7 +90,7 @@ static void handle_closed(uv_handle_t *handle)
     free(c);
 }
 
-void client_settle(struct client *c)
+void client_free_ended(struct client *c)
 {
     if (c->state != CLIENT_ENDING || client_is_in_engine(c) || c->calls > 0 || c->sessions ||
         c->segments)

@@ -26,6 +26,6 @@ void client_call_in(struct client *c, struct call *call, enum call_kind kind,
 void client_leave_engine(struct client *c);
 /* Frees a client that has ended, once nothing of it is left in an engine. For ends that no call
  * brings: those of calls come here by themselves. */
-void client_settle(struct client *c);
+void client_free_ended(struct client *c);
 
 #endif

@@ -135,8 +135,8 @@ static void pair_link(struct pair *p)
     p->origin->pairs++;
 }
 
-int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
-                uint32_t slot, int descriptor)
+int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
+                  uint32_t slot, int descriptor)
 {
     struct control *control = origin->client->control;
     struct pair *p = calloc(1, sizeof(*p));

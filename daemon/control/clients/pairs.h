@@ -45,8 +45,8 @@ struct pair_way {
 int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct engine_neighbour *found, uint32_t rights, struct pair_way *out);
 /* A pair that was inherited; takes the descriptor over on success. */
-int pairs_adopt(struct client_session *origin, struct client_session *target, uint64_t number,
-                uint32_t slot, int descriptor);
+int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
+                  uint32_t slot, int descriptor);
 /* What a context has done by its pairs so far: its word, and nothing is built on it. */
 struct direct_counts pairs_count(const struct client_session *s);
 /* A context ends, and its pairs with it. */

@@ -83,7 +83,7 @@ static void keep(struct client_session *s)
     struct store *store = &s->client->control->store;
     uint32_t engine = s->client->worker->engine;
 
-    if (!store_add(store, s->mapping.fd, "%u.session.%u.%u", engine, s->handle, s->direct) ||
+    if (!store_add(store, s->mapping.fd, "%u.session.%u", engine, s->handle) ||
         !store_add(store, s->doorbell, "%u.doorbell.%u", engine, s->handle) ||
         !store_add(store, s->wake, "%u.wake.%u", engine, s->handle))
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
@@ -95,7 +95,7 @@ static void keep_no_longer(const struct client_session *s)
     struct store *store = &s->client->control->store;
     uint32_t engine = s->client->worker->engine;
 
-    store_remove(store, "%u.session.%u.%u", engine, s->handle, s->direct);
+    store_remove(store, "%u.session.%u", engine, s->handle);
     store_remove(store, "%u.doorbell.%u", engine, s->handle);
     store_remove(store, "%u.wake.%u", engine, s->handle);
     store_remove(store, "%u.board.%u", engine, s->handle);
@@ -248,6 +248,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                           .context = s->context,
                                           .base = s->mapping.base,
                                           .sizes = sizes,
+                                          .mark = s->direct,
                                           .wake = s->wake,
                                           .range = s->range};
     call_post(c->worker->progress, call);

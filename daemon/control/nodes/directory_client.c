@@ -416,7 +416,7 @@ void directory_client_attach(struct client *c, uint64_t cookie)
     tell_home(c, false, cookie);
 }
 
-void directory_client_return(struct client *c)
+void directory_client_announce(struct client *c)
 {
     tell_home(c, false, 0);
 }

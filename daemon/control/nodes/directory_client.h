@@ -26,7 +26,7 @@ void directory_client_close(struct control *control);
 void directory_client_attach(struct client *c, uint64_t cookie);
 void directory_client_detach(struct client *c);
 /* It is here still, after this daemon was started anew: the home may have forgotten it with us. */
-void directory_client_return(struct client *c);
+void directory_client_announce(struct client *c);
 /* bind_located brings the answer. */
 void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie);
 /* The replies go to the pending request, as pieces come in. */

@@ -173,6 +173,18 @@ int store_take(struct store *s, const char *format, ...)
     return entry->descriptor;
 }
 
+void store_untake(struct store *s, const char *format, ...)
+{
+    struct stored *entry;
+    va_list arguments;
+
+    va_start(arguments, format);
+    entry = find_named(s, format, arguments);
+    va_end(arguments);
+    if (entry)
+        entry->taken = false;
+}
+
 bool store_has(const struct store *s, const char *format, ...)
 {
     const struct stored *entry;

@@ -6,7 +6,7 @@
  *     client.S, process.S          a connection and its process; S: its slot in inflight.h
  *     guest.S                      one without Hello: handed over, but not kept
  *     E.arena                      of engine E of this node
- *     E.session.H.D, E.doorbell.H, E.wake.H    of its session H; D 1: it takes part in pairs
+ *     E.session.H, E.doorbell.H, E.wake.H      of its session H
  *     E.board.H                    the same, of who reaches it by pairs
  *     E.segment.H, E.reader.H      of its segment H
  *     pair.N.E.H.F.K.S             pair N from session H of engine E to session K of engine F, with
@@ -64,6 +64,8 @@ __attribute__((format(printf, 3, 4))) bool store_add_spare(struct store *s, int 
 __attribute__((format(printf, 2, 3))) void store_remove(struct store *s, const char *format, ...);
 /* An inherited descriptor, the caller's from now on; -1: there is none. */
 __attribute__((format(printf, 2, 3))) int store_take(struct store *s, const char *format, ...);
+/* The store's again: store_drop_rest closes it, unless it is taken once more. */
+__attribute__((format(printf, 2, 3))) void store_untake(struct store *s, const char *format, ...);
 /* Whether there is one by that name. */
 __attribute__((format(printf, 2, 3))) bool store_has(const struct store *s, const char *format,
                                                      ...);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +45,8 @@ static uint32_t open_regions(struct engine *e, uint32_t client)
     return count;
 }
 
-/* It was a rank of a job, and the engine says which. */
-static void be_served(struct worker *w, struct client *c, struct engine *e, uint32_t number)
+/* The engine says which rank of which job the connection was. */
+static void restore_rank(struct worker *w, struct client *c, struct engine *e, uint32_t number)
 {
     struct engine_client_view view;
 
@@ -67,8 +66,8 @@ static void be_served(struct worker *w, struct client *c, struct engine *e, uint
     w->by_handle[number] = c;
 }
 
-/* One connection, whose engine is this one. */
-static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
+/* One connection, and the rank that this engine knows by it. */
+static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
 {
     struct control *control = w->control;
     struct inflight_entry *entry = &control->inflight.entries[slot];
@@ -81,9 +80,9 @@ static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
         store_remove(&control->store, "guest.%u", slot); /* not kept */
     }
     if (descriptor >= 0 && !entry->lost)
-        c = client_adopt(control, slot, descriptor, process, request_handle);
+        c = client_accept_inherited(control, slot, descriptor, process, request_handle);
     if (c && entry->state == INFLIGHT_SERVED)
-        be_served(w, c, e, entry->number);
+        restore_rank(w, c, e, entry->number);
     if (c)
         return;
     entry->state = INFLIGHT_FREE;
@@ -93,9 +92,9 @@ static void attach_client(struct worker *w, struct engine *e, uint32_t slot)
     drop(process);
 }
 
-/* Those of this engine's ranks; who is none yet, and whose engine there is not, comes with engine
- * 0. */
-static void attach_clients(struct worker *w, struct engine *e)
+/* Inherits the connections of this engine's ranks. Engine 0 also takes those that are no rank yet,
+ * and those whose engine is gone. */
+static void inherit_clients(struct worker *w, struct engine *e)
 {
     struct inflight *inflight = &w->control->inflight;
 
@@ -104,19 +103,20 @@ static void attach_clients(struct worker *w, struct engine *e)
         bool served = entry->state == INFLIGHT_SERVED && entry->engine < w->control->worker_count;
 
         if (entry->state != INFLIGHT_FREE && (served ? entry->engine : 0) == w->engine)
-            attach_client(w, e, slot);
+            inherit_client(w, e, slot);
     }
 }
 
-/* Whom nobody is connected for has left. */
-static void end_the_gone(struct worker *w, struct engine *e)
+/* Closes clients of the engine without a connection: they have left. */
+static void close_orphans(struct worker *w, struct engine *e)
 {
     for (uint32_t i = 0; i < w->config.clients_max; i++)
         if (!w->by_handle[i])
             engine_client_close(e, i);
 }
 
-/* ---- sessions and segments ------------------------------------------------------------------- */
+/* ---- sessions and segments --------------------------------------------------------------------
+ */
 
 /* Takes the descriptor over where it succeeds. */
 static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *range)
@@ -131,153 +131,110 @@ static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *ra
     return rc < 0 ? rc : 0;
 }
 
-/* 0; -EBADF: it was dropped. */
-static int attach_session(struct worker *w, struct engine *e, uint32_t handle, bool direct)
+static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
+                            const struct engine_session_found *found)
 {
     struct store *store = &w->control->store;
-    struct engine_session_found found;
-    struct client_session *s;
-    struct client *c;
-    int memory = store_take(store, "%u.session.%u.%u", w->engine, handle, direct);
-    int doorbell = store_take(store, "%u.doorbell.%u", w->engine, handle);
-    int wake = store_take(store, "%u.wake.%u", w->engine, handle);
-    int board = store_take(store, "%u.board.%u", w->engine, handle);
+    struct client *c = w->by_handle[found->client];
+    struct client_session *s = c ? calloc(1, sizeof(*s)) : NULL;
+    int memory;
 
-    if (engine_session_find(e, handle, &found) < 0 || doorbell < 0 || wake < 0)
-        goto drop;
-    c = w->by_handle[found.client];
-    s = c ? calloc(1, sizeof(*s)) : NULL;
     if (!s)
-        goto drop;
+        return false;
     *s = (struct client_session){.client = c,
                                  .handle = handle,
-                                 .context = found.context,
+                                 .context = found->context,
                                  .mapping = {.fd = -1},
-                                 .direct = direct,
-                                 .doorbell = doorbell,
-                                 .wake = wake,
-                                 .board = board,
+                                 .direct = found->mark != 0,
+                                 .doorbell = store_take(store, "%u.doorbell.%u", w->engine, handle),
+                                 .wake = store_take(store, "%u.wake.%u", w->engine, handle),
+                                 .board = store_take(store, "%u.board.%u", w->engine, handle),
                                  .range = -1,
                                  .client_memory = -1,
                                  .client_wake = -1,
                                  .client_doorbell = -1,
-                                 .closing = found.closing};
-    if (map_shared(&s->mapping, memory, session_bytes(&found.sizes), &s->range) < 0) {
+                                 .closing = found->closing};
+    memory = store_take(store, "%u.session.%u", w->engine, handle);
+    if (s->doorbell < 0 || s->wake < 0 ||
+        map_shared(&s->mapping, memory, session_bytes(&found->sizes), &s->range) < 0) {
         mapping_destroy(&s->mapping);
         free(s);
-        goto drop;
+        return false;
     }
     s->next = c->sessions;
     c->sessions = s;
     quota_charge(c, QUOTA_CONTEXTS, 1);
     quota_charge(c, QUOTA_MEMORY, s->mapping.size);
     w->sessions[handle] = s;
-    host_table_add_session(
-        &w->host_table, handle,
-        &(struct host_session){
-            .shared = s->mapping.base, .client = found.client, .wake = wake, .range = s->range});
-    engine_session_attach(e, handle, s->mapping.base);
-    return 0;
-drop:
-    store_remove(store, "%u.session.%u.%u", w->engine, handle, direct);
-    store_remove(store, "%u.doorbell.%u", w->engine, handle);
-    store_remove(store, "%u.wake.%u", w->engine, handle);
-    store_remove(store, "%u.board.%u", w->engine, handle);
-    drop(memory);
-    drop(doorbell);
-    drop(wake);
-    drop(board);
-    return -EBADF;
+    host_table_add_session(&w->host_table, handle,
+                           &(struct host_session){.shared = s->mapping.base,
+                                                  .client = found->client,
+                                                  .wake = s->wake,
+                                                  .range = s->range});
+    engine_session_inherit(e, handle, s->mapping.base);
+    return true;
 }
 
-/* As attach_session. */
-static int attach_segment(struct worker *w, struct engine *e, uint32_t handle)
+static void inherit_sessions(struct worker *w, struct engine *e)
+{
+    static const char *const names[] = {"session", "doorbell", "wake", "board"};
+    struct engine_session_found found;
+
+    for (uint32_t handle = 0; handle < w->config.sessions_max; handle++)
+        if (engine_session_find(e, handle, &found) == 0 && !inherit_session(w, e, handle, &found))
+            for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                store_untake(&w->control->store, "%u.%s.%u", w->engine, names[i], handle);
+}
+
+static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
+                            const struct engine_segment_found *found)
 {
     struct store *store = &w->control->store;
-    struct engine_segment_found found;
-    struct client_segment *s;
-    struct client *c;
-    int memory = store_take(store, "%u.segment.%u", w->engine, handle);
-    int reader = store_take(store, "%u.reader.%u", w->engine, handle);
+    struct client *c = w->by_handle[found->client];
+    struct client_segment *s = c ? calloc(1, sizeof(*s)) : NULL;
+    int memory;
 
-    if (engine_segment_find(e, handle, &found) < 0)
-        goto drop;
-    c = w->by_handle[found.client];
-    s = c ? calloc(1, sizeof(*s)) : NULL;
     if (!s)
-        goto drop;
+        return false;
     *s = (struct client_segment){.client = c,
                                  .handle = handle,
                                  .mapping = {.fd = -1},
-                                 .reader = reader,
+                                 .reader = store_take(store, "%u.reader.%u", w->engine, handle),
                                  .range = -1,
-                                 .closing = found.closing};
-    if (map_shared(&s->mapping, memory, found.length, &s->range) < 0) {
+                                 .closing = found->closing};
+    memory = store_take(store, "%u.segment.%u", w->engine, handle);
+    if (map_shared(&s->mapping, memory, found->length, &s->range) < 0) {
         mapping_destroy(&s->mapping);
         free(s);
-        goto drop;
+        return false;
     }
-    w->control->segments_shared += reader >= 0;
+    w->control->segments_shared += s->reader >= 0;
     s->next = c->segments;
     c->segments = s;
     quota_charge(c, QUOTA_SEGMENTS, 1);
     quota_charge(c, QUOTA_MEMORY, s->mapping.size);
     w->segments[handle] = s;
-    host_table_add_segment(
-        &w->host_table, handle,
-        &(struct host_segment){.base = s->mapping.base, .client = found.client, .range = s->range});
-    engine_segment_attach(e, handle, s->mapping.base);
-    return 0;
-drop:
-    store_remove(store, "%u.segment.%u", w->engine, handle);
-    store_remove(store, "%u.reader.%u", w->engine, handle);
-    drop(memory);
-    drop(reader);
-    return -EBADF;
+    host_table_add_segment(&w->host_table, handle,
+                           &(struct host_segment){.base = s->mapping.base,
+                                                  .client = found->client,
+                                                  .range = s->range});
+    engine_segment_inherit(e, handle, s->mapping.base);
+    return true;
 }
 
-/* Whether a name of the store is exactly the one that this gives: another that reads alike would be
- * found again and again. */
-__attribute__((format(printf, 2, 3))) static bool is_named(const char *name, const char *format,
-                                                           ...)
+static void inherit_segments(struct worker *w, struct engine *e)
 {
-    char exact[STORE_NAME_MAX];
-    va_list arguments;
+    struct engine_segment_found found;
 
-    va_start(arguments, format);
-    vsnprintf(exact, sizeof(exact), format, arguments);
-    va_end(arguments);
-    return strcmp(name, exact) == 0;
+    for (uint32_t handle = 0; handle < w->config.segments_max; handle++)
+        if (engine_segment_find(e, handle, &found) == 0 && !inherit_segment(w, e, handle, &found)) {
+            store_untake(&w->control->store, "%u.segment.%u", w->engine, handle);
+            store_untake(&w->control->store, "%u.reader.%u", w->engine, handle);
+        }
 }
 
-static void attach_sessions(struct worker *w, struct engine *e)
-{
-    struct store *store = &w->control->store;
-    char prefix[STORE_NAME_MAX];
-    uint32_t handle, direct;
-    const char *name;
-
-    snprintf(prefix, sizeof(prefix), "%u.session.", w->engine);
-    for (uint32_t at = 0; (name = store_next(store, &at, prefix));)
-        if (sscanf(name + strlen(prefix), "%u.%u", &handle, &direct) == 2 && direct <= 1 &&
-            is_named(name, "%s%u.%u", prefix, handle, direct) &&
-            attach_session(w, e, handle, direct) < 0)
-            at = 0; /* the table has changed */
-}
-
-static void attach_segments(struct worker *w, struct engine *e)
-{
-    struct store *store = &w->control->store;
-    char prefix[STORE_NAME_MAX];
-    uint32_t handle;
-    const char *name;
-
-    snprintf(prefix, sizeof(prefix), "%u.segment.", w->engine);
-    for (uint32_t at = 0; (name = store_next(store, &at, prefix));)
-        if (sscanf(name + strlen(prefix), "%u", &handle) == 1 &&
-            is_named(name, "%s%u", prefix, handle) && attach_segment(w, e, handle) < 0)
-            at = 0;
-}
+/* ---- pairs ------------------------------------------------------------------------------------
+ */
 
 static struct client_session *session_of(struct control *control, uint32_t engine, uint32_t handle)
 {
@@ -285,52 +242,40 @@ static struct client_session *session_of(struct control *control, uint32_t engin
                                           : NULL;
 }
 
-/* As attach_session. */
-static int attach_pair(struct control *control, const char *name)
+static void inherit_pair(struct control *control, const char *name)
 {
     uint32_t engines[2], handles[2], slot = BOARD_NONE;
     struct client_session *from, *to;
     uint64_t number;
-    int descriptor;
 
     if (sscanf(name, "pair.%" SCNu64 ".%u.%u.%u.%u.%u", &number, &engines[0], &handles[0],
                &engines[1], &handles[1], &slot) < 5)
-        return 0;
+        return;
     from = session_of(control, engines[0], handles[0]);
     to = session_of(control, engines[1], handles[1]);
-    if (!from || !to)
-        return 0;
-    descriptor = store_take(&control->store, "%s", name);
-    if (pairs_adopt(from, to, number, slot, descriptor) < 0) {
-        store_remove(&control->store, "%s", name);
-        close(descriptor);
-        return -EBADF;
-    }
-    return 0;
+    if (from && to &&
+        pairs_inherit(from, to, number, slot, store_take(&control->store, "%s", name)) < 0)
+        store_untake(&control->store, "%s", name);
 }
 
-static void attach_pairs(struct control *control)
+static void inherit_pairs(struct control *control)
 {
-    char name[STORE_NAME_MAX];
-    const char *next;
+    const char *name;
 
-    for (uint32_t at = 0; (next = store_next(&control->store, &at, "pair."));) {
-        snprintf(name, sizeof(name), "%s", next);
-        if (attach_pair(control, name) < 0)
-            at = 0; /* the table has changed */
-    }
+    for (uint32_t at = 0; (name = store_next(&control->store, &at, "pair."));)
+        inherit_pair(control, name);
 }
 
-void takeover_attach(void *context, struct engine *engine)
+void takeover_inherit(void *context, struct engine *engine)
 {
     struct worker *w = context;
 
     if (!w->control->inherited)
         return;
-    attach_clients(w, engine);
-    attach_sessions(w, engine);
-    attach_segments(w, engine);
-    end_the_gone(w, engine);
+    inherit_clients(w, engine);
+    inherit_sessions(w, engine);
+    inherit_segments(w, engine);
+    close_orphans(w, engine);
 }
 
 /* ---- serving on ------------------------------------------------------------------------------ */
@@ -379,7 +324,7 @@ static void resume_client(struct client *c)
         wake_client(s);
     }
     if (c->state == CLIENT_SERVED)
-        directory_client_return(c);
+        directory_client_announce(c);
     client_stream_resume(c);
 }
 
@@ -390,7 +335,7 @@ void takeover_resume(struct control *control)
 
     if (!control->inherited)
         return;
-    attach_pairs(control);
+    inherit_pairs(control);
     for (struct client *c = control->clients; c; c = next) {
         next = c->next;
         count += c->state == CLIENT_SERVED;

@@ -1,9 +1,21 @@
 /*
- * Taking over: what another process of this daemon has left, given its place again.
+ * Taking over from an earlier process of this daemon, in two steps. To *inherit* is to make one's
+ * own what that process has left; to *resume* is to serve it on.
  *
- * What a descriptor is stands in its name (store.h), what the engine knew in its arena, and which
- * requests were under way in inflight.h's table. Who cannot be served on, because something of it
- * is missing, is ended as if it had left.
+ *     step                  what                          becomes
+ *     workers_open_arenas   arenas                        engines' state
+ *     inflight_open         the requests under way        answers, below
+ *     takeover_inherit      connections                   clients, with what the engine knows
+ *       before an engine's  sessions, segments            mappings, the engine's again
+ *       first step          the engine's other clients    are closed: they have left
+ *     takeover_resume       pairs                         pairs
+ *       with all open       requests under way            -ECONNABORTED: their end is unknown
+ *                           clients                       woken, announced to their job's home,
+ *                                                         read from
+ *     store_drop_rest       descriptors of none of these  are closed
+ *
+ * A session or segment of which a part is missing is not inherited: its engine closes it. A client
+ * that cannot be served on ends as if it had left.
  *
  * Thread: control.
  */
@@ -12,10 +24,9 @@
 
 #include "daemon/control/control.h"
 
-/* Once a worker's engine is open and before its first step: its clients, their sessions and
- * segments. Of struct progress_config. */
-void takeover_attach(void *context, struct engine *engine);
-/* Once everything is open: serves them on. */
+/* Of struct worker_hooks: the engine is open, and has not stepped. */
+void takeover_inherit(void *context, struct engine *engine);
+/* Once everything is open. */
 void takeover_resume(struct control *control);
 
 #endif

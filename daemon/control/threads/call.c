@@ -20,7 +20,7 @@ static int session_open(struct call *c, struct engine *e)
     const struct call_session *s = &c->session;
     struct host_session attached = {
         .shared = s->base, .client = s->client, .wake = s->wake, .range = s->range};
-    int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes);
+    int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes, s->mark);
 
     if (rc >= 0)
         host_table_add_session(c->target->host_table, (uint32_t)rc, &attached);

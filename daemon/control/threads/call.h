@@ -46,6 +46,7 @@ struct call_session {
     uint32_t client, context;
     void *base;
     struct session_sizes sizes;
+    uint32_t mark;
     int wake;  /* our end of the client's wake socket */
     int range; /* of sigbus.h, or -1 */
 };

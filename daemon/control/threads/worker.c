@@ -296,7 +296,7 @@ static bool inherit_arenas(struct control *control)
            !store_has(&control->store, "%u.arena", control->worker_count);
 }
 
-int workers_settle(struct control *control)
+int workers_open_arenas(struct control *control)
 {
     bool left = store_has(&control->store, "0.arena");
     int rc = 0;

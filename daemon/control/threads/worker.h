@@ -80,7 +80,7 @@ struct worker_hooks {
 int workers_open(struct control *control);
 /* Gives each its arena: what an earlier process has left (control->inherited, if all of them fit),
  * or a new one. */
-int workers_settle(struct control *control);
+int workers_open_arenas(struct control *control);
 /* Starts their threads. */
 int workers_start(struct control *control, const struct worker_hooks *hooks);
 /* Ends their threads and what was asked of them. -ETIMEDOUT: one does not come back. */

@@ -70,7 +70,7 @@ static bool sizes_valid(const struct session_sizes *sizes)
 }
 
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
-                        const struct session_sizes *sizes)
+                        const struct session_sizes *sizes, uint32_t mark)
 {
     struct session_shared *shared = base;
     struct session *s;
@@ -92,6 +92,7 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     *s = (struct session){.client = client,
                           .context = context,
                           .sizes = *sizes,
+                          .mark = mark,
                           .first_flow = NONE,
                           .first_inflow = NONE};
     queue_init(&s->spill, SPILL_SHIFT);
@@ -111,7 +112,7 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     return (int)free;
 }
 
-int engine_session_attach(struct engine *e, uint32_t session, void *base)
+int engine_session_inherit(struct engine *e, uint32_t session, void *base)
 {
     if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
         return -EINVAL;
@@ -140,6 +141,7 @@ int engine_session_find(const struct engine *e, uint32_t session, struct engine_
     *out = (struct engine_session_found){.client = s->client,
                                          .context = s->context,
                                          .sizes = s->sizes,
+                                         .mark = s->mark,
                                          .closing = s->state == SESSION_CLOSING};
     return 0;
 }
@@ -191,7 +193,7 @@ int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t 
     return (int)free;
 }
 
-int engine_segment_attach(struct engine *e, uint32_t segment, void *base)
+int engine_segment_inherit(struct engine *e, uint32_t segment, void *base)
 {
     if (segment >= e->config.segments_max || e->segments[segment].state == SEGMENT_FREE)
         return -EINVAL;

@@ -50,6 +50,7 @@ struct session {
     uint32_t client;
     uint32_t context;
     struct session_sizes sizes;
+    uint32_t mark;         /* the caller's */
     uint32_t first_flow;   /* list of this context's flows */
     uint32_t first_inflow; /* list of flows that end here */
     uint64_t submit_head;

@@ -218,7 +218,7 @@ static bool open_client(struct bench *b, const struct bench_shape *shape)
     b->submit = (uint8_t *)b->session + SESSION_DATA_OFFSET;
     b->answer = b->submit + 3u * ring;
     if (engine_client_open(b->engine, &info) != 0 ||
-        engine_session_open(b->engine, 0, 0, b->session, &sizes) != 0 ||
+        engine_session_open(b->engine, 0, 0, b->session, &sizes, 0) != 0 ||
         engine_segment_open(b->engine, 0, b->segment, BENCH_SEGMENT) != 0 ||
         engine_region_open(b->engine, 0, 0, 0, shape->region_bytes, 3, &b->key) != 0)
         return false;

@@ -26,10 +26,10 @@ static void carry_out(void *argument)
         engine_client_close(e, c->client);
         break;
     case WORLD_SESSION_OPEN:
-        c->result = engine_session_open(e, c->client, c->context, c->base, &c->sizes);
+        c->result = engine_session_open(e, c->client, c->context, c->base, &c->sizes, 0);
         break;
     case WORLD_SESSION_ATTACH:
-        c->result = engine_session_attach(e, c->handle, c->base);
+        c->result = engine_session_inherit(e, c->handle, c->base);
         break;
     case WORLD_SESSION_CLOSE:
         engine_session_close(e, c->handle);
@@ -38,7 +38,7 @@ static void carry_out(void *argument)
         c->result = engine_segment_open(e, c->client, c->base, c->length);
         break;
     case WORLD_SEGMENT_ATTACH:
-        c->result = engine_segment_attach(e, c->handle, c->base);
+        c->result = engine_segment_inherit(e, c->handle, c->base);
         break;
     case WORLD_SEGMENT_CLOSE:
         c->result = engine_segment_close(e, c->client, c->handle);
