@@ -114,6 +114,18 @@ static void *carve(struct carver *c, uint64_t entry, uint64_t count, uint64_t al
     return c->base ? c->base + at : NULL;
 }
 
+static uint32_t table_size(const struct engine_config *c, enum table table)
+{
+    const uint32_t sizes[TABLES] = {
+        [TABLE_CLIENTS] = c->clients_max,   [TABLE_SESSIONS] = c->sessions_max,
+        [TABLE_SEGMENTS] = c->segments_max, [TABLE_REGIONS] = c->regions_max,
+        [TABLE_GRANTS] = c->remotes_max,    [TABLE_REMOTES] = c->remotes_max,
+        [TABLE_FLOWS] = c->flows_max,       [TABLE_INFLOWS] = c->flows_max,
+    };
+
+    return sizes[table];
+}
+
 static uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *base)
 {
     struct carver carver = {.base = base, .used = sizeof(struct arena_header)};
@@ -127,6 +139,10 @@ static uint64_t arena_layout(struct engine *e, const struct engine_config *c, vo
     e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
     e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
     e->peers = carve(&carver, sizeof(*e->peers), c->nodes, 64);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        e->unused[t].count = carve(&carver, sizeof(uint32_t), 1, 64);
+        e->unused[t].stack = carve(&carver, sizeof(uint32_t), table_size(c, t), 4);
+    }
     e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
     e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
     e->pool.chunks = carve(&carver, CHUNK_BYTES, c->chunks_max, 4096);
@@ -222,6 +238,13 @@ static void arena_fill(struct engine *e)
         e->grants[i].region = NONE;
     for (uint32_t i = 0; i < c->stride; i++)
         peer_init(e, i);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        uint32_t size = table_size(c, t);
+
+        *e->unused[t].count = size;
+        for (uint32_t i = 0; i < size; i++)
+            e->unused[t].stack[i] = size - 1 - i; /* the first is taken first */
+    }
     chunk_pool_init(&e->pool, c->chunks_max);
     atomic_signal_fence(memory_order_seq_cst);
     *(volatile uint64_t *)&e->arena.header->magic = ARENA_MAGIC;
@@ -310,7 +333,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->now = now;
     arena_layout(e, &e->config, arena);
     private_layout(e, &e->config, memory);
-    e->grants_max = e->config.remotes_max;
+    e->free_turns = NONE;
     e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);

@@ -15,6 +15,7 @@
 #include "daemon/engine/state/notice.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
+#include "daemon/engine/state/table.h"
 
 /* Before the first step: what the caller has not attached it did not hear of, or lost. */
 static void orphans_close(struct engine *e)
@@ -64,7 +65,7 @@ static void flow_sweep(struct engine *e, uint32_t flow)
         }
     }
     if (f->inflow == NONE) {
-        set32(e, &f->state, FLOW_FREE);
+        flow_free(e, flow);
     } else {
         uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
 
@@ -130,6 +131,7 @@ static void region_sweep(struct engine *e)
         if (region->first_grant != NONE)
             continue;
         set32(e, &region->state, REGION_FREE);
+        table_give(e, TABLE_REGIONS, i);
         set32(e, &seg->regions, seg->regions - 1);
         commit(e);
         FAULT(REGION_FREED);
@@ -205,6 +207,7 @@ static int session_sweep(struct engine *e, uint32_t session)
     if (live->attached)
         session_add_totals(s, live, &e->departed);
     set32(e, &s->state, SESSION_FREE);
+    table_give(e, TABLE_SESSIONS, session);
     commit(e);
     if (live->attached) {
         uint32_t state = SESSION_LIVE, mode;
@@ -267,6 +270,7 @@ static void client_leave(struct engine *e, uint32_t client)
     if (left)
         return;
     set32(e, &e->clients[client].state, CLIENT_FREE);
+    table_give(e, TABLE_CLIENTS, client);
     commit(e);
     FAULT(CLIENT_LEFT);
     notice_push(e, &(struct engine_notice){.kind = ENGINE_CLIENT_CLOSED, .handle = client});

@@ -128,12 +128,11 @@ static void binds_without_room(void)
     /* As many flows as there may be, with a remote left. */
     b = unbound_bench(false);
     unlimited_binds(b);
-    poke_config(b->engine)->flows_max = 2;
+    poke_unused(b->engine, TABLE_FLOWS, 2);
     for (uint32_t peer = 1; peer <= 2; peer++)
         CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, peer, NULL, 1), 0);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 3, NULL, 1), -ENOSPC);
     CU_ASSERT_EQUAL(peek_remote(b->engine, 2).state, REMOTE_FREE);
-    poke_config(b->engine)->flows_max = b->config.flows_max;
     bench_free(b);
 }
 
@@ -366,10 +365,9 @@ static void binds_into_full_tables(void)
     /* Grants. */
     b = unbound_bench(false);
     unlimited_binds(b);
-    poke_grants_max(b->engine, 0);
+    poke_unused(b->engine, TABLE_GRANTS, 0);
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(last_answer(b)->status, -ENOSPC);
-    poke_grants_max(b->engine, b->config.remotes_max);
     bench_free(b);
     /* Without memory for the answer it waits, whole. */
     b = unbound_bench(false);

@@ -6,6 +6,7 @@
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/peer/marks.h"
+#include "daemon/engine/peer/remote.h"
 
 int notes_push(struct engine *e, uint32_t node, const void *record, uint32_t size)
 {
@@ -110,7 +111,7 @@ void notes_acknowledged(struct engine *e, uint32_t node, uint32_t which)
     if (bound)
         set32(e, &e->peers[node].bound_owed, e->peers[node].bound_owed - 1);
     if (close && flow < e->config.flows_max && e->flows[flow].state == FLOW_CLOSED)
-        set32(e, &e->flows[flow].state, FLOW_FREE);
+        flow_free(e, flow);
     commit(e);
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
+#include "daemon/engine/state/table.h"
 
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
 #define START_AHEAD 64u
@@ -19,11 +20,8 @@
 int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic)
 {
     struct session *s = &e->sessions[session];
-    uint32_t free = NONE;
+    uint32_t free = table_take(e, TABLE_FLOWS);
 
-    for (uint32_t i = 0; i < e->config.flows_max && free == NONE; i++)
-        if (e->flows[i].state == FLOW_FREE)
-            free = i;
     if (free == NONE)
         return -ENOSPC;
     e->flows[free] = (struct flow){.state = FLOW_FREE,

@@ -8,33 +8,57 @@ static struct ready_list *turns_of(struct engine *e, const struct turn *turn)
     return &e->peer_live[turn->node].ready[turn->traffic];
 }
 
+/* A flow that had this number before has left: its turn is free if it has no other flow. */
+static void turn_leave(struct engine *e, uint32_t flow)
+{
+    uint32_t left = e->flow_live[flow].turn;
+    struct turn *turn = &e->turns[left];
+    uint32_t *link;
+
+    if (left == NONE || --turn->flows > 0)
+        return;
+    link = &e->peer_live[turn->node].turns;
+    while (*link != left)
+        link = &e->turns[*link].next;
+    *link = turn->next;
+    turn->next = e->free_turns;
+    e->free_turns = left;
+}
+
+/* There are as many turns as flows, so one is free. */
+static uint32_t turn_new(struct engine *e, const struct flow *f, uint32_t client)
+{
+    struct peer_live *peer = &e->peer_live[f->node];
+    uint32_t turn = e->free_turns;
+
+    if (turn == NONE)
+        turn = e->turns_used++;
+    else
+        e->free_turns = e->turns[turn].next;
+    e->turns[turn] = (struct turn){.client = client,
+                                   .node = f->node,
+                                   .traffic = f->traffic,
+                                   .next = peer->turns,
+                                   .ready = {NONE, NONE},
+                                   .left = TURN_BYTES};
+    peer->turns = turn;
+    return turn;
+}
+
 void turn_join(struct engine *e, uint32_t flow, uint32_t client)
 {
     const struct flow *f = &e->flows[flow];
-    struct flow_live *live = &e->flow_live[flow];
-    uint32_t found = NONE;
+    uint32_t turn;
 
-    /* What had this number before is gone. So one of the turns is free: there are as many. */
-    if (live->turn != NONE)
-        e->turns[live->turn].flows--;
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct turn *turn = &e->turns[i];
-
-        if (turn->flows == 0) {
-            found = found == NONE ? i : found;
-        } else if (turn->client == client && turn->node == f->node && turn->traffic == f->traffic) {
-            found = i;
-            break;
-        }
-    }
-    if (e->turns[found].flows == 0)
-        e->turns[found] = (struct turn){.client = client,
-                                        .node = f->node,
-                                        .traffic = f->traffic,
-                                        .ready = {NONE, NONE},
-                                        .left = TURN_BYTES};
-    e->turns[found].flows++;
-    live->turn = found;
+    turn_leave(e, flow);
+    turn = e->peer_live[f->node].turns;
+    while (turn != NONE &&
+           (e->turns[turn].client != client || e->turns[turn].traffic != f->traffic))
+        turn = e->turns[turn].next;
+    if (turn == NONE)
+        turn = turn_new(e, f, client);
+    e->turns[turn].flows++;
+    e->flow_live[flow].turn = turn;
 }
 
 void turn_push(struct engine *e, uint32_t turn)

@@ -12,6 +12,7 @@
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/peer/remote.h"
+#include "daemon/engine/state/table.h"
 
 static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
 {
@@ -62,27 +63,17 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->node, &w, sizeof(w));
 }
 
-static uint32_t remote_find_free(const struct engine *e)
-{
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].state == REMOTE_FREE)
-            return i;
-    return NONE;
-}
-
-/* A free one for this session. Index, -EDQUOT, -ENOSPC. */
-static int remote_take(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+/* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
+static int remote_room(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
 {
     bool flow = flow_find(e, session, node, peer) < 0;
-    uint32_t free = remote_find_free(e);
     int r = quota_bind(e, session, flow);
 
-    if (r < 0 || free == NONE) {
+    if (r < 0 || table_full(e, TABLE_REMOTES)) {
         remotes_reclaim(e);
-        free = remote_find_free(e);
         r = quota_bind(e, session, flow);
     }
-    return r < 0 ? r : free == NONE ? -ENOSPC : (int)free;
+    return r < 0 ? r : table_full(e, TABLE_REMOTES) ? -ENOSPC : 0;
 }
 
 int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
@@ -90,7 +81,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
 {
     struct remote *r;
     uint32_t i;
-    int taken, flow;
+    int flow;
 
     if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
         return -EINVAL;
@@ -98,14 +89,14 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
         return -EHOSTUNREACH;
     if (key && key->node != node)
         return -EKEYREJECTED;
-    taken = remote_take(e, session, node, peer);
-    if (taken < 0)
-        return taken;
-    i = (uint32_t)taken;
+    flow = remote_room(e, session, node, peer);
+    if (flow < 0)
+        return flow;
     peer_know(e, node);
     flow = flow_open(e, session, node, peer);
     if (flow < 0)
         return flow;
+    i = table_take(e, TABLE_REMOTES);
     r = &e->remotes[i];
     *r = (struct remote){.session = session,
                          .flow = (uint32_t)flow,
@@ -170,7 +161,7 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
 {
     struct session *s = &e->sessions[session];
     struct inflow *in;
-    uint32_t free = 0;
+    uint32_t free;
 
     if (w->flow != WIRE_NONE) {
         in = w->flow < e->config.flows_max ? &e->inflows[w->flow] : NULL;
@@ -187,9 +178,8 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
             return (int)i;
     if (quota_inflow(e, session) < 0)
         return -EDQUOT;
-    while (free < e->config.flows_max && e->inflows[free].state != INFLOW_FREE)
-        free++;
-    if (free == e->config.flows_max)
+    free = table_take(e, TABLE_INFLOWS);
+    if (free == NONE)
         return -ENOSPC;
     in = &e->inflows[free];
     in->session = session;

@@ -36,7 +36,7 @@ void peer_know(struct engine *e, uint32_t node)
         peer_init(e, node);
     for (int k = 0; k < 2; k++)
         live->ready[k] = (struct ready_list){NONE, NONE};
-    live->gone = NONE;
+    live->gone = live->turns = NONE;
     live->sibling = node != c->node && node % c->stride == c->node % c->stride;
     live->known = true;
 }

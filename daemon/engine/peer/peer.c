@@ -14,6 +14,7 @@
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/ops/stage.h"
 #include "daemon/engine/ledger/records.h"
+#include "daemon/engine/peer/remote.h"
 
 /* What the fabric has refused: often there is room soon; a connection that is not there yet takes
  * its time, and its coming wakes who sleeps. */
@@ -42,7 +43,7 @@ static void peer_discard(struct engine *e, uint32_t node)
         struct flow *f = &e->flows[i];
 
         if (f->node == node && f->state == FLOW_CLOSED)
-            set32(e, &f->state, FLOW_FREE);
+            flow_free(e, i);
         commit(e);
     }
     set64(e, &p->tx_tail, 0);

@@ -7,13 +7,14 @@
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/session/quota.h"
+#include "daemon/engine/state/table.h"
 
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
                        uint64_t length, unsigned rights, struct engine_key *out)
 {
     struct segment *seg;
     struct region *region;
-    uint32_t slot = 0;
+    uint32_t slot;
 
     if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE ||
         segment >= e->config.segments_max || length == 0 ||
@@ -24,9 +25,8 @@ int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint
         return -EINVAL;
     if (!(offset <= seg->length && length <= seg->length - offset))
         return -ERANGE;
-    while (slot < e->config.regions_max && e->regions[slot].state != REGION_FREE)
-        slot++;
-    if (slot == e->config.regions_max)
+    slot = table_take(e, TABLE_REGIONS);
+    if (slot == NONE)
         return -ENOSPC;
     region = &e->regions[slot];
     region->client = client;
@@ -66,7 +66,7 @@ int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint3
 int region_grant(struct engine *e, uint32_t region, uint32_t node)
 {
     struct region *r = &e->regions[region];
-    uint32_t free = 0;
+    uint32_t free;
     int rc;
 
     for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
@@ -75,9 +75,8 @@ int region_grant(struct engine *e, uint32_t region, uint32_t node)
     rc = quota_grant(e, region);
     if (rc < 0)
         return rc;
-    while (free < e->grants_max && e->grants[free].region != NONE)
-        free++;
-    if (free == e->grants_max)
+    free = table_take(e, TABLE_GRANTS);
+    if (free == NONE)
         return -ENOSPC;
     e->grants[free].node = node;
     e->grants[free].next = r->first_grant;
@@ -96,6 +95,7 @@ static void grant_drop(struct engine *e, uint32_t region, uint32_t node)
         struct grant *g = &e->grants[*link];
 
         if (g->node == node) {
+            table_give(e, TABLE_GRANTS, *link);
             set32(e, link, g->next);
             set32(e, &g->region, NONE);
             e->sweep = true;
@@ -234,7 +234,7 @@ int region_revoke_answered(struct engine *e, uint32_t node, const uint8_t *recor
 
 void region_forget_node(struct engine *e, uint32_t node)
 {
-    for (uint32_t i = 0; i < e->grants_max; i++) {
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         if (e->grants[i].region == NONE || e->grants[i].node != node)
             continue;
         grant_drop(e, e->grants[i].region, node);

@@ -1,5 +1,6 @@
 /* Remotes and inflows on their way out (remote.h). Thread: the progress thread. */
 #include "daemon/engine/peer/remote.h"
+#include "daemon/engine/state/table.h"
 
 void remote_free(struct engine *e, uint32_t remote)
 {
@@ -7,6 +8,7 @@ void remote_free(struct engine *e, uint32_t remote)
 
     e->flow_live[r->flow].remotes--;
     set32(e, &r->state, REMOTE_FREE);
+    table_give(e, TABLE_REMOTES, remote);
 }
 
 bool remote_over(const struct engine *e, uint32_t remote)
@@ -41,5 +43,12 @@ void inflow_free(struct engine *e, uint32_t inflow)
     if (in->reply_flow != NONE)
         set32(e, &e->flows[in->reply_flow].serves, NONE);
     set32(e, &in->state, INFLOW_FREE);
+    table_give(e, TABLE_INFLOWS, inflow);
     e->sweep = true;
+}
+
+void flow_free(struct engine *e, uint32_t flow)
+{
+    set32(e, &e->flows[flow].state, FLOW_FREE);
+    table_give(e, TABLE_FLOWS, flow);
 }

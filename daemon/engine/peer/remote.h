@@ -1,6 +1,6 @@
 /*
- * The two ends of a bind: the remote at the origin, the inflow at the target; when they are free
- * again. Thread: the progress thread.
+ * What a bind makes: remote and flow at the origin, inflow at the target; when they are free again.
+ * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_REMOTE_H
 #define PWC_ENGINE_REMOTE_H
@@ -15,5 +15,7 @@ bool remote_over(const struct engine *e, uint32_t remote);
 void remotes_reclaim(struct engine *e);
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);
+/* Within a transaction: the target knows nothing of the flow, or no longer. */
+void flow_free(struct engine *e, uint32_t flow);
 
 #endif

@@ -10,6 +10,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/session/quarantine.h"
+#include "daemon/engine/state/table.h"
 
 void client_inherit(struct engine *e)
 {
@@ -22,19 +23,17 @@ void client_inherit(struct engine *e)
 int engine_client_open(struct engine *e, const struct engine_client_info *info)
 {
     struct client *c;
-    uint32_t free = NONE;
+    uint32_t free;
 
     if (info->rank >= info->size || memchr(info->job, '\0', sizeof(info->job)) == NULL)
         return -EINVAL;
     for (uint32_t i = 0; i < e->config.clients_max; i++) {
         c = &e->clients[i];
-        if (c->state == CLIENT_FREE) {
-            free = free == NONE ? i : free;
-            continue;
-        }
-        if (c->uid == info->uid && c->rank == info->rank && strcmp(c->job, info->job) == 0)
+        if (c->state != CLIENT_FREE && c->uid == info->uid && c->rank == info->rank &&
+            strcmp(c->job, info->job) == 0)
             return -EADDRINUSE;
     }
+    free = table_take(e, TABLE_CLIENTS);
     if (free == NONE)
         return -ENOSPC;
     c = &e->clients[free];
@@ -74,18 +73,17 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
 {
     struct session_shared *shared = base;
     struct session *s;
-    uint32_t free = NONE;
+    uint32_t free;
 
     if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE ||
         !sizes_valid(sizes))
         return -EINVAL;
-    for (uint32_t i = 0; i < e->config.sessions_max; i++) {
-        s = &e->sessions[i];
-        if (s->state == SESSION_FREE)
-            free = free == NONE ? i : free;
-        else if (s->client == client && s->context == context)
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        s = &e->sessions[e->open_sessions[i]];
+        if (s->client == client && s->context == context)
             return -EADDRINUSE;
     }
+    free = table_take(e, TABLE_SESSIONS);
     if (free == NONE)
         return -ENOSPC;
     s = &e->sessions[free];
@@ -175,19 +173,20 @@ static int segment_register(struct engine *e, uint32_t segment, void *base)
 
 int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t length)
 {
-    uint32_t free = 0;
+    uint32_t free;
     int r;
 
     if (client >= e->config.clients_max || e->clients[client].state != CLIENT_LIVE || length == 0)
         return -EINVAL;
-    while (free < e->config.segments_max && e->segments[free].state != SEGMENT_FREE)
-        free++;
-    if (free == e->config.segments_max)
+    free = table_take(e, TABLE_SEGMENTS);
+    if (free == NONE)
         return -ENOSPC;
     e->segments[free] = (struct segment){.client = client, .length = length};
     r = segment_register(e, free, base);
-    if (r < 0)
+    if (r < 0) {
+        arena_rollback(&e->arena);
         return r;
+    }
     set32(e, &e->segments[free].state, SEGMENT_OPEN);
     commit(e);
     return (int)free;
@@ -260,6 +259,7 @@ void segment_dropped(struct engine *e, uint32_t segment, int status)
     }
     e->segment_live[segment] = (struct segment_live){0};
     set32(e, &seg->state, SEGMENT_FREE);
+    table_give(e, TABLE_SEGMENTS, segment);
     commit(e);
     notice_push(e, &(struct engine_notice){.kind = ENGINE_SEGMENT_CLOSED, .handle = segment});
     e->sweep = true;

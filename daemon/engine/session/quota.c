@@ -100,7 +100,7 @@ int quota_grant(const struct engine *e, uint32_t region)
     uint32_t client = e->regions[region].client, uid = e->clients[client].uid;
     struct held grants = {0};
 
-    for (uint32_t i = 0; i < e->grants_max; i++) {
+    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         uint32_t granted = e->grants[i].region, owner;
 
         if (granted == NONE)

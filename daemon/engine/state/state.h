@@ -300,6 +300,25 @@ static_assert(sizeof(struct note) == 256, "note");
 #define NOTE_SHIFT  8u
 #define SPILL_SHIFT 7u
 
+/* The tables whose entries come and go. */
+enum table {
+    TABLE_CLIENTS,
+    TABLE_SESSIONS,
+    TABLE_SEGMENTS,
+    TABLE_REGIONS,
+    TABLE_GRANTS,
+    TABLE_REMOTES,
+    TABLE_FLOWS,
+    TABLE_INFLOWS,
+    TABLES
+};
+
+/* Numbers of a table's free entries: a stack (table.h). */
+struct free_list {
+    uint32_t *count;
+    uint32_t *stack;
+};
+
 /* ---- private --------------------------------------------------------------------------------- */
 
 struct session_live {
@@ -350,6 +369,7 @@ struct turn {
     uint32_t node;
     uint32_t traffic;        /* enum flow_traffic */
     uint32_t flows;          /* that belong to it; 0: free */
+    uint32_t next;           /* of its peer's turns, or of the free ones */
     struct ready_list ready; /* of these; not empty: it is on its peer's list */
     int64_t left;            /* bytes; less than none is taken off the next turn */
 };
@@ -444,6 +464,7 @@ struct peer_live {
     bool known;                 /* peer_know has made it what it is */
     bool sibling;               /* another engine of this machine: our clients share memory */
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
+    uint32_t turns;             /* list of all of them */
     uint32_t drops;             /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
     uint32_t latency;  /* which; 0: that of all who have none */
@@ -496,8 +517,8 @@ struct engine {
     struct flow *flows;
     struct inflow *inflows;
     struct peer *peers;
+    struct free_list unused[TABLES];
     struct chunk_pool pool;
-    uint32_t grants_max;
     uint32_t message_max; /* bytes of an active message's block */
 
     /* private tables, same indices */
@@ -506,6 +527,8 @@ struct engine {
     struct flow_live *flow_live;
     struct turn *turns; /* as many as flows */
     uint32_t *flow_next, *turn_next;
+    uint32_t free_turns; /* list */
+    uint32_t turns_used; /* those from here on were never on it */
     struct peer_live *peer_live;
     struct latency *latencies;
     uint32_t latency_count; /* given */

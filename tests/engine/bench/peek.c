@@ -121,6 +121,12 @@ struct peek_census peek_census(const struct engine *e)
             c.notes += (uint32_t)queue_count(&e->peers[i].notes[k].queue);
         c.sent += (uint32_t)queue_count(&e->peers[i].sent);
     }
+    c.lost = e->config.clients_max + e->config.sessions_max + e->config.segments_max +
+             e->config.regions_max + 2 * e->config.remotes_max + 2 * e->config.flows_max -
+             (c.clients + c.sessions + c.segments + c.regions + c.grants + c.remotes + c.flows +
+              c.inflows);
+    for (uint32_t t = 0; t < TABLES; t++)
+        c.lost -= *e->unused[t].count;
     return c;
 }
 
@@ -222,9 +228,9 @@ void poke_chunks_keep(struct engine *e, uint32_t chunks)
     e->chunks_keep = chunks;
 }
 
-void poke_grants_max(struct engine *e, uint32_t grants)
+void poke_unused(struct engine *e, enum table table, uint32_t entries)
 {
-    e->grants_max = grants;
+    *e->unused[table].count = entries;
 }
 
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies)

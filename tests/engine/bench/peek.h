@@ -80,6 +80,7 @@ struct peek_census {
     uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
     uint32_t notes, sent, chunks;
     uint32_t busy; /* fabric operations that segments, remotes and flows count */
+    uint32_t lost; /* entries of tables that are neither in use nor on their free list */
 };
 
 struct peek_census peek_census(const struct engine *e);
@@ -116,7 +117,8 @@ struct engine_config *poke_config(struct engine *e);
 uint32_t poke_memory(struct engine *e, uint32_t chunks);
 /* Operations and spilled events leave so many chunks to control records. */
 void poke_chunks_keep(struct engine *e, uint32_t chunks);
-void poke_grants_max(struct engine *e, uint32_t grants);
+/* Leaves so many entries of a table free. */
+void poke_unused(struct engine *e, enum table table, uint32_t entries);
 /* Replies that the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);

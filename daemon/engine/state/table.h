@@ -1,0 +1,37 @@
+/*
+ * Free entries of the arena's tables: a stack of their numbers for each table, in the arena. Giving
+ * and taking are part of the open transaction, so a crash or a rollback undoes them too. Thread:
+ * the progress thread.
+ */
+#ifndef PWC_ENGINE_TABLE_H
+#define PWC_ENGINE_TABLE_H
+
+#include "daemon/engine/state/state.h"
+
+static inline bool table_full(const struct engine *e, enum table table)
+{
+    return *e->unused[table].count == 0;
+}
+
+/* Within a transaction: an entry that was free, or NONE. */
+static inline uint32_t table_take(struct engine *e, enum table table)
+{
+    struct free_list *unused = &e->unused[table];
+    uint32_t left = *unused->count;
+
+    if (left == 0)
+        return NONE;
+    set32(e, unused->count, left - 1);
+    return unused->stack[left - 1];
+}
+
+/* Within a transaction: nothing names the entry any more. */
+static inline void table_give(struct engine *e, enum table table, uint32_t entry)
+{
+    struct free_list *unused = &e->unused[table];
+
+    set32(e, &unused->stack[*unused->count], entry);
+    set32(e, unused->count, *unused->count + 1);
+}
+
+#endif
