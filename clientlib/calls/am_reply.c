@@ -1,6 +1,6 @@
 /*
  * Replies: to the request whose handler is running, once, the way that it came: through the answer
- * ring, or a pair. There is room: channel_messages.c and direct_am.c tell why.
+ * ring, or a pair. There is room: channel_route.c and direct_am.c say why.
  *
  * Thread: the one that owns the context.
  */

@@ -2,7 +2,7 @@
  * Owns a context's private view of its session: the views of its rings, whether it lives, and the
  * event bell. Thread: the one that owns the context.
  */
-#include "clientlib/channel/channel.h"
+#include "clientlib/channel/channel_route.h"
 
 #include <errno.h>
 #include "shm_ring/doorbell.h"

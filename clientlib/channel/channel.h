@@ -6,9 +6,9 @@
  * engine in the same process.
  *
  *     channel_submit.c    into the submit and the answer ring
- *     channel_probe.c     out of the local and the remote ring: events
- *     channel_messages.c  out of the remote and the reply ring: active messages
- *     channel_direct.c    out of the pairs' rings: what neighbours did without the daemon
+ *     channel_probe.c     out of the session's rings; the order in which all rings are looked into
+ *     channel_direct.c    out of the pairs' rings, which neighbours write without the daemon
+ *     channel_route.c     what becomes of an event or a message, from either
  *     channel_own.c       ends of what went to neighbours, without the daemon
  *
  * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
@@ -204,32 +204,5 @@ static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
 /* Adds it behind those kept, where a probe finds it: an operation (enum submit_kind) has ended. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
-
-/* ---- between the channel's files ------------------------------------------------------------ */
-
-/* The daemon broke the protocol: gives -EPROTO, from now on. */
-int channel_break(struct channel *ch);
-
-/*
- * The message at the head of a ring: 1 when its handler has run and it is consumed (ch->event tells
- * of it), 0 when it has to wait, or an error.
- */
-int channel_meet(struct channel *ch, struct inbox *inbox, const struct event_record *event,
-                 uint32_t size);
-/* The block of a message, behind its event, makes sense in itself and fills it. */
-bool channel_block_valid(const struct channel *ch, const struct event_record *event);
-/* Runs the handler of a message that is valid; ch->event tells of it then. 0, or as
- * channel_deliver. */
-int channel_hand_over(struct channel *ch, const struct event_record *event);
-/* What ch->event tells. */
-void channel_show(const struct channel *ch, struct pwc_event *out);
-/* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
-int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* There may be one, or something else is worth a probe. */
-bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
-/* There is room for any reply, or there will be when local events have been collected. */
-bool channel_may_answer(struct channel *ch);
-/* One more local event can be kept. */
-bool channel_can_collect(struct channel *ch);
 
 #endif

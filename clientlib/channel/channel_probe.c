@@ -1,11 +1,11 @@
 /*
- * Events on their way out of the rings: to who asks for them, or to those kept for later. Messages
- * that stand between them are run.
+ * Owns nothing: takes events and messages out of the session's rings, and gives the rings and the
+ * neighbours their turns. What becomes of each is channel_route's.
  *
  * Thread: the one that owns the context.
  */
 #include <errno.h>
-#include "clientlib/channel/channel.h"
+#include "clientlib/channel/channel_route.h"
 #include "shm_ring/fault.h"
 
 enum {
@@ -24,145 +24,117 @@ static bool event_valid(const struct inbox *inbox, const struct event_record *ev
            size == event_bytes(event->id_len);
 }
 
-/* The event at the head of a ring into `to`, which has EVENT_BYTES_MAX bytes: 0 or -EPROTO. */
-static int copy_event(struct channel *ch, const struct inbox *inbox,
-                      const struct event_record *event, uint32_t size, struct event_record *to)
+/* The event at the head of a ring into `to`, which has EVENT_BYTES_MAX bytes: 1 or -EPROTO. */
+static int copy_event(const struct inbox *inbox, const struct event_record *event, uint32_t size,
+                      struct event_record *to)
 {
     if (size > EVENT_BYTES_MAX)
-        return channel_break(ch);
+        return -EPROTO;
     if (size == sizeof(*to)) /* an id by value: copied without a call */
         *to = *event;
     else
         memcpy(to, event, size);
-    return event_valid(inbox, to, size) ? 0 : channel_break(ch);
+    return event_valid(inbox, to, size) ? 1 : -EPROTO;
 }
 
-static void consume(struct channel *ch, struct inbox *inbox, uint32_t size)
+/* `space` is the event space that goes back with the record. */
+static inline void consume(struct inbox *inbox, uint32_t size, uint64_t space)
 {
     FAULT(EVENT_READ);
-    inbox_consume(inbox, size, inbox == &ch->local ? size : 0);
+    inbox_consume(inbox, size, space);
     FAULT(EVENT_RELEASED);
 }
 
-/* The library's own events end here: 0. The user's: 1. */
-static int event_shown(struct channel *ch, struct event_record *event)
-{
-    int rc = 1;
-
-    if (event->kind != EVENT_LOCAL)
-        return rc;
-    if (event->op == SUBMIT_FLUSH) {
-        if (event->id > ch->flushed)
-            ch->flushed = event->id;
-        rc = 0;
-    } else if (event->op == SUBMIT_GET && ch->settle) {
-        rc = ch->settle(ch->settle_context, event);
-    }
-    return rc < 0 ? channel_break(ch) : rc;
-}
-
-static int look(struct channel *ch, struct inbox *inbox, const struct event_record **event,
-                uint32_t *size)
-{
-    int rc = inbox_look(inbox, event, size);
-
-    return rc < 0 ? channel_break(ch) : rc;
-}
-
-static bool matches(const struct event_record *event, uint64_t peer)
-{
-    return peer == PWC_ANY || event->peer == peer;
-}
-
 /*
- * Pops until an event of `peer` and of these kinds comes, which is then the current one; others are
- * kept. 1, 0 when there is no more or what comes next has to wait, or an error.
+ * The record at the head of a ring: an event is copied to `to`, which has EVENT_BYTES_MAX bytes, a
+ * message is routed where it stands, for the ring is ours to write until it is consumed. As
+ * channel_route; ROUTE_STAYS also where there is none.
  */
-static int pass(struct channel *ch, struct inbox *inbox, uint64_t peer, unsigned kinds)
+static int take(struct channel *ch, struct inbox *inbox, struct event_record *to,
+                const struct asked *asked, struct pwc_event *out)
 {
-    bool asked_for = kinds & (inbox == &ch->local ? PWC_LOCAL : PWC_REMOTE);
     const struct event_record *there;
-    unsigned messages = 0;
     uint32_t size;
-    int rc = 0;
+    int rc = inbox_look(inbox, &there, &size);
+
+    if (rc == 1 && there->kind == inbox->message_kind) {
+        to = (struct event_record *)(uintptr_t)there;
+        rc = size >= sizeof(*to) && size == event_bytes(to->id_len) ? 1 : -EPROTO;
+    } else if (rc == 1) {
+        rc = copy_event(inbox, there, size, to);
+    }
+    if (rc == 1)
+        rc = channel_route(ch, NULL, to, asked, out);
+    if (rc > 0 && inbox == &ch->reply)
+        consume(inbox, size, event_bytes(ch->message_max));
+    else if (rc > 0)
+        consume(inbox, size, inbox == &ch->local ? size : 0);
+    return rc == -EPROTO ? channel_break(ch) : rc;
+}
+
+/* Goes on until something is shown: 1; 0 when there is no more or what comes next has to wait, or
+ * an error. */
+static int take_until_shown(struct channel *ch, struct inbox *inbox, const struct asked *asked,
+                            struct pwc_event *out)
+{
+    unsigned messages = 0;
+    int rc;
 
     if (inbox == &ch->remote)
         ch->hold = HOLD_NONE;
-    while (messages < MESSAGES_MAX && (rc = look(ch, inbox, &there, &size)) == 1) {
-        if (there->kind == inbox->message_kind) {
-            rc = channel_meet(ch, inbox, there, size);
-            if (rc <= 0 || (kinds & PWC_MESSAGE && matches(current(ch), peer)))
-                return rc;
-            messages++;
-            continue;
-        }
-        rc = copy_event(ch, inbox, there, size, current(ch));
-        if (rc < 0)
-            return rc;
-
-        bool wanted = asked_for && matches(current(ch), peer);
-
-        rc = wanted ? 0 : kept_room(&ch->kept, CHANNEL_KEPT_BYTES);
-        if (rc == -ENOBUFS && !asked_for) {
-            ch->hold = HOLD_KEPT;
-            return 0;
-        }
-        if (rc < 0)
-            return rc;
-        consume(ch, inbox, size);
-        rc = event_shown(ch, current(ch));
-        if (rc < 0 || (rc == 1 && wanted))
-            return rc;
-        if (rc == 1)
-            kept_add(&ch->kept, current(ch));
+    do {
+        rc = take(ch, inbox, current(ch), asked, out);
+        messages += rc == ROUTE_RAN;
+    } while (rc > ROUTE_SHOWN && messages < MESSAGES_MAX);
+    if (rc == -ENOBUFS && !(asked->kinds & event_shown_as(inbox->event_kind))) {
+        ch->hold = HOLD_KEPT;
+        return 0;
     }
-    return rc < 0 ? rc : 0;
+    return rc > ROUTE_SHOWN ? 0 : rc;
 }
 
-static inline void show(const struct event_record *event, struct pwc_event *out)
+/* The first word of what most events are: of a put, with an id by value. */
+static inline uint64_t plain_head(uint8_t event_kind)
 {
-    static const int kinds[] = {
-        [EVENT_LOCAL] = PWC_LOCAL,
-        [EVENT_REMOTE] = PWC_REMOTE,
-        [EVENT_REQUEST] = PWC_MESSAGE,
-        [EVENT_REPLY] = PWC_MESSAGE,
+    const struct ring_record_head head = {
+        .size = sizeof(struct event_record),
+        .kind = event_kind,
+        .byte5 = SUBMIT_PUT,
+        .half6 = 0, /* id_len */
     };
+    uint64_t word;
 
-    out->kind = kinds[event->kind];
-    out->status = event->status;
-    out->peer = event->peer;
-    out->id = event->id;
-    out->size = event->id_len;
-    out->data = event->id_len > 0 ? event + 1 : NULL;
-    out->bytes = event->bytes;
-}
-
-void channel_show(const struct channel *ch, struct pwc_event *out)
-{
-    show((const struct event_record *)(const void *)ch->event, out);
+    memcpy(&word, &head, sizeof(word));
+    return word;
 }
 
 /*
- * Takes what most events are: of a put, with its id by value, of the peer that is asked for; from
- * the head of a ring to the caller, without the steps that others need. False: it is no such event,
- * or none has been seen yet, which pass tells.
+ * Takes such an event, if it is of the peer that is asked for, from the head of a ring to the
+ * caller, without the steps that others need. Each word of it is loaded once. False: it is no such
+ * event, or there is none.
  */
-static inline bool take_plain(struct channel *ch, struct inbox *inbox, uint64_t peer,
+static inline bool take_plain(struct inbox *inbox, uint64_t peer, uint64_t space,
                               struct pwc_event *out)
 {
     const _Atomic uint64_t *there;
     struct event_record event;
 
-    if (ring_piece(&inbox->ring, &there) < sizeof(event))
+    if (inbox->ring.tail_seen == inbox->ring.head)
+        (void)inbox_pending(inbox);
+    if (ring_piece(&inbox->ring, &there) < sizeof(event) ||
+        ring_word(there, 0) != plain_head(inbox->event_kind))
         return false;
-    event = *(const struct event_record *)(const void *)there;
-    /* Keeps the compiler from reading the shared record again in place of the copy. */
-    atomic_signal_fence(memory_order_seq_cst);
-    if (event.size != sizeof(event) || event.kind != inbox->event_kind || event.op != SUBMIT_PUT ||
-        event.id_len > 0 || !matches(&event, peer))
+    event = (struct event_record){
+        .kind = inbox->event_kind,
+        .status = (int32_t)ring_word(there, offsetof(struct event_record, status) / 8),
+        .peer = ring_word(there, offsetof(struct event_record, peer) / 8),
+        .bytes = ring_word(there, offsetof(struct event_record, bytes) / 8),
+        .id = ring_word(there, offsetof(struct event_record, id) / 8),
+    };
+    if (peer != PWC_ANY && event.peer != peer)
         return false;
-    consume(ch, inbox, sizeof(event));
-    show(&event, out);
+    consume(inbox, sizeof(event), space);
+    channel_show(&event, NULL, out);
     return true;
 }
 
@@ -181,6 +153,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
                                                  struct pwc_event *out)
 {
     struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
+    const struct asked asked = {.peer = peer, .kinds = kinds, .keep_max = CHANNEL_KEPT_BYTES};
     unsigned rings_left = 3;
     int full = 0;
     int rc = 0;
@@ -193,7 +166,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     };
 
     if (only) {
-        rc = pass(ch, only, peer, kinds);
+        rc = take_until_shown(ch, only, &asked, out);
         rings_left = 0;
     }
     for (unsigned i = 0; i < rings_left && rc == 0; i++) {
@@ -201,7 +174,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
 
         ch->turn = ring == 2 ? 0 : ring + 1;
         if (look_into[ring])
-            rc = pass(ch, rings[ring], peer, kinds);
+            rc = take_until_shown(ch, rings[ring], &asked, out);
         if (rc == -ENOBUFS) { /* another ring may still have what is asked for */
             full = rc;
             rc = 0;
@@ -209,8 +182,6 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     }
     if (rc == 0)
         rc = full != 0 ? full : channel_state(ch);
-    if (rc == 1)
-        channel_show(ch, out);
     return rc;
 }
 
@@ -220,8 +191,17 @@ static bool may_be_kept(const struct channel *ch, unsigned kinds)
     return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
 }
 
+static __attribute__((noinline)) bool take_kept(struct channel *ch, uint64_t peer, unsigned kinds,
+                                                struct pwc_event *out)
+{
+    if (!kept_take(&ch->kept, peer, kinds, current(ch)))
+        return false;
+    channel_show(current(ch), current(ch) + 1, out);
+    return true;
+}
+
 /* What comes by neighbours is asked for, or runs handlers. */
-static bool neighbours_tell(const struct channel *ch, unsigned kinds)
+static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 {
     return ch->neighbours.awaited > 0 ||
            (ch->neighbours.count > 0 && (kinds & PWC_REMOTE || ch->deliver));
@@ -236,14 +216,13 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     ch->asked_peer = peer;
-    if (may_be_kept(ch, kinds) && kept_take(&ch->kept, peer, kinds, current(ch))) {
-        channel_show(ch, out);
+    if (may_be_kept(ch, kinds) && take_kept(ch, peer, kinds, out))
         return 1;
-    }
-    if (!neighbours_tell(ch, kinds)) {
+    if (!neighbours_may_have(ch, kinds)) {
         only = only_ring(ch, kinds);
-        return only && take_plain(ch, only, peer, out) ? 1
-                                                       : probe_rings(ch, only, peer, kinds, out);
+        return only && take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out)
+                   ? 1
+                   : probe_rings(ch, only, peer, kinds, out);
     }
     if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
@@ -270,39 +249,24 @@ int channel_collect(struct channel *ch)
 {
     _Alignas(8) uint8_t buffer[EVENT_BYTES_MAX];
     struct event_record *event = (struct event_record *)(void *)buffer;
-    uint64_t quota = collect_quota(ch);
-    const struct event_record *there;
-    uint32_t size;
+    const struct asked nothing = {.keep_max = collect_quota(ch)};
     int collected = 0;
     int rc;
 
-    while ((rc = look(ch, &ch->local, &there, &size)) == 1) {
-        rc = copy_event(ch, &ch->local, there, size, event);
-        if (rc < 0)
-            return rc;
-        rc = kept_room(&ch->kept, quota);
-        if (rc < 0)
-            return rc;
-        consume(ch, &ch->local, size);
+    while ((rc = take(ch, &ch->local, event, &nothing, NULL)) > 0)
         collected++;
-        rc = event_shown(ch, event);
-        if (rc < 0)
-            return rc;
-        if (rc == 1)
-            kept_add(&ch->kept, event);
-    }
     return rc < 0 ? rc : collected;
 }
 
 int channel_run(struct channel *ch)
 {
-    struct pwc_event none;
+    const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
     int rc;
 
     if (ch->neighbours.awaited > 0 || (ch->deliver && ch->neighbours.count > 0))
-        (void)channel_take_direct(ch, PWC_ANY, 0, &none);
+        (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
     if (!ch->deliver)
         return 0;
-    rc = pass(ch, &ch->reply, PWC_ANY, 0);
-    return rc < 0 ? rc : pass(ch, &ch->remote, PWC_ANY, 0);
+    rc = take_until_shown(ch, &ch->reply, &nothing, NULL);
+    return rc < 0 ? rc : take_until_shown(ch, &ch->remote, &nothing, NULL);
 }

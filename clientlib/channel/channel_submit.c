@@ -3,7 +3,7 @@
  * holds. Thread: the one that owns the context.
  */
 #include <errno.h>
-#include "clientlib/channel/channel.h"
+#include "clientlib/channel/channel_route.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "pwc/pwc.h"
 
 enum { TAKEN = EVENT_PAD };
 
@@ -94,11 +93,6 @@ struct event_record *kept_add_own(struct kept *kept, uint32_t size)
     return event;
 }
 
-static unsigned kind_mask(const struct event_record *event)
-{
-    return event->kind == EVENT_LOCAL ? PWC_LOCAL : PWC_REMOTE;
-}
-
 static void take(struct kept *kept, uint64_t at, struct event_record *out)
 {
     struct event_record *event = record_at(kept, at);
@@ -127,7 +121,7 @@ int kept_take(struct kept *kept, uint64_t peer, unsigned kinds, struct event_rec
     while (at < kept->end) {
         const struct event_record *event = record_at(kept, at);
 
-        if (event->kind != TAKEN && (kind_mask(event) & kinds) &&
+        if (event->kind != TAKEN && (event_shown_as(event->kind) & kinds) &&
             (peer == PWC_ANY || event->peer == peer)) {
             take(kept, at, out);
             return 1;

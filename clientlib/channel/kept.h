@@ -11,7 +11,21 @@
 #define PWC_CLIENTLIB_KEPT_H
 
 #include <stdint.h>
+#include "pwc/pwc.h"
 #include "proto/session_abi.h"
+
+/* The kind that a probe asks for it by, and that its pwc_event has. */
+static inline unsigned event_shown_as(uint8_t kind)
+{
+    static const uint8_t shown_as[] = {
+        [EVENT_LOCAL] = PWC_LOCAL,
+        [EVENT_REMOTE] = PWC_REMOTE,
+        [EVENT_REQUEST] = PWC_MESSAGE,
+        [EVENT_REPLY] = PWC_MESSAGE,
+    };
+
+    return shown_as[kind];
+}
 
 struct kept {
     uint8_t *records;

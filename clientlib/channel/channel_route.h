@@ -1,0 +1,78 @@
+/*
+ * What becomes of an event or a message, whichever ring it has come by. For the channel's own
+ * files.
+ *
+ *     a message     its handler runs, if there is room for the reply; an event of that is shown,
+ *                   where the probe asks for it
+ *     a local event is settled first: ends of the library's own operations go no further
+ *     an event      is shown, where the probe asks for it, else kept; where no more can be kept, it
+ *                   stays in its ring
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_CHANNEL_ROUTE_H
+#define PWC_CLIENTLIB_CHANNEL_ROUTE_H
+
+#include "clientlib/channel/channel.h"
+
+/* What a probe asks for. */
+struct asked {
+    uint64_t peer; /* or PWC_ANY */
+    unsigned kinds;
+    uint64_t keep_max; /* bytes of events that may be kept for later probes */
+};
+
+enum route {
+    ROUTE_STAYS = 0, /* nothing has happened: it must wait in its ring */
+    ROUTE_SHOWN = 1, /* *out tells of it */
+    ROUTE_KEPT = 2,  /* for a later probe; or it was for the library alone */
+    ROUTE_RAN = 3,   /* its handler, and no event of that is asked for */
+};
+
+/*
+ * Decides and does it: an enum route, after all but ROUTE_STAYS of which the caller drops the
+ * record from its ring. -EPROTO: it makes no sense; -ENOBUFS, -ENOMEM: it cannot be kept, and
+ * stays.
+ *
+ * `event` is valid and of its ring's kinds, the id behind it: of a message its block, which may
+ * stand in the ring itself. `from` is the neighbour that a request has come from, else NULL.
+ */
+int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,
+                  const struct asked *asked, struct pwc_event *out);
+
+/* There is room for any reply to the request with this block, and for the end of that reply: 1; 0:
+ * it must wait; -EPROTO: a neighbour sends more requests than it has left room to answer. */
+int channel_reply_room(struct channel *ch, struct neighbour *from, const struct message *block);
+
+static inline bool channel_asks(const struct asked *asked, unsigned kind, uint64_t peer)
+{
+    return asked->kinds & kind && (asked->peer == PWC_ANY || asked->peer == peer);
+}
+
+/* The one place that fills in a pwc_event. `id` is where the bytes of its id stand. */
+static inline void channel_show(const struct event_record *event, const void *id,
+                                struct pwc_event *out)
+{
+    out->kind = (int)event_shown_as(event->kind);
+    out->status = event->status;
+    out->peer = event->peer;
+    out->id = event->id;
+    out->size = event->id_len;
+    out->data = event->id_len > 0 ? id : NULL;
+    out->bytes = event->bytes;
+}
+
+/* ---- the rings that it comes by ------------------------------------------------------------- */
+
+/* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
+int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+/* There may be one, or something else is worth a probe. */
+bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
+/* There is room for any reply to the daemon, or there will be when local events are collected. */
+bool channel_may_answer(struct channel *ch);
+/* One more local event can be kept. */
+bool channel_can_collect(struct channel *ch);
+/* The daemon broke the protocol: gives -EPROTO, from now on. */
+int channel_break(struct channel *ch);
+
+#endif
