@@ -23,6 +23,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/sweep.h"
+#include "daemon/engine/state/table.h"
 
 #define FABRIC_BATCH 64
 /* In order at any length that there is. */
@@ -156,6 +157,13 @@ static uint64_t private_layout(struct engine *e, const struct engine_config *c, 
     /* One for each thing that can end or be answered, and a few for each node. */
     e->notices_max = (uint64_t)c->clients_max * 2 + c->sessions_max + 2ull * c->segments_max +
                      c->regions_max + c->remotes_max + 8ull * c->nodes;
+    for (uint32_t t = 0; t < TABLES; t++) {
+        struct leaving *leaving = &e->leaving[t];
+
+        leaving->size = table_size(c, t);
+        leaving->entries = carve(&carver, sizeof(uint32_t), leaving->size, 64);
+        leaving->listed = carve(&carver, sizeof(bool), leaving->size, 1);
+    }
     e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
     e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
     e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);
@@ -306,7 +314,10 @@ static void arena_inherit(struct engine *e)
             peer_want(e, e->flows[i].node);
     }
     client_inherit(e);
-    e->sweep = true;
+    for (uint32_t t = 0; t < TABLES; t++)
+        for (uint32_t i = 0; i < table_size(c, t); i++)
+            table_leaves(e, t,
+                         i); /* what does not leave is taken off the list by the first sweep */
 }
 
 bool engine_arena_fits(const struct engine_config *config, const void *arena)

@@ -94,6 +94,31 @@ static void reply_flow_retire(struct engine *e, uint32_t flow)
     flow_detach(e, flow);
 }
 
+static bool flow_leaves(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (f->state == FLOW_CLOSING)
+        flow_sweep(e, flow);
+    else if (f->traffic == FLOW_REPLIES)
+        reply_flow_retire(e, flow);
+    else
+        flow_retire(e, flow);
+    if (f->state == FLOW_FREE)
+        return false;
+    return f->session == NONE ||
+           (f->traffic == FLOW_REPLIES ? !reply_way_open(e, f) : e->flow_live[flow].remotes == 0);
+}
+
+static bool answer_and_leave(struct engine *e, uint32_t remote)
+{
+    const struct remote *r = &e->remotes[remote];
+
+    if (r->state == REMOTE_REVOKED && r->revoke_due && e->remote_busy[remote] == 0)
+        region_answer_revoke(e, remote);
+    return remote_leaves(e, remote);
+}
+
 /* ---- regions and segments ---- */
 
 static void region_ask(struct engine *e, uint32_t slot)
@@ -117,30 +142,28 @@ static void region_ask(struct engine *e, uint32_t slot)
     }
 }
 
-/* Asks the nodes that hold grants of a region on its way out, and frees it when none is left. */
-static void region_sweep(struct engine *e)
+/* Asks the nodes that hold grants of the region, and frees it when none is left. */
+static bool region_leaves(struct engine *e, uint32_t slot)
 {
-    for (uint32_t i = 0; i < e->config.regions_max; i++) {
-        struct region *region = &e->regions[i];
-        struct segment *seg = &e->segments[region->segment];
+    struct region *region = &e->regions[slot];
+    struct segment *seg = &e->segments[region->segment];
 
-        if (region->state != REGION_REVOKING)
-            continue;
-        FAULT(REVOKE_BEGUN);
-        region_ask(e, i);
-        if (region->first_grant != NONE)
-            continue;
-        set32(e, &region->state, REGION_FREE);
-        table_give(e, TABLE_REGIONS, i);
-        set32(e, &seg->regions, seg->regions - 1);
-        commit(e);
-        FAULT(REGION_FREED);
-        e->sweep = true;
-        if (e->clients[region->client].state == CLIENT_LIVE)
-            notice_push(e, &(struct engine_notice){.kind = ENGINE_REGION_CLOSED,
-                                                   .handle = i,
-                                                   .cookie = region->cookie});
-    }
+    if (region->state != REGION_REVOKING)
+        return false;
+    FAULT(REVOKE_BEGUN);
+    region_ask(e, slot);
+    if (region->first_grant != NONE)
+        return true;
+    set32(e, &region->state, REGION_FREE);
+    table_give(e, TABLE_REGIONS, slot);
+    set32(e, &seg->regions, seg->regions - 1);
+    commit(e);
+    FAULT(REGION_FREED);
+    e->sweep = true;
+    if (e->clients[region->client].state == CLIENT_LIVE)
+        notice_push(e, &(struct engine_notice){
+                           .kind = ENGINE_REGION_CLOSED, .handle = slot, .cookie = region->cookie});
+    return false;
 }
 
 static void segment_sweep(struct engine *e, uint32_t segment)
@@ -159,6 +182,13 @@ static void segment_sweep(struct engine *e, uint32_t segment)
     live->dropping = true;
     if (fabric_mem_drop(e->fabric, live->memory.index, cookie_of(COOKIE_SEGMENT, segment)) < 0)
         segment_dropped(e, segment, 0); /* it was not registered */
+}
+
+static bool segment_leaves(struct engine *e, uint32_t segment)
+{
+    if (e->segments[segment].state == SEGMENT_CLOSING)
+        segment_sweep(e, segment);
+    return e->segments[segment].state == SEGMENT_CLOSING;
 }
 
 /* ---- sessions and clients ---- */
@@ -236,21 +266,31 @@ static void session_leave(struct engine *e, uint32_t session)
     notice_push(e, &(struct engine_notice){.kind = ENGINE_SESSION_CLOSED, .handle = session});
 }
 
-/* One client further. Free when nothing of it is left. */
-static void client_leave(struct engine *e, uint32_t client)
+static bool session_leaves(struct engine *e, uint32_t session)
+{
+    const struct session *s = &e->sessions[session];
+
+    if (s->state == SESSION_CLOSING)
+        session_leave(e, session);
+    else if (s->state == SESSION_OPEN && s->spill_bytes == 0)
+        session_release_spill(e, session);
+    return s->state == SESSION_CLOSING;
+}
+
+/* The client is free when nothing of it is left. */
+static bool client_leaves(struct engine *e, uint32_t client)
 {
     bool left = false;
+
+    if (e->clients[client].state != CLIENT_CLOSING)
+        return false;
 
     for (uint32_t i = 0; i < e->config.sessions_max; i++) {
         struct session *s = &e->sessions[i];
 
         if (s->state == SESSION_FREE || s->client != client)
             continue;
-        if (s->state == SESSION_OPEN) {
-            set32(e, &s->state, SESSION_CLOSING);
-            commit(e);
-            e->sweep = true;
-        }
+        engine_session_close(e, i);
         left = true;
     }
     if (region_withdraw_client(e, client) > 0)
@@ -260,20 +300,18 @@ static void client_leave(struct engine *e, uint32_t client)
 
         if (seg->state == SEGMENT_FREE || seg->client != client)
             continue;
-        if (seg->state == SEGMENT_OPEN && seg->regions == 0) {
-            set32(e, &seg->state, SEGMENT_CLOSING);
-            commit(e);
-            e->sweep = true;
-        }
+        if (seg->regions == 0)
+            engine_segment_close(e, client, i);
         left = true;
     }
     if (left)
-        return;
+        return true;
     set32(e, &e->clients[client].state, CLIENT_FREE);
     table_give(e, TABLE_CLIENTS, client);
     commit(e);
     FAULT(CLIENT_LEFT);
     notice_push(e, &(struct engine_notice){.kind = ENGINE_CLIENT_CLOSED, .handle = client});
+    return false;
 }
 
 void sweep(struct engine *e)
@@ -281,29 +319,11 @@ void sweep(struct engine *e)
     e->sweep = false;
     if (e->orphans)
         orphans_close(e);
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].state == REMOTE_REVOKED && e->remotes[i].revoke_due &&
-            e->remote_busy[i] == 0)
-            region_answer_revoke(e, i);
-    remotes_reclaim(e);
+    table_sweep(e, TABLE_REMOTES, answer_and_leave);
     rings_drop_again(e);
-    for (uint32_t i = 0; i < e->config.sessions_max; i++)
-        if (e->sessions[i].state == SESSION_CLOSING)
-            session_leave(e, i);
-        else if (e->sessions[i].state == SESSION_OPEN && e->sessions[i].spill_bytes == 0)
-            session_release_spill(e, i);
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state == FLOW_CLOSING)
-            flow_sweep(e, i);
-        else if (e->flows[i].traffic == FLOW_REPLIES)
-            reply_flow_retire(e, i);
-        else
-            flow_retire(e, i);
-    region_sweep(e);
-    for (uint32_t i = 0; i < e->config.segments_max; i++)
-        if (e->segments[i].state == SEGMENT_CLOSING)
-            segment_sweep(e, i);
-    for (uint32_t i = 0; i < e->config.clients_max; i++)
-        if (e->clients[i].state == CLIENT_CLOSING)
-            client_leave(e, i);
+    table_sweep(e, TABLE_SESSIONS, session_leaves);
+    table_sweep(e, TABLE_FLOWS, flow_leaves);
+    table_sweep(e, TABLE_REGIONS, region_leaves);
+    table_sweep(e, TABLE_SEGMENTS, segment_leaves);
+    table_sweep(e, TABLE_CLIENTS, client_leaves);
 }

@@ -331,10 +331,10 @@ void flow_finish(struct engine *e, uint32_t flow)
     while (finish_some(e, flow))
         continue;
     if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
-        e->sweep = true; /* its inflow may be gone: reply_flow_retire */
+        table_leaves(e, TABLE_FLOWS, flow); /* if its inflow is gone */
     if (e->flow_live[flow].let_go && queue_count(&f->ops) == 0) {
         e->flow_live[flow].let_go = false;
-        e->sweep = true; /* its last remote may be: flow_retire */
+        e->sweep = true; /* remotes of it may be free */
     }
     /* The next may have waited behind a fence for its turn at the head. */
     if (f->ops.head != head && f->started == f->ops.head)
@@ -502,7 +502,6 @@ void flow_kill(struct engine *e, uint32_t flow)
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->inflow, NONE);
     commit(e);
-    e->sweep = true;
     flow_finish(e, flow);
 }
 
@@ -535,7 +534,7 @@ void flow_detach(struct engine *e, uint32_t flow)
     set32(e, &f->state, FLOW_CLOSING);
     set32(e, &f->held, 0);
     commit(e);
-    e->sweep = true;
+    table_leaves(e, TABLE_FLOWS, flow);
 }
 
 void flow_retire(struct engine *e, uint32_t flow)

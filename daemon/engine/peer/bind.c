@@ -70,7 +70,7 @@ static int remote_room(struct engine *e, uint32_t session, uint32_t node, uint64
     int r = quota_bind(e, session, flow);
 
     if (r < 0 || table_full(e, TABLE_REMOTES)) {
-        remotes_reclaim(e);
+        table_sweep(e, TABLE_REMOTES, remote_leaves);
         r = quota_bind(e, session, flow);
     }
     return r < 0 ? r : table_full(e, TABLE_REMOTES) ? -ENOSPC : 0;
@@ -138,6 +138,7 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
         flow_retire(e, r->flow);
     } else {
         e->flow_live[r->flow].let_go = true;
+        table_keep_leaving(e, TABLE_REMOTES, remote);
     }
     return 0;
 }
@@ -312,7 +313,8 @@ int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
     }
     /* Its number is in the hands of our client. */
     set32(e, &in->state, INFLOW_PARTING);
-    e->sweep = true;
+    if (in->reply_flow != NONE)
+        table_leaves(e, TABLE_FLOWS, in->reply_flow);
     return 0;
 }
 

@@ -82,6 +82,7 @@ int region_grant(struct engine *e, uint32_t region, uint32_t node)
     e->grants[free].next = r->first_grant;
     e->grants[free].asked = 0;
     set32(e, &e->grants[free].region, region);
+    set32(e, &e->clients[r->client].grants, e->clients[r->client].grants + 1);
     set32(e, &r->first_grant, free);
     return 0;
 }
@@ -89,20 +90,20 @@ int region_grant(struct engine *e, uint32_t region, uint32_t node)
 /* Within a transaction: takes a node's grant away. */
 static void grant_drop(struct engine *e, uint32_t region, uint32_t node)
 {
+    struct client *c = &e->clients[e->regions[region].client];
     uint32_t *link = &e->regions[region].first_grant;
+    uint32_t grant;
 
-    while (*link != NONE) {
-        struct grant *g = &e->grants[*link];
-
-        if (g->node == node) {
-            table_give(e, TABLE_GRANTS, *link);
-            set32(e, link, g->next);
-            set32(e, &g->region, NONE);
-            e->sweep = true;
-            return;
-        }
-        link = &g->next;
-    }
+    while (*link != NONE && e->grants[*link].node != node)
+        link = &e->grants[*link].next;
+    if (*link == NONE)
+        return;
+    grant = *link;
+    set32(e, link, e->grants[grant].next);
+    set32(e, &e->grants[grant].region, NONE);
+    table_give(e, TABLE_GRANTS, grant);
+    set32(e, &c->grants, c->grants - 1);
+    e->sweep = true;
 }
 
 int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
@@ -123,7 +124,7 @@ int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32
     }
     set32(e, &region->state, REGION_REVOKING);
     commit(e);
-    e->sweep = true;
+    table_leaves(e, TABLE_REGIONS, slot);
     return 0;
 }
 
@@ -141,7 +142,7 @@ uint32_t region_withdraw_client(struct engine *e, uint32_t client)
             set64(e, &region->cookie, 0);
             set32(e, &region->state, REGION_REVOKING);
             commit(e);
-            e->sweep = true;
+            table_leaves(e, TABLE_REGIONS, i);
         }
     }
     return standing;
@@ -183,6 +184,7 @@ int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, 
             r->node != node || r->key.slot != w.slot || r->key.generation != w.generation)
             continue;
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
+        table_leaves(e, TABLE_REMOTES, i);
         set32(e, &r->state, REMOTE_REVOKED);
         commit(e);
         FAULT(REVOKE_TAKEN);

@@ -6,7 +6,8 @@ void remote_free(struct engine *e, uint32_t remote)
 {
     struct remote *r = &e->remotes[remote];
 
-    e->flow_live[r->flow].remotes--;
+    if (--e->flow_live[r->flow].remotes == 0)
+        table_leaves(e, TABLE_FLOWS, r->flow); /* if nothing else names it */
     set32(e, &r->state, REMOTE_FREE);
     table_give(e, TABLE_REMOTES, remote);
 }
@@ -20,13 +21,15 @@ bool remote_over(const struct engine *e, uint32_t remote)
            e->flows[r->flow].ops.head >= r->free_after;
 }
 
-void remotes_reclaim(struct engine *e)
+bool remote_leaves(struct engine *e, uint32_t remote)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (remote_over(e, i)) {
-            remote_free(e, i);
-            commit(e);
-        }
+    const struct remote *r = &e->remotes[remote];
+
+    if (remote_over(e, remote)) {
+        remote_free(e, remote);
+        commit(e);
+    }
+    return r->state != REMOTE_FREE && (r->unbound || r->revoke_due);
 }
 
 void inflow_free(struct engine *e, uint32_t inflow)
@@ -40,11 +43,12 @@ void inflow_free(struct engine *e, uint32_t inflow)
             link = &e->inflows[*link].next;
         set32(e, link, in->next);
     }
-    if (in->reply_flow != NONE)
+    if (in->reply_flow != NONE) {
         set32(e, &e->flows[in->reply_flow].serves, NONE);
+        table_leaves(e, TABLE_FLOWS, in->reply_flow);
+    }
     set32(e, &in->state, INFLOW_FREE);
     table_give(e, TABLE_INFLOWS, inflow);
-    e->sweep = true;
 }
 
 void flow_free(struct engine *e, uint32_t flow)

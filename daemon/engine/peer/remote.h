@@ -11,8 +11,8 @@
 void remote_free(struct engine *e, uint32_t remote);
 /* Its client has let go of it, and its operations are over. */
 bool remote_over(const struct engine *e, uint32_t remote);
-/* Frees all of which that is true. */
-void remotes_reclaim(struct engine *e);
+/* Frees the remote if so. Whether it still leaves (table_sweep). */
+bool remote_leaves(struct engine *e, uint32_t remote);
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);
 /* Within a transaction: the target knows nothing of the flow, or no longer. */

@@ -53,7 +53,7 @@ void engine_client_close(struct engine *e, uint32_t client)
     set32(e, &e->clients[client].state, CLIENT_CLOSING);
     commit(e);
     step_detached(e, client);
-    e->sweep = true;
+    table_leaves(e, TABLE_CLIENTS, client);
 }
 
 static bool ring_size_valid(uint32_t bytes)
@@ -150,7 +150,7 @@ void engine_session_close(struct engine *e, uint32_t session)
         return;
     set32(e, &e->sessions[session].state, SESSION_CLOSING);
     commit(e);
-    e->sweep = true;
+    table_leaves(e, TABLE_SESSIONS, session);
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -223,7 +223,7 @@ int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment)
         return -EBUSY;
     set32(e, &seg->state, SEGMENT_CLOSING);
     commit(e);
-    e->sweep = true;
+    table_leaves(e, TABLE_SEGMENTS, segment);
     return 0;
 }
 

@@ -28,31 +28,41 @@ static uint32_t user_of(const struct engine *e, uint32_t session)
     return e->clients[e->sessions[session].client].uid;
 }
 
-static bool of_client(const struct engine *e, uint32_t session, uint32_t client)
-{
-    return session != NONE && e->sessions[session].client == client;
-}
-
 /* ---- binds and pairs ------------------------------------------------------------------------- */
+
+static void count_flow(const struct engine *e, uint32_t flow, bool own, struct held *binds,
+                       struct held *pairs)
+{
+    uint32_t named = e->flow_live[flow].remotes;
+
+    binds->user += named;
+    binds->client += own ? named : 0;
+    pairs->user++;
+    pairs->client += own;
+}
 
 /* Replies have flows of their own, which take places beside those of requests. */
 static void count_flows(const struct engine *e, uint32_t session, struct held *binds,
                         struct held *pairs)
 {
     uint32_t client = e->sessions[session].client, uid = user_of(e, session);
+    const struct leaving *leaving = &e->leaving[TABLE_FLOWS];
 
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct flow *f = &e->flows[i];
-        uint32_t named = e->flow_live[i].remotes;
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        const struct session *s = &e->sessions[e->open_sessions[i]];
 
-        if (f->state == FLOW_FREE || f->uid != uid)
+        if (e->clients[s->client].uid != uid)
             continue;
-        binds->user += named;
-        pairs->user++;
-        if (!of_client(e, f->session, client))
-            continue;
-        binds->client += named;
-        pairs->client++;
+        for (uint32_t f = s->first_flow; f != NONE; f = e->flows[f].next)
+            count_flow(e, f, s->client == client, binds, pairs);
+    }
+    /* Those whose context is gone are still the user's. */
+    for (uint32_t i = 0; i < leaving->count; i++) {
+        uint32_t flow = leaving->entries[(leaving->head + i) % leaving->size];
+        const struct flow *f = &e->flows[flow];
+
+        if (f->state != FLOW_FREE && f->session == NONE && f->uid == uid)
+            count_flow(e, flow, false, binds, pairs);
     }
 }
 
@@ -84,33 +94,27 @@ int quota_inflow(const struct engine *e, uint32_t session)
     uint32_t client = e->sessions[session].client, uid = user_of(e, session);
     struct held pairs = {0};
 
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct inflow *in = &e->inflows[i];
+    for (uint32_t i = 0; i < e->open_count; i++) {
+        const struct session *s = &e->sessions[e->open_sessions[i]];
 
-        if (in->state == INFLOW_FREE || in->session == NONE)
+        if (e->clients[s->client].uid != uid)
             continue;
-        pairs.client += of_client(e, in->session, client);
-        pairs.user += user_of(e, in->session) == uid;
+        for (uint32_t in = s->first_inflow; in != NONE; in = e->inflows[in].next) {
+            pairs.client += s->client == client;
+            pairs.user++;
+        }
     }
     return pairs_left(e, &pairs) ? 0 : -EDQUOT;
 }
 
 int quota_grant(const struct engine *e, uint32_t region)
 {
-    uint32_t client = e->regions[region].client, uid = e->clients[client].uid;
-    struct held grants = {0};
+    const struct client *owner = &e->clients[e->regions[region].client];
+    uint32_t user = 0;
 
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        uint32_t granted = e->grants[i].region, owner;
-
-        if (granted == NONE)
-            continue;
-        owner = e->regions[granted].client;
-        grants.client += owner == client;
-        grants.user += e->clients[owner].uid == uid;
-    }
-    return grants.client < e->config.binds_client && grants.user < e->config.binds_user ? 0
-                                                                                        : -EDQUOT;
+    for (uint32_t i = 0; i < e->config.clients_max; i++)
+        user += e->clients[i].uid == owner->uid ? e->clients[i].grants : 0;
+    return owner->grants < e->config.binds_client && user < e->config.binds_user ? 0 : -EDQUOT;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */

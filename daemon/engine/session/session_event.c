@@ -9,6 +9,7 @@
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/session/quota.h"
+#include "daemon/engine/state/table.h"
 
 void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
 {
@@ -279,7 +280,7 @@ void session_release_spill(struct engine *e, uint32_t session)
             continue;
         if (notes_push_flow(e, in->node, WIRE_GO, in->origin_flow, 0, 0) < 0) {
             arena_rollback(&e->arena);
-            e->sweep = true; /* which calls us again */
+            table_leaves(e, TABLE_SESSIONS, session); /* the sweep tries again */
             return;
         }
         if (in->state == INFLOW_STOPPED)

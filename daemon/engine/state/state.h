@@ -36,6 +36,8 @@ struct client {
     uint32_t rank;
     uint32_t size;
     uint32_t quarantine; /* enum quarantine_reason */
+    uint32_t grants;     /* of its regions */
+    uint32_t unused;
     char job[64];
 };
 
@@ -321,6 +323,13 @@ struct free_list {
 
 /* ---- private --------------------------------------------------------------------------------- */
 
+/* Entries of a table that leave, or may: each once, in a ring as large as the table (table.h). */
+struct leaving {
+    uint32_t *entries;
+    bool *listed;
+    uint32_t size, head, count;
+};
+
 struct session_live {
     struct session_shared *shared;
     struct ring_consumer submit;
@@ -522,6 +531,7 @@ struct engine {
     uint32_t message_max; /* bytes of an active message's block */
 
     /* private tables, same indices */
+    struct leaving leaving[TABLES];
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
@@ -548,7 +558,7 @@ struct engine {
     uint64_t ride_ns;   /* how long an acknowledgement waits for one */
     bool told;          /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
-    bool sweep;         /* something on its way out may have got further */
+    bool sweep;         /* what leaves may go a step further (sweep.h) */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
     bool armed;         /* bells stand since engine_arm, but for those that were rung */

@@ -34,4 +34,39 @@ static inline void table_give(struct engine *e, enum table table, uint32_t entry
     set32(e, unused->count, *unused->count + 1);
 }
 
+/* Later sweeps look at the entry. */
+static inline void table_keep_leaving(struct engine *e, enum table table, uint32_t entry)
+{
+    struct leaving *leaving = &e->leaving[table];
+
+    if (leaving->listed[entry])
+        return;
+    leaving->listed[entry] = true;
+    leaving->entries[(leaving->head + leaving->count++) % leaving->size] = entry;
+}
+
+/* So does the next step. */
+static inline void table_leaves(struct engine *e, enum table table, uint32_t entry)
+{
+    table_keep_leaving(e, table, entry);
+    e->sweep = true;
+}
+
+/* Calls `leave` for each entry that leaves: false takes it off the list. */
+static inline void table_sweep(struct engine *e, enum table table,
+                               bool (*leave)(struct engine *e, uint32_t entry))
+{
+    struct leaving *leaving = &e->leaving[table];
+
+    for (uint32_t left = leaving->count; left > 0; left--) {
+        uint32_t entry = leaving->entries[leaving->head];
+
+        leaving->head = leaving->head + 1 < leaving->size ? leaving->head + 1 : 0;
+        leaving->count--;
+        leaving->listed[entry] = false;
+        if (leave(e, entry))
+            table_keep_leaving(e, table, entry);
+    }
+}
+
 #endif
