@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "tests/control/daemon.h"
+#include "tests/lib/daemon.h"
 
 #define PLAN_PROVIDER    "tcp;ofi_rxm"
 #define PLAN_DEADLINE_MS "400"

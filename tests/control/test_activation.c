@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "tests/control/daemon.h"
+#include "tests/lib/daemon.h"
 #include "tests/suite.h"
 
 enum { FIRST_FD = 3 }; /* of those passed on */

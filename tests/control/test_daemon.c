@@ -14,8 +14,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/control/ask.h"
-#include "tests/control/daemon.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/daemon.h"
+#include "tests/lib/process.h"
 #include "tests/suite.h"
 
 static const char *program;
@@ -26,11 +27,11 @@ static int quiet_descriptors; /* of the daemon when it has no client */
 static bool settles(void)
 {
     for (int i = 0; i < 10000; i++) {
-        if (daemon_descriptors(&d) == quiet_descriptors)
+        if (process_descriptors(d.pid) == quiet_descriptors)
             return raw_is_served(&d);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
-    fprintf(stderr, "%d descriptors are open, were %d\n", daemon_descriptors(&d),
+    fprintf(stderr, "%d descriptors are open, were %d\n", process_descriptors(d.pid),
             quiet_descriptors);
     return false;
 }
@@ -406,7 +407,7 @@ int main(int argc, char **argv)
         return 2;
     program = argv[1];
     rc = daemon_start(&d, program, NULL);
-    quiet_descriptors = daemon_descriptors(&d);
+    quiet_descriptors = process_descriptors(d.pid);
     failed = rc < 0 ? 1 : suite_run("daemon", tests);
     rc = daemon_stop(&d);
     if (rc != 0)

@@ -14,8 +14,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/control/ask.h"
-#include "tests/control/look.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/raw/look.h"
 #include "tests/suite.h"
 
 #define ENGINES 3u

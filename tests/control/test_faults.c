@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "tests/system/bystanders.h"
-#include "tests/control/look.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
 #define JOB    "faulting"

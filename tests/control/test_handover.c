@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/control/ask.h"
-#include "tests/control/daemon.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/daemon.h"
 #include "tests/suite.h"
 
 enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };

@@ -6,18 +6,17 @@
  *     test_peer_frames PWCD
  */
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "tests/control/ask.h"
-#include "tests/control/daemon.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/daemon.h"
 #include "daemon/peering/directory.h"
 #include "daemon/fabric/fabric.h"
 #include "tests/control/field.h"
-#include "tests/control/look.h"
+#include "tests/lib/raw/look.h"
 #include "tests/control/plan.h"
 #include "tests/control/raw_peer.h"
 #include "tests/suite.h"
@@ -489,7 +488,7 @@ static void leave(int s, const struct holdings *before)
     struct holdings then = *before;
 
     close(s);
-    then.descriptors = INT_MAX;
+    then.descriptors = HOLDINGS_ANY;
     CU_ASSERT_TRUE(look_returns_to(&d, &then));
 }
 

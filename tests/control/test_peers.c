@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "tests/control/daemon.h"
+#include "tests/lib/daemon.h"
 #include "daemon/peering/directory.h"
 #include "daemon/peering/handshake.h"
-#include "tests/control/look.h"
+#include "tests/lib/raw/look.h"
 #include "tests/control/plan.h"
 #include "tests/control/raw_peer.h"
 #include "tests/suite.h"

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/control/ask.h"
-#include "tests/control/look.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/raw/look.h"
 #include "proto/trace_abi.h"
 #include "tests/suite.h"
 

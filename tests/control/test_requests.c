@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "tests/system/bystanders.h"
-#include "tests/control/ask.h"
-#include "tests/control/daemon.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/daemon.h"
 #include "tests/control/field.h"
-#include "tests/control/look.h"
+#include "tests/lib/raw/look.h"
 #include "tests/suite.h"
 
 #define JOB     "requests"

@@ -15,7 +15,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/control/look.h"
+#include "tests/lib/process.h"
+#include "tests/lib/raw/look.h"
 #include "tests/control/thread.h"
 #include "tests/suite.h"
 
@@ -217,7 +218,7 @@ static void rude(void)
     int before;
 
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
-    before = daemon_descriptors(&d);
+    before = process_descriptors(d.pid);
     for (int i = 0; i < 500; i++) {
         const struct linger reset = {.l_onoff = 1};
         int s = visit();
@@ -228,9 +229,9 @@ static void rude(void)
         close(s);
     }
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
-    for (int i = 0; i < 1000 && daemon_descriptors(&d) > before; i++)
+    for (int i = 0; i < 1000 && process_descriptors(d.pid) > before; i++)
         usleep(10000);
-    CU_ASSERT_TRUE(daemon_descriptors(&d) <= before);
+    CU_ASSERT_TRUE(process_descriptors(d.pid) <= before);
 }
 
 /* ---- a progress thread that stands still ------------------------------------------------------

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/control/daemon.h"
+#include "tests/lib/daemon.h"
 #include "tests/control/thread.h"
 #include "tests/suite.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/control/look.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/raw/session.h"
 #include "tests/control/thread.h"
 #include "tests/suite.h"
 

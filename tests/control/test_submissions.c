@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "tests/system/bystanders.h"
-#include "tests/control/daemon.h"
-#include "tests/control/look.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/daemon.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
 #define INDEX   "submission ring: tail or record size out of range"

@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/control/daemon.h"
-#include "tests/control/look.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/daemon.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
 #define JOB       "trust"

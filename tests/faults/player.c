@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 #include "pwc/am.h"
 
 enum {

@@ -22,10 +22,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/control/look.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/raw/session.h"
 #include "tests/suite.h"
-#include "tests/system/process.h"
+#include "tests/lib/process.h"
 
 enum {
     CYCLES = 1000,
@@ -155,7 +155,7 @@ static void attach_and_kill(const char *provider)
     }
     CU_ASSERT(look_returns_to(&d, &before));
     printf("\n    %u cycles: resident memory %d KiB, was %d; %d descriptors, %d mappings ", cycles,
-           resident_kib(), resident, daemon_descriptors(&d), before.mappings);
+           resident_kib(), resident, process_descriptors(d.pid), before.mappings);
     CU_ASSERT(abs(resident_kib() - resident) <= RESIDENT_KIB);
     CU_ASSERT(raw_is_served(&d));
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);

@@ -34,10 +34,6 @@ bool trial_open(struct trial *t, const struct cluster_options *options, const ch
         fprintf(stderr, "%s\n", t->stage ? t->cluster.failure : "no memory to share");
         return false;
     }
-    for (int i = 0; i < 2; i++) {
-        t->daemons[i].pid = t->cluster.nodes[i].pid;
-        memcpy(t->daemons[i].socket, t->cluster.nodes[i].socket, sizeof(t->daemons[i].socket));
-    }
     return true;
 }
 
@@ -147,14 +143,14 @@ bool trial_settles(struct trial *t)
     if (!good)
         fprintf(stderr, "%s\n", t->cluster.failure);
     for (int i = 0; good && i < 2; i++)
-        good = look_returns_to(&t->daemons[i], &t->quiet[i]);
+        good = look_node_returns_to(&t->cluster.nodes[i], &t->quiet[i]);
     return good;
 }
 
 bool trial_note_quiet(struct trial *t)
 {
-    return look_holdings(&t->daemons[0], &t->quiet[0]) &&
-           look_holdings(&t->daemons[1], &t->quiet[1]);
+    return look_node_holdings(&t->cluster.nodes[0], &t->quiet[0]) &&
+           look_node_holdings(&t->cluster.nodes[1], &t->quiet[1]);
 }
 
 bool trial_serves(struct trial *t)

@@ -8,14 +8,13 @@
 #ifndef PWC_TESTS_FAULTS_TRIAL_H
 #define PWC_TESTS_FAULTS_TRIAL_H
 
-#include "tests/control/look.h"
-#include "tests/system/bystanders.h"
-#include "tests/system/cluster.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/cluster.h"
 #include "tests/faults/player.h"
 
 struct trial {
     struct cluster cluster;
-    struct daemon daemons[2];
     struct holdings quiet[2];
     struct stage *stage;
     int stage_fd;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-#include "tests/system/process.h"
+#include "tests/lib/process.h"
 #include "tests/faults/player.h"
 
 enum { LIMIT_S = 30, EXIT_LEAK = 3 };

@@ -12,7 +12,7 @@
 #define PWC_TESTS_HOSTILE_HOSTILE_H
 
 #include <stdint.h>
-#include "tests/system/cluster.h"
+#include "tests/lib/cluster.h"
 #include "tests/hostile/tally.h"
 
 struct hostile {

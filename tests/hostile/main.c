@@ -19,13 +19,13 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/tools/command.h"
-#include "tests/system/bystanders.h"
-#include "tests/system/census.h"
-#include "tests/system/cluster.h"
+#include "tests/lib/command.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/cluster.h"
 #include "tests/hostile/hostile.h"
-#include "tests/system/process.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/process.h"
+#include "tests/lib/raw/session.h"
 #include "tests/hostile/victim.h"
 
 #define NODES       2u
@@ -59,7 +59,7 @@ struct run {
     struct tally *tallies;
     struct hostile hostile[PROCESSES];
     pid_t pids[PROCESSES]; /* 0: has ended */
-    struct census before[NODES];
+    struct holdings before[NODES];
     int64_t resident_kb[NODES]; /* when half was done */
     const char *pwcctl;
     int log; /* of the daemons */
@@ -145,9 +145,8 @@ static int start(struct run *r, const char *pwcd)
     if (rc == 0 &&
         (!bystanders_go_on(&r->across, WARM_ROUNDS) || !bystanders_go_on(&r->beside, WARM_ROUNDS)))
         rc = -EIO;
-    for (uint32_t i = 0; rc == 0 && i < NODES; i++) {
-        rc = census_take(r->pwcctl, &r->cluster.nodes[i], &r->before[i]);
-    }
+    for (uint32_t i = 0; rc == 0 && i < NODES; i++)
+        rc = look_node_holdings(&r->cluster.nodes[i], &r->before[i]) ? 0 : -EIO;
     return rc < 0 ? rc : victim_start(&r->victim, &r->cluster.nodes[0], roles[2].job, r->board);
 }
 
@@ -307,7 +306,7 @@ static void finish(struct run *r)
     check(r, bystanders_go_on(&r->across, AFTER) && bystanders_go_on(&r->beside, AFTER),
           "the bystanders do not go on");
     for (uint32_t i = 0; i < NODES; i++)
-        check(r, census_returns_to(r->pwcctl, &r->cluster.nodes[i], &r->before[i]),
+        check(r, look_node_returns_to(&r->cluster.nodes[i], &r->before[i]),
               "a daemon holds what is nobody's");
     check_growth(r);
     check_shown(r);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include "tests/hostile/hostile.h"
 #include "pwc/am.h"
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 #include "proto/session_abi.h"
 #include "tests/hostile/values.h"
 

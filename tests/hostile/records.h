@@ -7,7 +7,7 @@
 #define PWC_TESTS_HOSTILE_RECORDS_H
 
 #include <stdint.h>
-#include "tests/control/raw_session.h"
+#include "tests/lib/raw/session.h"
 #include "tests/hostile/values.h"
 
 #define RECORD_ROOM 1024u

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/hostile/hostile.h"
-#include "tests/control/raw_session.h"
+#include "tests/lib/raw/session.h"
 #include "tests/hostile/records.h"
 #include "tests/hostile/values.h"
 

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/control/ask.h"
+#include "tests/lib/raw/ask.h"
 #include "tests/hostile/hostile.h"
 #include "tests/hostile/values.h"
 

@@ -1,7 +1,7 @@
 /* Makes numbers up (values.h). Thread: each owner's own. */
 #include "tests/hostile/values.h"
 
-#include "tests/control/raw_session.h"
+#include "tests/lib/raw/session.h"
 
 static const uint64_t boundaries[] = {
     0,

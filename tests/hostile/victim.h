@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include "tests/hostile/hostile.h"
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 
 struct victim {
     struct rank rank;    /* its own region, which the other's key names */

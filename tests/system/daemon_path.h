@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "tests/system/cluster.h"
+#include "tests/lib/cluster.h"
 #include "tests/engine/world/path.h"
 
 #define DAEMON_PATH_ENDS    4u

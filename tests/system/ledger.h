@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 
 #define LEDGER_SLOTS 16u
 

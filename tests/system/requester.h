@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 
 struct requester {
     struct rank rank;

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/system/bystanders.h"
-#include "tests/system/census.h"
-#include "tests/system/cluster.h"
-#include "tests/system/rank.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/rank.h"
 
 #define LARGE         (32u << 20)
 #define TRANSFERS     6u
@@ -28,7 +28,6 @@
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static const char *pwcctl;
 static bool survives_daemons; /* the provider does */
 /* Not a test's own: a test that fails leaves it running. */
 static struct bystanders others;
@@ -215,13 +214,13 @@ static void link_engines(void)
 
 static void test_client_dies(void)
 {
-    struct census before[2];
+    struct holdings before[2];
 
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
     CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
     link_engines();
     for (int n = 0; n < 2; n++)
-        CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
+        CU_ASSERT_TRUE_FATAL(look_node_holdings(&cluster.nodes[n], &before[n]));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rank survivor;
         pid_t victim;
@@ -233,11 +232,11 @@ static void test_client_dies(void)
             be_victim(&rows[i]);
         survive(&survivor, victim, &rows[i]);
         CU_ASSERT(bystanders_go_on(&others, 100));
-        CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[VICTIM], &before[VICTIM]));
+        CU_ASSERT(look_node_returns_to(&cluster.nodes[VICTIM], &before[VICTIM]));
         check_rest(&survivor, &rows[i]);
         rank_detach(&survivor);
         for (int n = 0; n < 2; n++)
-            CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[n], &before[n]));
+            CU_ASSERT(look_node_returns_to(&cluster.nodes[n], &before[n]));
         CU_ASSERT_FATAL(cluster_runs(&cluster));
     }
     CU_ASSERT(bystanders_stop(&others));
@@ -346,16 +345,15 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2, .more = keys};
     int status = 1;
 
-    if (argc < 4 || argc - 4 > KEYS_MAX - 2) {
-        fprintf(stderr, "usage: %s PWCD PWCCTL PROVIDER [--KEY VALUE]...\n", argv[0]);
+    if (argc < 3 || argc - 3 > KEYS_MAX - 2) {
+        fprintf(stderr, "usage: %s PWCD PROVIDER [--KEY VALUE]...\n", argv[0]);
         return 2;
     }
-    for (int i = 4; i < argc; i++)
-        keys[i - 2] = argv[i];
+    for (int i = 3; i < argc; i++)
+        keys[i - 1] = argv[i];
     options.pwcd = argv[1];
-    pwcctl = argv[2];
-    options.provider = argv[3];
-    survives_daemons = strcmp(argv[3], "shm") != 0;
+    options.provider = argv[2];
+    survives_daemons = strcmp(argv[2], "shm") != 0;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("death", tests);
     if (others.runs)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "tests/suite.h"
-#include "tests/system/cluster.h"
-#include "tests/system/rank.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/rank.h"
 
 #define RANKS        7u
 #define FIRST_OF_ONE 2u /* ranks before it are of node 0, with one engine, others of node 1 */

@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/system/bystanders.h"
-#include "tests/system/cluster.h"
-#include "tests/system/rank.h"
+#include "tests/lib/bystanders.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/rank.h"
 
 #define SLOWER       50u /* at most so many times */
 #define WHILES       5

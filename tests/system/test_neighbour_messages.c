@@ -19,11 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/system/cluster.h"
+#include "tests/lib/cluster.h"
 #include "proto/pair_abi.h"
-#include "tests/system/process.h"
+#include "tests/lib/process.h"
 #include "pwc/am.h"
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 
 #define REGION_BYTES (4u << 20)
 #define WAIT_NS      INT64_C(20000000000)

@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/system/cluster.h"
-#include "tests/system/process.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/process.h"
 #include "pwc/am.h"
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 
 #define REGION_BYTES (1u << 20)
 #define HANDLER      7u

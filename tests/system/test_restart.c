@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/system/census.h"
-#include "tests/system/cluster.h"
+#include "tests/lib/raw/look.h"
+#include "tests/lib/cluster.h"
 #include "tests/system/ledger.h"
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 #include "tests/system/requester.h"
 
 #define STEP_OPS 200u /* that end between two kills */
@@ -77,10 +77,10 @@ static void test_killed(void)
 {
     static struct ledger between, within;
     static struct requester requester;
-    struct census before[2];
+    struct holdings before[2];
 
     for (int n = 0; n < 2; n++)
-        CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
+        CU_ASSERT_TRUE_FATAL(look_node_holdings(&cluster.nodes[n], &before[n]));
     CU_ASSERT_EQUAL_FATAL(requester_start(&requester, cluster.nodes[0].socket, "asks", true), 0);
     start_both(&between, &within, "killed");
     for (unsigned i = 0; i < kills && goes_on(&between, STEP_OPS) && goes_on(&within, 1); i++) {
@@ -108,7 +108,7 @@ static void test_killed(void)
            (unsigned long long)(ledger_aborted(&between) + ledger_aborted(&within)),
            (unsigned long long)requester.rounds, (unsigned long long)requester.aborted);
     for (int n = 0; n < 2; n++)
-        CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[n], &before[n]));
+        CU_ASSERT(look_node_returns_to(&cluster.nodes[n], &before[n]));
     CU_ASSERT(cluster_runs(&cluster));
 }
 
@@ -124,7 +124,7 @@ static void register_much(struct rank *r, size_t bytes)
 static void hand_over(unsigned node, struct ledger *between)
 {
     pid_t pid = cluster_kept(&cluster, node);
-    struct census after;
+    struct holdings after;
 
     CU_ASSERT(goes_on(between, STEP_OPS));
     (void)ledger_gap_ns(between);
@@ -132,7 +132,7 @@ static void hand_over(unsigned node, struct ledger *between)
     /* Both are children for a moment: the one that answers is the next. */
     for (time_t end = time(NULL) + LIMIT_S; kill(pid, 0) == 0 && time(NULL) < end;)
         nap_ms(1);
-    CU_ASSERT_EQUAL(census_take(pwcctl, &cluster.nodes[node], &after), 0);
+    CU_ASSERT_TRUE(look_node_holdings(&cluster.nodes[node], &after));
     CU_ASSERT(goes_on(between, STEP_OPS));
     printf("%lld ms ", (long long)(ledger_gap_ns(between) / 1000000));
     fflush(stdout);
@@ -142,10 +142,10 @@ static void test_handed_over(void)
 {
     static struct ledger between, within;
     static struct requester requester;
-    struct census before[2];
+    struct holdings before[2];
 
     for (int n = 0; n < 2; n++)
-        CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[n], &before[n]), 0);
+        CU_ASSERT_TRUE_FATAL(look_node_holdings(&cluster.nodes[n], &before[n]));
     CU_ASSERT_EQUAL_FATAL(requester_start(&requester, cluster.nodes[0].socket, "asks", false), 0);
     start_both(&between, &within, "handed");
     printf("\n    longest pause: ");
@@ -157,7 +157,7 @@ static void test_handed_over(void)
     CU_ASSERT(requester_stop(&requester));
     CU_ASSERT_EQUAL(ledger_aborted(&between) + ledger_aborted(&within), 0);
     for (int n = 0; n < 2; n++)
-        CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[n], &before[n]));
+        CU_ASSERT(look_node_returns_to(&cluster.nodes[n], &before[n]));
     CU_ASSERT(cluster_runs(&cluster));
 }
 
@@ -361,12 +361,12 @@ static void test_quiet_callers(void)
 /* A client that dies while its daemon is not there is noticed by the next one. */
 static void test_client_dies_meanwhile(void)
 {
-    struct census before;
+    struct holdings before;
     int ready[2], status;
     pid_t pid;
     char byte;
 
-    CU_ASSERT_EQUAL_FATAL(census_take(pwcctl, &cluster.nodes[0], &before), 0);
+    CU_ASSERT_TRUE_FATAL(look_node_holdings(&cluster.nodes[0], &before));
     CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
     fflush(NULL);
     pid = fork();
@@ -385,7 +385,7 @@ static void test_client_dies_meanwhile(void)
     kill(cluster_kept(&cluster, 0), SIGKILL);
     kill(pid, SIGKILL);
     CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
-    CU_ASSERT(census_returns_to(pwcctl, &cluster.nodes[0], &before));
+    CU_ASSERT(look_node_returns_to(&cluster.nodes[0], &before));
 }
 
 /* What is left by a daemon of another configuration is refused: its clients end, and others are

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/system/cluster.h"
-#include "tests/system/process.h"
-#include "tests/system/rank.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/process.h"
+#include "tests/lib/rank.h"
 
 #define REGION_BYTES (4u << 20)
 #define ASLEEP_MS    100 /* longer than anybody polls */

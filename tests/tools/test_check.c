@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "tests/tools/command.h"
+#include "tests/lib/command.h"
 #include "tests/suite.h"
 
 #define TWO "127.0.0.1:23101,127.0.0.1:23102"

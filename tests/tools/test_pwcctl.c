@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/tools/command.h"
+#include "tests/lib/command.h"
 #include "proto/counters_abi.h"
 #include "tests/tools/fake_daemon.h"
 #include "proto/job_socket.h"

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "tests/tools/command.h"
+#include "tests/lib/command.h"
 
 #define WORDS_MAX 24
 

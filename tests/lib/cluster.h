@@ -6,8 +6,8 @@
  *
  * Thread: the one that opened it (a daemon dies with the thread that started it).
  */
-#ifndef PWC_TESTS_SYSTEM_CLUSTER_H
-#define PWC_TESTS_SYSTEM_CLUSTER_H
+#ifndef PWC_TESTS_LIB_CLUSTER_H
+#define PWC_TESTS_LIB_CLUSTER_H
 
 #include <stdbool.h>
 #include <stdint.h>

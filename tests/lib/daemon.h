@@ -2,8 +2,8 @@
  * A daemon as a child process on a socket of its own, and raw connections to it: for tests that do
  * what no library would. Every wait has a limit.
  */
-#ifndef PWC_TESTS_CONTROL_DAEMON_H
-#define PWC_TESTS_CONTROL_DAEMON_H
+#ifndef PWC_TESTS_LIB_DAEMON_H
+#define PWC_TESTS_LIB_DAEMON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,11 +34,10 @@ int daemon_stop(struct daemon *d);
 void daemon_kill(struct daemon *d);
 /* Reads its log until this text is in it; false: it did not come within 20 s. */
 bool daemon_says(struct daemon *d, const char *text);
-/* Descriptors that the daemon has open. */
-int daemon_descriptors(const struct daemon *d);
 
-/* Connects; a negative errno. */
+/* Connects, to a daemon or to the socket of one; a negative errno. */
 int raw_connect(const struct daemon *d);
+int raw_connect_to(const char *path);
 /* One frame with this body; with `fd` >= 0 as a descriptor beside. False: the daemon hung up. */
 bool raw_send(int socket, const void *body, size_t size, int fd);
 bool raw_request(int socket, uint32_t id, Pwc__ClientRequest *request);

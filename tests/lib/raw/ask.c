@@ -1,5 +1,5 @@
 /* Owns nothing: builds requests, reads answers (ask.h). */
-#include "tests/control/ask.h"
+#include "tests/lib/raw/ask.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
-/* Runs a program to its end, and keeps what it said. */
-#ifndef TESTS_TOOLS_COMMAND_H
-#define TESTS_TOOLS_COMMAND_H
+/*
+ * Runs a program to its end, and keeps what it prints. Thread: one a command.
+ */
+#ifndef PWC_TESTS_LIB_COMMAND_H
+#define PWC_TESTS_LIB_COMMAND_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -10,7 +12,7 @@
 struct command {
     pid_t pid;
     int out, err; /* reading ends; -1: closed */
-    int status;   /* as a shell tells it; -1 when it had to be killed at its deadline */
+    int status;   /* as a shell has it in $?; -1 when it had to be killed at its deadline */
     char out_text[COMMAND_TEXT_MAX];
     char err_text[COMMAND_TEXT_MAX];
 };

@@ -1,5 +1,5 @@
-/* Owns the mappings and descriptors of a raw session (raw_session.h). */
-#include "tests/control/raw_session.h"
+/* Owns the mappings and descriptors of a raw session (session.h). */
+#include "tests/lib/raw/session.h"
 
 #include <errno.h>
 #include <string.h>

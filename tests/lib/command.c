@@ -1,5 +1,5 @@
-/* Starts programs under a deadline, through pipes. */
-#include "tests/tools/command.h"
+/* Runs programs under a deadline, and reads their pipes (command.h). Thread: one a command. */
+#include "tests/lib/command.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,39 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-#include <fcntl.h>
+#include "tests/lib/program.h"
 
 #define DEADLINE_MS 30000
 
-static long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 struct command *command_start(const char *const *argv, const char *setting)
 {
-    int out[2], err[2];
+    const struct program_options options = {.setting = setting,
+                                            .streams = 1u << PROGRAM_OUT | 1u << PROGRAM_ERR};
     struct command *command = calloc(1, sizeof(*command));
-    if (command == NULL || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
+    int from[PROGRAM_STREAMS];
+
+    if (command == NULL)
         abort();
-    command->pid = fork();
-    if (command->pid == 0) {
-        dup2(out[1], STDOUT_FILENO);
-        dup2(err[1], STDERR_FILENO);
-        if (setting != NULL)
-            putenv((char *)setting);
-        execvp(argv[0], (char *const *)argv);
-        perror(argv[0]);
-        _exit(127);
-    }
-    close(out[1]);
-    close(err[1]);
-    command->out = out[0];
-    command->err = err[0];
+    command->pid = program_start(argv, &options, from);
+    if (command->pid < 0)
+        abort();
+    command->out = from[PROGRAM_OUT];
+    command->err = from[PROGRAM_ERR];
     return command;
 }
 
@@ -59,11 +45,11 @@ static void take(int *from, char *text)
 }
 
 /* False when both streams are closed, or at the deadline. */
-static bool take_some(struct command *command, long deadline)
+static bool take_some(struct command *command, int64_t deadline)
 {
     struct pollfd polled[2] = {{.fd = command->out, .events = POLLIN},
                                {.fd = command->err, .events = POLLIN}};
-    long left = deadline - now_ms();
+    int64_t left = deadline - program_now_ms();
     if ((command->out < 0 && command->err < 0) || left <= 0)
         return false;
     poll(polled, 2, (int)left);
@@ -76,7 +62,7 @@ static bool take_some(struct command *command, long deadline)
 
 bool command_await(struct command *command, const char *text)
 {
-    long deadline = now_ms() + DEADLINE_MS;
+    int64_t deadline = program_now_ms() + DEADLINE_MS;
     while (strstr(command->out_text, text) == NULL)
         if (!take_some(command, deadline))
             return strstr(command->out_text, text) != NULL;
@@ -85,18 +71,15 @@ bool command_await(struct command *command, const char *text)
 
 int command_finish(struct command *command)
 {
-    long deadline = now_ms() + DEADLINE_MS;
+    int64_t deadline = program_now_ms() + DEADLINE_MS;
     while (take_some(command, deadline))
         ;
-    int status;
-    if (command->out >= 0 || command->err >= 0) {
-        kill(command->pid, SIGKILL);
-        waitpid(command->pid, &status, 0);
-        command->status = -1;
-    } else {
-        waitpid(command->pid, &status, 0);
-        command->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    }
+    bool late = command->out >= 0 || command->err >= 0;
+    int status = program_reap(command->pid, late ? 0 : DEADLINE_MS);
+
+    command->status = late                  ? -1
+                      : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                            : WEXITSTATUS(status);
     return command->status;
 }
 

@@ -3,8 +3,8 @@
  *
  * Thread: any.
  */
-#ifndef PWC_TESTS_SYSTEM_PROCESS_H
-#define PWC_TESTS_SYSTEM_PROCESS_H
+#ifndef PWC_TESTS_LIB_PROCESS_H
+#define PWC_TESTS_LIB_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Starts and ends daemons (cluster.h). Thread: one. */
-#include "tests/system/cluster.h"
+#include "tests/lib/cluster.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -7,20 +7,16 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/lib/program.h"
 
-#define READY_FD       3
-#define READY_MS       20000
 #define END_MS         10000
 #define ARGUMENTS_MAX  40u
 #define FOLDER_PATTERN "pwc-system.XXXXXX"
@@ -101,16 +97,6 @@ static int choose_ports(struct cluster *cluster)
 
 /* ---- daemons -------------------------------------------------------------------------------- */
 
-/* In the child. */
-static void become_daemon(char *const *argv, int ready, pid_t parent)
-{
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-        (ready == READY_FD ? fcntl(ready, F_SETFD, 0) : dup2(ready, READY_FD)) >= 0)
-        execv(argv[0], argv);
-    perror(argv[0]);
-    _exit(127);
-}
-
 static int start(struct cluster *cluster, unsigned number, int *ready)
 {
     const struct cluster_options *options = &cluster->options;
@@ -121,8 +107,8 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
         "--node",        own,         "--nodes",   cluster->list, "--secret",
         cluster->secret, "--address", "127.0.0.1", "--ready-fd",  "3"};
     size_t count = 15;
-    pid_t parent = getpid();
-    int pipe_fds[2];
+    const struct program_options how = {.streams = 1u << PROGRAM_READY};
+    int from[PROGRAM_STREAMS];
 
     snprintf(own, sizeof(own), "%u", number);
     if (options->provider) {
@@ -146,28 +132,23 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
             argv[count++] = *more;
         }
     }
-    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-        return -errno;
-    node->pid = fork();
-    if (node->pid == 0)
-        become_daemon((char *const *)argv, pipe_fds[1], parent);
-    close(pipe_fds[1]);
-    *ready = pipe_fds[0];
-    if (node->pid > 0)
-        return 0;
-    node->pid = 0;
-    close(pipe_fds[0]);
-    return -EAGAIN;
+    node->pid = program_start(argv, &how, from);
+    if (node->pid < 0) {
+        int rc = node->pid;
+
+        node->pid = 0;
+        return rc;
+    }
+    *ready = from[PROGRAM_READY];
+    return 0;
 }
 
 /* Takes the descriptor. */
 static int await_ready(struct cluster *cluster, unsigned number, int ready)
 {
-    struct pollfd polled = {.fd = ready, .events = POLLIN};
-    char text[16];
     int rc = 0;
 
-    if (poll(&polled, 1, READY_MS) != 1 || read(ready, text, sizeof(text)) <= 0) {
+    if (!program_is_ready(ready)) {
         snprintf(cluster->failure, sizeof(cluster->failure), "daemon %u does not come to serve",
                  number);
         rc = -EPIPE;
@@ -231,13 +212,8 @@ static void remove_shared_memory(pid_t pid)
 /* Waits for its end, with SIGKILL when it takes too long. Whether it ended well. */
 static bool reap(struct cluster_node *node)
 {
-    struct pollfd polled = {.fd = pidfd_open(node->pid, 0), .events = POLLIN};
-    int status = -1;
+    int status = program_reap(node->pid, END_MS);
 
-    if (poll(&polled, 1, END_MS) != 1)
-        kill(node->pid, SIGKILL);
-    waitpid(node->pid, &status, 0);
-    close(polled.fd);
     remove_shared_memory(node->pid);
     node->pid = 0;
     node->status = status;

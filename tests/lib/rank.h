@@ -3,8 +3,8 @@
  *
  * Thread: one at a time.
  */
-#ifndef PWC_TESTS_SYSTEM_RANK_H
-#define PWC_TESTS_SYSTEM_RANK_H
+#ifndef PWC_TESTS_LIB_RANK_H
+#define PWC_TESTS_LIB_RANK_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Checked traffic of two ranks (bystanders.h). Thread: their own. */
-#include "tests/system/bystanders.h"
+#include "tests/lib/bystanders.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  *
  * Thread: one at a time.
  */
-#ifndef PWC_TESTS_CONTROL_RAW_SESSION_H
-#define PWC_TESTS_CONTROL_RAW_SESSION_H
+#ifndef PWC_TESTS_LIB_RAW_SESSION_H
+#define PWC_TESTS_LIB_RAW_SESSION_H
 
 #include <stdint.h>
-#include "tests/control/ask.h"
+#include "tests/lib/raw/ask.h"
 #include "proto/session_abi.h"
 
 #define RAW_RING    8192u

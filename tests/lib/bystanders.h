@@ -4,15 +4,15 @@
  *
  * Thread: one of their own, from start to stop.
  */
-#ifndef PWC_TESTS_SYSTEM_BYSTANDERS_H
-#define PWC_TESTS_SYSTEM_BYSTANDERS_H
+#ifndef PWC_TESTS_LIB_BYSTANDERS_H
+#define PWC_TESTS_LIB_BYSTANDERS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "tests/system/cluster.h"
-#include "tests/system/rank.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/rank.h"
 
 struct bystanders {
     struct rank ranks[2];

@@ -1,11 +1,11 @@
 /*
  * Requests of a client without a library, and their answers. Thread: one at a time a socket.
  */
-#ifndef PWC_TESTS_CONTROL_ASK_H
-#define PWC_TESTS_CONTROL_ASK_H
+#ifndef PWC_TESTS_LIB_RAW_ASK_H
+#define PWC_TESTS_LIB_RAW_ASK_H
 
 #include <stdint.h>
-#include "tests/control/daemon.h"
+#include "tests/lib/daemon.h"
 
 struct answer {
     int status;      /* 0, the Error's, or -ECONNRESET: no answer */

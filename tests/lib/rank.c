@@ -1,5 +1,5 @@
 /* Attaches, binds, and knows which bytes belong where (rank.h). */
-#include "tests/system/rank.h"
+#include "tests/lib/rank.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Reads /proc (process.h). Thread: any. */
-#include "tests/system/process.h"
+#include "tests/lib/process.h"
 
 #include <dirent.h>
 #include <errno.h>

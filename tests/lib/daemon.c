@@ -1,10 +1,7 @@
 /* Owns the child process and the raw connections (daemon.h). */
-#include "tests/control/daemon.h"
+#include "tests/lib/daemon.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,66 +11,31 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "tests/lib/program.h"
 
-enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, READY_FD = 3, STUCK_MAX = 20 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, STUCK_MAX = 20 };
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-static void become(const struct daemon *d, const char *program, const char *const *arguments,
-                   int ready, int log)
+static int start(struct daemon *d, const char *program, const char *const *arguments, bool *ready)
 {
     const char *argv[ARGUMENTS_MAX] = {program,      "--config", "none",  "--socket", d->socket,
                                        "--ready-fd", "3",        "--log", "info"};
-    int n = 9, exe;
+    const struct program_options options = {.uid = d->uid,
+                                            .streams = 1u << PROGRAM_ERR | 1u << PROGRAM_READY};
+    int from[PROGRAM_STREAMS], n = 9;
+    char end;
 
     for (; arguments && *arguments && n < ARGUMENTS_MAX - 1; arguments++)
         argv[n++] = *arguments;
-    /* Neither may be closed on exec, nor sit where the other goes. */
-    ready = fcntl(ready, F_DUPFD, 10);
-    log = fcntl(log, F_DUPFD, 10);
-    dup2(ready, READY_FD);
-    dup2(log, STDERR_FILENO);
-    close(ready);
-    close(log);
-    if (d->uid == 0)
-        execv(program, (char *const *)(uintptr_t)argv);
-    /* By descriptor: the way to it may not be that user's to go. */
-    exe = open(program, O_RDONLY | O_CLOEXEC);
-    if (setgroups(0, NULL) == 0 && setresgid(d->uid, d->uid, d->uid) == 0 &&
-        setresuid(d->uid, d->uid, d->uid) == 0)
-        fexecve(exe, (char *const *)(uintptr_t)argv, environ);
-    _exit(127);
-}
-
-static int start(struct daemon *d, const char *program, const char *const *arguments, bool *ready)
-{
-    int ready_pipe[2], log_pipe[2];
-    struct pollfd wait = {.events = POLLIN};
-    char text[16];
-
-    if (pipe2(ready_pipe, O_CLOEXEC) != 0 || pipe2(log_pipe, O_CLOEXEC) != 0)
-        return -errno;
-    d->pid = fork();
-    if (d->pid == 0)
-        become(d, program, arguments, ready_pipe[1], log_pipe[1]);
-    close(ready_pipe[1]);
-    close(log_pipe[1]);
-    d->log = log_pipe[0];
-    wait.fd = ready_pipe[0];
+    d->pid = program_start(argv, &options, from);
+    if (d->pid < 0)
+        return d->pid;
+    d->log = from[PROGRAM_ERR];
     /* Then it closes the pipe: from here on it has the descriptors that it serves with. */
-    *ready = poll(&wait, 1, WAIT_MS) == 1 && read(ready_pipe[0], text, sizeof(text)) == 6 &&
-             read(ready_pipe[0], text, sizeof(text)) == 0;
-    close(ready_pipe[0]);
+    *ready = program_is_ready(from[PROGRAM_READY]) && read(from[PROGRAM_READY], &end, 1) == 0;
+    close(from[PROGRAM_READY]);
     return 0;
 }
 
@@ -111,7 +73,7 @@ int daemon_start_beside(struct daemon *d, const struct daemon *first, const char
 static bool listen_to(struct daemon *d, int64_t until)
 {
     struct pollfd wait = {.fd = d->log, .events = POLLIN};
-    int64_t left = until - now_ms();
+    int64_t left = until - program_now_ms();
     size_t room = sizeof(d->said) - 1 - d->said_bytes;
     char spare[4096];
     ssize_t got;
@@ -126,7 +88,7 @@ static bool listen_to(struct daemon *d, int64_t until)
 
 bool daemon_says(struct daemon *d, const char *text)
 {
-    int64_t until = now_ms() + WAIT_MS;
+    int64_t until = program_now_ms() + WAIT_MS;
 
     while (!strstr(d->said, text))
         if (!listen_to(d, until))
@@ -136,7 +98,7 @@ bool daemon_says(struct daemon *d, const char *text)
 
 int daemon_stop(struct daemon *d)
 {
-    int64_t until = now_ms() + WAIT_MS;
+    int64_t until = program_now_ms() + WAIT_MS;
     int status = -1;
 
     if (d->pid <= 0)
@@ -144,7 +106,7 @@ int daemon_stop(struct daemon *d)
     kill(d->pid, SIGTERM);
     while (listen_to(d, until)) /* its log ends when it does */
         continue;
-    if (now_ms() >= until)
+    if (program_now_ms() >= until)
         kill(d->pid, SIGKILL);
     waitpid(d->pid, &status, 0);
     close(d->log);
@@ -173,30 +135,20 @@ void daemon_kill(struct daemon *d)
         (void)rmdir(d->directory);
 }
 
-int daemon_descriptors(const struct daemon *d)
-{
-    char path[64];
-    DIR *directory;
-    int count = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)d->pid);
-    directory = opendir(path);
-    while (directory && readdir(directory))
-        count++;
-    if (directory)
-        closedir(directory);
-    return count;
-}
-
 /* ---- connections ----------------------------------------------------------------------------- */
 
 int raw_connect(const struct daemon *d)
+{
+    return raw_connect_to(d->socket);
+}
+
+int raw_connect_to(const char *path)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     struct timeval limit = {.tv_sec = WAIT_MS / 1000};
     int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    memcpy(name.sun_path, d->socket, sizeof(d->socket));
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (connect(s, (struct sockaddr *)&name, sizeof(name)) != 0) {
@@ -282,12 +234,12 @@ Pwc__ClientReply *raw_reply(int s, int fds[3], int *fd_count)
 
 bool raw_hangs_up(int s)
 {
-    int64_t until = now_ms() + WAIT_MS;
+    int64_t until = program_now_ms() + WAIT_MS;
     char bytes[4096];
 
     for (;;) {
         struct pollfd wait = {.fd = s, .events = POLLIN | POLLRDHUP};
-        int64_t left = until - now_ms();
+        int64_t left = until - program_now_ms();
 
         if (left <= 0 || poll(&wait, 1, (int)left) != 1)
             return false;

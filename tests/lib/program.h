@@ -1,0 +1,39 @@
+/*
+ * A program as a child: started with pipes from its streams, ended within a limit. It dies with the
+ * thread that started it.
+ *
+ * Thread: any.
+ */
+#ifndef PWC_TESTS_LIB_PROGRAM_H
+#define PWC_TESTS_LIB_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Streams of which we get the reading end. */
+enum program_stream {
+    PROGRAM_OUT,
+    PROGRAM_ERR,
+    PROGRAM_READY, /* descriptor 3: --ready-fd 3 */
+    PROGRAM_STREAMS
+};
+
+struct program_options {
+    uid_t uid;           /* that it runs as; 0: ours */
+    const char *setting; /* "NAME=value" for its environment; NULL: none */
+    unsigned streams;    /* 1 << enum program_stream */
+};
+
+int64_t program_now_ms(void);
+
+/* `argv` ends with NULL. The pid, and in `from` the reading ends of the streams asked for, -1 for
+ * the others; or a negative errno. */
+pid_t program_start(const char *const *argv, const struct program_options *options,
+                    int from[PROGRAM_STREAMS]);
+/* Waits up to 20 s until a daemon says on PROGRAM_READY that it serves. */
+bool program_is_ready(int from);
+/* Waits for the end of a child, with SIGKILL after `limit_ms`. Its status as of wait(2). */
+int program_reap(pid_t pid, int limit_ms);
+
+#endif

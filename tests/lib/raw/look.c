@@ -1,0 +1,195 @@
+/* Asks, counts, compares (look.h). */
+#include "tests/lib/raw/look.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/lib/process.h"
+
+enum { TRIES = 2000, PAUSE_MS = 10 };
+
+/* A daemon to look at. */
+struct place {
+    const char *socket;
+    pid_t pid;
+};
+
+static struct place place_of(const struct daemon *d)
+{
+    return (struct place){d->socket, d->pid};
+}
+
+static struct place place_of_node(const struct cluster_node *node)
+{
+    return (struct place){node->socket, node->pid};
+}
+
+static void pause_between(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+}
+
+json_t *look_on(int s, const char *what)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    Pwc__ClientReply *reply = NULL;
+    json_t *document = NULL;
+    int fds[3], count;
+
+    inspect.what = (char *)(uintptr_t)what;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    if (raw_request(s, 11, &request))
+        reply = raw_reply(s, fds, &count);
+    if (reply && reply->body_case == PWC__CLIENT_REPLY__BODY_INSPECTED)
+        document = json_loads(reply->inspected->json, 0, NULL);
+    if (reply)
+        pwc__client_reply__free_unpacked(reply, NULL);
+    return document;
+}
+
+static json_t *look_there(const char *socket, const char *what)
+{
+    json_t *document = NULL;
+    int s = raw_connect_to(socket);
+
+    if (s >= 0) {
+        document = look_on(s, what);
+        close(s);
+    }
+    return document;
+}
+
+json_t *look_at(const struct daemon *d, const char *what)
+{
+    return look_there(d->socket, what);
+}
+
+/* Rows of a view, or the sum of one of their fields; -1: no answer. */
+static int rows(struct place at, const char *view, const char *field)
+{
+    json_t *document = look_there(at.socket, view), *row;
+    const json_t *array = json_object_get(document, view);
+    int n = json_is_array(array) ? 0 : -1;
+    size_t i;
+
+    json_array_foreach(array, i, row) n +=
+        field ? (int)json_integer_value(json_object_get(row, field)) : 1;
+    json_decref(document);
+    return n;
+}
+
+static bool take(struct place at, struct holdings *out)
+{
+    *out = (struct holdings){
+        .clients = rows(at, "clients", NULL),
+        .sessions = rows(at, "queues", NULL),
+        .segments = rows(at, "clients", "segments"),
+        .regions = rows(at, "regions", NULL),
+        .grants = rows(at, "regions", "grants"),
+        .ops = rows(at, "ops", NULL),
+        .mappings = process_mappings(at.pid, "memfd:pwc-"),
+        .descriptors = process_descriptors(at.pid),
+    };
+    return out->clients >= 0 && out->sessions >= 0 && out->segments >= 0 && out->regions >= 0 &&
+           out->grants >= 0 && out->ops >= 0 && out->mappings >= 0 && out->descriptors >= 0;
+}
+
+/* Operations come and go with others' traffic. */
+static bool same(const struct holdings *now, const struct holdings *then)
+{
+    return now->clients == then->clients && now->sessions == then->sessions &&
+           now->segments == then->segments && now->regions == then->regions &&
+           now->grants == then->grants && now->mappings == then->mappings &&
+           (then->descriptors == HOLDINGS_ANY || now->descriptors == then->descriptors) &&
+           now->ops <= then->ops + 1;
+}
+
+/* A daemon closes what has left, our own connections too, some time after the other end. */
+static bool settle(struct place at, struct holdings *out)
+{
+    struct holdings before;
+    bool answers = take(at, out);
+
+    for (int i = 0; i < TRIES && answers; i++) {
+        before = *out;
+        pause_between();
+        answers = take(at, out);
+        if (answers && same(out, &before))
+            break;
+    }
+    return answers;
+}
+
+/* A daemon that comes back may not answer at first. */
+static bool return_to(struct place at, const struct holdings *then)
+{
+    struct holdings now = {0};
+
+    for (int i = 0; i < TRIES; i++) {
+        if (take(at, &now) && same(&now, then))
+            return true;
+        pause_between();
+    }
+    fprintf(stderr,
+            "%s: clients %d, were %d; sessions %d, %d; segments %d, %d; regions %d, %d; grants %d, "
+            "%d; operations %d, %d; mappings %d, %d; descriptors %d, %d\n",
+            at.socket, now.clients, then->clients, now.sessions, then->sessions, now.segments,
+            then->segments, now.regions, then->regions, now.grants, then->grants, now.ops,
+            then->ops, now.mappings, then->mappings, now.descriptors, then->descriptors);
+    return false;
+}
+
+bool look_holdings(const struct daemon *d, struct holdings *out)
+{
+    return settle(place_of(d), out);
+}
+
+bool look_returns_to(const struct daemon *d, const struct holdings *then)
+{
+    return return_to(place_of(d), then);
+}
+
+bool look_node_holdings(const struct cluster_node *node, struct holdings *out)
+{
+    return settle(place_of_node(node), out);
+}
+
+bool look_node_returns_to(const struct cluster_node *node, const struct holdings *then)
+{
+    return return_to(place_of_node(node), then);
+}
+
+/* The last of those that are gone. */
+static bool last_is(const json_t *document, const char *job, uint32_t rank, const char *reason,
+                    bool print)
+{
+    const json_t *gone = json_object_get(document, "quarantined");
+    const json_t *row = json_array_get(gone, json_array_size(gone) - 1);
+    const char *its_job = json_string_value(json_object_get(row, "job"));
+    const char *its_reason = json_string_value(json_object_get(row, "quarantine"));
+
+    if (its_job && its_reason && strcmp(its_job, job) == 0 && strcmp(its_reason, reason) == 0 &&
+        json_integer_value(json_object_get(row, "rank")) == (json_int_t)rank)
+        return true;
+    if (print)
+        fprintf(stderr, "the last one quarantined is of job %s, for \"%s\" instead of \"%s\"\n",
+                its_job ? its_job : "none", its_reason ? its_reason : "nothing", reason);
+    return false;
+}
+
+bool look_quarantined(const struct daemon *d, const char *job, uint32_t rank, const char *reason)
+{
+    for (int i = 0; i < TRIES; i++) {
+        json_t *document = look_at(d, "clients");
+        bool found = last_is(document, job, rank, reason, i + 1 == TRIES);
+
+        json_decref(document);
+        if (found)
+            return true;
+        pause_between();
+    }
+    return false;
+}
