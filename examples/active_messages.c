@@ -280,7 +280,7 @@ static int here_open(struct here *here)
     if (rc == 0)
         rc = pwc_ctx_create(here->client, NULL, &here->ctx);
     if (rc == 0)
-        rc = pwc_alloc(here->client, place(2 * here->size, 0), 0, &here->region);
+        rc = pwc_alloc(here->client, place(2 * here->size, 0), PWC_REMOTE_WRITE, &here->region);
     if (rc == 0)
         rc = pwc_region_key(here->region, &mine);
     /* Handlers before keys: who has our key may send. */

@@ -25,7 +25,7 @@ int main(void)
     if (pwc_size(client) != 2)
         return 2; /* this program is for two ranks */
     CHECK(pwc_ctx_create(client, NULL, &ctx));
-    CHECK(pwc_alloc(client, 4096, 0, &region));
+    CHECK(pwc_alloc(client, 4096, PWC_REMOTE_WRITE, &region));
     CHECK(pwc_region_key(region, &mine));
     CHECK(pwc_exchange(ctx, &mine, sizeof(mine), keys));
     if (pwc_rank(client) == 0) {
@@ -34,7 +34,7 @@ int main(void)
         CHECK(pwc_wait(ctx, 1, PWC_LOCAL, &event, -1)); /* local event: placed at rank 1 */
     } else {
         CHECK(pwc_wait(ctx, 0, PWC_REMOTE, &event, -1)); /* remote event: the data is here */
-        printf("event %d, %d bytes: %s\n", (int)event.id, (int)event.bytes,
+        printf("event %d, %d bytes: %s\n", (int)event.id, (int)event.length,
                (char *)pwc_region_addr(region));
     }
     CHECK(pwc_finalize(client));

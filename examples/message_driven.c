@@ -180,7 +180,7 @@ static int here_open(struct here *here)
     if (rc == 0)
         rc = pwc_ctx_create(here->client, NULL, &here->ctx);
     if (rc == 0)
-        rc = pwc_alloc(here->client, place(here->size, OP_ADD, 0), 0, &here->region);
+        rc = pwc_alloc(here->client, place(here->size, OP_ADD, 0), PWC_REMOTE_WRITE, &here->region);
     if (rc == 0)
         rc = pwc_region_key(here->region, &mine);
     if (rc == 0)

@@ -42,7 +42,8 @@ static int ring_open(struct ring *ring)
         return fail("too many ranks", -ERANGE);
     rc = pwc_ctx_create(ring->client, NULL, &ring->ctx);
     if (rc == 0)
-        rc = pwc_alloc(ring->client, ring->size * sizeof(*ring->token), 0, &ring->region);
+        rc = pwc_alloc(ring->client, ring->size * sizeof(*ring->token), PWC_REMOTE_WRITE,
+                       &ring->region);
     if (rc == 0)
         rc = pwc_region_key(ring->region, &mine);
     if (rc == 0)

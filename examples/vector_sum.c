@@ -85,7 +85,7 @@ static int open_gathering(struct gathering *g)
     g->size = pwc_size(g->client);
     rc = g->size <= RANKS_MAX ? pwc_ctx_create(g->client, NULL, &g->ctx) : -ERANGE;
     if (rc == 0)
-        rc = pwc_alloc(g->client, RANKS_MAX * sizeof(uint64_t), 0, &region);
+        rc = pwc_alloc(g->client, RANKS_MAX * sizeof(uint64_t), PWC_REMOTE_WRITE, &region);
     if (rc == 0)
         rc = pwc_region_key(region, &mine);
     if (rc == 0)

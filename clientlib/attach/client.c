@@ -232,6 +232,11 @@ int pwc_finalize(pwc_client *client)
     return rc;
 }
 
+uint32_t pwc_version(void)
+{
+    return PWC_VERSION_NUMBER;
+}
+
 uint32_t pwc_rank(const pwc_client *client)
 {
     return client->rank;

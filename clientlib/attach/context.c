@@ -142,6 +142,11 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
         return rc;
     if (!attr)
         attr = &defaults;
+    for (size_t i = 0; i < sizeof(attr->reserved) / sizeof(attr->reserved[0]); i++)
+        if (attr->reserved[i] != 0)
+            return daemon_link_refuse(&client->link, -EINVAL,
+                                      "reserved words of struct pwc_ctx_attr are not 0: zero the "
+                                      "struct");
     if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes.submit) < 0 ||
         ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes.local) < 0 ||
         ring_size(attr->remote_bytes, messages_min(client), &sizes.remote) < 0 ||

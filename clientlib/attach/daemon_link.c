@@ -233,6 +233,14 @@ int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request)
     return rc == -EINVAL || (rc < 0 && all_is_gone(link)) ? 0 : rc;
 }
 
+int daemon_link_refuse(struct daemon_link *link, int error, const char *text)
+{
+    pthread_mutex_lock(&link->lock);
+    snprintf(link->text, sizeof(link->text), "%s", text);
+    pthread_mutex_unlock(&link->lock);
+    return error;
+}
+
 size_t daemon_link_text(struct daemon_link *link, char *text, size_t size)
 {
     size_t length;

@@ -36,7 +36,7 @@ struct daemon_link {
     uint32_t last_id;
     bool reading;
     int over;                   /* 0, or what every call gets from now on */
-    char text[DAEMON_TEXT_MAX]; /* the daemon's words on the last failure */
+    char text[DAEMON_TEXT_MAX]; /* words on the last failure, the daemon's or ours */
 };
 
 /* Takes the connected, nonblocking socket. */
@@ -60,7 +60,10 @@ int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
  */
 int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request);
 
-/* Copies the daemon's words on the last failure, cut to `size`; their whole length. */
+/* The library itself refuses a call: keeps `text` for daemon_link_text. Returns `error`. */
+int daemon_link_refuse(struct daemon_link *link, int error, const char *text);
+
+/* Copies the words on the last failure, cut to `size`; their whole length. */
 size_t daemon_link_text(struct daemon_link *link, char *text, size_t size);
 
 #endif

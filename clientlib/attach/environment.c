@@ -136,11 +136,23 @@ static int resolve_rank(const struct pwc_attr *attr, struct environment *out, ch
     return rc;
 }
 
+static int check_reserved(const struct pwc_attr *attr, char *why, size_t why_size)
+{
+    for (size_t i = 0; i < sizeof(attr->reserved) / sizeof(attr->reserved[0]); i++)
+        if (attr->reserved[i] != 0) {
+            snprintf(why, why_size, "reserved words of struct pwc_attr are not 0: zero the struct");
+            return -EINVAL;
+        }
+    return 0;
+}
+
 int environment_resolve(const struct pwc_attr *attr, struct environment *out, char *why,
                         size_t why_size)
 {
-    int rc = resolve_socket(attr, out, why, why_size);
+    int rc = check_reserved(attr, why, why_size);
 
+    if (rc == 0)
+        rc = resolve_socket(attr, out, why, why_size);
     if (rc == 0)
         rc = resolve_job(attr, out, why, why_size);
     if (rc == 0)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "clientlib/attach/wake.h"
+#include "pwc/tuning.h"
 
 static_assert((int)PWC_NO_LCE == (int)SUBMIT_NO_LCE && (int)PWC_NO_RCE == (int)SUBMIT_NO_RCE &&
                   (int)PWC_LCE_SOURCE == (int)SUBMIT_LCE_SOURCE &&
@@ -18,6 +19,10 @@ static_assert((int)PWC_PROTOCOL_ORDERED == (int)SUBMIT_ORDERED &&
                   (int)PWC_PROTOCOL_CHAIN == (int)SUBMIT_CHAIN &&
                   (int)PWC_AM_NO_REPLY == (int)SUBMIT_NO_REPLY,
               "and so do those of active messages");
+static_assert((int)PWC_OP_PUT == (int)SUBMIT_PUT && (int)PWC_OP_GET == (int)SUBMIT_GET &&
+                  (int)PWC_OP_SHORT == (int)SUBMIT_SHORT &&
+                  (int)PWC_OP_MEDIUM == (int)SUBMIT_MEDIUM && (int)PWC_OP_LONG == (int)SUBMIT_LONG,
+              "events name an operation as the daemon does");
 
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox)
 {

@@ -39,7 +39,7 @@ static const struct meaning meanings[] = {
     {ENOMEM, "out of memory"},
     {ENOSPC, "the daemon has no room for more of these"},
     {ENOSYS, "no handler stands at that index"},
-    {ENOTSUP, "not for a region that goes through a copy"},
+    {ENOTSUP, "the region is local only: without rights, or through a copy"},
     {EOWNERDEAD, "this process is a child made by fork: attach anew"},
     {EPERM, "there is nothing to reply to: a reply itself, or a request that asked for none"},
     {EPROTO, "the protocol was broken, and the daemon or the library ended the session"},

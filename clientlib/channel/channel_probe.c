@@ -126,6 +126,7 @@ static inline bool take_plain(struct inbox *inbox, uint64_t peer, uint64_t space
         return false;
     event = (struct event_record){
         .kind = inbox->event_kind,
+        .op = SUBMIT_PUT,
         .status = (int32_t)ring_word(there, offsetof(struct event_record, status) / 8),
         .peer = ring_word(there, offsetof(struct event_record, peer) / 8),
         .bytes = ring_word(there, offsetof(struct event_record, bytes) / 8),

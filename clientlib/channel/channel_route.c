@@ -97,6 +97,7 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
 
     *ended = (struct event_record){
         .kind = event->kind,
+        .op = block->kind,
         .peer = event->peer,
         .bytes = block->kind == SUBMIT_LONG ? event->bytes : block->payload_len,
         .id = block->index,

@@ -53,13 +53,15 @@ static inline bool channel_asks(const struct asked *asked, unsigned kind, uint64
 static inline void channel_show(const struct event_record *event, const void *id,
                                 struct pwc_event *out)
 {
-    out->kind = (int)event_shown_as(event->kind);
+    out->kind = event_shown_as(event->kind);
+    out->op = event->op;
     out->status = event->status;
+    out->id_size = event->id_len;
     out->peer = event->peer;
     out->id = event->id;
-    out->size = event->id_len;
     out->data = event->id_len > 0 ? id : NULL;
-    out->bytes = event->bytes;
+    out->length = event->bytes;
+    out->reserved[0] = out->reserved[1] = 0;
 }
 
 /* ---- the rings that it comes by ------------------------------------------------------------- */

@@ -11,13 +11,6 @@
 #include "shm_ring/fault.h"
 #include "clientlib/memory/move.h"
 
-enum { RIGHTS_ALL = PWC_REMOTE_WRITE | PWC_REMOTE_READ };
-
-unsigned region_rights(unsigned flags)
-{
-    return flags & RIGHTS_ALL ? flags & RIGHTS_ALL : RIGHTS_ALL;
-}
-
 static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
 {
     const Pwc__Key *key = reply->region_opened->key;
@@ -58,6 +51,8 @@ int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
     open.rights = region->rights;
     request.body_case = PWC__CLIENT_REQUEST__BODY_REGION_OPEN;
     request.region_open = &open;
+    if (region->rights == 0)
+        return 0;
     rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED, accept_key,
                      &region->key);
     if (rc < 0)
@@ -70,7 +65,7 @@ int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
     return rc;
 }
 
-int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out)
+int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out)
 {
     struct pwc_region *region;
     int rc;
@@ -78,14 +73,14 @@ int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out)
     rc = client_may_block(client);
     if (rc < 0)
         return rc;
-    if (len == 0 || (flags & ~(unsigned)RIGHTS_ALL))
+    if (len == 0 || (rights & ~(unsigned)PWC_REMOTE_RW))
         return -EINVAL;
     region = calloc(1, sizeof(*region));
     if (!region)
         return -ENOMEM;
     region->client = client;
     region->kind = REGION_ALLOCATED;
-    region->rights = region_rights(flags);
+    region->rights = rights;
     region->count = 1;
     region->len = len;
     region->moved.fd = -1;
@@ -157,12 +152,12 @@ int pwc_region_free(pwc_region *region)
         region->count--;
         goto unlock;
     }
-    if (region->kind != REGION_COPIED)
+    if (region->rights != 0)
         rc = region_withdraw(region);
     FAULT(REGION_CLOSED);
     if (rc < 0)
         goto unlock;
-    if (region->kind != REGION_COPIED)
+    if (region->rights != 0)
         landing_table_remove(&client->landings, region->key.slot, region->key.generation);
     rc = region_free_memory(region);
     if (rc < 0)
@@ -195,8 +190,10 @@ int pwc_region_key(const pwc_region *region, struct pwc_key *out)
 {
     if (client_is_forked(region->client))
         return -EOWNERDEAD;
-    if (region->kind == REGION_COPIED)
-        return -ENOTSUP;
+    if (region->rights == 0)
+        return daemon_link_refuse(&region->client->link, -ENOTSUP,
+                                  "the region is local only: give it PWC_REMOTE_READ, "
+                                  "PWC_REMOTE_WRITE or both when it is made");
     *out = region->key;
     return 0;
 }

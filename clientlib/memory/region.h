@@ -23,20 +23,18 @@ struct pwc_region {
     struct pwc_client *client;
     struct pwc_region *next;
     enum region_kind kind;
-    unsigned rights;
-    unsigned count; /* registrations not yet ended by pwc_region_free */
+    unsigned rights; /* enum pwc_rights; 0: local only, as each REGION_COPIED is */
+    unsigned count;  /* registrations not yet ended by pwc_region_free */
     void *addr;
     size_t len;
     struct segment_range range; /* not for REGION_MOVED */
     struct mapping moved;       /* only for REGION_MOVED */
     uint32_t segment;           /* only for REGION_MOVED */
-    struct pwc_key key;         /* not for REGION_COPIED */
+    struct pwc_key key;         /* with rights */
 };
 
-/* PWC_REMOTE_* of `flags`, where none means both. */
-unsigned region_rights(unsigned flags);
-
-/* Asks the daemon for a key to [offset, offset + len) of a segment, which is at `addr`. */
+/* Asks the daemon for a key to [offset, offset + len) of a segment, which is at `addr`. A region
+ * without rights is local only: the daemon is not asked, and there is no key. */
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset);
 
 /* Ends what is left when the client does; the daemon is already gone. Moved memory becomes private

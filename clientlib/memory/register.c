@@ -10,8 +10,6 @@
 #include "clientlib/memory/move.h"
 #include "clientlib/memory/region.h"
 
-enum { FLAGS_ALL = PWC_REMOTE_WRITE | PWC_REMOTE_READ | PWC_MOVE };
-
 static struct pwc_region *find_same(struct pwc_client *client, const void *addr, size_t len)
 {
     struct pwc_region *region = client->regions;
@@ -100,18 +98,22 @@ static int count_again(struct pwc_region *region, enum region_kind kind, unsigne
     return 0;
 }
 
-int pwc_register(pwc_client *client, void *addr, size_t len, unsigned flags, pwc_region **out)
+int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights, unsigned flags,
+                 pwc_region **out)
 {
     enum region_kind kind = flags & PWC_MOVE ? REGION_MOVED : REGION_COPIED;
-    unsigned rights = region_rights(flags);
     struct pwc_region *region;
     int rc = client_may_block(client);
 
     if (rc < 0)
         return rc;
     if (!addr || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr ||
-        (flags & ~(unsigned)FLAGS_ALL))
+        (rights & ~(unsigned)PWC_REMOTE_RW) || (flags & ~(unsigned)PWC_MOVE))
         return -EINVAL;
+    if (rights != 0 && kind == REGION_COPIED)
+        return daemon_link_refuse(&client->link, -ENOTSUP,
+                                  "memory that goes through a copy is local only: use pwc_alloc, "
+                                  "or PWC_MOVE, for memory that peers reach");
 
     pthread_mutex_lock(&client->lock);
     region = find_same(client, addr, len);

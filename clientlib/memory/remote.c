@@ -38,6 +38,9 @@ int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote 
 
     if (rc < 0)
         return rc;
+    if (key && key->reserved != 0)
+        return daemon_link_refuse(&ctx->client->link, -EINVAL,
+                                  "the reserved word of struct pwc_key is not 0: it is no key");
     remote = calloc(1, sizeof(*remote));
     if (!remote)
         return -ENOMEM;

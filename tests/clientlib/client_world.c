@@ -1,6 +1,8 @@
 /* The world that client_world.h describes. */
 #include "tests/clientlib/client_world.h"
 
+#include <string.h>
+
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
@@ -25,7 +27,7 @@ static struct world *open_world(uint32_t ring_bytes, int timeout_ms, fake_hook *
     CU_ASSERT_EQUAL_FATAL(fake_daemon_start(&w->daemon, hook), 0);
     CU_ASSERT_EQUAL_FATAL(attach(&w->daemon, timeout_ms, &w->client), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, &sizes, &w->ctx), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 1 << 20, 0, &w->region), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 1 << 20, PWC_REMOTE_RW, &w->region), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_region_key(w->region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, pwc_ctx_peer(w->ctx), &key, &w->remote), 0);
     w->memory = pwc_region_addr(w->region);
@@ -56,13 +58,16 @@ void world_free(struct world *w)
 
 struct pwc_event expect(struct world *w, int kind, uint64_t id, int status)
 {
-    struct pwc_event event = {0};
+    struct pwc_event event;
 
+    memset(&event, 0xee, sizeof(event));
     CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, (unsigned)kind, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.kind, kind);
     CU_ASSERT_EQUAL(event.id, id);
     CU_ASSERT_EQUAL(event.status, status);
-    CU_ASSERT_EQUAL(event.size, 0);
+    CU_ASSERT_EQUAL(event.id_size, 0);
+    CU_ASSERT_PTR_NULL(event.data);
+    CU_ASSERT_EQUAL(event.reserved[0] | event.reserved[1], 0);
     return event;
 }
 

@@ -151,12 +151,12 @@ static void test_submit_shapes(void)
         CU_ASSERT_EQUAL(event.kind, PWC_LOCAL);
         CU_ASSERT_EQUAL(event.status, -(int)i);
         CU_ASSERT_EQUAL(event.peer, 3);
-        CU_ASSERT_EQUAL(event.size, shapes[i].lid_len);
-        if (event.size > 0)
-            CU_ASSERT_EQUAL(memcmp(event.data, lid, event.size), 0)
+        CU_ASSERT_EQUAL(event.id_size, shapes[i].lid_len);
+        if (event.id_size > 0)
+            CU_ASSERT_EQUAL(memcmp(event.data, lid, event.id_size), 0)
         else
             CU_ASSERT_EQUAL(event.id, 100 + i);
-        CU_ASSERT_EQUAL(event.bytes, i == 0 ? shapes[i].length : 0);
+        CU_ASSERT_EQUAL(event.length, i == 0 ? shapes[i].length : 0);
         CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), 0);
     }
     pair_free(p);
@@ -268,8 +268,8 @@ static void test_around(void)
         while ((got = fake_session_read(&p->daemon)))
             CU_ASSERT_EQUAL_FATAL(fake_session_end(&p->daemon, got, 1, 0), 0);
         while (channel_probe(&p->channel, PWC_ANY, 0, &event) == 1) {
-            CU_ASSERT_EQUAL_FATAL(event.size, seen * 37 % (SESSION_ID_MAX + 1));
-            CU_ASSERT_EQUAL(event.size ? 0 : event.id, event.size ? 0 : seen);
+            CU_ASSERT_EQUAL_FATAL(event.id_size, seen * 37 % (SESSION_ID_MAX + 1));
+            CU_ASSERT_EQUAL(event.id_size ? 0 : event.id, event.id_size ? 0 : seen);
             seen++;
         }
     }
@@ -351,9 +351,9 @@ static void test_one_kind(void)
     expect_id(p, 1, PWC_REMOTE, 1);
     expect_id(p, 1, PWC_REMOTE, 2);
     CU_ASSERT_EQUAL(channel_probe(&p->channel, 1, PWC_REMOTE, &event), 1); /* 3 is another's */
-    CU_ASSERT_EQUAL_FATAL(event.size, sizeof(id));
+    CU_ASSERT_EQUAL_FATAL(event.id_size, sizeof(id));
     CU_ASSERT_EQUAL(memcmp(event.data, id, sizeof(id)), 0);
-    CU_ASSERT_EQUAL(event.bytes, 77);
+    CU_ASSERT_EQUAL(event.length, 77);
     CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_REMOTE, &event), 1);
     CU_ASSERT(event.id == 3 && event.peer == 2 && event.kind == PWC_REMOTE && !event.data);
     expect_id(p, 1, PWC_REMOTE, 4);

@@ -153,10 +153,10 @@ static void test_delivery(void)
             CU_ASSERT_TRUE(p->inside_ring);
             CU_ASSERT_EQUAL(event.kind, PWC_MESSAGE);
             CU_ASSERT_EQUAL(event.id, i % 256);
-            CU_ASSERT_EQUAL(event.size, 0);
+            CU_ASSERT_EQUAL(event.id_size, 0);
             CU_ASSERT_EQUAL(event.peer, i);
             CU_ASSERT_EQUAL(event.status, -(int)(i % 3));
-            CU_ASSERT_EQUAL(event.bytes, len);
+            CU_ASSERT_EQUAL(event.length, len);
             CU_ASSERT_EQUAL(p->last.payload_len, len);
             for (uint32_t b = 0; b < len; b += 97)
                 CU_ASSERT_EQUAL(p->payload[b], (uint8_t)i);

@@ -112,6 +112,44 @@ static void test_wait_for_daemon(void)
     CU_ASSERT_PTR_NOT_NULL(came);
 }
 
+/* What a caller left in a word of a later version is refused, with a sentence. */
+static void test_reserved_words(void)
+{
+    struct world *w = world_new();
+    char why[128] = "";
+    struct pwc_attr attr = {.socket = w->daemon.path,
+                            .job = "test",
+                            .size = 1,
+                            .error = why,
+                            .error_size = sizeof(why)};
+    struct pwc_ctx_attr ctx_attr = {0};
+    pwc_client *client;
+    pwc_ctx *ctx;
+    pwc_remote *remote;
+    struct pwc_key key;
+
+    for (size_t i = 0; i < sizeof(attr.reserved) / sizeof(attr.reserved[0]); i++) {
+        attr.reserved[i] = UINT64_C(1) << 63;
+        CU_ASSERT_EQUAL(pwc_init(&attr, &client), -EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, "pwc_attr"));
+        attr.reserved[i] = 0;
+    }
+    for (size_t i = 0; i < sizeof(ctx_attr.reserved) / sizeof(ctx_attr.reserved[0]); i++) {
+        ctx_attr.reserved[i] = 1;
+        CU_ASSERT_EQUAL(pwc_ctx_create(w->client, &ctx_attr, &ctx), -EINVAL);
+        CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, "pwc_ctx_attr"));
+        ctx_attr.reserved[i] = 0;
+    }
+    CU_ASSERT_EQUAL(pwc_region_key(w->region, &key), 0);
+    CU_ASSERT_EQUAL(key.reserved, 0);
+    key.reserved = 1;
+    CU_ASSERT_EQUAL(pwc_bind(w->ctx, 0, &key, &remote), -EINVAL);
+    CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "pwc_key"));
+    world_free(w);
+}
+
 static void *accept_all(void *context)
 {
     int listener = *(int *)context;
@@ -295,8 +333,8 @@ static void test_fork(void)
             pwc_probe(w->ctx, PWC_ANY, 0, &event) == -EOWNERDEAD &&
             pwc_wait(w->ctx, PWC_ANY, 0, &event, 0) == -EOWNERDEAD &&
             pwc_flush(w->ctx, PWC_ANY, -1) == -EOWNERDEAD && pwc_fd(w->ctx) == -EOWNERDEAD &&
-            pwc_alloc(w->client, 8, 0, &region) == -EOWNERDEAD &&
-            pwc_register(w->client, &byte, 1, 0, &region) == -EOWNERDEAD &&
+            pwc_alloc(w->client, 8, PWC_REMOTE_RW, &region) == -EOWNERDEAD &&
+            pwc_register(w->client, &byte, 1, 0, 0, &region) == -EOWNERDEAD &&
             pwc_region_free(w->region) == -EOWNERDEAD &&
             pwc_region_key(w->region, &key) == -EOWNERDEAD &&
             pwc_bind(w->ctx, 0, NULL, &remote) == -EOWNERDEAD &&
@@ -335,12 +373,12 @@ static void test_no_descriptors(void)
     losing = true;
     CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &ctx), -EMFILE);
     CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
-    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, 0, &region), -EMFILE);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_MOVE, &region), -EMFILE);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, PWC_REMOTE_RW, &region), -EMFILE);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, PWC_MOVE, &region), -EMFILE);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     losing = false;
     CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &ctx), 0);
-    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, 0, &region), 0);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 32 << 20, PWC_REMOTE_RW, &region), 0);
     munmap(mine, page);
     world_free(w);
 }
@@ -370,8 +408,8 @@ static void *use_from_thread(void *argument)
         pwc_region *from, *to;
         pwc_remote *remote;
 
-        good = pwc_alloc(client, len, 0, &from) == 0 && pwc_alloc(client, len, 0, &to) == 0 &&
-               pwc_region_key(to, &key) == 0 &&
+        good = pwc_alloc(client, len, PWC_REMOTE_RW, &from) == 0 &&
+               pwc_alloc(client, len, PWC_REMOTE_RW, &to) == 0 && pwc_region_key(to, &key) == 0 &&
                pwc_bind(ctx, pwc_ctx_peer(ctx), &key, &remote) == 0;
         if (!good)
             break;
@@ -414,6 +452,7 @@ int main(void)
         {"attach: more than may wait", test_crowd_of_ranks},
         {"attach: another user's daemon", test_foreign_daemon},
         {"attach, contexts, the daemon's words", test_attach},
+        {"reserved words", test_reserved_words},
         {"exchange and barrier", test_exchange},
         {"an exchange that makes no sense", test_exchange_checked},
         {"a forked child", test_fork},

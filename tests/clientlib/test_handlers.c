@@ -314,8 +314,8 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         pwc_flush(ctx, 0, -1),
         pwc_bind(ctx, 0, NULL, &remote),
         pwc_unbind(f->world->remote),
-        pwc_alloc(client, 64, 0, &region),
-        pwc_register(client, &event, sizeof(event), 0, &region),
+        pwc_alloc(client, 64, PWC_REMOTE_RW, &region),
+        pwc_register(client, &event, sizeof(event), 0, 0, &region),
         pwc_region_free(f->world->region),
         pwc_exchange(ctx, NULL, 0, NULL),
         pwc_barrier(ctx),
@@ -454,7 +454,7 @@ static void test_come_to_nothing(void)
     pwc_remote *remote;
     struct pwc_event event;
 
-    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 8192, 0, &region), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 8192, PWC_REMOTE_RW, &region), 0);
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
     CU_ASSERT_EQUAL(
@@ -465,7 +465,7 @@ static void test_come_to_nothing(void)
     settle(w, 1);
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     event = expect(w, PWC_MESSAGE, NOTE, -EKEYREJECTED);
-    CU_ASSERT_EQUAL(event.bytes, 5000);
+    CU_ASSERT_EQUAL(event.length, 5000);
     CU_ASSERT_EQUAL(event.peer, 0);
     settle(w, 2); /* the answer */
 

@@ -1,6 +1,7 @@
 /* The public headers alone, before anything else, as C and as C++, pedantic; linked with the
  * library. */
 #include <pwc/am.h>
+#include <pwc/tuning.h>
 
 /* Programs carry these values with them: they stay. */
 static const uint64_t kept[][2] = {
@@ -15,10 +16,16 @@ static const uint64_t kept[][2] = {
     {PWC_AM_NO_REPLY, 0x80},
     {PWC_REMOTE_WRITE, 0x1},
     {PWC_REMOTE_READ, 0x2},
+    {PWC_REMOTE_RW, 0x3},
     {PWC_MOVE, 0x100},
     {PWC_LOCAL, 0x1},
     {PWC_REMOTE, 0x2},
     {PWC_MESSAGE, 0x4},
+    {PWC_OP_PUT, 1},
+    {PWC_OP_GET, 2},
+    {PWC_OP_SHORT, 4},
+    {PWC_OP_MEDIUM, 5},
+    {PWC_OP_LONG, 6},
     {PWC_AM_SHORT, 1},
     {PWC_AM_MEDIUM, 2},
     {PWC_AM_LONG, 3},
@@ -26,6 +33,13 @@ static const uint64_t kept[][2] = {
     {PWC_AM_ARGUMENTS_MAX, 16},
     {PWC_CID_MAX, 1024},
     {PWC_ANY, 0xffffffffffffffff},
+    /* Room for later words is inside. */
+    {sizeof(struct pwc_attr), 80},
+    {sizeof(struct pwc_ctx_attr), 64},
+    {sizeof(struct pwc_event), 64},
+    {sizeof(struct pwc_key), 32},
+    {sizeof(struct pwc_am), 88},
+    {sizeof(struct pwc_am_send), 64},
 };
 
 int main(void)
@@ -37,7 +51,7 @@ int main(void)
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
         if (kept[i][0] != kept[i][1])
             return 1;
-    return !(by_value.value == 7 && by_value.size == 0 && by_name.size == 4 &&
-             pwc_peer_rank(peer) == 3 && pwc_peer_context(peer) == 2 && pwc_strerror(0) != 0 &&
-             pwc_peer_of(5, 0) == 5);
+    return !(pwc_version() == PWC_VERSION_NUMBER && PWC_CID_NONE.size == 0 && by_value.value == 7 &&
+             by_value.size == 0 && by_name.size == 4 && pwc_peer_rank(peer) == 3 &&
+             pwc_peer_context(peer) == 2 && pwc_strerror(0) != 0 && pwc_peer_of(5, 0) == 5);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
+#include "pwc/tuning.h"
 #include "tests/clientlib/suite.h"
 
 enum {
@@ -143,7 +144,7 @@ static void expect_message(struct world *w, unsigned index, size_t len)
     struct pwc_event event = expect(w, PWC_MESSAGE, index, 0);
 
     CU_ASSERT_EQUAL(event.peer, pwc_ctx_peer(w->ctx));
-    CU_ASSERT_EQUAL(event.bytes, len);
+    CU_ASSERT_EQUAL(event.length, len);
 }
 
 static void expect_seen(const struct seen *seen, unsigned index, int kind, const uint8_t *payload,
@@ -209,9 +210,9 @@ static void test_shapes(void)
                 CU_ASSERT_PTR_EQUAL(seen->last.payload, w->memory + REPLY_AT);
             CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
             CU_ASSERT_EQUAL(event.status, 0);
-            CU_ASSERT_EQUAL(event.size, count * 64);
-            if (event.size > 0)
-                CU_ASSERT_EQUAL(memcmp(event.data, id, event.size), 0);
+            CU_ASSERT_EQUAL(event.id_size, count * 64);
+            if (event.id_size > 0)
+                CU_ASSERT_EQUAL(memcmp(event.data, id, event.id_size), 0);
         }
     }
     CU_ASSERT_EQUAL(seen->requests, seen->replies);
@@ -237,7 +238,7 @@ static void test_long_sources(void)
     CU_ASSERT_EQUAL(send(w, PWC_AM_LONG, mine, BIG, NULL, 0, none, PWC_NO_LCE), -EFAULT);
 
     /* Copied when it is submitted, where it goes through a copy. */
-    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, &region), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, 0, &region), 0);
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(
         send(w, PWC_AM_LONG, mine, BIG, NULL, 0, none, PWC_NO_LCE | PWC_PROTOCOL_CHAIN | PWC_FENCE),

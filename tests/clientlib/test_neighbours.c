@@ -86,9 +86,12 @@ static int put_to_b(struct two *t, uint64_t id, unsigned flags)
 
 static void expect_at_b(struct two *t, uint64_t id)
 {
-    struct pwc_event event = {0};
+    struct pwc_event event;
 
+    memset(&event, 0xee, sizeof(event));
     CU_ASSERT_EQUAL_FATAL(pwc_wait(t->b, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.op, PWC_OP_PUT);
+    CU_ASSERT_EQUAL(event.reserved[0] | event.reserved[1], 0);
     CU_ASSERT_EQUAL(event.id, id);
     CU_ASSERT_EQUAL(event.peer, t->peer_a);
 }

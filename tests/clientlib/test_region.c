@@ -12,13 +12,13 @@ static void test_alloc(void)
 {
     static const struct {
         size_t len;
-        unsigned flags;
+        unsigned rights;
         int result;
         size_t align;
     } rows[] = {
-        {0, 0, -EINVAL, 0},           {1, 0, 0, 64},
-        {65, PWC_REMOTE_READ, 0, 64}, {4095, 0, 0, 64},
-        {4096, 0, 0, 4096},           {5000, 0, 0, 4096},
+        {0, 0, -EINVAL, 0},           {1, PWC_REMOTE_RW, 0, 64},
+        {65, PWC_REMOTE_READ, 0, 64}, {4095, PWC_REMOTE_WRITE, 0, 64},
+        {4096, 0, 0, 4096},           {5000, PWC_REMOTE_RW, 0, 4096},
         {9u << 20, 0, 0, 64},         {8, PWC_MOVE, -EINVAL, 0},
         {SIZE_MAX, 0, -EINVAL, 0},
     };
@@ -28,7 +28,7 @@ static void test_alloc(void)
         pwc_region *region;
         uint8_t *at;
 
-        CU_ASSERT_EQUAL(pwc_alloc(w->client, rows[i].len, rows[i].flags, &region), rows[i].result);
+        CU_ASSERT_EQUAL(pwc_alloc(w->client, rows[i].len, rows[i].rights, &region), rows[i].result);
         if (rows[i].result < 0)
             continue;
         at = pwc_region_addr(region);
@@ -42,6 +42,40 @@ static void test_alloc(void)
     /* The large one had a segment of its own, which went back. */
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    world_free(w);
+}
+
+/* Without rights a region is the caller's alone: the daemon gives no key to it. */
+static void test_local_only(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct world *w = world_new();
+    uint8_t *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pwc_region *regions[2];
+    struct pwc_key key = {.slot = 77};
+    char why[128];
+
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, BIG, 0, &regions[0]), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, 0, PWC_MOVE, &regions[1]), 0);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1); /* of the world */
+    for (int i = 0; i < 2; i++) {
+        uint8_t *at = pwc_region_addr(regions[i]);
+
+        CU_ASSERT_EQUAL(pwc_region_key(regions[i], &key), -ENOTSUP);
+        CU_ASSERT_EQUAL(key.slot, 77);
+        CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, "PWC_REMOTE_WRITE"));
+        fill(at, page, 5 + i);
+        CU_ASSERT_EQUAL(put(w, 0, at, page, 1, PWC_NO_RCE), 0);
+        (void)expect(w, PWC_LOCAL, 1, 0);
+        CU_ASSERT_EQUAL(memcmp(w->memory, at, page), 0);
+        fill(w->memory, page, 9 + i);
+        CU_ASSERT_EQUAL(get(w, 0, at, page, 2, PWC_NO_RCE), 0);
+        (void)expect(w, PWC_LOCAL, 2, 0);
+        CU_ASSERT_EQUAL(memcmp(w->memory, at, page), 0);
+        CU_ASSERT_EQUAL(pwc_region_free(regions[i]), 0);
+    }
+    munmap(mine, page);
     world_free(w);
 }
 
@@ -59,8 +93,8 @@ static void test_quota(void)
     struct world *w = world_new_sized(0, small_quota); /* its 1 MiB fits where 4 MiB do not */
     pwc_region *region;
 
-    CU_ASSERT_EQUAL(pwc_alloc(w->client, 3u << 20, 0, &region), -EDQUOT);
-    CU_ASSERT_EQUAL(pwc_alloc(w->client, 2u << 20, 0, &region), 0);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 3u << 20, PWC_REMOTE_RW, &region), -EDQUOT);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 2u << 20, PWC_REMOTE_RW, &region), 0);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
     world_free(w);
 }
@@ -71,17 +105,23 @@ static void test_copied_region(void)
     uint8_t *mine = malloc(2 * BIG);
     pwc_region *region, *again, *other;
     struct pwc_key key;
+    char why[128];
 
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, FAKE_BOUNCE_MAX + 1, 0, &region), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_register(w->client, NULL, 8, 0, &region), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 0, 0, &region), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, SIZE_MAX, 0, &region), -EINVAL);
-    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, &region), 0);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 0, &again), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, FAKE_BOUNCE_MAX + 1, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, NULL, 8, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 0, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, SIZE_MAX, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, 0, &region), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 0, 0, &again), 0);
     CU_ASSERT_PTR_EQUAL(again, region);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, BIG, 0, &other), -EEXIST);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, PWC_REMOTE_READ, &other), -EEXIST);
-    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, 64, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, BIG, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, PWC_REMOTE_READ, 0, &other), -ENOTSUP);
+    CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "PWC_MOVE"));
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 4, PWC_MOVE, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, PWC_MOVE, 0, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 0, PWC_REMOTE_READ, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, 64, 0, 0, &other), -EEXIST);
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), -ENOTSUP);
     CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
 
@@ -131,16 +171,18 @@ static void test_moved_region(void)
 
     fill(mine, size, 3);
     fill(expected, size, 3);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, page, PWC_MOVE, &region), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, page, PWC_MOVE, &region), -EINVAL);
-    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_MOVE, &region), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, page, PWC_REMOTE_RW, PWC_MOVE, &region),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, page, PWC_REMOTE_RW, PWC_MOVE, &region),
+                    -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
     CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, PWC_MOVE, &again), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &again), 0);
     CU_ASSERT_PTR_EQUAL(again, region);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, 0, &other), -EEXIST);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, 0, &other), -EEXIST);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_MOVE, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, PWC_MOVE, &other), -EINVAL);
 
     /* It has a key, and is a source without a copy. */
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
@@ -161,7 +203,7 @@ static void test_moved_region(void)
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
 
     /* Moved memory stays when the client goes. */
-    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_MOVE, &region), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
     world_free(w);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
     munmap(mine, size);
@@ -185,12 +227,12 @@ static void test_region_unwinding(void)
     pwc_region *region;
 
     memset(mine, 0x42, 8192);
-    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8192, 0, &region), -ENOSPC);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, PWC_MOVE, &region), -ENOSPC);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8192, PWC_REMOTE_RW, &region), -ENOSPC);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, PWC_REMOTE_RW, PWC_MOVE, &region), -ENOSPC);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(mine[8191], 0x42);
     CU_ASSERT_EQUAL(get(w, 0, mine, 8, 1, 0), -EFAULT);
-    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, 0, &region), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, 0, 0, &region), 0);
     world_free(w);
     munmap(mine, 8192);
 }
@@ -245,12 +287,12 @@ static void test_withdrawal_refused(void)
         pwc_region *region, *next;
         pwc_client *client = w->client;
 
-        CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, 0, &region), 0);
+        CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, PWC_REMOTE_RW, &region), 0);
         refuse(PWC__CLIENT_REQUEST__BODY_REGION_CLOSE, rows[i].status, rows[i].times);
         CU_ASSERT_EQUAL(pwc_region_free(region), rows[i].result);
         CU_ASSERT_EQUAL(refusal.seen, rows[i].asked);
         if (!rows[i].gone) {
-            CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, 0, &next), 0);
+            CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, PWC_REMOTE_RW, &next), 0);
             CU_ASSERT_PTR_NOT_EQUAL(pwc_region_addr(next), pwc_region_addr(region));
             CU_ASSERT_EQUAL(pwc_region_free(region), 0);
         }
@@ -276,7 +318,7 @@ static void test_ends_are_asked_for_again(void)
     refuse(PWC__CLIENT_REQUEST__BODY_UNBIND, -ECONNABORTED, 2);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
     CU_ASSERT_EQUAL(refusal.seen, 3);
-    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, PWC_MOVE, &region), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
     refuse(PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE, -ECONNABORTED, 2);
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(refusal.seen, 3);
@@ -290,6 +332,7 @@ int main(void)
 {
     static const struct suite_test tests[] = {
         {"alloc", test_alloc},
+        {"a region without rights is local only", test_local_only},
         {"a segment that the quota refuses", test_quota},
         {"memory that goes through a copy", test_copied_region},
         {"memory that is moved", test_moved_region},

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
+#include "pwc/tuning.h"
 #include "tests/clientlib/suite.h"
 
 static void test_put_sizes(void)
@@ -15,8 +16,8 @@ static void test_put_sizes(void)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         fill(source, sizeof(source), (unsigned)i);
         CU_ASSERT_EQUAL(put(w, 11, source, sizes[i], i, 0), 0);
-        CU_ASSERT_EQUAL(expect(w, PWC_LOCAL, i, 0).bytes, sizes[i]);
-        CU_ASSERT_EQUAL(expect(w, PWC_REMOTE, ~i, 0).bytes, sizes[i]);
+        CU_ASSERT_EQUAL(expect(w, PWC_LOCAL, i, 0).length, sizes[i]);
+        CU_ASSERT_EQUAL(expect(w, PWC_REMOTE, ~i, 0).length, sizes[i]);
         CU_ASSERT_EQUAL(memcmp(w->memory + 11, source, sizes[i]), 0);
     }
     /* One byte more, and the source must be in a region. */
@@ -45,10 +46,12 @@ static void test_long_ids(void)
                                           pwc_cid_bytes(rid, PWC_CID_MAX), 0)),
                         0);
         CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
-        CU_ASSERT_EQUAL(event.size, 5);
+        CU_ASSERT_EQUAL(event.op, is_get ? PWC_OP_GET : PWC_OP_PUT);
+        CU_ASSERT_EQUAL(event.id_size, 5);
         CU_ASSERT_EQUAL(memcmp(event.data, lid, 5), 0);
         CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
-        CU_ASSERT_EQUAL(event.size, PWC_CID_MAX);
+        CU_ASSERT_EQUAL(event.op, is_get ? PWC_OP_GET : PWC_OP_PUT);
+        CU_ASSERT_EQUAL(event.id_size, PWC_CID_MAX);
         CU_ASSERT_EQUAL(memcmp(event.data, rid, PWC_CID_MAX), 0);
     }
     CU_ASSERT_EQUAL(
@@ -135,7 +138,7 @@ static void test_errors_are_shown(void)
     pwc_region *region;
     pwc_remote *stale;
 
-    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 64, 0, &region), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 64, PWC_REMOTE_RW, &region), 0);
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &stale), 0);
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);

@@ -111,7 +111,7 @@ static void test_daemon_dies(void)
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), -ESHUTDOWN);
-    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8, 0, &region), 0 - ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8, PWC_REMOTE_RW, &region), 0 - ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_barrier(w->ctx), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_region_free(w->region), 0);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);

@@ -114,9 +114,9 @@ static int see_remote(struct player *p, const struct pwc_event *event)
     uint64_t round = from < STAGE_RANKS ? p->heard[from]++ : 0;
 
     if (from >= STAGE_RANKS || event->status != 0 || event->id != round ||
-        event->bytes != length_of(p, round))
+        event->length != length_of(p, round))
         return wrong(p, -EPROTO, "event %u of %u, %u bytes, status %d, instead of %u",
-                     (unsigned)event->id, from, (unsigned)event->bytes, event->status,
+                     (unsigned)event->id, from, (unsigned)event->length, event->status,
                      (unsigned)round);
     if (p->role != ROLE_OWNER && rank_check(p->memory + place(p, from, round), length_of(p, round),
                                             seed_of(from, round)) < 0)
@@ -296,7 +296,7 @@ static int enter(struct player *p, const char *socket, const char *job)
     if (rc == 0)
         rc = pwc_am_register(p->ctx, HANDLER, answer, NULL);
     if (rc == 0)
-        rc = pwc_alloc(p->client, length, 0, &p->region);
+        rc = pwc_alloc(p->client, length, PWC_REMOTE_RW, &p->region);
     if (rc == 0)
         rc = pwc_region_key(p->region, &p->stage->keys[p->number]);
     if (rc < 0) {

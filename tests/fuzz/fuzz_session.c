@@ -100,7 +100,7 @@ static void probe(struct channel *ch)
 
         if (rc < 0)
             return;
-        for (size_t at = 0; rc == 1 && event.data && at < event.size; at++)
+        for (size_t at = 0; rc == 1 && event.data && at < event.id_size; at++)
             sum = (uint8_t)(sum + ((const uint8_t *)event.data)[at]);
     }
 }

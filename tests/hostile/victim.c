@@ -40,7 +40,7 @@ static bool round_trip(struct victim *v)
     } while (rc == -EAGAIN && pwc_probe(v->rank.ctx, pwc_peer_of(1, 0), 0, &event) >= 0);
     if (rc == 0)
         rc = pwc_wait(v->rank.ctx, pwc_peer_of(0, 0), PWC_REMOTE, &event, RANK_WAIT_MS);
-    if (rc == 1 && event.id == id && event.bytes == SIZE)
+    if (rc == 1 && event.id == id && event.length == SIZE)
         rc = pwc_wait(v->rank.ctx, pwc_peer_of(0, 0), PWC_LOCAL, &event, RANK_WAIT_MS);
     else if (rc == 1)
         rc = -EBADMSG;
@@ -84,7 +84,7 @@ int victim_start(struct victim *v, const struct cluster_node *node, const char *
     if (rc == 0)
         rc = pwc_region_key(v->rank.region, &board->victim);
     if (rc == 0)
-        rc = pwc_alloc(v->rank.client, REGION_BYTES, 0, &v->own);
+        rc = pwc_alloc(v->rank.client, REGION_BYTES, PWC_REMOTE_RW, &v->own);
     if (rc == 0)
         rc = pwc_region_key(v->own, &key);
     if (rc == 0)

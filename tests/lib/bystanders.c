@@ -12,12 +12,12 @@ static bool event_is(const struct rank *r, int kind, uint64_t id, size_t bytes)
     struct pwc_event event = {0};
     int rc = pwc_wait(r->ctx, PWC_ANY, (unsigned)kind, &event, RANK_WAIT_MS);
 
-    if (rc == 1 && event.status == 0 && event.id == id && event.bytes == bytes)
+    if (rc == 1 && event.status == 0 && event.id == id && event.length == bytes)
         return true;
     fprintf(stderr, "bystander %u: %s instead of %s event %llu: id %llu, status %d, %llu bytes\n",
             r->number, rc == 1 ? "an event" : pwc_strerror(rc),
             kind == PWC_LOCAL ? "local" : "remote", (unsigned long long)id,
-            (unsigned long long)event.id, event.status, (unsigned long long)event.bytes);
+            (unsigned long long)event.id, event.status, (unsigned long long)event.length);
     return false;
 }
 

@@ -24,7 +24,7 @@ int rank_attach(struct rank *r, const char *socket, const char *job, uint32_t nu
     if (rc == 0)
         rc = pwc_ctx_create(r->client, NULL, &r->ctx);
     if (rc == 0)
-        rc = pwc_alloc(r->client, length, 0, &r->region);
+        rc = pwc_alloc(r->client, length, PWC_REMOTE_RW, &r->region);
     if (rc == 0) {
         r->memory = pwc_region_addr(r->region);
         return 0;

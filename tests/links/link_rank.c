@@ -430,10 +430,10 @@ static void take_remote(uint32_t from, const struct pwc_event *event)
     uint64_t epoch, number, length, seed;
     enum kind kind;
 
-    if (event->size == sizeof(word))
+    if (event->id_size == sizeof(word))
         memcpy(&word, event->data, sizeof(word));
-    else if (event->size != 0)
-        wrong("an id of %zu bytes from rank %u", event->size, from);
+    else if (event->id_size != 0)
+        wrong("an id of %u bytes from rank %u", event->id_size, from);
     kind = word.id >> 60;
     epoch = word.id >> 40 & 0xfffff;
     number = word.id & ((UINT64_C(1) << 40) - 1);
@@ -538,10 +538,11 @@ static void open_all(const char *socket)
     if (rc == 0)
         rc = pwc_am_register(self.ctx, 1, on_message, NULL);
     if (rc == 0)
-        rc = pwc_alloc(self.client, LIBRARY + (size_t)self.size * SLOTS * SLOT_BYTES, 0,
+        rc = pwc_alloc(self.client, LIBRARY + (size_t)self.size * SLOTS * SLOT_BYTES, PWC_REMOTE_RW,
                        &self.region);
     if (rc == 0)
-        rc = pwc_alloc(self.client, (size_t)self.size * SLOTS * SLOT_BYTES, 0, &self.own);
+        rc = pwc_alloc(self.client, (size_t)self.size * SLOTS * SLOT_BYTES, PWC_REMOTE_RW,
+                       &self.own);
     if (rc < 0)
         wrong("does not attach: %s. %s", pwc_strerror(rc), why);
     self.memory = pwc_region_addr(self.region);

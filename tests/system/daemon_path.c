@@ -40,7 +40,7 @@ static int narrow(struct daemon_end *e, unsigned rights)
     if (rc < 0)
         return rc;
     e->region = NULL;
-    rc = pwc_register(e->client, e->moved, MEMORY_BYTES, PWC_MOVE | rights, &e->region);
+    rc = pwc_register(e->client, e->moved, MEMORY_BYTES, rights, PWC_MOVE, &e->region);
     if (rc == 0)
         e->rights = rights;
     return rc;
@@ -89,7 +89,7 @@ static int refuse(struct daemon_path *p, const struct path_op *op, int status)
                                     .status = status,
                                     .peer = p->remotes[op->remote].peer,
                                     .id = op->lid.size ? 0 : op->lid.value,
-                                    .size = op->lid.size};
+                                    .id_size = op->lid.size};
     if (op->lid.size)
         memcpy(e->refused_id, op->lid.data, op->lid.size);
     e->refusal.data = op->lid.size ? e->refused_id : NULL;
@@ -238,7 +238,7 @@ static int open_end(struct daemon_path *p, uint32_t number, const char *job, cha
     if (rc == 0)
         rc = pwc_ctx_create(e->client, &rings, &e->ctx);
     if (rc == 0 && number % 2 == 0) {
-        rc = pwc_alloc(e->client, MEMORY_BYTES, 0, &e->region);
+        rc = pwc_alloc(e->client, MEMORY_BYTES, PWC_REMOTE_RW, &e->region);
         e->memory = rc == 0 ? pwc_region_addr(e->region) : NULL;
     } else if (rc == 0) {
         e->moved =
@@ -247,7 +247,8 @@ static int open_end(struct daemon_path *p, uint32_t number, const char *job, cha
             e->moved = NULL;
             rc = -errno;
         } else {
-            rc = pwc_register(e->client, e->moved, MEMORY_BYTES, PWC_MOVE, &e->region);
+            rc = pwc_register(e->client, e->moved, MEMORY_BYTES, PWC_REMOTE_RW, PWC_MOVE,
+                              &e->region);
         }
         e->memory = e->moved;
     }

@@ -33,7 +33,7 @@ static void try_memory(struct requester *r)
 {
     pwc_region *region;
 
-    if (judge(r, "pwc_alloc", pwc_alloc(r->rank.client, 8192, 0, &region)))
+    if (judge(r, "pwc_alloc", pwc_alloc(r->rank.client, 8192, PWC_REMOTE_RW, &region)))
         judge(r, "pwc_region_free", pwc_region_free(region));
 }
 

@@ -72,7 +72,7 @@ static int take_remote(struct rank *r, struct seen *seen)
 
     if (rc != 1)
         return rc;
-    if (event.size == sizeof(number) + 100)
+    if (event.id_size == sizeof(number) + 100)
         memcpy(&number, event.data, sizeof(number));
     see(seen, number);
     return rc;

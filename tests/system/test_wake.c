@@ -110,8 +110,8 @@ static void check_remote_event(const struct sleeper *s, const struct wake_row *r
     CU_ASSERT_EQUAL(s->event.kind, PWC_REMOTE);
     CU_ASSERT_EQUAL(s->event.status, 0);
     CU_ASSERT_EQUAL(s->event.peer, pwc_peer_of(0, 0));
-    CU_ASSERT_EQUAL(s->event.bytes, row->length);
-    CU_ASSERT_EQUAL_FATAL(s->event.size, row->id_length);
+    CU_ASSERT_EQUAL(s->event.length, row->length);
+    CU_ASSERT_EQUAL_FATAL(s->event.id_size, row->id_length);
     if (row->id_length)
         CU_ASSERT_EQUAL(memcmp(s->event.data, rid.data, row->id_length), 0)
     else

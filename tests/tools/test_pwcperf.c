@@ -300,7 +300,7 @@ static void test_plan_covers(void)
 /* Turns an id into the event that would carry it. */
 static struct pwc_event event_of(pwc_cid id)
 {
-    struct pwc_event event = {.size = id.size};
+    struct pwc_event event = {.id_size = id.size};
     if (id.size == 0)
         event.id = id.value;
     else

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <pwc/am.h>
+#include <pwc/tuning.h>
 
 #define TIMEOUT_DEFAULT_MS 30000
 

@@ -14,7 +14,7 @@ int pair_open(struct pair *pair, struct world *world, struct samples *samples, s
     pair->initiates = world->rank < pairs;
     pair->peer = pwc_peer_of(pair->initiates ? world->rank + pairs : world->rank - pairs, 0);
 
-    int rc = pwc_alloc(world->client, 2 * half, 0, &pair->region);
+    int rc = pwc_alloc(world->client, 2 * half, PWC_REMOTE_RW, &pair->region);
     if (rc < 0)
         return world_error(world, rc, "allocating %zu bytes", 2 * half);
     pair->arrivals = pwc_region_addr(pair->region);
@@ -69,7 +69,7 @@ int pair_expect(struct pair *pair, unsigned kind, uint64_t id)
 {
     struct pwc_event event;
     int rc = world_wait(pair->world, pair->peer, kind, &event);
-    if (rc == 0 && (event.id != id || event.size != 0))
+    if (rc == 0 && (event.id != id || event.id_size != 0))
         rc = world_error(pair->world, -EBADMSG, "event %llu came where %llu was due",
                          (unsigned long long)event.id, (unsigned long long)id);
     return rc;

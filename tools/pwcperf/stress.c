@@ -41,9 +41,9 @@ static int open_all(struct stress *stress)
         return world_error(world, -EINVAL, "--ops %" PRIu64 ": at most %" PRIu64 " a rank",
                            world->options->ops, STRESS_OPS_MAX);
     uint64_t bytes = STRESS_SLICE * (1 + (uint64_t)world->size);
-    int rc = pwc_alloc(world->client, bytes, 0, &stress->region);
+    int rc = pwc_alloc(world->client, bytes, PWC_REMOTE_RW, &stress->region);
     if (rc == 0)
-        rc = pwc_alloc(world->client, STRESS_POOL, 0, &stress->pool);
+        rc = pwc_alloc(world->client, STRESS_POOL, PWC_REMOTE_RW, &stress->pool);
     if (rc < 0)
         return world_error(world, rc, "allocating %" PRIu64 " bytes", bytes + STRESS_POOL);
     pattern_fill(pwc_region_addr(stress->region), STRESS_SLICE,

@@ -90,13 +90,14 @@ int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
                            id->origin, (unsigned long long)id->number,
                            (unsigned long long)source->due);
     stress_plan(&stress->shape, id->origin, id->number, &op);
-    if (event->bytes != op.size || event->size != op.rid_size)
-        return world_error(stress->world, -EBADMSG,
-                           "rank %u's operation %llu: %llu bytes and an id of %zu, planned were "
-                           "%llu and %u",
-                           id->origin, (unsigned long long)id->number,
-                           (unsigned long long)event->bytes, event->size,
-                           (unsigned long long)op.size, op.rid_size);
+    if (event->length != op.size || event->id_size != op.rid_size ||
+        event->op != (op.get ? PWC_OP_GET : PWC_OP_PUT))
+        return world_error(
+            stress->world, -EBADMSG,
+            "rank %u's operation %llu: %llu bytes, an id of %u, operation %d; planned "
+            "were %llu and %u",
+            id->origin, (unsigned long long)id->number, (unsigned long long)event->length,
+            event->id_size, (int)event->op, (unsigned long long)op.size, op.rid_size);
     stress->totals.remote_events++;
     int rc = op.get ? 0 : check_put(stress, id, op.size);
     source->compared = id->number + 1;

@@ -297,12 +297,14 @@ static int operation_ended(struct stress *stress, struct flight *flight,
     if (!flight->local_due)
         return world_error(stress->world, -EBADMSG, "operation %llu has ended twice, or unasked",
                            (unsigned long long)flight->number);
-    if (event->size != op->lid_size || event->bytes != op->size ||
-        pwc_peer_rank(event->peer) != op->target)
+    if (event->id_size != op->lid_size || event->length != op->size ||
+        pwc_peer_rank(event->peer) != op->target ||
+        event->op != (op->get ? PWC_OP_GET : PWC_OP_PUT))
         return world_error(stress->world, -EBADMSG,
-                           "operation %llu: local event says %llu bytes with rank %u, id of %zu",
-                           (unsigned long long)flight->number, (unsigned long long)event->bytes,
-                           pwc_peer_rank(event->peer), event->size);
+                           "operation %llu: local event says %llu bytes with rank %u, id of %u, "
+                           "operation %d",
+                           (unsigned long long)flight->number, (unsigned long long)event->length,
+                           pwc_peer_rank(event->peer), event->id_size, (int)event->op);
     if ((op->flags & PWC_UNORDERED) == 0) {
         if (flight->number < *last)
             return world_error(

@@ -140,11 +140,11 @@ static int decode_bytes(const struct stress_shape *shape, const struct pwc_event
                         uint32_t origin, struct stress_id *out)
 {
     struct long_id whole;
-    if (event->size < sizeof(whole))
+    if (event->id_size < sizeof(whole))
         return -EBADMSG;
     memcpy(&whole, event->data, sizeof(whole));
-    size_t rest = event->size - sizeof(whole);
-    if (whole.seed != shape->seed || whole.origin != origin || whole.size != event->size ||
+    size_t rest = event->id_size - sizeof(whole);
+    if (whole.seed != shape->seed || whole.origin != origin || whole.size != event->id_size ||
         pattern_check((const char *)event->data + sizeof(whole), rest,
                       stress_put_seed(shape, origin, whole.number), whole.offset) != rest)
         return -EBADMSG;
@@ -157,6 +157,6 @@ int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *e
 {
     /* A local event's id is of our own making; `origin` is filled in by the caller. */
     uint32_t origin = out->origin;
-    return event->size == 0 ? decode_value(shape, event->id, origin, out)
-                            : decode_bytes(shape, event, origin, out);
+    return event->id_size == 0 ? decode_value(shape, event->id, origin, out)
+                               : decode_bytes(shape, event, origin, out);
 }

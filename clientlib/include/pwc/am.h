@@ -19,19 +19,20 @@
  * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK
  * there, on whatever context or client.
  *
- * Handlers run whatever is asked for by peer and kinds; a remote event that stands before a message
- * and is not asked for is kept, as by pwc_probe. PWC_MESSAGE among the kinds tells of each handler
- * that has run: the event's id is the index, its bytes the payload's length. Its status is not 0
- * where no handler could run: -EKEYREJECTED, the region that a Long went to has been withdrawn;
- * -ENOSYS, the handler has been taken away while the message was on its way.
+ * Handlers run regardless of the peer and kinds filters; a remote event that stands before a
+ * message and does not match them is kept, as by pwc_probe. With PWC_MESSAGE among the kinds, an
+ * event is given for each handler that has run: its id is the index, its op the kind of message,
+ * its length that of the payload. Its status is not 0 where no handler could run: -EKEYREJECTED,
+ * the region that a Long went to has been withdrawn; -ENOSYS, the handler was taken away while the
+ * message was on its way.
  *
  * A request that may be replied to waits, with all that stands behind it, until there is room for
  * its reply. That comes by itself, unless this context leaves its local events untaken: when 1 MiB
  * of them are kept, or those of what went to its own node fill a local ring's worth, no such
  * request is handled before some are taken. Take them, or use PWC_NO_LCE.
  *
- * A reply never waits for a request: docs/active-messages.md tells how, and why a flood in all
- * directions always drains as long as everybody probes.
+ * A reply never waits for a request: docs/active-messages.md explains how, and why a flood in all
+ * directions always drains as long as every context is probed.
  */
 #ifndef PWC_AM_H
 #define PWC_AM_H
@@ -45,19 +46,12 @@ extern "C" {
 #define PWC_AM_HANDLERS      256 /* indices 0 to 255 */
 #define PWC_AM_ARGUMENTS_MAX 16
 
-/* Flags of active messages, beside those of put but for PWC_NO_RCE, which they refuse. */
-enum {
-    /* Of a request: it is not replied to. Its handler's reply fails with -EPERM; it holds no room
-     * for a reply, and the target sends nothing back: for floods. */
+/* Flags of active messages, beside those of puts (enum pwc_flags) except PWC_NO_RCE, which they
+ * refuse. */
+enum pwc_am_flags {
+    /* The request gets no reply: its handler's reply fails with -EPERM. It holds no room for a
+     * reply, and the target sends nothing back: for floods. */
     PWC_AM_NO_REPLY = 1 << 7,
-};
-
-/* Flags of puts and Longs too large to be packed: how payload and record travel, instead of the
- * daemon's choice. For measuring. */
-enum {
-    PWC_PROTOCOL_ORDERED = 1 << 5, /* back to back; reassembled where the fabric does not order */
-    PWC_PROTOCOL_REASSEMBLE = 2 << 5, /* back to back, matched at the target by a nonce */
-    PWC_PROTOCOL_CHAIN = 3 << 5,      /* the record leaves when the payload has been placed */
 };
 
 enum pwc_am_kind {
@@ -70,7 +64,7 @@ enum pwc_am_kind {
 struct pwc_am {
     pwc_peer from;
     unsigned index;
-    int kind; /* enum pwc_am_kind */
+    enum pwc_am_kind kind;
     int is_reply;
     unsigned count;            /* of arguments */
     const uint64_t *arguments; /* aligned to 8 */
@@ -78,6 +72,7 @@ struct pwc_am {
     size_t length;  /* of the payload */
     uint64_t token; /* for pwc_am_reply_*, while the handler runs; 0 when there is nothing to reply
                        to */
+    uint64_t reserved[4]; /* 0 */
 };
 
 typedef void (*pwc_am_handler)(pwc_ctx *ctx, const struct pwc_am *message, void *argument);
@@ -101,7 +96,7 @@ struct pwc_am_send {
     const void *src;           /* payload of a Medium or a Long; a Short has none */
     size_t len;                /* bytes at src */
     pwc_cid lid;               /* of the local event */
-    unsigned flags;            /* as each call says */
+    unsigned flags;            /* enum pwc_flags, enum pwc_am_flags: as each call says */
     uint32_t reserved[3];      /* 0 */
 };
 
@@ -142,8 +137,8 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
  * that of the running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is
  * a reply itself; else as above, and what was wrong may be tried again. As the status of the local
  * event also -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped
- * here. Without a reply the library tells the requester's library so, unseen. pwc_flush of PWC_ANY
- * waits for replies as for all else, that of one peer does not.
+ * here. Where a handler does not reply, the library of the requester learns that, without an event.
+ * pwc_flush of PWC_ANY waits for replies as for all else, that of one peer does not.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -2,24 +2,18 @@
  * libpwc: put-with-completion, get-with-completion and notification through the node's daemon.
  *
  * Conventions, for every call:
- *   - int results are 0 or more, or a negative errno (pwc_strerror tells what it means here);
- *   - handles are opaque and belong to the caller until the matching destroy call;
- *   - the library starts no thread, installs no signal handler, never exits, never prints;
- *   - in a child made by fork every call that returns an int fails with -EOWNERDEAD;
- *   - in a handler of an active message (pwc/am.h) calls that block fail with -EDEADLK;
+ *   - int results are 0 or more, or a negative errno; a call's comment names its own errors, and
+ *     libpwc(3) under ERRORS those that any call gives;
+ *   - calls that say "blocks" ask the daemon and wait for its answer, up to the client's timeout;
+ *     all others return at once;
+ *   - handles are opaque, never NULL, and belong to the caller until the matching destroy call;
+ *   - a pwc_client owns its regions, and calls on both are thread-safe; a pwc_ctx and the remotes
+ *     bound in it belong to one thread at a time, and a call on a remote is one on its context;
  *   - lengths and offsets are bytes, times milliseconds;
- *   - outputs are written on success only.
- *
- * A pwc_client is the process's attachment to the daemon and owns its regions; calls on it and on
- * regions are thread-safe. A pwc_ctx, and the remotes bound in it, belong to one thread at a time;
- * it has its own rings.
- *
- * Calls that say "blocks" ask the daemon and wait for its answer: up to the client's timeout, then
- * -ETIMEDOUT. When it is started anew meanwhile, and nobody knows the outcome, calls that make
- * something give -ECONNABORTED (docs/reliability.md); those that end something ask again. When it
- * is gone they give -ESHUTDOWN; and -EPROTO when it or the library found the protocol broken. Those
- * that make something also give -ENOMEM and -EMFILE, where this process has no memory or descriptor
- * left, and -ENOBUFS, where too many requests wait in the daemon. All others return at once.
+ *   - outputs are written on success only;
+ *   - a struct that the caller fills starts zeroed: reserved words that are not 0 are refused with
+ *     -EINVAL, and stay 0 in a struct that the library fills;
+ *   - the library starts no thread, installs no signal handler, never exits, never prints.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime
@@ -35,8 +29,11 @@
 extern "C" {
 #endif
 
-#define PWC_VERSION_MAJOR 0
-#define PWC_VERSION_MINOR 1
+/* The version of these headers; pwc_version() gives that of the library. Compares as a number. */
+#define PWC_VERSION_MAJOR  0
+#define PWC_VERSION_MINOR  2
+#define PWC_VERSION_PATCH  0
+#define PWC_VERSION_NUMBER (PWC_VERSION_MAJOR << 16 | PWC_VERSION_MINOR << 8 | PWC_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define PWC_API __attribute__((visibility("default")))
@@ -88,6 +85,9 @@ static inline pwc_cid pwc_cid_u64(uint64_t value)
     return id;
 }
 
+/* For an operation whose events are not asked for: PWC_NO_LCE, PWC_NO_RCE. */
+#define PWC_CID_NONE pwc_cid_u64(0)
+
 static inline pwc_cid pwc_cid_bytes(const void *data, size_t size)
 {
     pwc_cid id;
@@ -96,42 +96,59 @@ static inline pwc_cid pwc_cid_bytes(const void *data, size_t size)
     return id;
 }
 
-/* Flags of put and get; those of active messages and of protocols are in pwc/am.h. */
-enum {
-    PWC_NO_LCE = 1 << 0,     /* no local event, unless the operation fails */
-    PWC_NO_RCE = 1 << 1,     /* no remote event */
-    PWC_LCE_SOURCE = 1 << 2, /* the local event asks only that the source may be used again: it says
-                                nothing about the target, where the operation may yet fail. A packed
-                                put's source is free at once; a larger one's when it has been
-                                placed, for until then a broken link would send it again */
-    PWC_FENCE =
-        1 << 3, /* starts when all earlier operations of this context to that peer have ended */
+/* Flags of put and get; pwc/am.h has that of active messages, pwc/tuning.h those for measuring. */
+enum pwc_flags {
+    PWC_NO_LCE = 1 << 0, /* no local event, unless the operation fails */
+    PWC_NO_RCE = 1 << 1, /* no remote event */
+    /* The local event means only that the source buffer may be reused. The operation may still fail
+     * at the target. A packed put's source is free at once; that of a larger put when the data has
+     * been placed, because until then a broken link would send it again. */
+    PWC_LCE_SOURCE = 1 << 2,
+    /* Starts when all earlier operations of this context to that peer have ended. */
+    PWC_FENCE = 1 << 3,
     PWC_UNORDERED = 1 << 4, /* this operation's local event may pass those of earlier ones */
 };
 
-/* Rights of a region, for pwc_alloc and pwc_register; 0 means both. */
-enum {
+/* What peers may do with a region, for pwc_alloc and pwc_register. 0: nothing, it is local only. */
+enum pwc_rights {
     PWC_REMOTE_WRITE = 1 << 0,
     PWC_REMOTE_READ = 1 << 1,
-    PWC_MOVE = 1 << 8, /* pwc_register only: move the pages under a shared mapping, in place */
+    PWC_REMOTE_RW = PWC_REMOTE_WRITE | PWC_REMOTE_READ,
 };
 
-/* Event kinds, also a mask for probe and wait; 0 means PWC_LOCAL and PWC_REMOTE. */
-enum {
-    PWC_LOCAL = 1 << 0,
-    PWC_REMOTE = 1 << 1,
-    PWC_MESSAGE = 1 << 2, /* a handler has run (pwc/am.h); told only where it is asked for */
+/* Flags of pwc_register. */
+enum pwc_register_flags {
+    PWC_MOVE = 1 << 8, /* move the pages under a shared mapping, in place; no value of a right */
+};
+
+/* Kinds of event, also a mask for probe and wait, where 0 means PWC_LOCAL | PWC_REMOTE. */
+enum pwc_kinds {
+    PWC_LOCAL = 1 << 0,   /* an operation of ours has ended */
+    PWC_REMOTE = 1 << 1,  /* an operation of a peer has reached our memory, or notifies us */
+    PWC_MESSAGE = 1 << 2, /* a handler has run (pwc/am.h); only where a probe asks for it */
+};
+
+/* The operation that an event is about. */
+enum pwc_op {
+    PWC_OP_PUT = 1,
+    PWC_OP_GET = 2,
+    PWC_OP_SHORT = 4, /* active messages, requests and replies: pwc/am.h */
+    PWC_OP_MEDIUM = 5,
+    PWC_OP_LONG = 6,
 };
 
 struct pwc_event {
-    int kind;         /* PWC_LOCAL, PWC_REMOTE or PWC_MESSAGE (id: the handler's index) */
+    enum pwc_kinds kind; /* one of them */
+    enum pwc_op op;
     int status;       /* 0, or a negative errno: how the operation ended */
+    uint32_t id_size; /* bytes of the completion id at `data`; 0: the id is `id` */
     pwc_peer peer;    /* the other side */
-    uint64_t id;      /* the completion id, when size is 0 */
-    const void *data; /* the completion id's bytes when size is not 0: a private copy, valid until
-                         the next probe, wait, flush, unbind or destroy on this context */
-    size_t size;
-    uint64_t bytes; /* moved */
+    uint64_t id;      /* the completion id by value; of a PWC_MESSAGE, the handler's index */
+    const void
+        *data;            /* the completion id's bytes: a private copy, valid until the next probe,
+                             wait,     flush, unbind or destroy on this context; NULL when id_size is 0 */
+    uint64_t length;      /* bytes that were moved, 0 after a failure */
+    uint64_t reserved[2]; /* 0 */
 };
 
 /* A region's key: plain data, a capability to be handed to peers. */
@@ -139,7 +156,7 @@ struct pwc_key {
     uint32_t node; /* and its engine: the daemons' number of both */
     uint32_t slot;
     uint32_t generation;
-    uint32_t reserved;
+    uint32_t reserved; /* 0 */
     uint8_t secret[16];
 };
 
@@ -161,6 +178,7 @@ struct pwc_attr {
     int timeout_ms; /* of calls that block (attach, alloc, bind, ...); 0: 30 s */
     char *error;    /* where pwc_init says in words why it failed, terminated; NULL: nowhere */
     size_t error_size;
+    uint64_t reserved[4]; /* 0 */
 };
 
 struct pwc_ctx_attr {
@@ -172,6 +190,7 @@ struct pwc_ctx_attr {
     uint32_t answer_bytes; /* replies on their way to the daemon */
     uint32_t reply_bytes;  /* each request that may be replied to holds room for the longest reply,
                               pwc_am_max_medium and 0.2 KiB */
+    uint32_t reserved[11]; /* 0 */
 };
 
 /*
@@ -189,6 +208,9 @@ PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
  * in a call on this client, its regions or its contexts.
  */
 PWC_API int pwc_finalize(pwc_client *client);
+
+/* PWC_VERSION_NUMBER of the library that runs: major << 16 | minor << 8 | patch. Any thread. */
+PWC_API uint32_t pwc_version(void);
 
 /* This process's rank, and the number of ranks in its job. */
 PWC_API uint32_t pwc_rank(const pwc_client *client);
@@ -225,30 +247,37 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address
 PWC_API int pwc_fd(pwc_ctx *ctx);
 
 /*
- * Memory that daemon and card reach without a copy: zeroed, aligned to 64 bytes, from a page on to
- * a page. `flags`: PWC_REMOTE_WRITE, PWC_REMOTE_READ, 0 for both. It belongs to the region and goes
- * with it. Blocks. -EINVAL: no length, unknown flags; -ENOMEM; -EDQUOT: over the client's quota;
- * -ENOSPC: too many regions.
+ * Memory that daemon and card reach without a copy: zeroed, aligned to 64 bytes, to a page where
+ * `len` is a page or more. `rights` say what peers may do with it (enum pwc_rights, or-ed); 0 keeps
+ * it local: for the caller's own puts and gets alone, without a key. The memory belongs to the
+ * region and goes with it. Blocks. -EINVAL: no length, unknown rights; -ENOMEM; -EDQUOT: over the
+ * client's quota; -ENOSPC: too many regions.
  */
-PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned flags, pwc_region **out);
+PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out);
 
 /*
- * Existing memory, counted: a second call with the same range and flags gives the same region.
- * -EEXIST: it overlaps memory of another region, or is registered with other flags. Blocks.
+ * Makes a region of memory that the caller has. Counted: a second call with the same range, rights
+ * and flags gives the same region. Blocks. `flags`: 0 or PWC_MOVE (enum pwc_register_flags).
+ * -EEXIST: the range overlaps memory of another region, or is registered with other rights or
+ * flags; -EINVAL: no memory, unknown rights or flags, memory that cannot be moved, or a copy above
+ * the daemon's bounce_max (4 MiB); -ENOTSUP: rights without PWC_MOVE.
  *
- * Without PWC_MOVE it goes through a copy (-EINVAL above the daemon's bounce_max, 4 MiB): such a
- * region is for the caller's own puts and gets and has no key. A put copies its source when it is
- * submitted; a get's destination is filled when pwc_probe, pwc_wait or pwc_flush of its context
- * sees its end, also when it asked for no local event.
+ * Without PWC_MOVE the memory goes through a copy, and the region is local only: `rights` must be
+ * 0. The copy is one place for the whole region, which puts and gets use for the time that they are
+ * under way, not a copy for each. pwc_put of more than pwc_packed_max bytes writes its source
+ * there; another put from the same bytes, or a get into them, before the local event of the first
+ * one changes what the first one sends. So the source must stay untouched until its local event, as
+ * for any region. A get's destination is filled when pwc_probe, pwc_wait or pwc_flush of its
+ * context sees the end of the get, also with PWC_NO_LCE.
  *
  * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
  * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
- * are refused with -EINVAL. The stack of another thread cannot be told from other memory: do not
- * ask for it. Moved memory must not be unmapped or freed before pwc_region_free. A child made by
- * fork shares it with its parent instead of having its own copy.
+ * are refused with -EINVAL. The library cannot tell the stack of another thread from other memory:
+ * do not ask for it. Moved memory must not be unmapped or freed before pwc_region_free. A child
+ * made by fork shares it with its parent instead of having its own copy.
  */
-PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned flags,
-                         pwc_region **out);
+PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights,
+                         unsigned flags, pwc_region **out);
 
 /*
  * Ends a region of pwc_alloc or pwc_register. Counted: a region that was registered several times
@@ -268,8 +297,8 @@ PWC_API int pwc_region_free(pwc_region *region);
 PWC_API void *pwc_region_addr(const pwc_region *region);
 PWC_API size_t pwc_region_len(const pwc_region *region);
 
-/* The key that lets peers bind the region: to be sent to them by any means. -ENOTSUP for a region
- * that goes through a copy. */
+/* The key that lets peers bind the region: to be sent to them by any means. Its holders, in the
+ * same job, may do what the region's rights say. -ENOTSUP: the region is local only. */
 PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
 
 /*
@@ -286,7 +315,8 @@ PWC_API int pwc_barrier(pwc_ctx *ctx);
 
 /*
  * Resolve a peer and a key of its region once, off the hot path. A NULL key binds the peer alone,
- * for notifications (length 0). The remote is this context's. Blocks. -EHOSTUNREACH: no such peer;
+ * for notifications (length 0). The remote is this context's. Blocks. -EINVAL: the key's reserved
+ * word is not 0; -EHOSTUNREACH: no such peer;
  * -EKEYREJECTED: a key that is unknown, stale or not for us; -EHOSTDOWN: its node is gone; -ENOSPC:
  * too many remotes; -EDQUOT: too many binds or pairs of this client or its user, here or there.
  */
@@ -310,9 +340,9 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *
  * Up to pwc_packed_max bytes are copied at once and `src` may be any memory; more must stand in a
  * region of this client and stay untouched until the local event (or the end of a pwc_flush).
- * Events of one pair of contexts come in the order of submission, but for PWC_UNORDERED.
+ * Events of one pair of contexts come in the order of submission, except with PWC_UNORDERED.
  *
- * What is known at once is said at once, and nothing is submitted:
+ * Results of the call, after which nothing has been submitted:
  *     -EAGAIN         the submission ring, or the space for local events, is full: probe, try again
  *     -EINVAL         unknown flags, an id over PWC_CID_MAX
  *     -ERANGE         off and len go past the end of the region behind `dst`
@@ -323,7 +353,7 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *     -ENOMEM         after a region has come or gone, no memory to note that
  *     -EBUSY          an active message has been prepared (pwc/am.h)
  *     -ESHUTDOWN, -EPROTO   the session is over
- * What only the daemon can see comes as the status of the local event, even under PWC_NO_LCE:
+ * What only the daemon can see is the status of the local event, which comes even with PWC_NO_LCE:
  *     -EKEYREJECTED   the region has been withdrawn
  *     -EHOSTDOWN      the peer is gone
  *     -ECONNABORTED   the link was lost for good, and the outcome is unknown
@@ -334,8 +364,8 @@ PWC_API int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, 
 /*
  * Get `len` bytes from offset `off` of the region behind `src` into `dst`, which must stand in a
  * region of this client and stay untouched until the local event (lid), which says that the data is
- * there. The remote event (rid) tells the owner that its data has been read. Never blocks. Errors
- * as for pwc_put.
+ * there. The remote event (rid) notifies the owner that its data has been read. Never blocks.
+ * Errors as for pwc_put.
  */
 PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
                     unsigned flags);
@@ -346,7 +376,7 @@ PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_ci
  * over are kept in order for later calls, up to 1 MiB, then -ENOBUFS until some are taken. Runs the
  * handlers of active messages that have come, some at a time. Events that had come
  * before the end of a session are still given, then -ESHUTDOWN: the daemon ended it or is gone;
- * -EPROTO: it quarantined this client, and pwcctl tells why. -EINVAL: unknown kinds. -ENOMEM: no
+ * -EPROTO: it quarantined this client, and pwcctl shows why. -EINVAL: unknown kinds. -ENOMEM: no
  * memory to keep an event, or to find the region of a message.
  */
 PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
@@ -370,9 +400,9 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
 
 /*
- * The daemon's own words on the last control call that failed (attach, alloc, bind, ...): what was
- * wrong, with the value, and what to do. Copied to `text`, cut to `size` bytes with a terminator;
- * empty when it had none. Returns the whole length.
+ * Words on the last control call that failed (attach, alloc, bind, ...), the daemon's or the
+ * library's: what was wrong, with the value, and what to do. Copied to `text`, cut to `size` bytes
+ * with a terminator; empty when there are none. Returns the whole length.
  */
 PWC_API size_t pwc_error_text(pwc_client *client, char *text, size_t size);
 

@@ -96,7 +96,7 @@ static bool id_matches(const struct model *m, uint32_t number, bool remote,
     uint32_t length = remote ? m->ops[number].rid_len : m->ops[number].lid_len;
     pwc_cid id = id_of(number, remote, length, room);
 
-    if (event->size != length)
+    if (event->id_size != length)
         return false;
     return length ? memcmp(event->data, room, length) == 0 : event->id == id.value;
 }
@@ -238,9 +238,9 @@ static uint32_t match(struct model *m, uint32_t from, uint32_t to, bool remote,
             !may_lack(op, remote))
             held = number;
     }
-    fail(m, "%s event at the end %u of %u->%u belongs to no operation: id %llx size %zu status %d",
+    fail(m, "%s event at the end %u of %u->%u belongs to no operation: id %llx size %u status %d",
          remote ? "remote" : "local", remote ? to : from, from, to, (unsigned long long)event->id,
-         event->size, event->status);
+         event->id_size, event->status);
     return UINT32_MAX;
 }
 
@@ -287,9 +287,9 @@ static bool local_event(struct model *m, uint32_t number, const struct pwc_event
                     op->status);
     if (event->status == 0 && (op->flags & PWC_NO_LCE))
         return fail(m, "operation %u has a local event in spite of PWC_NO_LCE", number);
-    if (event->bytes != (event->status == 0 ? op->length : 0))
+    if (event->length != (event->status == 0 ? op->length : 0))
         return fail(m, "operation %u: local event tells %llu bytes, not %llu", number,
-                    (unsigned long long)event->bytes, (unsigned long long)op->length);
+                    (unsigned long long)event->length, (unsigned long long)op->length);
     if (event->status != 0) {
         if ((op->status == 0 || op->shaken) && op->length)
             refresh_vague(to, written_offset(op), op->length, 1);
@@ -312,9 +312,9 @@ static bool remote_event(struct model *m, uint32_t number, const struct pwc_even
     op->remote_seen = true;
     if (event->status != 0)
         return fail(m, "remote event of operation %u with status %d", number, event->status);
-    if (event->bytes != op->length)
+    if (event->length != op->length)
         return fail(m, "operation %u: remote event tells %llu bytes, not %llu", number,
-                    (unsigned long long)event->bytes, (unsigned long long)op->length);
+                    (unsigned long long)event->length, (unsigned long long)op->length);
     return op->kind == PATH_GET || data_is_there(m, number);
 }
 
@@ -331,6 +331,8 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     number = remote ? match(m, other, end, true, event) : match(m, end, other, false, event);
     if (number == UINT32_MAX)
         return false;
+    if (event->op != (m->ops[number].kind == PATH_GET ? PWC_OP_GET : PWC_OP_PUT))
+        return fail(m, "the event of operation %u names the operation %d", number, (int)event->op);
     if (remote)
         m->ends[end].remote_events++;
     else
