@@ -7,7 +7,6 @@
 #include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"
-#include "daemon/engine/ops/reply.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"

@@ -5,7 +5,6 @@
 #include "daemon/engine/ops/op.h"
 
 #include <string.h>
-#include "daemon/engine/ops/message.h"
 #include "daemon/engine/ops/reply_credit.h"
 
 static int plain_validate(struct engine *e, const struct session *s, const struct submit_record *r,

@@ -2,7 +2,6 @@
 #include "daemon/engine/ops/reply.h"
 
 #include "daemon/engine/ops/flow.h"
-#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/quota.h"
 
 int reply_flow_open(struct engine *e, uint32_t inflow)

@@ -5,7 +5,14 @@
 #ifndef PWC_ENGINE_READY_LIST_H
 #define PWC_ENGINE_READY_LIST_H
 
-#include "daemon/engine/state/state.h"
+#include <stdint.h>
+
+#define NONE UINT32_MAX
+
+/* First and last of a list; who comes next stands in a table. */
+struct ready_list {
+    uint32_t first, last;
+};
 
 static inline void list_push(struct ready_list *list, uint32_t *next, uint32_t i)
 {

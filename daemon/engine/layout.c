@@ -1,0 +1,209 @@
+/* Configuration and layout (layout.h). Thread: any; nothing is kept. */
+#include "daemon/engine/layout.h"
+
+#include <errno.h>
+#include "daemon/engine/session/quota.h"
+
+static void default32(uint32_t *field, uint32_t value)
+{
+    if (*field == 0)
+        *field = value;
+}
+
+static bool power_of_two(uint64_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+/* A Medium's block. That of a Long has no payload, and is shorter than an id may be. */
+uint32_t message_longest(const struct engine_config *c)
+{
+    return message_bytes_max(abi_pad8(c->packed_max));
+}
+static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX <= SESSION_ID_MAX,
+              "a Medium's block fits where an id and a payload do, a Long's where an id does");
+
+/* Longest record that an operation can need. */
+uint32_t record_longest(const struct engine_config *c)
+{
+    return (uint32_t)sizeof(struct wire_put) + SESSION_ID_MAX + abi_pad8(c->packed_max);
+}
+
+int engine_config_check(struct engine_config *c)
+{
+    default32(&c->nodes, 1);
+    default32(&c->stride, c->nodes);
+    default32(&c->clients_max, 256);
+    default32(&c->sessions_max, 512);
+    default32(&c->segments_max, 1024);
+    default32(&c->regions_max, 16384);
+    default32(&c->remotes_max, 16384);
+    default32(&c->flows_max, 4096);
+    default32(&c->chunks_max, 4096);
+    default32(&c->ledger_start, 16384);
+    default32(&c->ledger_max, 1u << 20);
+    default32(&c->packed_max, 4096);
+    default32(&c->spill_max, 1u << 20);
+    default32(&c->ops_max, 262144);
+    default32(&c->stripe_min, 65536);
+    quota_defaults(c);
+    if (c->ledger_bytes == 0)
+        c->ledger_bytes = 64u << 20;
+    if (c->ack_delay_ns == 0)
+        c->ack_delay_ns = 12000;
+    if (c->keepalive_ns == 0)
+        c->keepalive_ns = UINT64_C(1000000000);
+    if (c->peer_deadline_ns == 0)
+        c->peer_deadline_ns = UINT64_C(5000000000);
+    if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->stride > c->nodes ||
+        c->flows_max > 1u << 20 || c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
+        c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
+        c->stripe_min < STRIPES_MAX * STRIPE_ALIGN || c->peer_deadline_ns < 1000)
+        return -EINVAL;
+    if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
+        c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
+        return -EINVAL;
+    /* A record and the padding before it fit beside what is kept for control. */
+    if (c->ledger_start - c->ledger_start / 8 < 2 * record_longest(c))
+        return -EINVAL;
+    if (c->ledger_bytes < 4ull * c->ledger_start || c->ledger_bytes % c->ledger_max != 0 ||
+        c->ledger_bytes / c->ledger_start > UINT32_MAX)
+        return -EINVAL;
+    return 0;
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/* Hands out consecutive, aligned pieces of a block; with base NULL it only measures. */
+struct carver {
+    uint8_t *base;
+    uint64_t used;
+};
+
+static void *carve(struct carver *c, uint64_t entry, uint64_t count, uint64_t align)
+{
+    uint64_t at = (c->used + align - 1) / align * align;
+
+    c->used = at + entry * count;
+    return c->base ? c->base + at : NULL;
+}
+
+uint32_t table_size(const struct engine_config *c, enum table table)
+{
+    const uint32_t sizes[TABLES] = {
+        [TABLE_CLIENTS] = c->clients_max,   [TABLE_SESSIONS] = c->sessions_max,
+        [TABLE_SEGMENTS] = c->segments_max, [TABLE_REGIONS] = c->regions_max,
+        [TABLE_GRANTS] = c->remotes_max,    [TABLE_REMOTES] = c->remotes_max,
+        [TABLE_FLOWS] = c->flows_max,       [TABLE_INFLOWS] = c->flows_max,
+    };
+
+    return sizes[table];
+}
+
+uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *base)
+{
+    struct carver carver = {.base = base, .used = sizeof(struct arena_header)};
+
+    e->clients = carve(&carver, sizeof(*e->clients), c->clients_max, 64);
+    e->sessions = carve(&carver, sizeof(*e->sessions), c->sessions_max, 64);
+    e->segments = carve(&carver, sizeof(*e->segments), c->segments_max, 64);
+    e->regions = carve(&carver, sizeof(*e->regions), c->regions_max, 64);
+    e->grants = carve(&carver, sizeof(*e->grants), c->remotes_max, 64);
+    e->remotes = carve(&carver, sizeof(*e->remotes), c->remotes_max, 64);
+    e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
+    e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
+    e->peers = carve(&carver, sizeof(*e->peers), c->nodes, 64);
+    for (uint32_t t = 0; t < TABLES; t++) {
+        e->unused[t].count = carve(&carver, sizeof(uint32_t), 1, 64);
+        e->unused[t].stack = carve(&carver, sizeof(uint32_t), table_size(c, t), 4);
+    }
+    e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
+    e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
+    e->pool.chunks = carve(&carver, CHUNK_BYTES, c->chunks_max, 4096);
+    return (carver.used + 4095) / 4096 * 4096;
+}
+
+uint64_t private_layout(struct engine *e, const struct engine_config *c, void *base)
+{
+    struct carver carver = {.base = base, .used = sizeof(struct engine)};
+
+    /* One for each thing that can end or be answered, and a few for each node. */
+    e->notices_max = (uint64_t)c->clients_max * 2 + c->sessions_max + 2ull * c->segments_max +
+                     c->regions_max + c->remotes_max + 8ull * c->nodes;
+    for (uint32_t t = 0; t < TABLES; t++) {
+        struct leaving *leaving = &e->leaving[t];
+
+        leaving->size = table_size(c, t);
+        leaving->entries = carve(&carver, sizeof(uint32_t), leaving->size, 64);
+        leaving->listed = carve(&carver, sizeof(bool), leaving->size, 1);
+    }
+    e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
+    e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
+    e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);
+    e->turns = carve(&carver, sizeof(*e->turns), c->flows_max, 64);
+    e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
+    e->turn_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
+    e->peer_live = carve(&carver, sizeof(*e->peer_live), c->nodes, 64);
+    e->latencies = carve(&carver, sizeof(*e->latencies), LATENCIES_MAX, 4096);
+    e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
+    e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
+    e->active = carve(&carver, sizeof(uint32_t), 2ull * c->nodes, 64);
+    e->keepalive.watched = carve(&carver, sizeof(uint32_t), c->nodes, 64);
+    e->dirty = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
+    e->notices = carve(&carver, sizeof(*e->notices), e->notices_max, 64);
+    e->record_max =
+        (uint32_t)sizeof(struct submit_record) + 2 * SESSION_ID_MAX + abi_pad8(c->packed_max);
+    e->record = carve(&carver, 1, e->record_max, 64);
+    e->next_record = carve(&carver, 1, e->record_max, 64);
+    e->heap.unit = c->ledger_start;
+    e->heap.units = (uint32_t)(c->ledger_bytes / c->ledger_start);
+    e->heap.used = carve(&carver, 1, e->heap.units, 64);
+    e->heap.base = carve(&carver, 1, c->ledger_bytes, 4096);
+    return (carver.used + 4095) / 4096 * 4096;
+}
+
+size_t engine_arena_bytes(const struct engine_config *config)
+{
+    struct engine measure;
+
+    return arena_layout(&measure, config, NULL);
+}
+
+size_t engine_private_bytes(const struct engine_config *config)
+{
+    struct engine measure;
+
+    return private_layout(&measure, config, NULL);
+}
+
+uint64_t layout_fingerprint(const struct engine_config *c)
+{
+    uint64_t numbers[] = {
+        c->node,
+        c->nodes,
+        c->stride,
+        c->clients_max,
+        c->sessions_max,
+        c->segments_max,
+        c->regions_max,
+        c->remotes_max,
+        c->flows_max,
+        c->chunks_max,
+        c->packed_max,
+        sizeof(struct client),
+        sizeof(struct session),
+        sizeof(struct segment),
+        sizeof(struct region),
+        sizeof(struct grant),
+        sizeof(struct remote),
+        sizeof(struct flow),
+        sizeof(struct inflow),
+        sizeof(struct peer),
+        sizeof(struct op),
+    };
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        hash = (hash ^ numbers[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}

@@ -1,0 +1,150 @@
+/*
+ * Clients: their sessions, segments and regions, and the grants of regions to other nodes.
+ *
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
+ * types die with the process. Thread: the progress thread owns all of it.
+ */
+#ifndef PWC_ENGINE_CLIENTS_H
+#define PWC_ENGINE_CLIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/fabric/fabric.h"
+#include "daemon/engine/state/queue.h"
+#include "proto/session_abi.h"
+#include "shm_ring/ring.h"
+
+/* ---- in the arena ---------------------------------------------------------------------------- */
+
+enum client_state {
+    CLIENT_FREE = 0,
+    CLIENT_LIVE = 1,
+    CLIENT_CLOSING = 2,
+};
+
+struct client {
+    uint32_t state;
+    uint32_t uid;
+    uint32_t pid;
+    uint32_t rank;
+    uint32_t size;
+    uint32_t quarantine; /* enum quarantine_reason */
+    uint32_t grants;     /* of its regions */
+    uint32_t unused;
+    char job[64];
+};
+
+enum session_life {
+    SESSION_FREE = 0,
+    SESSION_OPEN = 1,
+    SESSION_CLOSING = 2,
+};
+
+#define SPILL_SHIFT 7u
+
+struct session {
+    uint32_t state; /* enum session_life */
+    uint32_t client;
+    uint32_t context;
+    struct session_sizes sizes;
+    uint32_t mark;         /* the caller's */
+    uint32_t first_flow;   /* list of this context's flows */
+    uint32_t first_inflow; /* list of flows that end here */
+    uint64_t submit_head;
+    uint64_t answer_head;
+    uint64_t local_tail;
+    uint64_t remote_tail;
+    uint64_t reply_tail;
+    uint64_t reserved;       /* bytes of local event space held by operations in flight */
+    uint64_t reply_reserved; /* bytes of reply event space held by requests not yet answered */
+    uint64_t reply_released; /* bytes of it that were given back without an event */
+    uint64_t submitted;
+    uint64_t ended;
+    uint64_t released;
+    uint64_t delivered; /* remote events, spilled ones included */
+    uint64_t spill_bytes;
+    struct queue spill; /* remote events that found the ring full, in order */
+};
+
+enum segment_state {
+    SEGMENT_FREE = 0,
+    SEGMENT_OPEN = 1,
+    SEGMENT_CLOSING = 2,
+};
+
+struct segment {
+    uint32_t state;
+    uint32_t client;
+    uint64_t length;
+    uint32_t regions;
+    uint32_t unused;
+};
+
+enum region_state {
+    REGION_FREE = 0,
+    REGION_OPEN = 1,
+    REGION_REVOKING = 2,
+};
+
+struct region {
+    uint32_t state;
+    uint32_t client;
+    uint32_t segment;
+    uint32_t rights;
+    uint64_t offset;
+    uint64_t length;
+    uint64_t cookie;
+    uint32_t generation;
+    uint32_t first_grant;
+    uint8_t secret[16];
+};
+
+/* A node that has resolved a region's key. */
+struct grant {
+    uint32_t region; /* NONE: free */
+    uint32_t node;
+    uint32_t next;
+    uint32_t asked; /* REVOKE is on its way */
+};
+
+/* ---- private --------------------------------------------------------------------------------- */
+
+/* Which of its session's counters an operation goes into. */
+enum op_counter {
+    OP_COUNT_OTHER = 0, /* shown nowhere */
+    OP_COUNT_PUT,
+    OP_COUNT_GET,
+    OP_COUNT_MESSAGE, /* replies included */
+    OP_COUNTERS
+};
+
+struct session_live {
+    struct session_shared *shared;
+    struct ring_consumer submit;
+    struct ring_consumer answer;
+    struct ring_producer local;
+    struct ring_producer remote;
+    struct ring_producer reply;
+    bool attached;
+    bool dirty;   /* has something to publish */
+    bool stalled; /* no room to take its next submission */
+    bool answer_stalled;
+    uint32_t chunks;     /* of its flows' operations */
+    uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */
+    uint64_t submit_high, local_high, remote_high, reply_high;
+    uint64_t ops[OP_COUNTERS], bytes[OP_COUNTERS]; /* submitted, by enum op_counter */
+    uint64_t errors, spilled;
+};
+
+struct segment_live {
+    uint8_t *base;
+    struct fabric_memory memory;
+    int32_t status; /* of the registration */
+    uint32_t busy;  /* fabric operations that name it */
+    bool registered;
+    bool adding;
+    bool dropping;
+    bool refused; /* the fabric could not let go of it: asked again later */
+};
+
+#endif

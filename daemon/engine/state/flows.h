@@ -1,0 +1,169 @@
+/*
+ * Flows: pairs of contexts at both ends, the remotes that lead along them, and their operations.
+ *
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
+ * types die with the process. Thread: the progress thread owns all of it.
+ */
+#ifndef PWC_ENGINE_FLOWS_H
+#define PWC_ENGINE_FLOWS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+#include "daemon/engine/state/queue.h"
+#include "daemon/engine/state/ready_list.h"
+
+/* ---- in the arena ---------------------------------------------------------------------------- */
+
+enum remote_state {
+    REMOTE_FREE = 0,
+    REMOTE_BINDING = 1,
+    REMOTE_READY = 2,
+    REMOTE_STALE = 3,   /* the owner's registrations are new: being resolved again */
+    REMOTE_REVOKED = 4, /* withdrawn by the owner, or its node is lost */
+};
+
+struct remote {
+    uint32_t state;
+    uint32_t session;
+    uint32_t flow;
+    uint32_t node;
+    uint64_t peer;
+    uint64_t cookie; /* of the bind call */
+    struct engine_key key;
+    uint64_t length;
+    uint64_t address; /* the fabric's */
+    uint64_t fabric_key;
+    uint32_t rights;
+    uint32_t has_key;
+    uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
+    uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
+    uint64_t free_after;
+    uint32_t replies; /* Long replies in flight that name it: it stays until they have left */
+    uint32_t asked;   /* BINDs that are not answered: as long as there are, it is no other's */
+};
+
+enum flow_state {
+    FLOW_FREE = 0,
+    FLOW_BINDING = 1, /* the target has not given its number yet */
+    FLOW_OPEN = 2,
+    FLOW_DEAD = 3,    /* the target is gone: everything fails with `error` */
+    FLOW_CLOSING = 4, /* our context is gone: drained, then CLOSE is sent */
+    FLOW_CLOSED = 5,  /* CLOSE is on its way; freed when it is acknowledged */
+};
+
+/* Requests are all that is not a reply: puts, gets and notifications too. */
+enum flow_traffic {
+    FLOW_REQUESTS = 0,
+    FLOW_REPLIES = 1,
+};
+
+/* A pair of contexts and what travels between them, at the origin: the unit of order and of hold;
+ * its client's flows towards a node share its turns. A flow of replies serves one inflow of
+ * requests. */
+struct flow {
+    uint32_t state;
+    uint32_t session; /* NONE when our context is gone */
+    uint32_t node;
+    uint32_t inflow; /* the target's number; of replies, the requester's number of its flow */
+    uint64_t peer;
+    struct queue ops; /* operations in order of submission */
+    uint64_t told;    /* index up to which local events have been posted */
+    uint64_t started; /* index up to which payloads and reads have been posted */
+    uint64_t staged;  /* index up to which records stand in the ledger */
+    uint64_t rewound; /* where the last REFUSE sent it back to: all before was consumed */
+    uint32_t epoch;   /* counts rewinds: an older one's completions count only before `rewound` */
+    uint32_t held;    /* by STOP or REFUSE, until GO */
+    uint32_t next;    /* of the session's list */
+    int32_t error;
+    uint32_t traffic; /* enum flow_traffic */
+    uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
+    uint32_t replies_expected; /* requests that hold reply event space */
+    uint32_t uid;              /* whose it is, also when our context is gone */
+};
+
+enum inflow_state {
+    INFLOW_FREE = 0,
+    INFLOW_OPEN = 1,
+    INFLOW_STOPPED = 2,
+    INFLOW_REFUSED = 3, /* only the refused sequence is taken */
+    INFLOW_CLOSED = 4,  /* our context is gone */
+    INFLOW_PARTING = 5, /* the origin is gone, but our client may still reply to what came by it */
+};
+
+/* A pair of contexts, at the target. */
+struct inflow {
+    uint32_t state;
+    uint32_t session;
+    uint32_t node;
+    uint32_t origin_flow;
+    uint64_t origin; /* rank and context */
+    uint32_t refused;
+    uint32_t next;       /* of the session's list */
+    uint32_t owed;       /* requests delivered that may be replied to and are not yet */
+    uint32_t reply_flow; /* NONE: no request that may be replied to has come */
+};
+
+enum op_phase {
+    OP_QUEUED = 0,
+    OP_READY = 1,  /* its payload is placed (chain), or its data has been read (get) */
+    OP_PLACED = 2, /* known to the target, or needs no target */
+};
+
+/* A kind that no client submits: small puts in a row (op_batch.c). */
+#define OP_BATCH 0u
+
+#define OP_SMALL 48u
+
+/* An operation in flight. Bytes that do not fit `small` stand in the entries behind it. */
+struct op {
+    uint8_t kind; /* enum submit_kind, or OP_BATCH */
+    uint8_t phase;
+    uint16_t flags; /* enum submit_flags */
+    int32_t status;
+    uint32_t remote;
+    uint16_t span;    /* entries it takes */
+    uint16_t pending; /* fabric operations outstanding: private in meaning, zeroed when opened */
+    uint64_t offset;
+    uint32_t length;       /* of one that is longer, which fails, the most that fits */
+    uint32_t posted_after; /* submission, ns; 0: not yet, UINT32_MAX: later; private in meaning */
+    uint64_t lid;
+    uint64_t rid;
+    uint16_t lid_len;
+    uint16_t rid_len;
+    uint32_t segment;
+    uint64_t local_offset;
+    uint32_t reserve;
+    uint16_t nonce; /* of the payload on its way; private in meaning */
+    uint8_t ended;  /* its local event is posted, or not wanted */
+    uint8_t posted; /* stripes of a payload that is not all on its way; private in meaning */
+    uint64_t submitted_at;
+    uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */
+};
+static_assert(sizeof(struct op) == 128, "op");
+static_assert(CHUNK_BYTES == ENGINE_CHUNK_BYTES, "chunk");
+#define OP_SHIFT 7u
+
+/* ---- private --------------------------------------------------------------------------------- */
+
+struct flow_live {
+    uint32_t turn;        /* of its client towards its peer; NONE: never had one */
+    uint32_t outstanding; /* fabric operations */
+    uint32_t remotes;     /* that name it */
+    bool ready;           /* on its turn's list */
+    bool let_go;          /* one of them was unbound while operations were in flight */
+};
+
+/* What a client may stage towards a peer before another one does (turn.c). */
+struct turn {
+    uint32_t client;
+    uint32_t node;
+    uint32_t traffic;        /* enum flow_traffic */
+    uint32_t flows;          /* that belong to it; 0: free */
+    uint32_t next;           /* of its peer's turns, or of the free ones */
+    struct ready_list ready; /* of these; not empty: it is on its peer's list */
+    int64_t left;            /* bytes; less than none is taken off the next turn */
+};
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * Links to peers: control records and positions in the arena, ledgers and rings of this process.
+ *
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
+ * types die with the process. Thread: the progress thread owns all of it.
+ */
+#ifndef PWC_ENGINE_LINKS_H
+#define PWC_ENGINE_LINKS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+#include "daemon/engine/state/queue.h"
+#include "daemon/engine/state/ready_list.h"
+#include "daemon/fabric/fabric.h"
+#include "proto/wire_abi.h"
+
+/* ---- in the arena ---------------------------------------------------------------------------- */
+
+/*
+ * Control records wait in two queues, each in order. An acknowledgement must not pass a verdict on
+ * what it covers; so verdicts go first, and have room of their own in the ledger: those that wait
+ * for credit would otherwise hold back the acknowledgements that give credit to the other side,
+ * which may hold back ours for the same reason.
+ */
+enum notes_queue {
+    NOTES_VERDICTS = 0, /* FAIL, REFUSE */
+    NOTES_OTHERS = 1,
+    NOTES_QUEUES
+};
+
+struct notes {
+    struct queue queue; /* struct note, kept until acknowledged */
+    uint64_t staged;    /* index up to which they stand in the ledger */
+};
+
+struct peer {
+    uint64_t link_id;     /* ours: new when we dropped our state for this peer */
+    uint64_t their_id;    /* theirs; 0: none */
+    uint64_t tx_tail;     /* position behind the last record staged */
+    uint64_t tx_acked;    /* consumed there, as told by ACK */
+    uint64_t rx_consumed; /* position behind the last record consumed */
+    struct queue sent;    /* struct sent: records staged and not acknowledged */
+    struct notes notes[NOTES_QUEUES];
+    uint32_t their_incarnation;
+    uint32_t rx_preferred; /* ring size at the next link */
+    uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
+    uint32_t bound_owed;   /* BOUND notes that it has not acknowledged */
+};
+
+/* A record that stands in the ledger. */
+struct sent {
+    uint64_t end;   /* position behind it */
+    uint64_t slot;  /* of the operation, or of the note */
+    uint32_t flow;  /* NONE: a note */
+    uint32_t epoch; /* of the flow; of a note, enum notes_queue; NOTES_QUEUES: a nonce alone */
+    uint32_t nonce; /* NONE, or to be freed */
+    uint32_t unused;
+};
+static_assert(sizeof(struct sent) == 32, "sent");
+#define SENT_SHIFT 5u
+
+/* A control record in its queue. */
+struct note {
+    uint8_t record[248];
+    uint64_t cause; /* consumed position when it was made */
+};
+static_assert(sizeof(struct note) == 256, "note");
+#define NOTE_SHIFT 8u
+
+/* ---- private --------------------------------------------------------------------------------- */
+
+#define RUN_WINDOW   64u
+#define NONCE_WINDOW 256u
+/* Nonces that requests leave to replies. */
+#define NONCES_FOR_REPLIES 32u
+#define STRIPES_MAX        4u  /* of one payload */
+#define STRIPE_ALIGN       64u /* where they meet: not in the middle of a cache line */
+
+/* Outbound ledger of a link. */
+struct ledger_out {
+    uint8_t *staging;
+    uint32_t size;
+    uint16_t run;       /* number of the next run */
+    uint16_t run_done;  /* oldest run whose write has not completed */
+    uint16_t run_acked; /* oldest run that has not been acknowledged, all of it */
+    uint64_t base;      /* position at which this ring began */
+    uint64_t sent;      /* position up to which runs have been posted */
+    uint64_t completed; /* position up to which their writes have completed */
+    uint64_t done_bits; /* completed runs from run_done on */
+    uint64_t run_end[RUN_WINDOW];
+    uint64_t run_posted[RUN_WINDOW]; /* when, ns */
+    uint64_t remote_address;
+    uint64_t remote_key;
+    bool owned;     /* traced: what is staged and not posted has an owner */
+    uint32_t owner; /* uid; NONE: more than one */
+    uint32_t run_owner[RUN_WINDOW];
+    struct wire_offer next;        /* a larger ring, to be switched to; bytes 0: none */
+    uint8_t *next_staging;         /* taken before SWITCH is staged */
+    bool switching;                /* SWITCH is staged */
+    bool wanting;                  /* WANT is staged since credit came last */
+    bool urgent;                   /* an ACK is staged: it may use the whole window of runs */
+    uint16_t nonces[NONCE_WINDOW]; /* free ones, a stack; at its other end those to be voided */
+    uint32_t nonces_free, voids;
+};
+
+/* Inbound ledger of a link. */
+struct ledger_in {
+    uint8_t *ring;
+    uint32_t size;
+    uint16_t run; /* number of the next run to consume */
+    struct fabric_memory memory;
+    bool registered;
+    bool adding;
+    bool dirty; /* something has arrived */
+    bool ack_due;
+    bool blocked; /* waits for a payload */
+    uint64_t base;
+    uint64_t run_end; /* end of the run being consumed; 0: none */
+    uint64_t arrived; /* runs announced, from `run` on */
+    uint64_t acked;   /* position of the last ACK staged */
+    uint64_t ack_at;
+    uint64_t their_ack; /* of the record being consumed */
+    uint32_t runs_unacked;
+    uint8_t payloads[NONCE_WINDOW]; /* stripes announced, by nonce */
+    uint8_t *next_ring;             /* growth: being registered, or offered */
+    uint32_t next_size;
+    struct fabric_memory next_memory;
+    bool next_ready;
+    bool next_offered;
+    uint64_t grow_at; /* not before: the last was declined, ns */
+};
+
+enum link_state {
+    LINK_NONE = 0,
+    LINK_PREPARING = 1, /* the inbound ring is being registered */
+    LINK_OFFERED = 2,
+    LINK_UP = 3,
+    LINK_DRAINING = 4, /* down: fabric operations and ring are on their way out */
+};
+
+/* A ring on its way out of the fabric's registration. */
+struct parting_ring {
+    uint8_t *ring; /* NULL: free */
+    uint32_t size;
+    uint32_t memory;
+    bool refused; /* the fabric could not let go of it: asked again later */
+};
+#define DROP_RETRY_NS UINT64_C(100000000) /* after the first refusal all are asked again */
+/* A link has one ring, and a second while it changes. */
+#define PARTING_RINGS 2u
+
+struct peer_live {
+    uint32_t link;
+    uint32_t outstanding; /* fabric operations towards it */
+    bool wanted;          /* a handshake has been asked for */
+    bool offer_asked;
+    bool active;                /* on the active list */
+    bool broken;                /* told the caller already */
+    bool known;                 /* peer_know has made it what it is */
+    bool sibling;               /* another engine of this machine: our clients share memory */
+    struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
+    uint32_t turns;             /* list of all of them */
+    uint32_t drops;             /* ring withdrawals on their way */
+    struct parting_ring parting[PARTING_RINGS];
+    uint32_t latency;  /* which; 0: that of all who have none */
+    uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
+    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
+    uint64_t again_at; /* the next */
+    bool watched;      /* keepalive.h, and so are these: */
+    bool flow_waits;
+    uint32_t silence;       /* intervals in which nothing has come from it */
+    uint32_t silence_at_up; /* of those, before this link */
+    uint64_t bytes;         /* of payloads and reads on their way, ours and, as told, theirs */
+    uint64_t bytes_theirs;
+    struct ledger_out out;
+    struct ledger_in in;
+    uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
+};
+
+/* How long operations towards a peer have taken. A peer gets one with its first link; the first is
+ * shared by those that come when all are given, or are told of before. */
+struct latency {
+    struct histogram steps[ENGINE_LATENCIES];
+};
+#define LATENCIES_MAX 1024u
+
+/* Peers that are waited for (keepalive.h). */
+struct keepalive {
+    uint32_t *watched;
+    uint32_t count;
+    uint32_t next;     /* where the last look has ended */
+    uint64_t at;       /* of the next look, ns */
+    uint64_t interval; /* ns */
+    uint64_t deadline; /* intervals */
+    uint64_t bytes;    /* that the slowest of fabrics carries in one */
+};
+
+#endif
