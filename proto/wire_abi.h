@@ -94,7 +94,10 @@ struct wire_op {
     struct wire_record head;
     uint32_t flow;     /* the target's number for this pair of contexts; see WIRE_REPLY */
     uint32_t sequence; /* the origin's, in this flow */
-    uint64_t rid;
+    union {
+        uint64_t rid;
+        uint64_t count; /* of puts, in a BATCH */
+    };
     uint16_t rid_len; /* 0: by value */
     uint16_t nonce;
     uint32_t length; /* bytes moved */
@@ -110,7 +113,7 @@ struct wire_put {
 static_assert(sizeof(struct wire_put) == 48, "wire_put");
 
 /*
- * BATCH: rid is the number of puts, length the bytes of their payloads together. What follows:
+ * BATCH: count is the number of puts, length the bytes of their payloads together. What follows:
  *
  *     rid | offset << 16, length | payload, padded to 8 | rid | ...
  *

@@ -212,6 +212,37 @@ static void batches_too_long(void)
 /* ---- who is told ------------------------------------------------------------------------------
  */
 
+/* Room for the event is reserved before anything is placed: a program that polls its memory never
+ * sees the payload of a put that is refused, and sees it once the put is taken. */
+static void refused_and_not_placed(void)
+{
+    for (int batch = 0; batch < 2; batch++) {
+        struct bench *b = bench_of(false);
+        struct wire_op op = {.head = {.words = sizeof(op) / 8, .kind = WIRE_NOTE},
+                             .flow = bench_inflow(b)};
+        struct put_record put = good_put(b);
+        struct batch_record puts = batch_of(b, 2);
+        const void *record = batch ? (const void *)&puts : &put;
+        uint32_t size = batch ? puts.batch.op.head.words * 8u : (uint32_t)sizeof(put);
+
+        for (uint32_t n = 0; n < RING / event_bytes(0); n++, op.sequence++)
+            bench_send(b, &op, sizeof(op));
+        bench_ack(b);
+        bench_steps(b, 2);
+        put.put.op.sequence = puts.batch.op.sequence = op.sequence;
+        poke_config(b->engine)->spill_max = 0;
+        bench_send(b, record, size);
+        bench_steps(b, 4);
+        CU_ASSERT_TRUE(was_sent(b, WIRE_REFUSE));
+        CU_ASSERT_EQUAL(b->segment[0], 0);
+        poke_config(b->engine)->spill_max = RING;
+        bench_send(b, record, size);
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(b->segment[0], batch ? 'x' : '0');
+        bench_free(b);
+    }
+}
+
 /* Without memory to say that it is refused, or to hold its flow, it comes again, payload and all.
  */
 static void refusals_without_memory(void)
@@ -397,6 +428,7 @@ int main(void)
                            {"regions not to be written", regions_not_to_be_written},
                            {"memory that faults", memory_that_faults},
                            {"batches too long", batches_too_long},
+                           {"refused and not placed", refused_and_not_placed},
                            {"refusals without memory", refusals_without_memory},
                            {"replies that do not fit", replies_that_do_not_fit},
                            {"ways of a Long reply", ways_of_a_long_reply},

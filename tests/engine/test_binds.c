@@ -440,8 +440,9 @@ static void answers_to_nothing(void)
                                          .remote = own,
                                          .status = -EKEYREJECTED,
                                          .flow = WIRE_NONE};
+        const struct ledger_record record = {bound.head, (const uint8_t *)&bound, sizeof(bound)};
 
-        CU_ASSERT_EQUAL(bind_answered(b->engine, PEER, (const uint8_t *)&bound, sizeof(bound)), 0);
+        CU_ASSERT_EQUAL(bind_answered(b->engine, PEER, &record), 0);
         CU_ASSERT_EQUAL(peek_remote(b->engine, own).asked, 1);
     }
     bench_free(b);

@@ -70,6 +70,13 @@ bool ledger_runs_free(const struct engine *e, uint32_t node);
 
 /* An announced write has arrived. */
 int ledger_arrived(struct engine *e, uint32_t immediate);
+/* What its sender keeps until a record is acknowledged. */
+enum ledger_wait {
+    LEDGER_WAIT_NONE = 0,
+    LEDGER_WAIT_NOTE,      /* a little memory: the ACK may come late */
+    LEDGER_WAIT_OPERATION, /* an operation, whose client waits */
+};
+
 /* A record that has arrived: a copy of its head, and where it stands in the ring. */
 struct ledger_record {
     struct wire_record head;
@@ -80,7 +87,8 @@ struct ledger_record {
  * 1, 0 or -EPROTO. */
 int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next);
 /* Commits its effects together with its consumption. What it costs of a step's budget. */
-int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record);
+int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record,
+                    enum ledger_wait wait);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t node);
 /* Says again what has been acknowledged last, as a sign of life. Whether there was room. */

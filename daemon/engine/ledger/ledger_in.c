@@ -97,11 +97,11 @@ int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next)
     return 1;
 }
 
-int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record)
+int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record,
+                    enum ledger_wait wait)
 {
     struct peer *p = &e->peers[node];
     struct ledger_in *in = &e->peer_live[node].in;
-    uint8_t kind = record->head.kind;
 
     set64(e, &p->rx_consumed, p->rx_consumed + record->size);
     commit(e);
@@ -110,8 +110,8 @@ int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record 
         in->run_end = 0;
         in->runs_unacked++;
     }
-    if (kind >= WIRE_PUT)
-        ack_wanted(e, in, kind <= WIRE_NOTE || kind == WIRE_BATCH ? e->ride_ns : NOTE_ACK_NS);
+    if (wait != LEDGER_WAIT_NONE)
+        ack_wanted(e, in, wait == LEDGER_WAIT_OPERATION ? e->ride_ns : NOTE_ACK_NS);
     return 1 + (int)(record->size / CONSUME_BYTES);
 }
 

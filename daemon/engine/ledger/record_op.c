@@ -1,4 +1,4 @@
-/* Operations from a peer: what they name is looked up, checked, placed and told.
+/* Operations from a peer: each is parsed, admitted, has room reserved, acts and is reported.
  * Thread: the progress thread. */
 #include "daemon/engine/ledger/records.h"
 
@@ -11,15 +11,6 @@
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
-
-/* A record, taken apart. */
-struct arrival {
-    struct wire_put w; /* of a PUT; else its op alone */
-    bool packed;
-    struct wire_batch batch; /* of a BATCH; its puts stand in e->record */
-    struct message message;  /* with WIRE_MESSAGE */
-    const uint8_t *id;       /* in the ring */
-};
 
 /* An inflow of this node, or NULL. */
 static struct inflow *inflow_of(struct engine *e, uint32_t node, uint32_t flow)
@@ -73,68 +64,65 @@ static int payload_met(struct engine *e, uint32_t node, uint8_t flags, uint16_t 
     return 1;
 }
 
-int record_take_void(struct engine *e, uint32_t node, const struct wire_record *head,
-                     const uint8_t *record, uint32_t size)
+int record_take_void(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
     struct wire_void w;
     int r;
 
-    if (size != sizeof(w) || !(head->flags & WIRE_NONCE))
+    if (!(record->head.flags & WIRE_NONCE))
         return -EPROTO;
-    memcpy(&w, record, sizeof(w));
-    r = payload_met(e, node, head->flags, w.nonce);
+    memcpy(&w, record->at, sizeof(w));
+    r = payload_met(e, node, record->head.flags, w.nonce);
     return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
-/* Copies a packed payload to its place. 0 or the status that its origin gets. */
-static int put_place(struct engine *e, uint32_t session, const struct wire_put *w,
-                     const uint8_t *payload)
+/* ---- a packed put's payload ------------------------------------------------------------------ */
+
+static int64_t put_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
-    uint32_t client = e->sessions[session].client;
+    return ((int64_t)a->w.op.length + 7) / 8 * 8;
+}
+
+static int put_admit(struct engine *e, uint32_t session, struct arrival *a)
+{
+    const struct wire_put *w = &a->w.put;
     uint64_t length;
-    uint8_t *base;
-    int status = region_to_write(e, session, w->slot, w->generation, &base, &length);
+    int status = region_to_write(e, session, w->slot, w->generation, &a->base, &length);
 
     if (status < 0)
         return status;
-    if (!(w->offset <= length && w->op.length <= length - w->offset))
-        return -ERANGE;
-    memcpy(base + w->offset, payload, w->op.length);
-    if (e->host->faulted && e->host->faulted(e->host->context, client)) {
-        client_quarantine(e, client, QUARANTINE_MEMORY);
-        return -EHOSTDOWN;
-    }
-    return 0;
+    return w->offset <= length && w->op.length <= length - w->offset ? 0 : -ERANGE;
 }
 
-/* Copies what will be checked. 0 or -EPROTO. */
-static int arrival_parse(struct engine *e, struct arrival *a, const struct wire_record *head,
-                         const uint8_t *record, uint32_t size)
+static void put_act(const struct arrival *a)
 {
-    uint32_t fixed = head->kind == WIRE_PUT ? sizeof(a->w) : sizeof(a->w.op);
-    uint32_t id_max = SESSION_ID_MAX;
-    uint64_t expect;
+    memcpy(a->base + a->w.put.offset, a->id + abi_pad8(a->w.op.rid_len), a->w.op.length);
+}
 
-    if (head->kind == WIRE_BATCH) {
-        int r = record_batch_parse(e, record, size, &a->batch);
+const struct arrival_kind arrival_put = {SUBMIT_PUT, false, put_parse, put_admit, put_act};
+const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT};
+const struct arrival_kind arrival_got = {.op = SUBMIT_GET};
+const struct arrival_kind arrival_note = {.op = SUBMIT_PUT};
 
-        a->w.op = a->batch.op;
-        a->w.op.head = *head;
-        a->id = NULL;
-        a->packed = false;
-        return head->flags & ~WIRE_NO_EVENT ? -EPROTO : r;
-    }
-    if (size < fixed)
+/* ---- parse ----------------------------------------------------------------------------------- */
+
+/* Copies what will be checked. 0 or -EPROTO. */
+static int arrival_parse(struct engine *e, struct arrival *a, const struct record_kind *kind,
+                         const struct ledger_record *record)
+{
+    uint32_t id_max = record->head.flags & WIRE_MESSAGE ? UINT16_MAX : SESSION_ID_MAX;
+    uint64_t left = record->size - kind->size;
+    int64_t behind = 0;
+
+    a->kind = kind->arrival;
+    memcpy(&a->w, record->at, kind->size);
+    a->w.op.head = record->head; /* the one that was checked: the record may change under us */
+    a->id = record->at + kind->size;
+    if (a->w.op.rid_len > id_max)
         return -EPROTO;
-    a->packed = head->kind == WIRE_PUT;
-    memcpy(&a->w, record, fixed);
-    a->w.op.head = *head; /* the one that was checked: the record may change under us */
-    a->id = record + fixed;
-    if (head->flags & WIRE_MESSAGE)
-        id_max = UINT16_MAX;
-    expect = fixed + (uint64_t)abi_pad8(a->w.op.rid_len) +
-             (a->packed ? ((uint64_t)a->w.op.length + 7) / 8 * 8 : 0);
-    return a->w.op.rid_len > id_max || expect != size ? -EPROTO : 0;
+    if (a->kind->parse)
+        behind = a->kind->parse(e, a, left);
+    return behind < 0 || abi_pad8(a->w.op.rid_len) + (uint64_t)behind != left ? -EPROTO : 0;
 }
 
 /* An active message: its block, and the flags beside it. 0 or -EPROTO. */
@@ -155,7 +143,9 @@ static int message_parse(struct arrival *a)
     return 0;
 }
 
-/* Before anything of a request is done: 0 or the status that its origin gets. */
+/* ---- admit ----------------------------------------------------------------------------------- */
+
+/* A request, which is an active message: 0 or the status that its origin gets. */
 static int request_admit(struct engine *e, uint32_t session, const struct arrival *a)
 {
     if (event_bytes(a->w.op.rid_len) > e->sessions[session].sizes.remote / 4)
@@ -175,21 +165,39 @@ static int reply_admit(const struct engine *e, uint32_t session, const struct ar
     return session_handles(e, session, a->message.index) ? 0 : -ENOSYS;
 }
 
+static int arrival_admit(struct engine *e, uint32_t session, struct arrival *a)
+{
+    return a->kind->admit ? a->kind->admit(e, session, a) : 0;
+}
+
+/* ---- reserve, act, report -------------------------------------------------------------------- */
+
+/* Within a transaction that holds nothing but what was reserved, and is put back where the client's
+ * memory faults. 0 or the status that its origin gets. */
+static int arrival_act(struct engine *e, uint32_t session, const struct arrival *a)
+{
+    uint32_t client = e->sessions[session].client;
+
+    if (!a->kind->act)
+        return 0;
+    a->kind->act(a);
+    if (!e->host->faulted || !e->host->faulted(e->host->context, client))
+        return 0;
+    arena_rollback(&e->arena);
+    client_quarantine(e, client, QUARANTINE_MEMORY);
+    return -EHOSTDOWN;
+}
+
 /* The event of a record that `peer` on `node` has sent. */
 static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
                         struct event_draft *d)
 {
-    static const uint8_t kinds[] = {[WIRE_PUT] = SUBMIT_PUT,
-                                    [WIRE_PLACED] = SUBMIT_PUT,
-                                    [WIRE_GOT] = SUBMIT_GET,
-                                    [WIRE_NOTE] = SUBMIT_PUT,
-                                    [WIRE_BATCH] = SUBMIT_PUT};
     const struct wire_op *w = &a->w.op;
 
     d->head = (struct event_record){
         .size = event_bytes(w->rid_len),
         .kind = EVENT_REMOTE,
-        .op = kinds[w->head.kind],
+        .op = a->kind->op,
         .id_len = w->rid_len,
         .origin = node,
         .peer = peer,
@@ -231,39 +239,40 @@ static int refuse(struct engine *e, uint32_t node, const struct wire_op *w)
 
 /* Within a transaction: a put, a get, a notification or a request for an open inflow. *status is
  * what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
-static int take_request(struct engine *e, const struct arrival *a, int *status)
+static int take_request(struct engine *e, struct arrival *a, int *status)
 {
-    struct inflow *in = &e->inflows[a->w.op.flow];
-    uint32_t session = in->session;
-    bool message = a->w.op.head.flags & WIRE_MESSAGE;
-    bool batch = a->w.op.head.kind == WIRE_BATCH;
-    bool event = !(a->w.op.head.flags & WIRE_NO_EVENT); /* a request without has failed */
+    const struct wire_op *w = &a->w.op;
+    struct inflow *in = &e->inflows[w->flow];
+    uint32_t session = in->session, count = a->kind->several ? (uint32_t)w->count : 1;
+    bool message = w->head.flags & WIRE_MESSAGE;
+    bool event = !(w->head.flags & WIRE_NO_EVENT); /* a request without has failed */
     struct event_draft draft;
+    struct event_room room;
     int r = 0;
 
     *status = message && event ? request_admit(e, session, a) : 0;
-    if (*status == 0 && a->packed)
-        *status = put_place(e, session, &a->w, a->id + abi_pad8(a->w.op.rid_len));
-    if (*status == 0 && batch)
-        *status = record_batch_place(e, session, &a->batch);
-    if (*status == 0 && event) {
-        draft_event(a, in->node, in->origin, &draft);
-        r = batch ? session_tell_batch(e, a->w.op.flow, &draft.head, (uint32_t)a->batch.op.rid,
-                                       e->record)
-                  : session_tell_remote(e, a->w.op.flow, &draft);
-    }
-    if (r < 0)
-        return r;
+    if (*status == 0)
+        *status = arrival_admit(e, session, a);
     if (*status == 0 && event)
-        step_event(e, TRACE_REMOTE, session, in->node, in->origin_flow, &draft.head,
-                   batch ? (uint32_t)a->batch.op.rid : 1);
-    if (*status == 0 && message && event && !(a->w.op.head.flags & WIRE_NO_REPLY))
+        r = session_reserve(e, w->flow, event_bytes(w->rid_len), count, &room);
+    if (*status < 0 || r < 0)
+        return r;
+    *status = arrival_act(e, session, a);
+    if (*status < 0 || !event)
+        return 0;
+    draft_event(a, in->node, in->origin, &draft);
+    if (a->kind->several)
+        session_deliver_batch(e, w->flow, &room, &draft.head, a->block);
+    else
+        session_deliver(e, w->flow, &room, &draft);
+    step_event(e, TRACE_REMOTE, session, in->node, in->origin_flow, &draft.head, count);
+    if (message && !(w->head.flags & WIRE_NO_REPLY))
         set32(e, &in->owed, in->owed + 1);
     return 0;
 }
 
 /* The record of an operation that came by an inflow. */
-static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival *a)
+static int take_by_inflow(struct engine *e, uint32_t node, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
     struct inflow *in = inflow_of(e, node, w->flow);
@@ -293,7 +302,7 @@ static int take_by_inflow(struct engine *e, uint32_t node, const struct arrival 
 }
 
 /* A reply: it names the flow of its request, and its own for what may have to be said about it. */
-static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
+static int take_reply(struct engine *e, uint32_t node, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
     uint32_t flow = a->message.token;
@@ -309,8 +318,10 @@ static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
         return r < 0 ? r : -EAGAIN;
     if (status == 0)
         status = reply_admit(e, session, a);
-    if (status == 0 && a->packed)
-        status = put_place(e, session, &a->w, a->id + abi_pad8(w->rid_len));
+    if (status == 0)
+        status = arrival_admit(e, session, a);
+    if (status == 0)
+        status = arrival_act(e, session, a);
     if (status == 0 && !(w->head.flags & WIRE_NO_EVENT)) {
         reply_came(e, flow);
         draft_event(a, node, e->flows[flow].peer, &draft);
@@ -322,14 +333,14 @@ static int take_reply(struct engine *e, uint32_t node, const struct arrival *a)
     return status < 0 ? notes_push_flow(e, node, WIRE_FAIL, w->flow, w->sequence, status) : 0;
 }
 
-int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
-                   const uint8_t *record, uint32_t size)
+int record_take_op(struct engine *e, uint32_t node, const struct record_kind *kind,
+                   const struct ledger_record *record)
 {
     struct arrival a;
     const struct wire_op *w = &a.w.op;
     int r;
 
-    if (arrival_parse(e, &a, head, record, size) < 0 || message_parse(&a) < 0)
+    if (arrival_parse(e, &a, kind, record) < 0 || message_parse(&a) < 0)
         return -EPROTO;
     r = w->head.flags & WIRE_REPLY ? take_reply(e, node, &a) : take_by_inflow(e, node, &a);
     if (r != -ENOBUFS)

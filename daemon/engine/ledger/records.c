@@ -1,4 +1,4 @@
-/* Handlers of the records that peers send. Thread: the progress thread. */
+/* The table of records that peers send, and the small handlers. Thread: the progress thread. */
 #include "daemon/engine/ledger/records.h"
 
 #include <string.h>
@@ -11,123 +11,101 @@
 #include "daemon/engine/ledger/notes.h"
 
 /*
+ * The flow that a record is about: 1 with a copy of the record; 0: it has gone meanwhile; -EPROTO.
  * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
- * can pass them. What is said of a flow of requests comes behind the answer to its BIND; one of
- * replies is never told any of these.
+ * can pass them. A record about a flow of requests comes behind the answer to its BIND; a flow of
+ * replies is sent nothing but FAIL.
  */
-static bool flow_is_meant(const struct flow *f, uint8_t kind)
+static int flow_meant(struct engine *e, uint32_t node, const struct ledger_record *record,
+                      struct wire_flow *w)
 {
-    if (kind == WIRE_FAIL)
-        return true;
-    return f->traffic == FLOW_REQUESTS && f->inflow != NONE;
+    const struct flow *f;
+
+    memcpy(w, record->at, sizeof(*w));
+    if (w->flow >= e->config.flows_max)
+        return -EPROTO;
+    f = &e->flows[w->flow];
+    if (f->node != node || f->state == FLOW_FREE)
+        return 0;
+    return record->head.kind == WIRE_FAIL || (f->traffic == FLOW_REQUESTS && f->inflow != NONE);
 }
 
-static int take_flow(struct engine *e, uint32_t node, const struct wire_record *head,
-                     const uint8_t *record, uint32_t size)
+static int take_fail(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
     struct wire_flow w;
-    struct flow *f;
+    int r = flow_meant(e, node, record, &w);
 
-    if (size != sizeof(w))
-        return -EPROTO;
-    memcpy(&w, record, sizeof(w));
-    w.head = *head;
-    if (w.head.kind == WIRE_CLOSE) /* WIRE_NONE: of replies, which need no number here */
-        return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, node, w.flow);
-    if (w.flow >= e->config.flows_max)
-        return -EPROTO;
-    f = &e->flows[w.flow];
-    if (f->node != node || f->state == FLOW_FREE || !flow_is_meant(f, head->kind))
-        return 0; /* a flow that has gone meanwhile */
-    switch (w.head.kind) {
-    case WIRE_FAIL:
+    if (r > 0)
         flow_failed(e, w.flow, w.sequence, w.status);
-        return 0;
-    case WIRE_REFUSE:
-        flow_refused(e, w.flow, w.sequence);
-        return 0;
-    case WIRE_STOP:
-        flow_hold(e, w.flow, true);
-        return 0;
-    case WIRE_GO:
-        flow_hold(e, w.flow, false);
-        return 0;
-    default: /* GONE: behind every reply that its context has sent */
-        flow_gone_known(e, w.flow);
-        e->peer_live[node].gone = w.flow;
-        return 0;
-    }
+    return r < 0 ? r : 0;
 }
 
-static int take_offer(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+static int take_refuse(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
-    struct wire_offer w;
+    struct wire_flow w;
+    int r = flow_meant(e, node, record, &w);
 
-    if (size != sizeof(w))
-        return -EPROTO;
-    memcpy(&w, record, sizeof(w));
-    if (out->next.bytes != 0 || w.bytes <= out->size || (w.bytes & (w.bytes - 1)) != 0)
-        return -EPROTO;
-    out->next = w;
-    peer_activate(e, node);
+    if (r > 0)
+        flow_refused(e, w.flow, w.sequence);
+    return r < 0 ? r : 0;
+}
+
+/* STOP and GO. */
+static int take_hold(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    struct wire_flow w;
+    int r = flow_meant(e, node, record, &w);
+
+    if (r > 0)
+        flow_hold(e, w.flow, record->head.kind == WIRE_STOP);
+    return r < 0 ? r : 0;
+}
+
+/* GONE stands behind every reply that its context has sent. */
+static int take_gone(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    struct wire_flow w;
+    int r = flow_meant(e, node, record, &w);
+
+    if (r <= 0)
+        return r;
+    flow_gone_known(e, w.flow);
+    e->peer_live[node].gone = w.flow;
     return 0;
 }
 
-int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
-                const uint8_t *record, uint32_t size)
+static int gone_after(struct engine *e, uint32_t node)
 {
-    struct ledger_in *in = &e->peer_live[node].in;
+    uint32_t flow = e->peer_live[node].gone;
 
-    switch (head->kind) {
-    case WIRE_PAD:
-        return 0;
-    case WIRE_ACK:
-        if (size != sizeof(struct wire_ack))
-            return -EPROTO;
-        memcpy(&in->their_ack, record + sizeof(*head), sizeof(in->their_ack));
-        return 0;
-    case WIRE_WANT:
-        in->ack_due = true;
-        in->ack_at = 0;
-        ring_grow(e, node);
-        return 0;
-    case WIRE_PUT:
-    case WIRE_PLACED:
-    case WIRE_GOT:
-    case WIRE_NOTE:
-    case WIRE_BATCH:
-        return record_take_op(e, node, head, record, size);
-    case WIRE_FAIL:
-    case WIRE_REFUSE:
-    case WIRE_STOP:
-    case WIRE_GO:
-    case WIRE_GONE:
-    case WIRE_CLOSE:
-        return take_flow(e, node, head, record, size);
-    case WIRE_BIND:
-        return bind_asked(e, node, record, size);
-    case WIRE_BOUND:
-        return bind_answered(e, node, record, size);
-    case WIRE_REVOKE:
-        return region_revoke_asked(e, node, record, size);
-    case WIRE_REVOKED:
-        return region_revoke_answered(e, node, record, size);
-    case WIRE_OFFER:
-        return take_offer(e, node, record, size);
-    case WIRE_SWITCH:
-    case WIRE_DECLINE:
-        return in->next_offered ? 0 : -EPROTO;
-    case WIRE_VOID:
-        return record_take_void(e, node, head, record, size);
-    default:
-        return -EPROTO;
-    }
+    e->peer_live[node].gone = NONE;
+    if (flow != NONE)
+        flow_gone(e, flow);
+    return 0;
+}
+
+/* WIRE_NONE ends a flow of replies, which has no number here. */
+static int take_close(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    struct wire_flow w;
+
+    memcpy(&w, record->at, sizeof(w));
+    return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, node, w.flow);
+}
+
+static int take_ack(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    struct wire_ack w;
+
+    memcpy(&w, record->at, sizeof(w));
+    e->peer_live[node].in.their_ack = w.consumed;
+    return 0;
 }
 
 /* What the peer has consumed ends. */
-static int acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
+static int ack_after(struct engine *e, uint32_t node)
 {
+    uint64_t consumed = e->peer_live[node].in.their_ack;
     struct sent done;
     int count;
 
@@ -143,21 +121,94 @@ static int acknowledge(struct engine *e, uint32_t node, uint64_t consumed)
     return count;
 }
 
-int record_after(struct engine *e, uint32_t node, uint8_t kind)
+static int take_want(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct ledger_in *in = &e->peer_live[node].in;
 
-    if (kind == WIRE_ACK)
-        return acknowledge(e, node, live->in.their_ack);
-    if (kind == WIRE_SWITCH)
-        ring_switched(e, node);
-    if (kind == WIRE_DECLINE)
-        ring_declined(e, node);
-    if (kind == WIRE_GONE && live->gone != NONE) {
-        uint32_t flow = live->gone;
-
-        live->gone = NONE;
-        flow_gone(e, flow);
-    }
+    in->ack_due = true;
+    in->ack_at = 0;
+    ring_grow(e, node);
     return 0;
+}
+
+static int take_offer(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    struct ledger_out *out = &e->peer_live[node].out;
+    struct wire_offer w;
+
+    memcpy(&w, record->at, sizeof(w));
+    if (out->next.bytes != 0 || w.bytes <= out->size || (w.bytes & (w.bytes - 1)) != 0)
+        return -EPROTO;
+    out->next = w;
+    peer_activate(e, node);
+    return 0;
+}
+
+/* SWITCH and DECLINE answer an offer. */
+static int take_offered(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    const struct ledger_in *in = &e->peer_live[node].in;
+
+    return in->next_offered ? 0 : -EPROTO;
+}
+
+static int switch_after(struct engine *e, uint32_t node)
+{
+    ring_switched(e, node);
+    return 0;
+}
+
+static int decline_after(struct engine *e, uint32_t node)
+{
+    ring_declined(e, node);
+    return 0;
+}
+
+#define HEAD    (uint16_t)sizeof(struct wire_record)
+#define FLOW    (uint16_t)sizeof(struct wire_flow)
+#define OP      (uint16_t)sizeof(struct wire_op)
+#define MESSAGE (WIRE_NO_EVENT | WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY)
+
+/* A new kind adds its row here, and its number to wire_abi.h. */
+const struct record_kind record_kinds[WIRE_KINDS] = {
+    /* size, longer, flags, wait, take, arrival, after */
+    [WIRE_PAD] = {HEAD, true, 0, LEDGER_WAIT_NONE},
+    [WIRE_ACK] = {sizeof(struct wire_ack), false, 0, LEDGER_WAIT_NONE, take_ack, NULL, ack_after},
+    [WIRE_WANT] = {HEAD, false, 0, LEDGER_WAIT_NONE, take_want},
+    [WIRE_PUT] = {sizeof(struct wire_put), true, MESSAGE, LEDGER_WAIT_OPERATION, NULL,
+                  &arrival_put},
+    [WIRE_PLACED] = {OP, true, MESSAGE | WIRE_NONCE | WIRE_STRIPES, LEDGER_WAIT_OPERATION, NULL,
+                     &arrival_placed},
+    [WIRE_GOT] = {OP, true, WIRE_NO_EVENT, LEDGER_WAIT_OPERATION, NULL, &arrival_got},
+    [WIRE_NOTE] = {OP, true, MESSAGE, LEDGER_WAIT_OPERATION, NULL, &arrival_note},
+    [WIRE_FAIL] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_fail},
+    [WIRE_REFUSE] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_refuse},
+    [WIRE_STOP] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_hold},
+    [WIRE_GO] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_hold},
+    [WIRE_GONE] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_gone, NULL, gone_after},
+    [WIRE_CLOSE] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_close},
+    [WIRE_BIND] = {sizeof(struct wire_bind), false, 0, LEDGER_WAIT_NOTE, bind_asked},
+    [WIRE_BOUND] = {sizeof(struct wire_bound), false, 0, LEDGER_WAIT_NOTE, bind_answered},
+    [WIRE_REVOKE] = {sizeof(struct wire_region), false, 0, LEDGER_WAIT_NOTE, region_revoke_asked},
+    [WIRE_REVOKED] = {sizeof(struct wire_region), false, 0, LEDGER_WAIT_NOTE,
+                      region_revoke_answered},
+    [WIRE_OFFER] = {sizeof(struct wire_offer), false, 0, LEDGER_WAIT_NOTE, take_offer},
+    [WIRE_SWITCH] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, switch_after},
+    [WIRE_BATCH] = {sizeof(struct wire_batch), true, WIRE_NO_EVENT, LEDGER_WAIT_OPERATION, NULL,
+                    &arrival_batch},
+    [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE | WIRE_STRIPES, LEDGER_WAIT_NOTE,
+                   record_take_void},
+    [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},
+};
+
+int record_take(struct engine *e, uint32_t node, const struct ledger_record *record)
+{
+    const struct record_kind *kind = &record_kinds[record->head.kind];
+
+    if (record->size < kind->size || (record->size > kind->size && !kind->longer) ||
+        record->head.flags & ~kind->flags)
+        return -EPROTO;
+    if (kind->arrival)
+        return record_take_op(e, node, kind, record);
+    return kind->take ? kind->take(e, node, record) : 0;
 }

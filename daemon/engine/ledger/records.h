@@ -1,31 +1,79 @@
 /*
- * Records from a peer: one handler a kind. A peer has proved who it is, but what it writes is still
- * checked: a record that makes no sense breaks the link, never the daemon.
- * Thread: the progress thread.
+ * Records from a peer: a row for each kind. A peer has proved who it is, but what it writes is
+ * still checked: a record that makes no sense breaks the link, never the daemon. Thread: the
+ * progress thread.
  */
 #ifndef PWC_ENGINE_RECORDS_H
 #define PWC_ENGINE_RECORDS_H
 
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/state/state.h"
 
-/*
- * The record's effects, left uncommitted for the caller to commit together with its consumption;
- * what is committed on the way may happen twice. 0; -EAGAIN: cannot be taken now (what is open is
- * put back, it stays); -EPROTO.
+struct arrival_kind;
+
+/* What differs between the kinds of records. A hook that is NULL has nothing to do. */
+struct record_kind {
+    uint16_t size;         /* of the fixed part, head included */
+    bool longer;           /* more may follow the fixed part */
+    uint8_t flags;         /* that it may have */
+    enum ledger_wait wait; /* what its sender keeps until the ACK */
+    /* The record's effects, left uncommitted for the caller to commit together with its
+     * consumption; what is committed on the way may happen twice. 0; -EAGAIN: cannot be taken now
+     * (what is open is put back, the record stays); -EPROTO. */
+    int (*take)(struct engine *e, uint32_t node, const struct ledger_record *record);
+    /* Instead of `take`: the record of an operation. */
+    const struct arrival_kind *arrival;
+    /* After the commit: what takes transactions of its own. 0 or -EPROTO. */
+    int (*after)(struct engine *e, uint32_t node);
+};
+
+/* By enum wire_kind. */
+extern const struct record_kind record_kinds[WIRE_KINDS];
+
+/* Checks a record's form and takes it, as `take`. */
+int record_take(struct engine *e, uint32_t node, const struct ledger_record *record);
+
+/* ---- operations: record_op.c ------------------------------------------------------------------
  */
-int record_take(struct engine *e, uint32_t node, const struct wire_record *head,
-                const uint8_t *record, uint32_t size);
-/* The same for PUT, PLACED, GOT, NOTE and BATCH: record_op.c. */
-int record_take_op(struct engine *e, uint32_t node, const struct wire_record *head,
-                   const uint8_t *record, uint32_t size);
-int record_take_void(struct engine *e, uint32_t node, const struct wire_record *head,
-                     const uint8_t *record, uint32_t size);
-/* Batches (record_batch.c). Copies the record, its puts to e->record: 0 or -EPROTO. */
-int record_batch_parse(struct engine *e, const uint8_t *record, uint32_t size,
-                       struct wire_batch *w);
-/* Places the puts that stand there: all of them, or a status for all. */
-int record_batch_place(struct engine *e, uint32_t session, const struct wire_batch *w);
-/* After the commit: what takes transactions of its own. 0 or -EPROTO. */
-int record_after(struct engine *e, uint32_t node, uint8_t kind);
+
+/* The record of an operation, taken apart. */
+struct arrival {
+    const struct arrival_kind *kind;
+    union {
+        struct wire_op op; /* each begins with it */
+        struct wire_put put;
+        struct wire_batch batch;
+    } w;                    /* the fixed part, a copy */
+    struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
+    const uint8_t *id;      /* in the ring: the id or the block, then what else follows */
+    const uint8_t *block;   /* of a batch: its puts, a copy */
+    uint8_t *base;          /* what it writes to, once it is admitted */
+};
+
+/*
+ * What differs between operations at their target. Each arrival is parsed, admitted, has room
+ * reserved for its event, acts, and is reported: what is refused for want of room has not acted.
+ */
+struct arrival_kind {
+    uint8_t op;   /* kind of its event, enum submit_kind */
+    bool several; /* w.op.count operations in one, each with an event */
+    /* The bytes that follow the id, or -EPROTO; NULL: none do. `left` stand there. */
+    int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
+    /* Before anything is done: 0 or the status that its origin gets. */
+    int (*admit)(struct engine *e, uint32_t session, struct arrival *a);
+    /* Does it. Memory may fault, which the caller looks for. */
+    void (*act)(const struct arrival *a);
+};
+
+extern const struct arrival_kind arrival_put;
+extern const struct arrival_kind arrival_placed;
+extern const struct arrival_kind arrival_got;
+extern const struct arrival_kind arrival_note;
+extern const struct arrival_kind arrival_batch; /* record_batch.c */
+
+/* As the rows' `take`. */
+int record_take_op(struct engine *e, uint32_t node, const struct record_kind *kind,
+                   const struct ledger_record *record);
+int record_take_void(struct engine *e, uint32_t node, const struct ledger_record *record);
 
 #endif

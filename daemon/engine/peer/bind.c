@@ -226,15 +226,13 @@ static int bind_resolve(struct engine *e, uint32_t node, const struct wire_bind 
     return w->has_key ? region_grant(e, w->slot, node) : 0;
 }
 
-int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+int bind_asked(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
     struct wire_bind w;
     struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
     struct peer *p = &e->peers[node];
 
-    if (size != sizeof(w))
-        return -EPROTO;
-    memcpy(&w, record, sizeof(w));
+    memcpy(&w, record->at, sizeof(w));
     /* It has asked for more than its table of remotes holds, and acknowledges none of the answers:
      * they would take every chunk that there is. */
     if (p->bound_owed >= 2 * e->config.remotes_max)
@@ -247,16 +245,14 @@ int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t 
     return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
 }
 
-int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+int bind_answered(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
     struct wire_bound w;
     struct remote *r;
     struct flow *f;
     bool binding;
 
-    if (size != sizeof(w))
-        return -EPROTO;
-    memcpy(&w, record, sizeof(w));
+    memcpy(&w, record->at, sizeof(w));
     if (w.remote >= e->config.remotes_max)
         return -EPROTO;
     r = &e->remotes[w.remote];

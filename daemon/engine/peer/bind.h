@@ -8,10 +8,11 @@
 #ifndef PWC_ENGINE_BIND_H
 #define PWC_ENGINE_BIND_H
 
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/state/state.h"
 
-int bind_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
-int bind_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
+int bind_asked(struct engine *e, uint32_t node, const struct ledger_record *record);
+int bind_answered(struct engine *e, uint32_t node, const struct ledger_record *record);
 /* Within a transaction: the origin has closed its end. */
 int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow);
 /* The owner's registrations are new: all remotes there are resolved again. */

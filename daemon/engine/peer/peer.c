@@ -302,13 +302,15 @@ static int consume(struct engine *e, uint32_t node, int budget)
     int consumed = 0, r = 0;
 
     while (consumed < budget && (r = ledger_next(e, node, &record)) > 0) {
-        r = record_take(e, node, &record.head, record.at, record.size);
+        const struct record_kind *kind = &record_kinds[record.head.kind];
+
+        r = record_take(e, node, &record);
         if (r < 0) {
             arena_rollback(&e->arena);
             return r == -EAGAIN ? consumed : r;
         }
-        consumed += ledger_consumed(e, node, &record);
-        r = record_after(e, node, record.head.kind);
+        consumed += ledger_consumed(e, node, &record, kind->wait);
+        r = kind->after ? kind->after(e, node) : 0;
         if (r < 0)
             return r;
     }

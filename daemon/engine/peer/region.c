@@ -169,14 +169,12 @@ static int revoke_answer(struct engine *e, uint32_t node, uint32_t slot, uint32_
     return notes_push(e, node, &record, sizeof(record));
 }
 
-int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
     struct wire_region w;
     bool busy;
 
-    if (size != sizeof(w))
-        return -EPROTO;
-    memcpy(&w, record, sizeof(w));
+    memcpy(&w, record->at, sizeof(w));
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         struct remote *r = &e->remotes[i];
 
@@ -221,13 +219,11 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
     e->sweep = true;
 }
 
-int region_revoke_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size)
+int region_revoke_answered(struct engine *e, uint32_t node, const struct ledger_record *record)
 {
     struct wire_region w;
 
-    if (size != sizeof(w))
-        return -EPROTO;
-    memcpy(&w, record, sizeof(w));
+    memcpy(&w, record->at, sizeof(w));
     if (w.slot < e->config.regions_max && e->regions[w.slot].state != REGION_FREE &&
         e->regions[w.slot].generation == w.generation)
         grant_drop(e, w.slot, node);

@@ -9,6 +9,7 @@
 #ifndef PWC_ENGINE_REGION_H
 #define PWC_ENGINE_REGION_H
 
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/state/state.h"
 
 /* The region behind a key for a client's memory: index or -EKEYREJECTED. Time does not depend on
@@ -17,8 +18,8 @@ int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint3
                    const uint8_t secret[16]);
 /* Within a transaction: notes that `node` has resolved it. -ENOSPC. */
 int region_grant(struct engine *e, uint32_t region, uint32_t node);
-int region_revoke_asked(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
-int region_revoke_answered(struct engine *e, uint32_t node, const uint8_t *record, uint32_t size);
+int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_record *record);
+int region_revoke_answered(struct engine *e, uint32_t node, const struct ledger_record *record);
 /* The last fabric operation of a revoked remote has ended. */
 void region_answer_revoke(struct engine *e, uint32_t remote);
 /* All grants of a lost node. */

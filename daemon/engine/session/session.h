@@ -32,14 +32,31 @@ void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct o
 /* Within a transaction: `count` operations have ended without an event, which had reserved so many
  * bytes. */
 void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
+/* Where events go whose room is reserved. */
+enum event_place {
+    EVENT_DROPPED = 0, /* with their client */
+    EVENT_IN_RING,
+    EVENT_SPILLED,
+};
+struct event_room {
+    enum event_place where;
+    uint32_t count; /* of events */
+    uint64_t slot;  /* of the first, in the spill */
+};
 /*
- * Within a transaction: the event of a record that came by `inflow`. 0: posted, spilled (the flow
- * is then stopped) or dropped with its client; -ENOSPC: refused; -ENOBUFS: no chunk for the STOP.
+ * Within a transaction, and before anything is done for a record that came by `inflow`: room for
+ * its `count` events of `size` bytes each. 0: there is (where the events spill, the flow is
+ * stopped); -ENOSPC: to be refused; -ENOBUFS: no chunk for the STOP. Until they are delivered
+ * nothing has changed but the transaction, which may be put back.
  */
-int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *draft);
-/* The same for the puts of a batch, whose events are `like` one another but for id and bytes. */
-int session_tell_batch(struct engine *e, uint32_t inflow, const struct event_record *like,
-                       uint32_t count, const uint8_t *block);
+int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
+                    struct event_room *room);
+/* In the same transaction: the event. */
+void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
+                     const struct event_draft *draft);
+/* The events of a batch's puts, which are `like` one another but for id and bytes. */
+void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
+                           const struct event_record *like, const uint8_t *block);
 /* Within a transaction: the event of a reply, for which there is room or the client has lied. */
 void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
 /* Whether a client has a handler at this index: the one look at its word. */

@@ -118,128 +118,136 @@ static void draft_copy(const struct event_draft *d, uint32_t from, uint32_t n, u
     }
 }
 
-/* Within a transaction: room for `count` events in the spill, from its entry *slot on; the flow is
- * stopped. 0, -ENOSPC, -ENOBUFS. */
-static int spill_room(struct engine *e, uint32_t inflow, uint32_t bytes, uint32_t span,
-                      uint32_t count, uint64_t *slot)
+/* Entries of the spill that an event of so many bytes takes. */
+static uint32_t spill_span(uint32_t size)
+{
+    return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
+}
+
+/* Within a transaction: room for `count` events in the spill; the flow is stopped. 0, -ENOSPC,
+ * -ENOBUFS. */
+static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count)
 {
     struct inflow *in = &e->inflows[inflow];
     struct session *s = &e->sessions[in->session];
+    uint32_t bytes = size * count;
 
-    *slot = s->spill.tail;
-    if (s->spill_bytes + bytes > e->config.spill_max || quota_push_spill(e, in->session, span) < 0)
+    if (s->spill_bytes + bytes > e->config.spill_max ||
+        quota_push_spill(e, in->session, spill_span(size) * count) < 0)
         return -ENOSPC;
     if (in->state == INFLOW_OPEN) {
         if (notes_push_flow(e, in->node, WIRE_STOP, in->origin_flow, 0, 0) < 0)
             return -ENOBUFS;
         set32(e, &in->state, INFLOW_STOPPED);
     }
-    if (s->spill_bytes == 0)
-        e->spilling++;
-    direct_show_spill(&e->session_live[in->session], true);
-    session_dirty(e, in->session);
     set64(e, &s->spill_bytes, s->spill_bytes + bytes);
-    set64(e, &s->delivered, s->delivered + count);
-    e->session_live[in->session].spilled += count;
     return 0;
 }
 
-static int spill_event(struct engine *e, uint32_t inflow, const struct event_draft *d)
+/* Whether the ring has room for so many events; a look at the client's index at most. */
+static int ring_room(struct session_live *live, uint32_t size, uint32_t count)
 {
-    struct queue *spill = &e->sessions[e->inflows[inflow].session].spill;
-    uint32_t size = d->head.size;
-    uint32_t entry = 1u << SPILL_SHIFT;
-    uint32_t span = (size + entry - 1) / entry;
-    uint64_t slot;
-    int r = spill_room(e, inflow, size, span, 1, &slot);
+    void *event;
+    int64_t used;
+    uint64_t need;
 
-    for (uint32_t i = 0; i < span && r == 0; i++)
-        draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
-                   queue_at(&e->pool, spill, slot + i));
-    return r;
-}
-
-/* Whether the ring has room for so many events of a batch; a look at the client's index at most. */
-static int ring_room(struct session_live *live, uint32_t count)
-{
-    /* Padding takes less than an event. */
-    uint64_t need = (uint64_t)event_bytes(0) * (count + 1);
-    int64_t used = (int64_t)(live->remote.tail - live->remote.head_seen);
-
+    if (count == 1)
+        return ring_reserve(&live->remote, size, &event);
+    need = (uint64_t)size * (count + 1); /* padding takes less than an event */
+    used = (int64_t)(live->remote.tail - live->remote.head_seen);
     if (live->remote.size - (uint64_t)used < need)
         used = ring_used(&live->remote);
     return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
 }
 
-int session_tell_batch(struct engine *e, uint32_t inflow, const struct event_record *like,
-                       uint32_t count, const uint8_t *block)
+int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
+                    struct event_room *room)
+{
+    uint32_t session = e->inflows[inflow].session;
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    int r;
+
+    *room = (struct event_room){EVENT_DROPPED, count, s->spill.tail};
+    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+        return 0;
+    r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, size, count);
+    if (r == -EAGAIN) {
+        room->where = EVENT_SPILLED;
+        return spill_room(e, inflow, size, count);
+    }
+    if (r == 0)
+        room->where = EVENT_IN_RING;
+    else
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+    return 0;
+}
+
+/* Within a transaction: the events stand where there was room for them. */
+static void delivered(struct engine *e, uint32_t session, const struct event_room *room,
+                      uint64_t bytes)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+
+    if (room->where == EVENT_DROPPED)
+        return;
+    set64(e, &s->delivered, s->delivered + room->count);
+    session_dirty(e, session);
+    if (room->where == EVENT_IN_RING) {
+        set64(e, &s->remote_tail, live->remote.tail);
+        return;
+    }
+    if (s->spill_bytes == bytes)
+        e->spilling++; /* the first */
+    direct_show_spill(live, true);
+    live->spilled += room->count;
+}
+
+void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
+                     const struct event_draft *d)
+{
+    uint32_t session = e->inflows[inflow].session;
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    uint32_t size = d->head.size, entry = 1u << SPILL_SHIFT;
+    void *event;
+
+    if (room->where == EVENT_IN_RING && ring_reserve(&live->remote, size, &event) == 0) {
+        draft_copy(d, 0, size, event);
+        FAULT(REMOTE_EVENT);
+        ring_advance(&live->remote, size);
+    }
+    for (uint32_t i = 0; room->where == EVENT_SPILLED && i < spill_span(size); i++)
+        draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
+                   queue_at(&e->pool, &s->spill, room->slot + i));
+    delivered(e, session, room, size);
+}
+
+void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
+                           const struct event_record *like, const uint8_t *block)
 {
     uint32_t session = e->inflows[inflow].session;
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint32_t size = event_bytes(0), at = 0, length;
-    uint64_t slot = 0, offset;
-    bool spill;
-    int r;
+    uint64_t offset;
 
     static_assert(sizeof(struct event_record) <= 1u << SPILL_SHIFT, "one entry an event");
-    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
-        return 0;
-    r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, count);
-    spill = r == -EAGAIN;
-    if (spill)
-        r = spill_room(e, inflow, size * count, count, count, &slot);
-    else if (r < 0)
-        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
-    if (r < 0)
-        return spill ? r : 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; room->where != EVENT_DROPPED && i < room->count; i++) {
         struct event_record *event;
 
-        if (spill)
-            event = queue_at(&e->pool, &s->spill, slot + i);
+        if (room->where == EVENT_SPILLED)
+            event = queue_at(&e->pool, &s->spill, room->slot + i);
         else if (ring_reserve(&live->remote, size, (void **)&event) < 0)
             break; /* there was room for it */
         *event = *like;
         at = batch_step(block, at, &event->id, &offset, &length);
         event->bytes = length;
-        if (!spill)
+        if (room->where == EVENT_IN_RING)
             ring_advance(&live->remote, size);
     }
-    if (spill)
-        return 0;
-    set64(e, &s->remote_tail, live->remote.tail);
-    set64(e, &s->delivered, s->delivered + count);
-    session_dirty(e, session);
-    return 0;
-}
-
-int session_tell_remote(struct engine *e, uint32_t inflow, const struct event_draft *d)
-{
-    uint32_t session = e->inflows[inflow].session;
-    struct session *s = &e->sessions[session];
-    struct session_live *live = &e->session_live[session];
-    void *event;
-    int r;
-
-    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
-        return 0;
-    if (s->spill_bytes > 0)
-        return spill_event(e, inflow, d);
-    r = ring_reserve(&live->remote, d->head.size, &event);
-    if (r == -EAGAIN)
-        return spill_event(e, inflow, d);
-    if (r < 0) {
-        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
-        return 0;
-    }
-    draft_copy(d, 0, d->head.size, event);
-    FAULT(REMOTE_EVENT);
-    ring_advance(&live->remote, d->head.size);
-    set64(e, &s->remote_tail, live->remote.tail);
-    set64(e, &s->delivered, s->delivered + 1);
-    session_dirty(e, session);
-    return 0;
+    delivered(e, session, room, (uint64_t)size * room->count);
 }
 
 void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *d)
@@ -298,7 +306,7 @@ int session_drain_spill(struct engine *e, uint32_t session)
 
     while (s->spill_bytes > 0 && live->attached) {
         uint32_t size = ((struct event_record *)queue_at(&e->pool, &s->spill, s->spill.head))->size;
-        uint32_t span = (size + entry - 1) / entry;
+        uint32_t span = spill_span(size);
         uint8_t *event;
         int r = ring_reserve(&live->remote, size, (void **)&event);
 
