@@ -4,19 +4,20 @@
  * The daemon creates it (a sealed memfd) and passes it over the control socket. It holds five
  * single-producer single-consumer rings (shm_ring/ring.h says how a ring works):
  *
- *   offset 0                                                            4096
- *   +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
- *   | header | state | submit | local | remote | answer | reply | bells | data of the five rings |
- *   |        |       |         ring_control of each             |       | in the same order      |
- *   +--------+-------+--------+-------+--------+--------+-------+-------+------------------------+
- *   0        64      256      512     768      1024     1280    1536
+ *   offset 0                                                                4096
+ *   +--------+-------+--------+-------+--------+--------+--------+-------+-------------------+
+ *   | header | state | submit | local | remote | reply_ | reply_ | bells | data of the five  |
+ *   |        |       |        |       |        | submit | event  |       | rings, in the     |
+ *   |        |       |        ring_control of each              |       | same order        |
+ *   +--------+-------+--------+-------+--------+--------+--------+-------+-------------------+
+ *   0        64      256      512     768      1024     1280     1536
  *
- *     submit   the client produces, the daemon consumes: struct submit_record
- *     local    the daemon produces: struct event_record, one slot reserved at each submission
- *     remote   the daemon produces: struct event_record, for what peers did to this context
- *     answer   the client produces: struct submit_record, replies to active messages only
- *     reply    the daemon produces: struct event_record, replies only, one slot reserved at each
- *              request
+ *     submit        the client produces, the daemon consumes: struct submit_record
+ *     local         the daemon produces: struct event_record, one slot reserved at each submission
+ *     remote        the daemon produces: struct event_record, for what peers did to this context
+ *     reply_submit  the client produces: struct submit_record, replies to active messages only
+ *     reply_event   the daemon produces: struct event_record, replies only, one slot reserved at
+ *                   each request
  *
  * Replies have rings of their own so that they never wait for requests: docs/active-messages.md
  * says why that keeps everything draining.
@@ -70,7 +71,7 @@ static_assert(sizeof(struct doorbell_word) == 64, "doorbell_word");
 
 /* Sizes of the five rings, bytes. */
 struct session_sizes {
-    uint32_t submit, local, remote, answer, reply;
+    uint32_t submit, local, remote, reply_submit, reply_event;
 };
 
 struct session_shared {
@@ -94,11 +95,11 @@ struct session_shared {
     struct ring_control submit;
     struct ring_control local;
     struct ring_control remote;
-    struct ring_control answer;
-    struct ring_control reply;
+    struct ring_control reply_submit;
+    struct ring_control reply_event;
     struct doorbell_word submit_bell; /* the daemon sleeps, the client rings (its eventfd) */
     /* The client sleeps, the daemon rings (futex or socket): when it has shown events, and when it
-     * has made room without one, that is taken submissions or answers, or given event space back.
+     * has made room without one, that is taken submissions or replies, or given event space back.
      */
     struct doorbell_word event_bell;
     /* Bit i % 64 of word i / 64: what is done by remote i must go through the daemon, which knows
@@ -111,8 +112,8 @@ static_assert(offsetof(struct session_shared, submit) == 256, "session.submit");
 static_assert(offsetof(struct session_shared, local) == 512, "session.local");
 static_assert(offsetof(struct session_shared, remote) == 768, "session.remote");
 static_assert(offsetof(struct session_shared, handlers) == 192, "session.handlers");
-static_assert(offsetof(struct session_shared, answer) == 1024, "session.answer");
-static_assert(offsetof(struct session_shared, reply) == 1280, "session.reply");
+static_assert(offsetof(struct session_shared, reply_submit) == 1024, "session.reply_submit");
+static_assert(offsetof(struct session_shared, reply_event) == 1280, "session.reply_event");
 static_assert(offsetof(struct session_shared, submit_bell) == 1536, "session.submit_bell");
 static_assert(offsetof(struct session_shared, event_bell) == 1600, "session.event_bell");
 static_assert(offsetof(struct session_shared, ended_remotes) == 1664, "session.ended_remotes");
@@ -121,7 +122,7 @@ static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session hea
 static inline uint64_t session_bytes(const struct session_sizes *sizes)
 {
     return (uint64_t)SESSION_DATA_OFFSET + sizes->submit + sizes->local + sizes->remote +
-           sizes->answer + sizes->reply;
+           sizes->reply_submit + sizes->reply_event;
 }
 
 /*
@@ -144,9 +145,9 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *
  * An active message is such a record whose rid bytes are a block (struct message below, its
  * arguments, a Medium's payload): rid_len is the block's length, up to session_shared.message_max,
- * and rid 0. In the answer ring stand active messages only, each a reply: rid is the token of the
- * request, and but for a Long, whose remote must lead to the requester, remote is not looked at.
- * A reply with SUBMIT_NO_RCE runs no handler: it says that none will come.
+ * and rid 0. The reply_submit ring holds active messages only, each a reply: rid is the token of
+ * the request, and but for a Long, whose remote must lead to the requester, remote is not looked
+ * at. A reply with SUBMIT_NO_RCE runs no handler: it says that none will come.
  *
  * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
  * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
@@ -256,7 +257,7 @@ static inline uint32_t message_bytes_max(uint32_t medium_max)
 }
 
 /*
- * An event, in the local, the remote or the reply ring:
+ * An event, in the local, the remote or the reply_event ring:
  *
  *     0      4      5    6        8        12       16     24      32         40    48
  *     +------+------+----+--------+--------+--------+------+-------+----------+-----+----------+
@@ -268,7 +269,7 @@ enum event_kind {
     EVENT_LOCAL = 1,
     EVENT_REMOTE = 2,
     EVENT_REQUEST = 3, /* an active message: in the remote ring, its block as the id */
-    EVENT_REPLY = 4,   /* the same, in the reply ring */
+    EVENT_REPLY = 4,   /* the same, in the reply_event ring */
 };
 
 struct event_record {
@@ -311,9 +312,9 @@ static inline uint32_t session_local_limit(uint32_t local_size)
 
 /*
  * Reply event space: each request without SUBMIT_NO_REPLY holds event_bytes(message_max) of the
- * reply ring from submission until its reply's event has been consumed, or until the daemon gives
- * the bytes back without one (`reply_released`: the request failed, or was answered by a reply that
- * runs no handler). Limits as above, with the longest reply in EVENT_BYTES_MAX's place.
+ * reply_event ring from submission until its reply's event has been consumed, or until the daemon
+ * gives the bytes back without one (`reply_released`: the request failed, or was answered by a
+ * reply that runs no handler). Limits as above, with the longest reply in EVENT_BYTES_MAX's place.
  */
 static inline uint32_t session_reply_limit(uint32_t reply_size, uint32_t message_max)
 {

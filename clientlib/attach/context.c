@@ -39,8 +39,8 @@ static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds,
     opened->sizes = (struct session_sizes){.submit = message->rings->submit,
                                            .local = message->rings->local,
                                            .remote = message->rings->remote,
-                                           .answer = message->rings->answer,
-                                           .reply = message->rings->reply};
+                                           .reply_submit = message->rings->reply_submit,
+                                           .reply_event = message->rings->reply_event};
     for (int i = 0; i < FD_COUNT; i++)
         opened->fds[i] = -1;
     for (int i = 0; i < fd_count; i++) {
@@ -60,8 +60,8 @@ static int request_open(struct daemon_link *link, const struct session_sizes *si
     rings.submit = sizes->submit;
     rings.local = sizes->local;
     rings.remote = sizes->remote;
-    rings.answer = sizes->answer;
-    rings.reply = sizes->reply;
+    rings.reply_submit = sizes->reply_submit;
+    rings.reply_event = sizes->reply_event;
     open.rings = &rings;
     open.direct = doorbell_register() == 0;
     request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
@@ -150,8 +150,8 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     if (ring_size(attr->submit_bytes, SUBMIT_MIN, &sizes.submit) < 0 ||
         ring_size(attr->local_bytes, SESSION_RING_MIN, &sizes.local) < 0 ||
         ring_size(attr->remote_bytes, messages_min(client), &sizes.remote) < 0 ||
-        ring_size(attr->answer_bytes, messages_min(client), &sizes.answer) < 0 ||
-        ring_size(attr->reply_bytes, messages_min(client), &sizes.reply) < 0)
+        ring_size(attr->answer_bytes, messages_min(client), &sizes.reply_submit) < 0 ||
+        ring_size(attr->reply_bytes, messages_min(client), &sizes.reply_event) < 0)
         return -EINVAL;
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)

@@ -89,7 +89,7 @@ static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
     if (ctx->channel.neighbours.answering)
         (void)direct_reply(ctx, NULL);
     else
-        (void)am_send(ctx, &ctx->channel.answer, &nothing, token);
+        (void)am_send(ctx, &ctx->channel.reply_submit, &nothing, token);
 }
 
 static void run(struct pwc_ctx *ctx, const struct handler *handler, const struct pwc_am *am)

@@ -33,8 +33,9 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct am_outgo
         rc = am_check(ctx, m, REPLY_FLAGS);
     if (rc < 0)
         return rc;
-    rc = ctx->channel.neighbours.answering ? direct_reply(ctx, m)
-                                           : am_send(ctx, &ctx->channel.answer, m, (uint32_t)token);
+    rc = ctx->channel.neighbours.answering
+             ? direct_reply(ctx, m)
+             : am_send(ctx, &ctx->channel.reply_submit, m, (uint32_t)token);
     if (rc == 0)
         ctx->handlers.running = RUNNING_REPLIED;
     return rc;

@@ -16,8 +16,8 @@ static bool ring_size_valid(uint32_t size)
 static bool sizes_valid(const struct session_sizes *sizes, uint64_t mapped)
 {
     return ring_size_valid(sizes->submit) && ring_size_valid(sizes->local) &&
-           ring_size_valid(sizes->remote) && ring_size_valid(sizes->answer) &&
-           ring_size_valid(sizes->reply) && session_bytes(sizes) <= mapped;
+           ring_size_valid(sizes->remote) && ring_size_valid(sizes->reply_submit) &&
+           ring_size_valid(sizes->reply_event) && session_bytes(sizes) <= mapped;
 }
 
 static void outbox_init(struct channel_outbox *outbox, struct ring_control *control, void *data,
@@ -36,7 +36,7 @@ static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
 
 /* No reply is longer: its block, which holds a Medium's payload, or else a Long's packed payload
  * stands behind it; and a local id. */
-static uint32_t answer_bytes_max(uint32_t block_max, uint64_t record_max)
+static uint32_t reply_bytes_max(uint32_t block_max, uint64_t record_max)
 {
     uint32_t bytes = (uint32_t)sizeof(struct submit_record) + SESSION_ID_MAX + abi_pad8(block_max);
 
@@ -72,12 +72,12 @@ int channel_init(struct channel *ch, void *base, size_t size)
     ch->remote.event_kind = EVENT_REMOTE;
     ch->remote.message_kind = EVENT_REQUEST;
     data += sizes.remote;
-    outbox_init(&ch->answer, &shared->answer, data, sizes.answer);
-    ch->answer_max = answer_bytes_max(ch->block_max, ch->answer.record_max);
-    data += sizes.answer;
-    inbox_init(&ch->reply, &shared->reply, data, sizes.reply,
-               reply_limit(sizes.reply, ch->message_max), &shared->reply_released);
-    ch->reply.message_kind = EVENT_REPLY;
+    outbox_init(&ch->reply_submit, &shared->reply_submit, data, sizes.reply_submit);
+    ch->reply_max = reply_bytes_max(ch->block_max, ch->reply_submit.record_max);
+    data += sizes.reply_submit;
+    inbox_init(&ch->reply_event, &shared->reply_event, data, sizes.reply_event,
+               reply_limit(sizes.reply_event, ch->message_max), &shared->reply_released);
+    ch->reply_event.message_kind = EVENT_REPLY;
     kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
     neighbours_init(&ch->neighbours, ch->event, ch->message_max);
     return 0;
@@ -133,7 +133,7 @@ bool channel_idle(const struct channel *ch)
 
 bool channel_awaits_reply(const struct channel *ch)
 {
-    const struct inbox *reply = &ch->reply;
+    const struct inbox *reply = &ch->reply_event;
 
     return reply->reserved - reply->returned - reply->unreturned !=
            atomic_load_explicit(reply->released_word, memory_order_acquire);
@@ -147,8 +147,8 @@ static bool remote_pending(struct channel *ch)
     switch (ch->hold) {
     case HOLD_NONE:
         return inbox_pending(&ch->remote);
-    case HOLD_ANSWER:
-        return channel_may_answer(ch);
+    case HOLD_REPLY:
+        return channel_may_reply(ch);
     case HOLD_KEPT:
         return false;
     }
@@ -173,7 +173,7 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
     if (!pending && (kinds & PWC_REMOTE || ch->deliver))
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
-        pending = inbox_pending(&ch->reply);
+        pending = inbox_pending(&ch->reply_event);
     pending = pending || channel_direct_pending(ch, ch->asked_peer, kinds);
     if (!pending && channel_state(ch) == 0)
         return 0;

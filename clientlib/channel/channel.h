@@ -5,14 +5,14 @@
  * the caller rings. It can therefore stand on any mapping, in tests also on one shared with an
  * engine in the same process.
  *
- *     channel_submit.c    into the submit and the answer ring
+ *     channel_submit.c    into the submit and the reply_submit ring
  *     channel_probe.c     out of the session's rings; the order in which all rings are looked into
  *     channel_direct.c    out of the pairs' rings, which neighbours write without the daemon
  *     channel_route.c     what becomes of an event or a message, from either
  *     channel_own.c       ends of what went to neighbours, without the daemon
  *
  * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
- * request that may be replied to event_bytes(the longest block) of the reply ring.
+ * request that may be replied to event_bytes(the longest block) of the reply_event ring.
  *
  * Thread: the one that owns the context; each call is short and never blocks.
  */
@@ -56,20 +56,20 @@ struct channel_outbox {
 /* Why the last pass over the remote ring left what stands there. */
 enum channel_hold {
     HOLD_NONE,
-    HOLD_ANSWER, /* a request: there is no room for its reply */
-    HOLD_KEPT,   /* an event that is not asked for: no more can be kept */
+    HOLD_REPLY, /* a request: there is no room for its reply */
+    HOLD_KEPT,  /* an event that is not asked for: no more can be kept */
 };
 
 struct channel {
     struct session_shared *shared;
     struct channel_outbox submit;
-    struct channel_outbox answer;
+    struct channel_outbox reply_submit;
     struct inbox local;
     struct inbox remote;
-    struct inbox reply;
+    struct inbox reply_event;
     uint32_t message_max; /* bytes of a block, as the daemon counts reply event space */
     uint32_t block_max;   /* the same, and no more than a record's length field can say */
-    uint32_t answer_max;  /* bytes of the longest reply in the answer ring */
+    uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that is left to replies */
     uint64_t submitted;   /* operations; compare with session_shared.ended */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
@@ -189,7 +189,7 @@ void channel_disarm(struct channel *ch);
 
 static inline bool channel_holds_request(const struct channel *ch)
 {
-    return ch->hold == HOLD_ANSWER;
+    return ch->hold == HOLD_REPLY;
 }
 
 /* ---- ends of what went without the daemon --------------------------------------------------- */

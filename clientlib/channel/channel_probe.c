@@ -65,7 +65,7 @@ static int take(struct channel *ch, struct inbox *inbox, struct event_record *to
     }
     if (rc == 1)
         rc = channel_route(ch, NULL, to, asked, out);
-    if (rc > 0 && inbox == &ch->reply)
+    if (rc > 0 && inbox == &ch->reply_event)
         consume(inbox, size, event_bytes(ch->message_max));
     else if (rc > 0)
         consume(inbox, size, inbox == &ch->local ? size : 0);
@@ -153,7 +153,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
                                                  uint64_t peer, unsigned kinds,
                                                  struct pwc_event *out)
 {
-    struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply};
+    struct inbox *const rings[] = {&ch->local, &ch->remote, &ch->reply_event};
     const struct asked asked = {.peer = peer, .kinds = kinds, .keep_max = CHANNEL_KEPT_BYTES};
     unsigned rings_left = 3;
     int full = 0;
@@ -268,6 +268,6 @@ int channel_run(struct channel *ch)
         (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
     if (!ch->deliver)
         return 0;
-    rc = take_until_shown(ch, &ch->reply, &nothing, NULL);
+    rc = take_until_shown(ch, &ch->reply_event, &nothing, NULL);
     return rc < 0 ? rc : take_until_shown(ch, &ch->remote, &nothing, NULL);
 }

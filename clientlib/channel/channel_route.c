@@ -2,7 +2,7 @@
  * Owns nothing: routes events and messages (channel_route.h).
  *
  * A request that may be replied to waits in its ring, with all behind it, until there is room for
- * any reply. Of one from the daemon that is room in the answer ring, which the daemon always
+ * any reply. Of one from the daemon that is room in the reply_submit ring, which the daemon always
  * drains, and local event space, some of which is set aside for replies. That space comes back as
  * the daemon ends earlier replies, and no handler is needed for that: local events that are in the
  * way are kept. So requests stop only for a caller that leaves more local events untaken than can
@@ -34,11 +34,11 @@ static bool block_valid(const struct channel *ch, const struct event_record *eve
     return event->id_len == ((bytes + 7) & ~UINT64_C(7));
 }
 
-/* Room for the longest reply in the answer ring. */
-static bool has_answer_room(struct channel *ch)
+/* Room for the longest reply in the reply_submit ring. */
+static bool has_reply_room(struct channel *ch)
 {
     void *room;
-    int rc = ring_reserve(&ch->answer.ring, ch->answer_max, &room);
+    int rc = ring_reserve(&ch->reply_submit.ring, ch->reply_max, &room);
 
     if (rc == -EPROTO)
         (void)channel_break(ch);
@@ -55,15 +55,15 @@ static bool has_local_space(struct channel *ch)
     return rc == 0;
 }
 
-static bool can_answer(struct channel *ch)
+static bool can_reply(struct channel *ch)
 {
-    return has_answer_room(ch) &&
+    return has_reply_room(ch) &&
            (has_local_space(ch) || (channel_collect(ch) != 0 && has_local_space(ch)));
 }
 
-bool channel_may_answer(struct channel *ch)
+bool channel_may_reply(struct channel *ch)
 {
-    return has_answer_room(ch) &&
+    return has_reply_room(ch) &&
            (has_local_space(ch) || (inbox_pending(&ch->local) && channel_can_collect(ch)));
 }
 
@@ -82,9 +82,9 @@ int channel_reply_room(struct channel *ch, struct neighbour *from, const struct 
         return 1;
     if (from)
         return block->token == 0 ? neighbour_reply_room(ch, from) : -EPROTO;
-    if (can_answer(ch))
+    if (can_reply(ch))
         return 1;
-    ch->hold = HOLD_ANSWER;
+    ch->hold = HOLD_REPLY;
     return 0;
 }
 

@@ -71,7 +71,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 /* There may be one, or something else is worth a probe. */
 bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
 /* There is room for any reply to the daemon, or there will be when local events are collected. */
-bool channel_may_answer(struct channel *ch);
+bool channel_may_reply(struct channel *ch);
 /* One more local event can be kept. */
 bool channel_can_collect(struct channel *ch);
 /* The daemon broke the protocol: gives -EPROTO, from now on. */

@@ -1,6 +1,6 @@
 /*
- * Submissions: room for a record in the submit or the answer ring, with the event space that it
- * holds. Thread: the one that owns the context.
+ * Submissions: room for a record in the submit or the reply_submit ring, with the event space that
+ * it holds. Thread: the one that owns the context.
  */
 #include <errno.h>
 #include "clientlib/channel/channel_route.h"
@@ -47,14 +47,14 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
         return -EMSGSIZE;
     rc = inbox_space(&ch->local, reserve + set_aside);
     if (rc == 0 && reply > 0)
-        rc = inbox_space(&ch->reply, reply);
+        rc = inbox_space(&ch->reply_event, reply);
     if (rc == 0)
         rc = ring_reserve(&outbox->ring, (uint32_t)bytes, &room);
     if (rc < 0)
         return rc == -EPROTO ? channel_break(ch) : rc;
 
     inbox_reserve(&ch->local, reserve);
-    inbox_reserve(&ch->reply, reply);
+    inbox_reserve(&ch->reply_event, reply);
     outbox->open = room;
     *outbox->open = *record;
     outbox->open->size = (uint32_t)bytes;
@@ -149,7 +149,7 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox)
 {
     inbox_unreserve(&ch->local, outbox->open->reserve);
-    inbox_unreserve(&ch->reply, reply_space(ch, outbox, outbox->open));
+    inbox_unreserve(&ch->reply_event, reply_space(ch, outbox, outbox->open));
     outbox->open = NULL;
 }
 

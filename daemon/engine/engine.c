@@ -421,7 +421,7 @@ int engine_arm(struct engine *e)
         if (live->attached && s->state == SESSION_OPEN &&
             e->clients[s->client].quarantine == QUARANTINE_NONE &&
             ((!live->stalled && ring_pending(&live->submit)) ||
-             (!live->answer_stalled && ring_pending(&live->answer)))) {
+             (!live->answer_stalled && ring_pending(&live->reply_submit)))) {
             engine_disarm(e);
             return -EAGAIN;
         }

@@ -111,8 +111,8 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__ContextOpened opened = PWC__CONTEXT_OPENED__INIT;
     const struct session_sizes sizes = {open->rings->submit, open->rings->local,
-                                        open->rings->remote, open->rings->answer,
-                                        open->rings->reply};
+                                        open->rings->remote, open->rings->reply_submit,
+                                        open->rings->reply_event};
     uint32_t number = 0;
     int pair[2];
 
@@ -468,7 +468,7 @@ static bool arm_all(struct fake_daemon *daemon)
             continue;
         doorbell_arm(&context->session.shared->submit_bell, DOORBELL_FD);
         work = work || (!daemon->hold && ring_pending(&context->session.submit)) ||
-               (!daemon->hold_answers && ring_pending(&context->session.answer));
+               (!daemon->hold_answers && ring_pending(&context->session.reply_submit));
     }
     return work;
 }

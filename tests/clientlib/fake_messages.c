@@ -1,7 +1,7 @@
 /*
  * The fake daemon's active messages: a request becomes an event in the remote ring of the context
- * that it is for, a reply one in the reply ring of the context that the token names. Thread: the
- * daemon's.
+ * that it is for, a reply one in the reply_event ring of the context that the token names. Thread:
+ * the daemon's.
  */
 #include <errno.h>
 #include <string.h>

@@ -28,9 +28,9 @@ int fake_session_open(struct fake_session *s, const struct session_sizes *sizes)
     data += sizes->local;
     ring_producer_init(&s->remote, &shared->remote, data, sizes->remote, 0);
     data += sizes->remote;
-    ring_consumer_init(&s->answer, &shared->answer, data, sizes->answer, 0);
-    data += sizes->answer;
-    ring_producer_init(&s->reply, &shared->reply, data, sizes->reply, 0);
+    ring_consumer_init(&s->reply_submit, &shared->reply_submit, data, sizes->reply_submit, 0);
+    data += sizes->reply_submit;
+    ring_producer_init(&s->reply_event, &shared->reply_event, data, sizes->reply_event, 0);
     return 0;
 }
 
@@ -57,7 +57,7 @@ const struct submit_record *fake_session_read(struct fake_session *s)
 
 const struct submit_record *fake_session_read_answer(struct fake_session *s)
 {
-    return read_ring(s, &s->answer);
+    return read_ring(s, &s->reply_submit);
 }
 
 const void *fake_record_lid(const struct submit_record *record)
@@ -79,7 +79,7 @@ int fake_session_post(struct fake_session *s, uint8_t kind, uint8_t op, uint64_t
                       uint64_t bytes, uint64_t id_value, const void *id, uint16_t id_len)
 {
     struct ring_producer *ring = kind == EVENT_LOCAL   ? &s->local
-                                 : kind == EVENT_REPLY ? &s->reply
+                                 : kind == EVENT_REPLY ? &s->reply_event
                                                        : &s->remote;
     uint32_t size = event_bytes(id_len);
     struct event_record *event;

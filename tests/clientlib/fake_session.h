@@ -19,8 +19,8 @@ struct fake_session {
     struct ring_consumer submit;
     struct ring_producer local;
     struct ring_producer remote;
-    struct ring_consumer answer;
-    struct ring_producer reply;
+    struct ring_consumer reply_submit;
+    struct ring_producer reply_event;
     _Alignas(8) uint8_t record[FAKE_RECORD_MAX]; /* the last submission read */
 };
 

@@ -40,10 +40,10 @@ static void reply(struct pair *p, uint16_t lid_len)
     };
     uint8_t *at;
 
-    CU_ASSERT_EQUAL_FATAL(channel_begin(&p->channel, &p->channel.answer, &record, &at), 0);
+    CU_ASSERT_EQUAL_FATAL(channel_begin(&p->channel, &p->channel.reply_submit, &record, &at), 0);
     at = channel_append(at, id, lid_len);
     (void)channel_append(at, &block, sizeof(block));
-    CU_ASSERT_EQUAL(channel_commit(&p->channel, &p->channel.answer), 0);
+    CU_ASSERT_EQUAL(channel_commit(&p->channel, &p->channel.reply_submit), 0);
 }
 
 static int deliver(void *context, const struct event_record *event, int32_t *status)
@@ -308,8 +308,8 @@ static void test_reply_space(void)
     CU_ASSERT_EQUAL(probe(p, PWC_LOCAL), 0);
     CU_ASSERT_EQUAL(p->delivered, 1);
     CU_ASSERT_EQUAL(submit_all(p), 1);
-    CU_ASSERT_EQUAL(atomic_load(&p->daemon.shared->reply.head),
-                    atomic_load(&p->daemon.shared->reply.tail));
+    CU_ASSERT_EQUAL(atomic_load(&p->daemon.shared->reply_event.head),
+                    atomic_load(&p->daemon.shared->reply_event.tail));
     /* Every reply of a full space finds its slot, each of the longest. */
     for (unsigned i = 0; i < room; i++)
         CU_ASSERT_EQUAL(post(p, EVENT_REPLY, 1, i, MEDIUM, WIRE_NONE), 0);
@@ -328,14 +328,14 @@ static void test_reply_space(void)
     pair_free(p);
 }
 
-static void test_answer_ring_full(void)
+static void test_reply_ring_full(void)
 {
     struct pair *p = pair_new();
     const struct submit_record *got;
     unsigned posted = 0;
 
     p->reply = true;
-    while (p->channel.hold != HOLD_ANSWER) {
+    while (p->channel.hold != HOLD_REPLY) {
         CU_ASSERT_EQUAL_FATAL(post_request(p, posted), 0);
         posted++;
         CU_ASSERT_EQUAL_FATAL(probe(p, 0), 0);
@@ -451,7 +451,7 @@ static void test_two_steps(void)
     CU_ASSERT_TRUE(channel_idle(ch));
     channel_cancel(ch, &ch->submit);
     CU_ASSERT_EQUAL(ch->local.reserved, 0);
-    CU_ASSERT_EQUAL(ch->reply.reserved, 0);
+    CU_ASSERT_EQUAL(ch->reply_event.reserved, 0);
 
     CU_ASSERT_EQUAL_FATAL(channel_begin(ch, &ch->submit, &record, &at), 0);
     memset(at, 3, 8);
@@ -540,7 +540,7 @@ static void test_misplaced_messages(void)
         struct pair *p = pair_new();
         struct ring_producer *ring = rows[i].ring == 0   ? &p->daemon.local
                                      : rows[i].ring == 1 ? &p->daemon.remote
-                                                         : &p->daemon.reply;
+                                                         : &p->daemon.reply_event;
         uint8_t bytes[80] = {0};
         struct event_record *event = (struct event_record *)(void *)bytes;
         struct message *block = (struct message *)(event + 1);
@@ -586,7 +586,7 @@ static void test_impossible_room(void)
             CU_ASSERT_EQUAL_FATAL(probe(p, 0), 0);
         }
         if (row == ANSWER_HEAD)
-            atomic_store(&shared->answer.head, atomic_load(&shared->answer.tail) + 8);
+            atomic_store(&shared->reply_submit.head, atomic_load(&shared->reply_submit.tail) + 8);
         else
             atomic_store(&shared->released, UINT64_MAX);
         CU_ASSERT_EQUAL(probe(p, 0), -EPROTO);
@@ -633,8 +633,8 @@ static void test_bells(void)
     struct submit_record record = {.kind = SUBMIT_SHORT};
     uint8_t *at;
 
-    CU_ASSERT_EQUAL(channel_begin(ch, &ch->answer, &record, &at), 0);
-    CU_ASSERT_EQUAL(channel_commit(ch, &ch->answer), 1);
+    CU_ASSERT_EQUAL(channel_begin(ch, &ch->reply_submit, &record, &at), 0);
+    CU_ASSERT_EQUAL(channel_commit(ch, &ch->reply_submit), 1);
     CU_ASSERT_FALSE(channel_idle(ch));
     CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read_answer(&p->daemon), 1, 0), 0);
     CU_ASSERT_TRUE(channel_idle(ch));
@@ -650,7 +650,7 @@ int main(void)
         {"no more can be kept", test_kept_full},
         {"a stream of messages", test_stream},
         {"space for replies", test_reply_space},
-        {"a full answer ring", test_answer_ring_full},
+        {"a full ring of replies", test_reply_ring_full},
         {"local event space for replies", test_local_space_for_replies},
         {"local events that nobody takes", test_untaken_local_events},
         {"submission in two steps", test_two_steps},

@@ -398,7 +398,7 @@ static void *let_answers_go(void *argument)
     return NULL;
 }
 
-static void test_answer_ring_full(void)
+static void test_reply_ring_full(void)
 {
     enum { SENT = 40 };
     struct pwc_ctx_attr small = {.answer_bytes = 1, .reply_bytes = 1 << 20};
@@ -582,7 +582,7 @@ int main(void)
         {"replies: none, one, two, late", test_replies},
         {"replies to replies", test_reply_to_reply},
         {"what a handler must not do", test_forbidden},
-        {"a full answer ring", test_answer_ring_full},
+        {"a full ring of replies", test_reply_ring_full},
         {"messages that come to nothing", test_come_to_nothing},
         {"wait runs handlers", test_wait},
         {"the descriptor", test_descriptor},

@@ -568,7 +568,7 @@ static void replies_out_of_range(void)
         open_hostile(&s);
         build(&s, SHORT, &b);
         b.record.flags = SUBMIT_NO_LCE;
-        atomic_store(&s.shared->reply.head, rows[i].head);
+        atomic_store(&s.shared->reply_event.head, rows[i].head);
         for (int n = 0; n < 20; n++)
             raw_submit(&s, &b, b.record.size, b.record.size);
         expect_quarantine(&s, rows[i].reason);

@@ -379,7 +379,7 @@ static void ways_of_a_long_reply(void)
             bench_bound(b, 3 - peer, 0, 3);
         }
         memcpy(b->answer, &answer, sizeof(answer));
-        atomic_store(&b->session->answer.tail, sizeof(answer));
+        atomic_store(&b->session->reply_submit.tail, sizeof(answer));
         bench_steps(b, 4);
         CU_ASSERT_EQUAL(b->quarantined, row != TO_THE_REQUESTER);
         CU_ASSERT_EQUAL(was_sent(b, WIRE_PLACED), row == TO_THE_REQUESTER);

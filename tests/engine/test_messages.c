@@ -559,7 +559,7 @@ static void test_replies_pass_held_requests(void)
     close_world();
 }
 
-/* A daemon about to sleep looks at the answer ring too. */
+/* A daemon about to sleep looks at the reply_submit ring too. */
 static void test_an_answer_keeps_awake(void)
 {
     struct message_send s;
@@ -591,7 +591,7 @@ static void test_reply_ring_meddled_with(void)
     CU_ASSERT_EQUAL(message_request(&flood.client[0], &s), 0);
     settle();
     world->clients[0].hostile = true;
-    atomic_store(&flood.client[0].shared->reply.head, 4096);
+    atomic_store(&flood.client[0].shared->reply_event.head, 4096);
     CU_ASSERT_EQUAL(message_request(&flood.client[0], &s), 0);
     expect_quarantine(0, "head out of range");
     close_world();

@@ -417,7 +417,7 @@ static void test_replies_to_nothing(void)
         message.block.token = tokens[i];
         bench_send(b, &message, sizeof(message));
         CU_ASSERT_TRUE(b->broken);
-        CU_ASSERT_EQUAL(atomic_load(&shared->reply.tail), 0);
+        CU_ASSERT_EQUAL(atomic_load(&shared->reply_event.tail), 0);
         CU_ASSERT_EQUAL(atomic_load(&shared->reply_released), 0);
         bench_free(b);
     }
@@ -472,7 +472,7 @@ static void submit_answer(struct bench *b)
                            .rid_len = sizeof(answer.block)},
                 .block = {.kind = SUBMIT_SHORT}};
 
-    submit(b, &shared->answer, 3, &answer, sizeof(answer));
+    submit(b, &shared->reply_submit, 3, &answer, sizeof(answer));
 }
 
 /* The same of a flow of replies, which none of them are ever meant for. */
@@ -508,7 +508,8 @@ static void test_bell_for_room(void)
     CU_ASSERT_EQUAL(b->woken, 0);
     submit_answer(b);
     CU_ASSERT_EQUAL(b->woken, 1);
-    CU_ASSERT_EQUAL(atomic_load(&shared->answer.head), atomic_load(&shared->answer.tail));
+    CU_ASSERT_EQUAL(atomic_load(&shared->reply_submit.head),
+                    atomic_load(&shared->reply_submit.tail));
     CU_ASSERT_EQUAL(atomic_load(&shared->local.tail), 0);
     bench_free(b);
 }

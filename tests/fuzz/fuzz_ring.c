@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t bytes = 8u * data[1];
         uint32_t which = how & IN_ANSWERS;
         uint8_t *ring = which ? b->answer : b->submit;
-        struct ring_control *control = which ? &b->session->answer : &b->session->submit;
+        struct ring_control *control = which ? &b->session->reply_submit : &b->session->submit;
         _Alignas(8) uint8_t record[8 * 255];
 
         data += 2;
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (how & CONSUME) {
             consume(&b->session->local);
             consume(&b->session->remote);
-            consume(&b->session->reply);
+            consume(&b->session->reply_event);
         }
     }
     bench_steps(b, 16);

@@ -52,9 +52,9 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
     for (uint32_t i = 0; i < 8u * block->arguments + block->payload_len; i++)
         sum = (uint8_t)(sum + bytes[i]);
     if (event->kind == EVENT_REQUEST && block->token != UINT32_MAX &&
-        channel_begin(ch, &ch->answer, &reply, &at) == 0) {
+        channel_begin(ch, &ch->reply_submit, &reply, &at) == 0) {
         memset(at, 0, sizeof(struct message));
-        (void)channel_commit(ch, &ch->answer);
+        (void)channel_commit(ch, &ch->reply_submit);
     }
     *status = 0;
     return 0;
@@ -69,7 +69,7 @@ static int settle(void *context, struct event_record *event)
 /* An event where the reader looks next. */
 static void post(struct channel *ch, uint8_t how, const uint8_t *words, uint32_t bytes)
 {
-    struct inbox *const inboxes[] = {&ch->local, &ch->remote, &ch->reply};
+    struct inbox *const inboxes[] = {&ch->local, &ch->remote, &ch->reply_event};
     struct inbox *inbox = inboxes[(how & RING_MASK) - 1];
     uint8_t *data = memory + SESSION_DATA_OFFSET + (how & RING_MASK) * RING +
                     ((how & RING_MASK) == 3 ? RING : 0);

@@ -86,7 +86,8 @@ static bool close_session(struct attacker *a)
 /* Consumes all that is there, as the library would. */
 static void consume(struct raw_session *s)
 {
-    struct ring_control *const rings[] = {&s->shared->local, &s->shared->remote, &s->shared->reply};
+    struct ring_control *const rings[] = {&s->shared->local, &s->shared->remote,
+                                          &s->shared->reply_event};
 
     for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++)
         atomic_store_explicit(&rings[i]->head, atomic_load(&rings[i]->tail), memory_order_release);

@@ -119,7 +119,7 @@ static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
     switch (r.body_case) {
     case PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN:
         rings.submit = rings.local = (uint32_t)values_wrong(v, 8192);
-        rings.reply = (uint32_t)values_wrong(v, 65536);
+        rings.reply_event = (uint32_t)values_wrong(v, 65536);
         context.rings = &rings;
         context.direct = values_below(v, 2);
         r.context_open = &context;

@@ -117,8 +117,8 @@ static void reply_opened(struct client_session *s)
     rings.submit = shared->sizes.submit;
     rings.local = shared->sizes.local;
     rings.remote = shared->sizes.remote;
-    rings.answer = shared->sizes.answer;
-    rings.reply = shared->sizes.reply;
+    rings.reply_submit = shared->sizes.reply_submit;
+    rings.reply_event = shared->sizes.reply_event;
     opened.rings = &rings;
     reply.id = s->request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED;
@@ -193,8 +193,8 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     const struct session_sizes sizes = {.submit = ring_bytes(asked->submit),
                                         .local = ring_bytes(asked->local),
                                         .remote = ring_bytes(asked->remote),
-                                        .answer = ring_bytes(asked->answer),
-                                        .reply = ring_bytes(asked->reply)};
+                                        .reply_submit = ring_bytes(asked->reply_submit),
+                                        .reply_event = ring_bytes(asked->reply_event)};
     uint64_t size = session_bytes(&sizes);
     struct client_session *s;
     struct call *call = NULL;
@@ -202,11 +202,11 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     int rc;
 
     if (asked->submit > SESSION_RING_MAX || asked->local > SESSION_RING_MAX ||
-        asked->remote > SESSION_RING_MAX || asked->answer > SESSION_RING_MAX ||
-        asked->reply > SESSION_RING_MAX) {
+        asked->remote > SESSION_RING_MAX || asked->reply_submit > SESSION_RING_MAX ||
+        asked->reply_event > SESSION_RING_MAX) {
         reply_error(c, request, -EINVAL, "rings of %u, %u, %u, %u and %u bytes: a ring may have %u",
-                    asked->submit, asked->local, asked->remote, asked->answer, asked->reply,
-                    SESSION_RING_MAX);
+                    asked->submit, asked->local, asked->remote, asked->reply_submit,
+                    asked->reply_event, SESSION_RING_MAX);
         return;
     }
     rc = quota_take_one(c, QUOTA_CONTEXTS, size, why, sizeof(why));

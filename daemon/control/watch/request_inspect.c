@@ -321,7 +321,7 @@ static void fill_queues(json_t *document, const struct worker *w, const struct s
         put(row, "errors", v->errors);
         put(row, "spilled", v->spilled);
         put(row, "spill_bytes", v->spill_bytes);
-        put(row, "reply_size", v->sizes.reply);
+        put(row, "reply_size", v->sizes.reply_event);
         put(row, "am_ops", v->am_ops);
         put(row, "am_bytes", v->am_bytes);
         put(row, "reply_used", v->reply_used);

@@ -45,13 +45,13 @@ enum quarantine_reason reply_space(struct engine *e, uint32_t session)
 {
     const struct session *s = &e->sessions[session];
     uint32_t each = event_bytes(e->message_max);
-    int64_t used = ring_used(&e->session_live[session].reply);
+    int64_t used = ring_used(&e->session_live[session].reply_event);
 
     /* Past the library's limit by the padding at most; and no ring takes more than a quarter. */
     if (used < 0)
         return QUARANTINE_EVENT_INDEX;
-    if (each > s->sizes.reply / 4 ||
-        (uint64_t)used + s->reply_reserved + each > s->sizes.reply - each)
+    if (each > s->sizes.reply_event / 4 ||
+        (uint64_t)used + s->reply_reserved + each > s->sizes.reply_event - each)
         return QUARANTINE_REPLY_SPACE;
     return QUARANTINE_NONE;
 }

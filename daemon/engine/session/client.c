@@ -64,8 +64,8 @@ static bool ring_size_valid(uint32_t bytes)
 static bool sizes_valid(const struct session_sizes *sizes)
 {
     return ring_size_valid(sizes->submit) && ring_size_valid(sizes->local) &&
-           ring_size_valid(sizes->remote) && ring_size_valid(sizes->answer) &&
-           ring_size_valid(sizes->reply);
+           ring_size_valid(sizes->remote) && ring_size_valid(sizes->reply_submit) &&
+           ring_size_valid(sizes->reply_event);
 }
 
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,

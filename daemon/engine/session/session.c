@@ -15,21 +15,21 @@ static void session_show(struct engine *e, uint32_t session)
         return;
     local = live->local.tail - live->local.head_seen;
     remote = live->remote.tail - live->remote.head_seen;
-    reply = live->reply.tail - live->reply.head_seen;
+    reply = live->reply_event.tail - live->reply_event.head_seen;
     live->local_high = local > live->local_high ? local : live->local_high;
     live->remote_high = remote > live->remote_high ? remote : live->remote_high;
     live->reply_high = reply > live->reply_high ? reply : live->reply_high;
     /* Padding before an event that found no room is published with what stands before it. */
     if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||
-        s->reply_tail != live->reply.tail) {
+        s->reply_tail != live->reply_event.tail) {
         set64(e, &s->local_tail, live->local.tail);
         set64(e, &s->remote_tail, live->remote.tail);
-        set64(e, &s->reply_tail, live->reply.tail);
+        set64(e, &s->reply_tail, live->reply_event.tail);
         commit(e);
     }
     ring_publish(&live->local);
     ring_publish(&live->remote);
-    ring_publish(&live->reply);
+    ring_publish(&live->reply_event);
     direct_show_spill(live, s->spill_bytes > 0);
 }
 
@@ -71,9 +71,11 @@ void session_views(struct engine *e, uint32_t session, void *base)
     data += s->sizes.local;
     ring_producer_init(&live->remote, &live->shared->remote, data, s->sizes.remote, s->remote_tail);
     data += s->sizes.remote;
-    ring_consumer_init(&live->answer, &live->shared->answer, data, s->sizes.answer, s->answer_head);
-    data += s->sizes.answer;
-    ring_producer_init(&live->reply, &live->shared->reply, data, s->sizes.reply, s->reply_tail);
+    ring_consumer_init(&live->reply_submit, &live->shared->reply_submit, data,
+                       s->sizes.reply_submit, s->answer_head);
+    data += s->sizes.reply_submit;
+    ring_producer_init(&live->reply_event, &live->shared->reply_event, data, s->sizes.reply_event,
+                       s->reply_tail);
     memset(live->drained, 0, sizeof(live->drained));
     live->attached = true;
     session_dirty(e, session);

@@ -258,14 +258,14 @@ void session_tell_reply(struct engine *e, uint32_t session, const struct event_d
 
     if (!live->attached)
         return;
-    if (ring_reserve(&live->reply, d->head.size, &event) < 0) {
+    if (ring_reserve(&live->reply_event, d->head.size, &event) < 0) {
         client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
         return;
     }
     draft_copy(d, 0, d->head.size, event);
     FAULT(REPLY_EVENT);
-    ring_advance(&live->reply, d->head.size);
-    set64(e, &s->reply_tail, live->reply.tail);
+    ring_advance(&live->reply_event, d->head.size);
+    set64(e, &s->reply_tail, live->reply_event.tail);
     session_dirty(e, session);
 }
 

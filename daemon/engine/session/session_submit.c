@@ -355,7 +355,8 @@ int session_take(struct engine *e, uint32_t session, int budget)
     struct session_live *live = &e->session_live[session];
     int taken = intake_take(
         e, session,
-        &(struct intake){&replies, &live->answer, &s->answer_head, &live->answer_stalled}, budget);
+        &(struct intake){&replies, &live->reply_submit, &s->answer_head, &live->answer_stalled},
+        budget);
 
     return taken +
            intake_take(e, session,

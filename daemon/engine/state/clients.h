@@ -121,10 +121,10 @@ enum op_counter {
 struct session_live {
     struct session_shared *shared;
     struct ring_consumer submit;
-    struct ring_consumer answer;
+    struct ring_consumer reply_submit;
     struct ring_producer local;
     struct ring_producer remote;
-    struct ring_producer reply;
+    struct ring_producer reply_event;
     bool attached;
     bool dirty;   /* has something to publish */
     bool stalled; /* no room to take its next submission */

@@ -65,7 +65,7 @@ void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint3
                          .flow = origin_flow,
                          .node = node,
                          .sequence = (uint32_t)event->sequence,
-                         .position = kind == TRACE_REPLY ? live->reply.tail
+                         .position = kind == TRACE_REPLY ? live->reply_event.tail
                                      : spilled           ? 0
                                                          : live->remote.tail,
                          .length = (uint32_t)event->bytes,
@@ -145,6 +145,6 @@ void trace_drained(struct engine *e)
             continue;
         look_at_ring(e, session, TRACE_RING_LOCAL, &live->local);
         look_at_ring(e, session, TRACE_RING_REMOTE, &live->remote);
-        look_at_ring(e, session, TRACE_RING_REPLY, &live->reply);
+        look_at_ring(e, session, TRACE_RING_REPLY, &live->reply_event);
     }
 }

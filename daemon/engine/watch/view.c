@@ -60,7 +60,7 @@ int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session
             continue;
         local = ring_used(&live->local);
         remote = ring_used(&live->remote);
-        reply = ring_used(&live->reply);
+        reply = ring_used(&live->reply_event);
         rows[n++] = (struct engine_session_view){
             .session = *from,
             .client = s->client,

@@ -255,7 +255,7 @@ void poke_reserved(struct engine *e, uint32_t session, uint64_t bytes)
 
 void poke_reply_ring(struct engine *e, uint32_t session, uint32_t bytes)
 {
-    e->sessions[session].sizes.reply = bytes;
+    e->sessions[session].sizes.reply_event = bytes;
 }
 
 void poke_unmapped(struct engine *e, uint32_t segment)

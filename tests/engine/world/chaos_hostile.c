@@ -18,12 +18,12 @@ static void meddle_with(struct chaos *c, struct world_client *h)
         if (below(c, 2))
             shared->submit.tail += 8 * below(c, 16);
         else
-            shared->answer.tail += 8 * below(c, 16);
+            shared->reply_submit.tail += 8 * below(c, 16);
         break;
     case 2:
         shared->local.head += 8 * below(c, 4);
         shared->remote.head -= 8 * below(c, 4);
-        shared->reply.head += 8 * below(c, 4);
+        shared->reply_event.head += 8 * below(c, 4);
         break;
     case 3: /* records */
         for (uint32_t i = 0; i < 64; i++)

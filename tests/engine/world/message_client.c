@@ -18,9 +18,9 @@ void message_client_open(struct message_client *c, struct world *w, uint32_t cli
     data += sizes.local;
     ring_consumer_init(&c->events[MESSAGE_REMOTE], &shared->remote, data, sizes.remote, 0);
     data += sizes.remote;
-    ring_producer_init(&c->answer, &shared->answer, data, sizes.answer, 0);
-    data += sizes.answer;
-    ring_consumer_init(&c->events[MESSAGE_REPLY], &shared->reply, data, sizes.reply, 0);
+    ring_producer_init(&c->answer, &shared->reply_submit, data, sizes.reply_submit, 0);
+    data += sizes.reply_submit;
+    ring_consumer_init(&c->events[MESSAGE_REPLY], &shared->reply_event, data, sizes.reply_event, 0);
     message_handlers(c, true);
 }
 
@@ -135,7 +135,7 @@ int message_request(struct message_client *c, const struct message_send *send)
     int rc;
 
     if (awaited && message_reply_held(c) + each >
-                       session_reply_limit(c->shared->sizes.reply, c->shared->message_max))
+                       session_reply_limit(c->shared->sizes.reply_event, c->shared->message_max))
         return -EAGAIN;
     rc = submit(c, send, false);
     if (rc == 0 && awaited)

@@ -59,8 +59,8 @@ int world_context_open(struct world *w, uint32_t client, uint32_t number)
                                     .sizes = {.submit = or_default(o->submit_bytes),
                                               .local = or_default(o->local_bytes),
                                               .remote = or_default(o->remote_bytes),
-                                              .answer = or_default(o->answer_bytes),
-                                              .reply = or_default(o->reply_bytes)}};
+                                              .reply_submit = or_default(o->answer_bytes),
+                                              .reply_event = or_default(o->reply_bytes)}};
     int rc;
 
     x->size = session_bytes(&command.sizes);

@@ -17,10 +17,10 @@ static void keep(struct answer *out, const Pwc__ClientReply *reply)
         const Pwc__Rings *rings = reply->context_opened->rings;
 
         out->handle = reply->context_opened->session;
-        memcpy(
-            out->sizes,
-            (uint32_t[5]){rings->submit, rings->local, rings->remote, rings->answer, rings->reply},
-            sizeof(out->sizes));
+        memcpy(out->sizes,
+               (uint32_t[5]){rings->submit, rings->local, rings->remote, rings->reply_submit,
+                             rings->reply_event},
+               sizeof(out->sizes));
         break;
     }
     case PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED:
@@ -81,8 +81,8 @@ int ask_context(int s, uint32_t bytes, struct answer *out)
     Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
     Pwc__Rings rings = PWC__RINGS__INIT;
 
-    rings.submit = rings.local = rings.remote = rings.answer = bytes;
-    rings.reply = 8 * bytes; /* of events that are as long as an active message may be */
+    rings.submit = rings.local = rings.remote = rings.reply_submit = bytes;
+    rings.reply_event = 8 * bytes; /* of events that are as long as an active message may be */
     open.rings = &rings;
     r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     r.context_open = &open;

@@ -133,7 +133,7 @@ void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t 
 {
     copy_in(s->answer, s->answer_tail, bytes, size);
     s->answer_tail += advance;
-    atomic_store_explicit(&s->shared->answer.tail, s->answer_tail, memory_order_release);
+    atomic_store_explicit(&s->shared->reply_submit.tail, s->answer_tail, memory_order_release);
     raw_ring(s);
 }
 

@@ -38,7 +38,7 @@ void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t 
 /* Stores a tail and rings. */
 void raw_set_tail(struct raw_session *s, uint64_t tail);
 void raw_ring(struct raw_session *s);
-/* As raw_submit, into the ring of answers. */
+/* As raw_submit, into the reply_submit ring. */
 void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
 /* The next local event, consumed: 1, or 0 when none has come within 5 s. */
 int raw_local_event(struct raw_session *s, struct event_record *out);
