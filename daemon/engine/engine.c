@@ -271,7 +271,7 @@ static int fabric_step(struct engine *e)
 
 static void publish(struct engine *e)
 {
-    e->told |= e->dirty_count > 0;
+    e->published |= e->dirty_count > 0;
     /* Events before ends: whoever sees that an operation has ended finds its event shown, also one
      * in another context. */
     sessions_show(e);
@@ -339,7 +339,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     int work, n;
 
     e->now = now;
-    e->told = false;
+    e->published = false;
     *deadline = UINT64_MAX;
     /* What clients have submitted leaves before the fabric is asked, which costs system calls; and
      * what the fabric brings is shown before anything else is sent. */
@@ -383,9 +383,9 @@ void engine_hasten(struct engine *e, bool hasten)
     e->ride_ns = hasten ? 0 : e->config.ack_delay_ns;
 }
 
-bool engine_told(const struct engine *e)
+bool engine_published(const struct engine *e)
 {
-    return e->told;
+    return e->published;
 }
 
 /* Sessions from an arena whose process could not fence do so by themselves; that does no harm. */

@@ -195,7 +195,7 @@ enum engine_rights {
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
                        uint64_t length, unsigned rights, struct engine_key *out);
 /* Two-phase withdrawal; ENGINE_REGION_CLOSED (with cookie) when no one can reach it any more. 1: it
- * is under way already, and its end is told with this cookie instead. */
+ * is under way already, and its end is reported with this cookie instead. */
 int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                         uint64_t cookie);
 
@@ -243,7 +243,7 @@ struct engine_offer {
 };
 
 /* ENGINE_WANT_PEER asks for a handshake with a node. -EAGAIN: the ring is being registered,
- * ENGINE_OFFER_READY tells when to ask again. */
+ * ENGINE_OFFER_READY says when to ask again. */
 int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out);
 /* The handshake succeeded. -EPROTO, -EINVAL on an offer that makes no sense. */
 int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs);
@@ -252,11 +252,11 @@ void engine_peer_down(struct engine *e, uint32_t node);
 /* The peer is given up: everything towards it ends. */
 void engine_peer_lost(struct engine *e, uint32_t node);
 /*
- * The peer has asked for a sign of life: gives it one through the fabric, and tells how many bytes
+ * The peer has asked for a sign of life: gives it one through the fabric, and says how many bytes
  * it may stand behind. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
  */
 int engine_beat(struct engine *e, uint32_t node, uint64_t *bytes);
-/* What the peer told of that when we asked. */
+/* The bytes that the peer named when we asked. */
 void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
 
 /* ---- progress ------------------------------------------------------------------------------ */
@@ -267,10 +267,10 @@ void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
  * nothing to do); *deadline is the time (ns) of the next timed action, UINT64_MAX for none.
  */
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
-/* Whoever steps sleeps soon: acknowledgements leave at once, and don't wait for a ride. */
+/* The progress thread sleeps soon: acknowledgements leave at once, not with the next record. */
 void engine_hasten(struct engine *e, bool hasten);
-/* Whether the last step has shown something to a client: where it shares our core, let it run. */
-bool engine_told(const struct engine *e);
+/* Whether the last step has shown something to a client, which is to run if it shares our core. */
+bool engine_published(const struct engine *e);
 /* Before sleeping: arms every session's word that does not stand armed; -EAGAIN when work appeared,
  * and then none is. */
 int engine_arm(struct engine *e);

@@ -4,7 +4,7 @@
  *
  * Stands for: daemon/engine/session/session_event.c (session_tell_remote, spill_room, session_drain_spill,
  * session_release_spill), daemon/engine/ledger/record_op.c (take_by_inflow, refuse), daemon/engine/ledger/notes.c
- * (notes_stage, notes_unanswered), daemon/engine/ops/flow.c (flow_refused, flow_hold,
+ * (notes_stage, notes_unanswered), daemon/engine/ops/flow_end.c (flow_refused, flow_hold,
  * flow_acknowledged), daemon/engine/ledger/ledger_in.c (ledger_stage_ack).
  *
  * Ledgers are queues here: their credit is not modelled. Verdicts (REFUSE) are staged before other

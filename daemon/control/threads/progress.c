@@ -270,7 +270,7 @@ static void *progress_main(void *argument)
             p->config.observe(p->config.context, p->engine);
             observed = now;
         }
-        if (work > 0 && patience_may_yield(&p->patience, now) && engine_told(p->engine))
+        if (work > 0 && patience_may_yield(&p->patience, now) && engine_published(p->engine))
             yield_core(p); /* the client may share this core, and answer at once */
         /* Commands are no traffic: what they start is. Who sleeps looks for more work first. */
         if (commands == 0 && (work == 0 || sleepy))

@@ -1,7 +1,7 @@
 /*
  * Flows: the operations of one pair of contexts at their origin, in order of submission.
  *
- *     head           told            staged         started           tail
+ *     head          reported         staged         started           tail
  *      | wait for     | wait for      | payload or   | wait for        |
  *      | the target   | their event   | read is on   | room, fence,    |
  *      |              |               | its way      | hold            |
@@ -72,5 +72,11 @@ void flow_empty(struct engine *e, uint32_t flow);
 void flow_detach(struct engine *e, uint32_t flow);
 /* One of requests that nothing names any more goes, when nothing of it is under way. */
 void flow_retire(struct engine *e, uint32_t flow);
+
+/* Within a transaction: the operation ends here and now with `status`. */
+void flow_end_op(struct engine *e, struct op *op, int32_t status);
+/* The flow is held, or ends: the nonces of payloads whose records are not staged go back, or a few
+ * flows would stop the large puts of all others. */
+void flow_void(struct engine *e, struct flow *f);
 
 #endif

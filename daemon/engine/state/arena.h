@@ -2,8 +2,8 @@
  * The state arena: all of the engine's state that outlives the process, and its transactions.
  *
  * The arena is memory that only the daemon maps. It holds a header, then tables of fixed entries
- * (state.h); links between entries are indices. An engine that dies at any store leaves it such
- * that the next engine_open can go on:
+ * (state.h, table.h); links between entries are indices. An engine that dies at any store leaves it
+ * such that the next engine_open can go on:
  *
  *   - what no index reaches yet (a new entry, bytes past a tail) is written freely;
  *   - everything else is changed by arena_set*, which first notes the old value in the undo log;

@@ -68,14 +68,14 @@ struct flow {
     uint32_t node;
     uint32_t inflow; /* the target's number; of replies, the requester's number of its flow */
     uint64_t peer;
-    struct queue ops; /* operations in order of submission */
-    uint64_t told;    /* index up to which local events have been posted */
-    uint64_t started; /* index up to which payloads and reads have been posted */
-    uint64_t staged;  /* index up to which records stand in the ledger */
-    uint64_t rewound; /* where the last REFUSE sent it back to: all before was consumed */
-    uint32_t epoch;   /* counts rewinds: an older one's completions count only before `rewound` */
-    uint32_t held;    /* by STOP or REFUSE, until GO */
-    uint32_t next;    /* of the session's list */
+    struct queue ops;  /* operations in order of submission */
+    uint64_t reported; /* index up to which local events have been posted */
+    uint64_t started;  /* index up to which payloads and reads have been posted */
+    uint64_t staged;   /* index up to which records stand in the ledger */
+    uint64_t rewound;  /* where the last REFUSE sent it back to: all before was consumed */
+    uint32_t epoch;    /* counts rewinds: an older one's completions count only before `rewound` */
+    uint32_t held;     /* by STOP or REFUSE, until GO */
+    uint32_t next;     /* of the session's list */
     int32_t error;
     uint32_t traffic; /* enum flow_traffic */
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */

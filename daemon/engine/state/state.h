@@ -85,7 +85,7 @@ struct engine {
     uint32_t *dirty; /* sessions with something to publish */
     uint32_t dirty_count;
     uint64_t ride_ns;   /* how long an acknowledgement waits for one */
-    bool told;          /* the last step published something */
+    bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* what leaves may go a step further (sweep.h) */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */

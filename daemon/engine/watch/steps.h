@@ -61,7 +61,7 @@ static inline void step_placed(struct engine *e, uint32_t flow, uint64_t slot, c
 }
 
 /* Locally complete: its client has an event, if it wants one. */
-static inline void step_told(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     const struct flow *f = &e->flows[flow];
 

@@ -1,0 +1,132 @@
+/* Flows: operations start and are staged in order (flow.h). Thread: the progress thread. */
+#include "daemon/engine/ops/flow.h"
+
+#include <string.h>
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/ops/reply_credit.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/steps.h"
+#include "daemon/engine/ops/turn.h"
+#include "daemon/engine/state/table.h"
+
+/* Entries of operations whose payload or read may be on its way ahead of their records. */
+#define START_AHEAD 64u
+
+/* The target has refused it, and drops everything until it comes again. */
+static bool flow_awaited(const struct flow *f, uint64_t slot)
+{
+    return f->epoch > 0 && slot == f->rewound;
+}
+
+/* It cannot be done. A reply goes all the same, but without its event, for its requester waits; and
+ * so does an operation that its target waits for. */
+static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
+                         int32_t status)
+{
+    if (f->traffic == FLOW_REPLIES || flow_awaited(f, slot))
+        set32(e, (uint32_t *)&op->status, (uint32_t)status);
+    else
+        flow_end_op(e, op, status);
+}
+
+static int flow_start_op(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    const struct op_kind *kind = op_row(op);
+
+    return kind->start ? kind->start(e, flow, slot, op) : 0;
+}
+
+/* Posts payloads and reads ahead of the records, as its turn allows. 0 or the reason to stop. */
+static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = f->started;
+    int r = 0;
+
+    while (*left > 0 && slot < f->ops.tail && slot < f->staged + START_AHEAD) {
+        struct op *op = flow_op(e, f, slot);
+
+        if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
+            r = -EINPROGRESS;
+        else if (op->phase != OP_PLACED && op->status == 0)
+            r = flow_start_op(e, flow, slot, op);
+        if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
+            break;
+        if (r < 0) {
+            op_abandon(e, f->node, op); /* of its stripes some may be on their way */
+            flow_fail_op(e, f, slot, op, r);
+        }
+        if (op->pending > 0) {
+            step_posted(e, flow, slot, op);
+            *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
+        }
+        r = 0;
+        slot += op->span;
+    }
+    if (slot != f->started) {
+        set64(e, &f->started, slot);
+        commit(e);
+    }
+    return r;
+}
+
+/* The next payload is on its way, and has been paid for: its record goes along. */
+static bool flow_owes_record(struct engine *e, struct flow *f)
+{
+    const struct op *op;
+
+    if (f->started <= f->staged)
+        return false;
+    op = flow_op(e, f, f->staged);
+    return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED;
+}
+
+int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
+{
+    struct flow *f = &e->flows[flow];
+    const struct peer *p = &e->peers[f->node];
+    int reason = 0;
+
+    if (f->held && f->state == FLOW_OPEN) {
+        flow_void(e, f);
+        return 0;
+    }
+    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
+        uint64_t slot = f->staged, begun = p->tx_tail;
+        struct op *op;
+        int r = 0;
+
+        if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
+            reason = flow_start(e, flow, left);
+        if (f->started <= slot)
+            return reason == -EINPROGRESS ? 0 : reason;
+        op = flow_op(e, f, slot);
+        if (op->phase != OP_PLACED && op_row(op)->record)
+            r = op_row(op)->record(e, flow, slot, op);
+        if (r == -ENOSPC || r == -EINPROGRESS) {
+            arena_rollback(&e->arena);
+            return r == -ENOSPC ? -ENOSPC : 0;
+        }
+        if (r < 0)
+            flow_fail_op(e, f, slot, op, r);
+        if (r < 0 && op->phase != OP_PLACED) {
+            commit(e); /* goes again, as what is left of it */
+            continue;
+        }
+        if (r == 0 && op_row(op)->at_head)
+            set8(e, &op->phase, OP_PLACED);
+        if (r > 0)
+            step_staged(e, flow, slot, op);
+        set64(e, &f->staged, slot + op->span);
+        commit(e);
+        ++*work;
+        if (r <= 0)
+            flow_finish(e, flow);
+        *left -= (int64_t)(p->tx_tail - begun);
+        if (*left <= 0 && !flow_owes_record(e, f))
+            return f->staged < f->ops.tail ? 1 : 0;
+    }
+    return reason == -EINPROGRESS ? 0 : reason;
+}

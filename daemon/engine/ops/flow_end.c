@@ -1,0 +1,336 @@
+/* Flows: how operations end, and how a flow does (flow.h). Thread: the progress thread. */
+#include "daemon/engine/ops/flow.h"
+
+#include <string.h>
+#include "daemon/engine/session/direct.h"
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/peer/marks.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/ops/reply_credit.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/watch/steps.h"
+#include "daemon/engine/state/table.h"
+
+/* Whether its local event is due; `head` is the first operation that has not left. */
+static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
+{
+    const struct op_kind *kind = op_row(op);
+    bool copied = op->flags & SUBMIT_INLINE || kind->copied;
+
+    if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
+        return true; /* its source was copied at submission */
+    if (kind->at_head && slot != head)
+        return false;
+    return op->phase == OP_PLACED && op->pending == 0;
+}
+
+/* Operations that finish in one transaction: what they note fits the undo log. */
+#define FINISH_BATCH 32u
+
+/* What leaves a flow in one transaction. */
+struct finish {
+    uint64_t reported, head; /* where the flow's will be */
+    uint64_t silent_bytes;
+    uint32_t silent; /* operations whose event nobody wants, and what was reserved for it */
+};
+
+/* The end of an operation, by an event where its client wants one. */
+static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
+{
+    if (session_tells(op)) {
+        session_tell_local(e, flow, done->reported, op);
+    } else {
+        done->silent += op_count(op);
+        done->silent_bytes += op->reserve;
+        if (done->reported != done->head || op->phase != OP_PLACED || op->pending > 0)
+            set8(e, &op->ended, 1); /* it stays */
+    }
+    step_reported(e, flow, done->reported, op);
+}
+
+/* Reports the end of the next operation, if its event is due. */
+static bool finish_report(struct engine *e, uint32_t flow, struct finish *done)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (done->reported >= f->staged)
+        return false;
+    op = flow_op(e, f, done->reported);
+    if (!op->ended && !event_due(op, done->reported, done->head))
+        return false;
+    if (!op->ended)
+        finish_end(e, flow, done, op);
+    done->reported += op->span;
+    return true;
+}
+
+/* The first operation leaves, if nothing is under way for it. */
+static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
+{
+    struct flow *f = &e->flows[flow];
+    struct op *op;
+
+    if (done->head >= done->reported)
+        return false;
+    op = flow_op(e, f, done->head);
+    if (op->phase != OP_PLACED || op->pending > 0)
+        return false;
+    if (op_row(op)->leave)
+        op_row(op)->leave(e, flow, op);
+    done->head += op->span;
+    return true;
+}
+
+static bool finish_some(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    struct finish done = {.reported = f->reported, .head = f->ops.head};
+    uint32_t moves = 0;
+
+    while (moves < FINISH_BATCH) {
+        bool reported = finish_report(e, flow, &done);
+
+        if (!finish_leave(e, flow, &done) && !reported)
+            break;
+        moves++;
+    }
+    if (moves == 0)
+        return false;
+    if (done.silent > 0)
+        session_tell_none(e, f->session, done.silent, done.silent_bytes);
+    if (done.reported != f->reported)
+        set64(e, &f->reported, done.reported);
+    if (done.head != f->ops.head)
+        quota_pop(e, f->session, &f->ops, (uint32_t)(done.head - f->ops.head));
+    commit(e);
+    return true;
+}
+
+void flow_finish(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t head = f->ops.head;
+
+    if (f->session == NONE)
+        return;
+    while (finish_some(e, flow))
+        continue;
+    if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
+        table_leaves(e, TABLE_FLOWS, flow); /* if its inflow is gone */
+    if (e->flow_live[flow].let_go && queue_count(&f->ops) == 0) {
+        e->flow_live[flow].let_go = false;
+        e->sweep = true; /* remotes of it may be free */
+    }
+    /* The next may have waited behind a fence for its turn at the head. */
+    if (f->ops.head != head && f->started == f->ops.head)
+        flow_ready(e, flow);
+}
+
+/* UNORDERED: the event need not wait for those before it. */
+static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
+        e->flows[flow].session == NONE)
+        return;
+    session_tell_local(e, flow, slot, op);
+    step_reported(e, flow, slot, op);
+    commit(e);
+}
+
+void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
+                       uint32_t epoch)
+{
+    struct flow *f = &e->flows[flow];
+    bool unordered = false;
+
+    for (uint64_t at = slot; at < slot + count && f->state != FLOW_FREE; at++) {
+        struct op *op;
+
+        if ((f->epoch != epoch && at >= f->rewound) || at < f->ops.head || at >= f->ops.tail)
+            continue;
+        op = flow_op(e, f, at);
+        set8(e, &op->phase, OP_PLACED);
+        step_placed(e, flow, at, op);
+        unordered |= op->flags & SUBMIT_UNORDERED;
+    }
+    commit(e);
+    if (f->state == FLOW_FREE)
+        return;
+    for (uint64_t at = slot; at < slot + count && unordered; at++)
+        if (at >= f->ops.head && at < f->ops.tail)
+            flow_end_early(e, flow, at, flow_op(e, f, at));
+    flow_finish(e, flow);
+}
+
+void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (epoch == f->epoch && slot < f->staged)
+        set64(e, &f->staged, slot);
+}
+
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t node = f->node;
+    struct op *op = flow_op(e, f, slot);
+
+    op_fabric_end(e, flow, op);
+    if (e->peer_live[node].link != LINK_UP) {
+        peer_activate(e, node); /* which drains */
+    } else if (status < 0) {
+        peer_broken(e, node, status);
+    } else if (!e->peer_live[node].broken) {
+        /* Else a stripe of it may have failed: it goes again. */
+        if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
+            step_completed(e, flow, slot, op);
+        if (op_row(op)->on_fabric)
+            op_row(op)->on_fabric(e, flow, op);
+        flow_end_early(e, flow, slot, op);
+    }
+    if (e->flow_live[flow].outstanding == 0 && f->state == FLOW_CLOSING)
+        e->sweep = true;
+    flow_finish(e, flow);
+    flow_ready(e, flow);
+}
+
+/* The index of a sequence that came over the wire, or UINT64_MAX. */
+static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence)
+{
+    uint64_t slot = f->ops.head + (uint32_t)(sequence - (uint32_t)f->ops.head);
+    uint64_t at = f->ops.head;
+
+    /* The peer's word: it must be where an operation begins. */
+    while (at < slot && at < f->staged)
+        at += flow_op(e, f, at)->span;
+    return at == slot && slot < f->staged ? slot : UINT64_MAX;
+}
+
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+
+    if (slot != UINT64_MAX)
+        set32(e, (uint32_t *)&flow_op(e, f, slot)->status, (uint32_t)(status < 0 ? status : -EIO));
+}
+
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+
+    if (slot == UINT64_MAX)
+        return;
+    /* The payloads behind these records have been placed; only the records go again. */
+    set64(e, &f->staged, slot);
+    set64(e, &f->rewound, slot);
+    set32(e, &f->epoch, f->epoch + 1);
+    set32(e, &f->held, 1);
+    flow_ready(e, flow);
+}
+
+void flow_hold(struct engine *e, uint32_t flow, bool held)
+{
+    set32(e, &e->flows[flow].held, held);
+    flow_ready(e, flow);
+}
+
+/* Operations from `slot` on end with an error, and so does what comes. */
+static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborted)
+{
+    struct flow *f = &e->flows[flow];
+
+    while (slot < f->ops.tail) {
+        struct op *op = flow_op(e, f, slot);
+
+        if (op->phase != OP_PLACED) {
+            flow_end_op(e, op,
+                        (slot < f->started || op->posted > 0) && aborted ? -ECONNABORTED
+                                                                         : -EHOSTDOWN);
+            commit(e);
+        }
+        slot += op->span;
+    }
+    set64(e, &f->started, f->ops.tail);
+    set64(e, &f->staged, f->ops.tail);
+    set32(e, &f->held, 0);
+    flow_gone_known(e, flow);
+    e->sweep = true;
+}
+
+void flow_gone_known(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
+    reply_give_back(e, flow, f->replies_expected);
+    direct_end_flow(e, flow);
+    if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)
+        set32(e, &f->state, FLOW_DEAD);
+}
+
+void flow_gone(struct engine *e, uint32_t flow)
+{
+    flow_void(e, &e->flows[flow]);
+    flow_die(e, flow, e->flows[flow].staged, false);
+    commit(e);
+    flow_finish(e, flow);
+}
+
+void flow_kill(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    flow_die(e, flow, f->ops.head, true);
+    set32(e, &f->epoch, f->epoch + 1);
+    set32(e, &f->inflow, NONE);
+    commit(e);
+    flow_finish(e, flow);
+}
+
+void flow_empty(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (queue_count(&f->ops) == 0)
+        return;
+    flow_void(e, f);
+    set32(e, &f->epoch, f->epoch + 1);
+    set64(e, &f->staged, f->ops.tail);
+    set64(e, &f->started, f->ops.tail);
+    set64(e, &f->reported, f->ops.tail);
+    commit(e);
+    queue_clear(&e->pool, &f->ops);
+}
+
+void flow_detach(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t *link = &e->sessions[f->session].first_flow;
+
+    while (*link != flow)
+        link = &e->flows[*link].next;
+    set32(e, link, f->next);
+    set32(e, &f->session, NONE);
+    if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
+        set32(e, &e->inflows[f->serves].reply_flow, NONE);
+    set32(e, &f->state, FLOW_CLOSING);
+    set32(e, &f->held, 0);
+    commit(e);
+    table_leaves(e, TABLE_FLOWS, flow);
+}
+
+void flow_retire(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (f->traffic == FLOW_REQUESTS && f->session != NONE &&
+        (f->state == FLOW_BINDING || f->state == FLOW_OPEN || f->state == FLOW_DEAD) &&
+        e->flow_live[flow].remotes == 0 && e->flow_live[flow].outstanding == 0 &&
+        queue_count(&f->ops) == 0 && f->replies_expected == 0)
+        flow_detach(e, flow);
+}
