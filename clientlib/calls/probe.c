@@ -8,6 +8,7 @@
  * Thread: the one that owns the context.
  */
 #include <errno.h>
+#include <limits.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
@@ -19,7 +20,23 @@ enum {
     NEIGHBOUR_PROBES = 100, /* between two yields: about a microsecond */
 };
 
-/* As channel_probe, after the daemon's news of neighbours, and before the wake-ups that are due. */
+/* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
+ */
+static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
+                              struct pwc_event *events, unsigned max)
+{
+    uint32_t changes = neighbour_changes(ctx);
+    int rc;
+
+    if (changes != ctx->neighbour_changes_seen)
+        neighbours_update(ctx, changes);
+    rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
+    if (ctx->channel.neighbours.wakes_due)
+        wake_retry(ctx);
+    return rc;
+}
+
+/* The same of one event, as channel_probe. */
 static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                              struct pwc_event *out)
 {
@@ -59,6 +76,20 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
     rc = probe_once(ctx, peer, kinds, out);
     if (rc == 0 && ctx->fd_used)
         rc = arm_descriptor(ctx, peer, kinds, out);
+    return rc;
+}
+
+int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *events, unsigned n)
+{
+    int rc = client_may_block(ctx->client);
+
+    if (rc < 0)
+        return rc;
+    if (n == 0 || n > INT_MAX || kinds & ~(unsigned)KINDS_ALL)
+        return -EINVAL;
+    rc = probe_batch(ctx, peer, kinds, events, n);
+    if (rc == 0 && ctx->fd_used)
+        rc = arm_descriptor(ctx, peer, kinds, events);
     return rc;
 }
 

@@ -30,6 +30,9 @@
 #include "shm_ring/ring.h"
 #include "proto/session_abi.h"
 
+/* Bytes of ids that the events of one channel_probe_n may have: at least one of the longest. */
+#define CHANNEL_IDS_BYTES 8192
+
 /* Bytes of events that filters may keep; a flush may keep a local ring's worth more. */
 #define CHANNEL_KEPT_BYTES (UINT64_C(1) << 20)
 
@@ -86,6 +89,7 @@ struct channel {
     void *deliver_context;
     struct kept kept;
     _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* what pwc_event.data points into */
+    uint8_t ids[CHANNEL_IDS_BYTES]; /* the same, for the events of channel_probe_n */
 };
 
 /* A view over a fresh session; `base` stays the caller's. -EPROTO: its header is not sound. */
@@ -152,6 +156,10 @@ uint64_t channel_record_bytes(const struct submit_record *record);
 
 /* As pwc_probe, without its system calls. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+/* Up to `max` of them, fewer where their ids would take more than CHANNEL_IDS_BYTES: how many, or an
+ * error that came before the first. */
+int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *events,
+                    unsigned max);
 
 /* Moves all local events that are there to the kept ones: how many, or -ENOBUFS, -EPROTO. */
 int channel_collect(struct channel *ch);

@@ -236,6 +236,47 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     return rc;
 }
 
+/* Plain events from the head of the one ring that may hold what is asked for: how many. */
+static unsigned take_plain_run(struct channel *ch, uint64_t peer, unsigned kinds,
+                               struct pwc_event *events, unsigned max)
+{
+    struct inbox *only = only_ring(ch, kinds);
+    uint64_t space = only == &ch->local ? event_bytes(0) : 0;
+    unsigned count = 0;
+
+    if (!only || neighbours_may_have(ch, kinds) || may_be_kept(ch, kinds))
+        return 0;
+    while (count < max && take_plain(only, peer, space, &events[count]))
+        count++;
+    return count;
+}
+
+/* A copy of the id's bytes that lasts until the next probe: the bytes of `ids` that it takes. */
+static uint32_t copy_id(struct pwc_event *event, uint8_t *to)
+{
+    if (event->id_size > 0)
+        event->data = memcpy(to, event->data, event->id_size);
+    return abi_pad8(event->id_size);
+}
+
+int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *events,
+                    unsigned max)
+{
+    unsigned count = take_plain_run(ch, peer, kinds, events, max);
+    uint32_t used = 0;
+    int rc = 0;
+
+    while (count < max && used + SESSION_ID_MAX <= sizeof(ch->ids)) {
+        rc = channel_probe(ch, peer, kinds, &events[count]);
+        if (rc != 1)
+            break;
+        used += copy_id(&events[count], ch->ids + used);
+        count++;
+        count += take_plain_run(ch, peer, kinds, events + count, max - count);
+    }
+    return count > 0 ? (int)count : rc;
+}
+
 static uint64_t collect_quota(const struct channel *ch)
 {
     return CHANNEL_KEPT_BYTES + ch->local.ring.size;

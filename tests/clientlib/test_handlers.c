@@ -292,7 +292,7 @@ static void test_reply_to_reply(void)
 struct forbidden {
     struct world *world;
     pwc_ctx *other;
-    int results[18];
+    int results[19];
     unsigned count;
     int allowed;
 };
@@ -310,6 +310,7 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     const int results[] = {
         pwc_probe(ctx, PWC_ANY, 0, &event),
         pwc_wait(ctx, PWC_ANY, 0, &event, 0),
+        pwc_probe_n(ctx, PWC_ANY, 0, &event, 1),
         pwc_flush(ctx, PWC_ANY, -1),
         pwc_flush(ctx, 0, -1),
         pwc_bind(ctx, 0, NULL, &remote),
@@ -353,7 +354,7 @@ static void test_forbidden(void)
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, TRY, call_all, &f), 0);
     CU_ASSERT_EQUAL(send(w, TRY, 0, 0), 0);
     (void)expect(w, PWC_MESSAGE, TRY, 0);
-    CU_ASSERT_EQUAL(f.count, 17);
+    CU_ASSERT_EQUAL(f.count, 18);
     for (unsigned i = 0; i < f.count; i++)
         CU_ASSERT_EQUAL(f.results[i], -EDEADLK);
     CU_ASSERT_EQUAL(f.allowed, 0);

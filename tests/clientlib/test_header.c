@@ -33,6 +33,7 @@ static const uint64_t kept[][2] = {
     {PWC_AM_ARGUMENTS_MAX, 16},
     {PWC_CID_MAX, 1024},
     {PWC_ANY, 0xffffffffffffffff},
+    {PWC_VERSION_NUMBER, PROJECT_VERSION},
     /* Room for later words is inside. */
     {sizeof(struct pwc_attr), 80},
     {sizeof(struct pwc_ctx_attr), 64},

@@ -2,6 +2,7 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
 #include "pwc/tuning.h"
@@ -115,6 +116,57 @@ static void test_checks(void)
     world_free(w);
 }
 
+/* Several events by one call: in order, each with an id of its own that stays. */
+static void test_batches(void)
+{
+    enum { COUNT = 90, MAX = 64 };
+    static const unsigned kinds[] = {PWC_LOCAL, PWC_REMOTE};
+    struct world *w = world_new();
+    struct pwc_event events[MAX + 1], *last = &events[MAX];
+    uint8_t id[PWC_CID_MAX];
+
+    memset(last, 0xee, sizeof(*last));
+    CU_ASSERT_EQUAL(pwc_probe_n(w->ctx, PWC_ANY, 0, events, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_probe_n(w->ctx, PWC_ANY, 1u << 9, events, 1), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_probe_n(w->ctx, PWC_ANY, 0, events, MAX), 0);
+    for (unsigned round = 0; round < 4; round++) {
+
+        for (unsigned i = 0; i < COUNT; i++) {
+            /* In odd rounds each third has a long id. */
+            bool longer = round % 2 && i % 3 == 0;
+            pwc_cid lid = longer ? pwc_cid_bytes(id, PWC_CID_MAX - i) : pwc_cid_u64(i);
+
+            memset(id, (int)i, sizeof(id));
+            while (pwc_put(w->remote, 0, &i, sizeof(i), lid, lid, 0) == -EAGAIN)
+                usleep(100);
+        }
+        if (round >= 2) /* the events are among those kept */
+            CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
+        for (unsigned k = 0; k < 2; k++) {
+            for (unsigned seen = 0; seen < COUNT;) {
+                int n = pwc_probe_n(w->ctx, PWC_ANY, kinds[k], events, MAX);
+
+                CU_ASSERT_FATAL(n >= 0 && n <= MAX);
+                for (int e = 0; e < n; e++, seen++) {
+                    bool longer = round % 2 && seen % 3 == 0;
+
+                    CU_ASSERT_EQUAL(events[e].kind, kinds[k]);
+                    CU_ASSERT_EQUAL(events[e].op, PWC_OP_PUT);
+                    CU_ASSERT_EQUAL_FATAL(events[e].id_size, longer ? PWC_CID_MAX - seen : 0);
+                    memset(id, (int)seen, sizeof(id));
+                    if (longer)
+                        CU_ASSERT_EQUAL(memcmp(events[e].data, id, events[e].id_size), 0)
+                    else
+                        CU_ASSERT_EQUAL(events[e].id, seen);
+                }
+            }
+            CU_ASSERT_EQUAL(pwc_probe_n(w->ctx, PWC_ANY, kinds[k], events, MAX), 0);
+        }
+    }
+    CU_ASSERT_EQUAL(last->id, UINT64_C(0xeeeeeeeeeeeeeeee));
+    world_free(w);
+}
+
 static void test_suppressed_events(void)
 {
     struct world *w = world_new();
@@ -208,6 +260,7 @@ int main(void)
     static const struct suite_test tests[] = {
         {"puts of every size", test_put_sizes},
         {"long completion ids", test_long_ids},
+        {"several events by one call", test_batches},
         {"what put and get check at once", test_checks},
         {"events that were not asked for", test_suppressed_events},
         {"errors are shown all the same", test_errors_are_shown},

@@ -382,6 +382,15 @@ PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_ci
 PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
 
 /*
+ * As pwc_probe, up to `n` events by one pass over the rings: how many, 0 with none, or an error
+ * that came before the first event. Events of one pair of contexts are in their order. Fewer than
+ * are there may come: call until 0. The `data` of all of them, with ids of 8 KiB together, stays
+ * valid until the next probe, wait, flush, unbind or destroy on this context. -EINVAL also: no `n`.
+ */
+PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *events,
+                        unsigned n);
+
+/*
  * As probe, but waits for an event: polls for about 200 us, yielding the processor, then sleeps. 0
  * after timeout_ms without one, or an error as probe; timeout_ms < 0 waits for ever. A daemon that
  * dies is noticed within a second. Signals do not end it.
