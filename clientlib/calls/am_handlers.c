@@ -44,7 +44,7 @@ int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *
         atomic_fetch_or_explicit(word, UINT64_C(1) << index % 64, memory_order_release);
     else
         atomic_fetch_and_explicit(word, ~(UINT64_C(1) << index % 64), memory_order_release);
-    neighbours_tell_handlers(&ctx->channel.neighbours, index / 64,
+    neighbours_show_handlers(&ctx->channel.neighbours, index / 64,
                              atomic_load_explicit(word, memory_order_relaxed));
     return 0;
 }

@@ -16,7 +16,7 @@ static uint8_t *id_room(const struct neighbours *n)
     return n->event + sizeof(struct event_record);
 }
 
-/* What its origin did before, through the daemon, has not been shown yet. */
+/* Events of this origin that came through the daemon before have not been shown yet. */
 static bool must_wait(struct channel *ch, struct neighbour *of)
 {
     if (!of->waits) {
@@ -110,7 +110,7 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
     return rc;
 }
 
-/* It is the next one's turn, and who is to be forgotten goes. */
+/* Gives the turn to the next neighbour, and forgets this one where its pair is over. */
 static void turn(struct neighbours *n, int rc)
 {
     struct neighbour *from = &n->list[n->turn];
@@ -163,15 +163,15 @@ static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t p
         if (rc == ROUTE_SHOWN)
             return 1;
         if (rc < 0)
-            pair->lies = true;
+            pair->broken = true;
         if (rc < 0 || (rc == 0 && pair->over && !pair_pending(&pair->answers)))
             neighbours_await_none(n, pair);
     }
     return 0;
 }
 
-/* Goes on to the next of whom something has come, or who is to be forgotten; of many that is most
- * of what a probe does. How many of `left` are left, with that one. */
+/* Advances n->turn to the next neighbour with a record, or to forget: with many neighbours this is
+ * most of what a probe does. Returns how many of `left` are still to visit, that one included. */
 static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
 {
     const struct neighbour *from = n->list + n->turn, *end = n->list + n->active;

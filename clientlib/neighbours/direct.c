@@ -63,7 +63,7 @@ static int pair_map(struct direct_pair *pair, struct direct_way *way, int *next)
     return rc;
 }
 
-/* Where it fails we are not left quiet. */
+/* Where this fails, the target never leaves us quiet. */
 static void map_board(struct direct_pair *pair, struct direct_way *way, int *next)
 {
     struct board_shared *board;
@@ -87,7 +87,7 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
     pair->number = way->number;
     pair->peer = peer;
     pair->ring.fd = pair->board.fd = -1;
-    /* Until the target has met it, and all that went that way before has ended. */
+    /* Until the target has met the pair, and all operations through the daemon have ended. */
     pair->by_daemon = true;
     rc = pair_map(pair, way, next);
     if (rc == 0)
@@ -103,7 +103,7 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
     return pair;
 }
 
-/* The last, should it have ended and come again. */
+/* The newest pair with this peer that is not over. */
 static struct direct_pair *pair_of_peer(const struct pwc_ctx *ctx, uint64_t peer)
 {
     struct direct_pair *pair = ctx->channel.neighbours.ours;
@@ -181,8 +181,8 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
     }
 }
 
-/* While the target lives, the next bind is told of the same pair. */
-static bool leads_nowhere(const struct direct_pair *pair)
+/* Only of a target that is gone: while it lives, the next bind leads to the same pair. */
+static bool pair_is_dead(const struct direct_pair *pair)
 {
     uint32_t gone = atomic_load_explicit(&pair->writer.shared->gone, memory_order_relaxed);
 
@@ -196,7 +196,7 @@ void direct_check(struct pwc_ctx *ctx)
 
     for (struct direct_pair *pair = n->ours; pair; pair = next) {
         next = pair->next;
-        if (leads_nowhere(pair))
+        if (pair_is_dead(pair))
             neighbours_drop(n, pair);
     }
 }
@@ -227,9 +227,9 @@ int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     return 0;
 }
 
-/* Back to the direct path, when the target has met the pair, all has ended and its events stand
- * among those kept: 1; else 0. What writes no record is also for a target that has not: 1, and the
- * path stays. */
+/* 1: back to the direct path, since the target has met the pair, all operations have ended, and
+ * their events are kept; else 0. An operation without a record may go directly to a target that has
+ * not met the pair: 1 too, but the path stays the daemon's. */
 static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
 {
     bool met = atomic_load_explicit(&pair->writer.shared->target.met, memory_order_acquire) == 1;
@@ -274,8 +274,8 @@ static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_
                : channel_own_room(&ctx->channel, (uint32_t)lid->size + ctx->channel.set_aside);
 }
 
-/* The bytes are placed: the target may know. */
-static inline void tell_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
+/* Writes the record of an operation whose bytes are placed. */
+static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
                                uint64_t len, const pwc_cid *rid)
 {
     struct direct_pair *pair = remote->pair;
@@ -312,7 +312,7 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
         memcpy(dst->memory + off, src, len);
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
-        tell_target(ctx, dst, PAIR_PUT, len, rid);
+        show_target(ctx, dst, PAIR_PUT, len, rid);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid, 0);
     pair->put_bytes += len;
@@ -338,7 +338,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
         memcpy(dst, src->memory + off, len);
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
-        tell_target(ctx, src, PAIR_GET, len, rid);
+        show_target(ctx, src, PAIR_GET, len, rid);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid, 0);
     pair->get_bytes += len;

@@ -90,7 +90,7 @@ static bool fits(const struct pwc_ctx *ctx, const struct am_outgoing *m)
 
     return neighbours_handles(&pair->writer.shared->target, m->send->index) &&
            pair_lines(am_block_bytes(&block)) <= PAIR_RECORD_MAX &&
-           (!is_answered(m) || (ctx->channel.neighbours.answer_max > 0 && !pair->lies));
+           (!is_answered(m) || (ctx->channel.neighbours.answer_max > 0 && !pair->broken));
 }
 
 int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m)

@@ -35,7 +35,8 @@ void neighbours_destroy(struct neighbours *n)
     n->event = NULL;
 }
 
-/* ---- those that reach us -------------------------------------------------------------------- */
+/* ---- neighbours that reach us -------------------------------------------------------------------
+ */
 
 static struct neighbour *new_entry(struct neighbours *n)
 {
@@ -51,7 +52,7 @@ static struct neighbour *new_entry(struct neighbours *n)
     return &n->list[n->count];
 }
 
-static void tell_all_handlers(const struct neighbours *n, struct pair_side *side)
+static void show_all_handlers(const struct neighbours *n, struct pair_side *side)
 {
     for (uint32_t i = 0; i < SESSION_HANDLERS / 64; i++)
         atomic_store_explicit(&side->handlers[i], n->handlers[i], memory_order_relaxed);
@@ -67,12 +68,12 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
     if (rc < 0)
         return rc;
     entry->ring.block_max = n->block_max;
-    tell_all_handlers(n, &entry->ring.shared->target);
+    show_all_handlers(n, &entry->ring.shared->target);
     atomic_store_explicit(&entry->ring.shared->target.met, 1, memory_order_release);
     return 0;
 }
 
-/* Each note brings it, for an earlier one may have lost it. */
+/* Each note brings the board, since an earlier note may have lost its descriptor. */
 static void take_board(struct neighbours *n, int descriptor)
 {
     if (!n->board.base && mapping_adopt(&n->board, descriptor, BOARD_BYTES) == 0)
@@ -88,7 +89,7 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
 
     if (board >= 0)
         take_board(n, board);
-    /* Without it the origin sees that we have not met, and goes through the daemon. */
+    /* Without the pair `met` stays 0, and the origin goes through the daemon. */
     if (!entry || mapping_adopt(&mapping, descriptor, PAIR_BYTES) < 0) {
         close(descriptor);
         return;
@@ -107,7 +108,7 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
     neighbours_activate(n, n->count++); /* its bell is armed until we have slept and woken */
 }
 
-/* Neither the active nor the quiet ones may have a gap. */
+/* Neither the active part of the list nor the quiet part may have a gap. */
 void neighbours_forget(struct neighbours *n, uint32_t i)
 {
     mapping_destroy(&n->list[i].mapping);
@@ -131,7 +132,8 @@ void neighbours_check(struct neighbours *n)
         if (i >= n->active)
             neighbours_activate(n, i);
     }
-    /* What is empty now stays so: what a dead origin wrote came before we were told. */
+    /* An empty ring stays empty: a dead origin wrote its last record before the daemon set `gone`.
+     */
     for (uint32_t i = n->count; i-- > 0;)
         if (n->list[i].over && !pair_pending(&n->list[i].ring))
             neighbours_forget(n, i);
@@ -144,12 +146,13 @@ void neighbours_check(struct neighbours *n)
     }
 }
 
-/* ---- those that we reach -------------------------------------------------------------------- */
+/* ---- pairs by which we reach others
+ * ------------------------------------------------------------------- */
 
 void neighbours_adopt(struct neighbours *n, struct direct_pair *pair)
 {
     pair->answers.block_max = n->block_max;
-    tell_all_handlers(n, &pair->writer.shared->origin);
+    show_all_handlers(n, &pair->writer.shared->origin);
     pair->next = n->ours;
     n->ours = pair;
 }
@@ -191,7 +194,7 @@ int neighbours_take_messages(struct neighbours *n, uint32_t block_max)
     return 0;
 }
 
-void neighbours_tell_handlers(struct neighbours *n, uint32_t word, uint64_t value)
+void neighbours_show_handlers(struct neighbours *n, uint32_t word, uint64_t value)
 {
     n->handlers[word] = value;
     for (uint32_t i = 0; i < n->count; i++)
@@ -205,9 +208,9 @@ void neighbours_tell_handlers(struct neighbours *n, uint32_t word, uint64_t valu
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
 /*
- * Who sleeps in a call is woken for room once, then it is for the caller to try again. Who sleeps
- * on the descriptor may have been refused since we last looked, by several calls that want
- * different room: from the first refusal on each reading wakes him.
+ * A sleep in a call ends once for room, and then the caller tries again. Before a sleep on the
+ * descriptor several calls may have been refused, each for a different amount of room: from the
+ * first refusal on, each time the target reads wakes the sleeper.
  */
 static bool waits_for_room(const struct direct_pair *p, uint32_t mode)
 {

@@ -8,8 +8,8 @@
 #include "clientlib/neighbours/neighbours.h"
 
 enum {
-    REST_LOOKS = 1024, /* between two looks at who is silent: a power of two */
-    ALL_LOOKS = 256,   /* between two looks at all rings; the same */
+    REST_LOOKS = 1024, /* between two searches for silent neighbours: a power of two */
+    ALL_LOOKS = 256,   /* between two looks at all rings: a power of two */
 };
 
 #define REST_NS INT64_C(4000000) /* at least, between two barriers */
@@ -42,7 +42,7 @@ void neighbours_listen_to_all(struct neighbours *n)
     n->active = n->count;
 }
 
-/* Each word is taken whole: bits of slots that nobody quiet has are of no use to anybody. */
+/* Takes each word whole: bits of slots without a quiet neighbour are of no use. */
 static bool take_calls(struct neighbours *n, uint64_t *calls)
 {
     bool any = false;
@@ -71,7 +71,7 @@ static void activate_callers(struct neighbours *n, const uint64_t *calls)
     }
 }
 
-/* Those that have written, whether they have called or not. */
+/* Activates all that have written, whether they have called or not. */
 static void activate_writers(struct neighbours *n)
 {
     for (uint32_t i = n->active; i < n->count; i++)
@@ -90,8 +90,8 @@ static bool is_silent(const struct neighbour *of)
            atomic_load_explicit(&of->ring.shared->origin.met, memory_order_acquire) == 1;
 }
 
-/* Announced to all that are silent: whoever writes from now on calls. They stand at the end of the
- * active ones; from where. */
+/* Sets the bells of all silent neighbours to quiet, so that their origins call when they write, and
+ * moves them to the end of the active ones: the index of the first. */
 static uint32_t announce(struct neighbours *n)
 {
     uint32_t from = n->active;

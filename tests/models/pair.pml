@@ -4,7 +4,7 @@
  *
  * Stands for: clientlib/channel/channel.c (channel_arm, channel_disarm), clientlib/neighbours/neighbours.c
  * (neighbours_arm), clientlib/calls/wait.c (sleep_until_rung), clientlib/calls/probe.c (probe_once),
- * clientlib/neighbours/direct.c (tell_target), clientlib/attach/wake.c (wake_target, wake_retry), daemon/engine/session/session.c
+ * clientlib/neighbours/direct.c (show_target), clientlib/attach/wake.c (wake_target, wake_retry), daemon/engine/session/session.c
  * (session_publish, direct_wake), daemon/control/clients/pairs.c (pair_make), shm_ring/doorbell.c
  * (doorbell_sleep, doorbell_wake), clientlib/neighbours/neighbours_quiet.c, shm_ring/pair.c (pair_ring_bell).
  * Barriers C and D of the event bell, G of the pair's, I of the board.
