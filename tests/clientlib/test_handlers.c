@@ -98,46 +98,6 @@ static void test_order(void)
     free(notes);
 }
 
-/* Handlers run whatever is asked for; they are told of only where messages of that peer are. */
-static void test_filters(void)
-{
-    static const struct {
-        pwc_peer peer;
-        unsigned kinds;
-        bool event, message; /* which are told */
-    } rows[] = {
-        {PWC_ANY, 0, true, false},          {PWC_ANY, PWC_REMOTE, true, false},
-        {PWC_ANY, PWC_LOCAL, false, false}, {PWC_ANY, PWC_MESSAGE, false, true},
-        {PWC_ANY, ALL, true, true},         {0, ALL, true, true},
-        {0, PWC_MESSAGE, false, true},      {7, ALL, false, false},
-        {7, PWC_LOCAL, false, false},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct world *w = world_new();
-        struct notes *notes = notes_new(w);
-        int told[PWC_MESSAGE + 1] = {0}, rc;
-        struct pwc_event event;
-
-        CU_ASSERT_EQUAL(put_event(w, 1), 0);
-        CU_ASSERT_EQUAL(send(w, NOTE, 5, 0), 0);
-        CU_ASSERT_EQUAL(put_event(w, 2), 0);
-        CU_ASSERT_EQUAL(send(w, NOTE, 6, 0), 0);
-        settle(w, 4);
-        while ((rc = pwc_probe(w->ctx, rows[i].peer, rows[i].kinds, &event)) == 1)
-            told[event.kind]++;
-        CU_ASSERT_EQUAL(rc, 0);
-        CU_ASSERT_EQUAL(told[PWC_REMOTE], rows[i].event ? 2 : 0);
-        CU_ASSERT_EQUAL(told[PWC_MESSAGE], rows[i].message ? 2 : 0);
-        CU_ASSERT_EQUAL(notes->count, 2);
-        CU_ASSERT_EQUAL(notes->seen[1], 6);
-        for (uint64_t id = 1; id <= 2 && !rows[i].event; id++)
-            (void)expect(w, PWC_REMOTE, id, 0);
-        world_free(w);
-        free(notes);
-    }
-}
-
 /* ---- replies -------------------------------------------------------------------------------- */
 
 /* Replies as often as it is told, and writes down what that gave. */
@@ -579,7 +539,6 @@ int main(void)
 {
     static const struct suite_test tests[] = {
         {"in order with events", test_order},
-        {"filters", test_filters},
         {"replies: none, one, two, late", test_replies},
         {"replies to replies", test_reply_to_reply},
         {"what a handler must not do", test_forbidden},

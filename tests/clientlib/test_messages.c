@@ -13,7 +13,6 @@
 enum {
     REQUEST = 3, /* indices */
     REPLY = 255,
-    ANY = 63,
     OTHER = 64, /* no handler stands there */
     COUNT = PWC_AM_ARGUMENTS_MAX,
     AT = 1 << 19,             /* where Longs land in the region */
@@ -87,16 +86,6 @@ static void on_reply(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     CU_ASSERT_EQUAL(am->is_reply, 1);
     CU_ASSERT_EQUAL(am->token, 0);
     (void)ctx;
-}
-
-/* Takes what comes. */
-static void on_any(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
-{
-    struct seen *seen = argument;
-
-    seen->replies += 1;
-    (void)ctx;
-    (void)am;
 }
 
 static struct seen *seen_new(struct world *w)
@@ -400,49 +389,6 @@ static void test_prepare(void)
     free(seen);
 }
 
-/* Each request holds room for its reply, whatever becomes of it, and gets none where none is left.
- */
-static void test_reply_space(void)
-{
-    struct world *w = world_new();
-    struct seen *seen = seen_new(w);
-    unsigned room = 0;
-    int rc;
-
-    w->daemon.hold = true;
-    while ((rc = send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, PWC_NO_LCE)) == 0)
-        room++;
-    CU_ASSERT_EQUAL(rc, -EAGAIN);
-    CU_ASSERT_EQUAL(room, session_reply_limit(256 << 10, message_bytes_max(FAKE_PACKED_MAX)) /
-                              event_bytes(message_bytes_max(FAKE_PACKED_MAX)));
-    CU_ASSERT_EQUAL(send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, PWC_NO_LCE | PWC_AM_NO_REPLY), 0);
-    CU_ASSERT_EQUAL(pwc_am_register(w->ctx, REQUEST, on_any, seen), 0); /* no reply */
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
-    while (seen->replies < room + 1)
-        CU_ASSERT_EQUAL_FATAL(
-            pwc_wait(w->ctx, PWC_ANY, PWC_MESSAGE, &(struct pwc_event){0}, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
-
-    /* With replies, with none, and with no handler: it all comes back. */
-    CU_ASSERT_EQUAL(pwc_am_register(w->ctx, REQUEST, on_request, seen), 0);
-    CU_ASSERT_EQUAL(pwc_am_register(w->ctx, ANY, on_any, seen), 0);
-    for (unsigned sent = 0; sent < 10 * room;) {
-        unsigned index = sent % 3 == 0 ? OTHER : sent % 3 == 1 ? ANY : REQUEST;
-
-        rc = pwc_am_short(w->remote, &(struct pwc_am_send){.index = index, .flags = PWC_NO_LCE});
-        if (rc == 0) {
-            sent++;
-            continue;
-        }
-        CU_ASSERT_EQUAL_FATAL(rc, -EAGAIN);
-        CU_ASSERT_TRUE_FATAL(pwc_probe(w->ctx, PWC_ANY, 0, &(struct pwc_event){0}) >= 0);
-    }
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
-    world_free(w);
-    free(seen);
-}
-
 /* The smallest rings that can be had carry the longest messages. */
 static void test_small_rings(void)
 {
@@ -519,7 +465,6 @@ int main(void)
         {"where a Long's payload comes from", test_long_sources},
         {"what is checked at once", test_checks},
         {"payloads written in place", test_prepare},
-        {"room for replies", test_reply_space},
         {"small rings", test_small_rings},
         {"a forked child", test_fork},
         {"the session is over", test_session_over},
