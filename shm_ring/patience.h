@@ -36,7 +36,7 @@ enum patience_step {
     PATIENCE_SLEEP_NOW,
 };
 
-/* The first is a guess that held, the second was 100 us: docs/performance.md, "Waiting". */
+/* The first is a guess that held, the second was 100 us: docs/lab/daemon.md, "Waiting". */
 #define PATIENCE_WINDOW_NS UINT64_C(200000)
 #define PATIENCE_LONG_NS   UINT64_C(400000)
 /* For a client, whom others don't wait for: many of them that poll, on few cores, take longer than

@@ -71,7 +71,7 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_st
 }
 
 /* Where both ends are on this machine, small socket buffers keep data in flight in the cache; the
- * kernel's own sizes, made for long wires, do not (docs/performance.md). */
+ * kernel's own sizes, made for long wires, do not (docs/lab/fabric.md). */
 static void keep_near(int fd)
 {
     struct sockaddr_storage ours, theirs;
