@@ -14,6 +14,7 @@ struct op_kind {
     bool copied;             /* its source is copied at submission, always */
     bool at_head;            /* ends only as the first of its flow, without a record */
     bool over_remote;        /* names memory of its target, a reply too */
+    uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
     enum op_counter counter; /* that its session counts it in */
 
     /* A submission that is no operation: does all there is to do. 0, or the reason why no honest
@@ -79,12 +80,12 @@ static inline void op_abandon(struct engine *e, uint32_t node, struct op *op)
 /* Operations as their client counts them, and their kind as it knows it: a batch is several. */
 static inline uint32_t op_count(const struct op *op)
 {
-    return op->kind == OP_BATCH ? (uint32_t)op->rid : 1;
+    return op->kind == OP_BATCH ? op->batch.count : 1;
 }
 
 static inline uint8_t op_shown_kind(const struct op *op)
 {
-    return op->kind == OP_BATCH ? SUBMIT_PUT : op->kind;
+    return op->kind == OP_BATCH ? op->batch.kind : op->kind;
 }
 
 /* Bounds, rights and length, the same for put and get. */

@@ -8,7 +8,7 @@
  * wire (struct wire_batch_put and payload, of each), then the lids:
  *
  *     op | put, payload | put, payload | ... | lid | lid | ...
- *         <-------- local_offset bytes -----> <- 8 * rid ->
+ *         <--------- batch.bytes ----------> <- 8 * batch.count ->
  *
  * They stand in one chunk, so they can be copied in one piece. Thread: the progress thread.
  */
@@ -23,17 +23,18 @@ static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct o
     const struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
     struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
-    uint32_t bytes = (uint32_t)op->local_offset;
+    uint32_t bytes = op->batch.bytes;
     struct wire_batch *w;
 
     if (op->status < 0)
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
     if (remote->state == REMOTE_REVOKED || !op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
-    w = ledger_stage(e, f->node, WIRE_BATCH, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);
+    w = ledger_stage(e, f->node, op->batch.record, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);
     if (!w)
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, &w->op, w + 1);
+    w->op.count = op->batch.count;
     w->slot = remote->key.slot;
     w->generation = remote->key.generation;
     memcpy(w + 1, op + 1, bytes);
@@ -47,7 +48,7 @@ static uint32_t batch_part(const struct op *op, uint32_t i, uint32_t at, uint64_
     uint64_t rid, offset;
     uint32_t length;
 
-    memcpy(lid, block + op->local_offset + UINT64_C(8) * i, sizeof(*lid));
+    memcpy(lid, block + op->batch.bytes + UINT64_C(8) * i, sizeof(*lid));
     at = batch_step(block, at, &rid, &offset, &length);
     *bytes = length;
     return at;

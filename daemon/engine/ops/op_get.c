@@ -39,7 +39,7 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
         .length = op->length,
         .remote_address = remote->address + op->offset,
         .remote_key = remote->fabric_key,
-        .cookie = cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1))),
+        .cookie = cookie_of_op(flow, slot),
     };
     r = FAULT(GET_POST);
     if (r == 0)

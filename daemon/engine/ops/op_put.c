@@ -102,7 +102,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         .source = segment->base + op->local_offset,
         .remote_address = remote->address + op->offset,
         .remote_key = remote->fabric_key,
-        .cookie = cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1))),
+        .cookie = cookie_of_op(flow, slot),
         /* A withdrawn region is answered for when no operation names it: where nothing else orders
          * that answer behind the payload, the completion must mean that it has landed. */
         .placed = protocol == ENGINE_PROTOCOL_CHAIN || op->length > e->ordered_max,
@@ -183,6 +183,7 @@ void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 const struct op_kind op_put = {
     .over_remote = true,
     .counter = OP_COUNT_PUT,
+    .batch = WIRE_BATCH,
     .validate = put_validate,
     .start = put_start,
     .record = put_record,

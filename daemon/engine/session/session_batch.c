@@ -21,10 +21,13 @@ struct gathering {
     uint64_t block[BATCH_BYTES_MAX / 8];
 };
 
-/* A put that may share a batch with others like it; all else of it is checked already, or below. */
+/* An operation that may share a batch with others like it; all else of it is checked already, or
+ * below. */
 static bool batchable(const struct submit_record *r)
 {
-    return r->kind == SUBMIT_PUT &&
+    const struct op_kind *kind = op_kind_of(r->kind);
+
+    return kind && kind->batch != 0 &&
            (r->flags & ~(SUBMIT_NO_LCE | SUBMIT_NO_RCE)) == SUBMIT_INLINE && r->lid_len == 0 &&
            r->rid_len == 0 && r->length - 1 < BATCH_PAYLOAD_MAX &&
            r->offset >> BATCH_OFFSET_BITS == 0;
@@ -39,8 +42,8 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
 static bool batch_joins(const struct submit_record *r, uint32_t size,
                         const struct submit_record *first, const struct remote *remote)
 {
-    return size >= sizeof(*r) && batchable(r) && r->flags == first->flags &&
-           r->remote == first->remote && r->reserve == event_bytes(0) &&
+    return size >= sizeof(*r) && batchable(r) && r->kind == first->kind &&
+           r->flags == first->flags && r->remote == first->remote && r->reserve == event_bytes(0) &&
            size == sizeof(*r) + abi_pad8((uint32_t)r->length) && r->offset <= remote->length &&
            r->length <= remote->length - r->offset;
 }
@@ -158,6 +161,7 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
     struct session_live *live = &e->session_live[session];
     struct flow *f = &e->flows[flow];
     struct op *op = flow_op(e, f, f->ops.tail - gathered_span(g));
+    const struct op_kind *kind = op_kind_of(first->kind);
     uint32_t reserve = g->count * first->reserve;
 
     *op = (struct op){
@@ -167,8 +171,10 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
         .remote = first->remote,
         .span = (uint16_t)gathered_span(g),
         .length = (uint32_t)g->payload,
-        .rid = g->count,
-        .local_offset = g->bytes,
+        .batch = {.count = g->count,
+                  .bytes = (uint16_t)g->bytes,
+                  .kind = first->kind,
+                  .record = kind->batch},
         .reserve = reserve,
         .nonce = UINT16_MAX,
         .submitted_at = e->now,
@@ -180,8 +186,8 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
     set64(e, &s->submitted, s->submitted + g->count);
     commit(e);
     step_submitted(e, flow, f->ops.tail - op->span, op);
-    live->ops[OP_COUNT_PUT] += g->count;
-    live->bytes[OP_COUNT_PUT] += g->payload;
+    live->ops[kind->counter] += g->count;
+    live->bytes[kind->counter] += g->payload;
     flow_ready(e, flow);
     session_dirty(e, session);
 }

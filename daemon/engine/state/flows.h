@@ -129,7 +129,15 @@ struct op {
     uint32_t length;       /* of one that is longer, which fails, the most that fits */
     uint32_t posted_after; /* submission, ns; 0: not yet, UINT32_MAX: later; private in meaning */
     uint64_t lid;
-    uint64_t rid;
+    union {
+        uint64_t rid;
+        struct {
+            uint32_t count; /* of operations */
+            uint16_t bytes; /* of what goes on the wire, behind the entry */
+            uint8_t kind;   /* of each, enum submit_kind */
+            uint8_t record; /* that carries them, enum wire_kind */
+        } batch;            /* of OP_BATCH */
+    };
     uint16_t lid_len;
     uint16_t rid_len;
     uint32_t segment;

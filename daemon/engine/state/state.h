@@ -111,7 +111,7 @@ struct engine {
 
 /* Cookies of fabric operations: what the completion is for. */
 enum cookie_kind {
-    COOKIE_OP = 1,  /* flow << 40 | slot */
+    COOKIE_OP = 1,  /* cookie_of_op */
     COOKIE_RUN = 2, /* node << 16 | run */
     COOKIE_HEAP = 3,
     COOKIE_RING = 4,    /* node */
@@ -123,6 +123,18 @@ enum cookie_kind {
 static inline uint64_t cookie_of(uint32_t kind, uint64_t value)
 {
     return (uint64_t)kind << 60 | value;
+}
+
+/* What a fabric operation of the operation `slot` of a flow comes back with; and the reverse. */
+static inline uint64_t cookie_of_op(uint32_t flow, uint64_t slot)
+{
+    return cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1)));
+}
+
+static inline uint64_t cookie_op(uint64_t cookie, uint32_t *flow)
+{
+    *flow = (uint32_t)(cookie >> 40) & ((1u << 20) - 1);
+    return cookie & ((UINT64_C(1) << 40) - 1);
 }
 
 /* Arena transactions by their short names. */
