@@ -1,13 +1,13 @@
 /*
- * A board: where the neighbours that reach a context (pair_abi.h) say that they have written to it,
- * so that it need not look at the ring of each. The daemon creates it (a sealed memfd) with the
- * first pair towards the context, and passes it to that context and to all origins, each of which
- * has a bit of its own there, its slot. docs/same-node.md says why it is right.
+ * A board: a line of bits in which the neighbours that reach a context (pair_abi.h) say that they
+ * have written to it, so that it need not look at each ring. The daemon creates the board (a sealed
+ * memfd) with the first pair towards the context, and passes it to that context and to all origins.
+ * Each origin has a bit of its own, its slot. docs/same-node.md says why this is right.
  *
- * A target leaves a pair quiet by DOORBELL_QUIET in its bell; the origin that finds that sets its
- * bit, behind its record. To each other they are hostile: a bit too many costs a look, and one that
- * somebody else has taken away a delay, for the target looks at all rings now and then, and before
- * it sleeps.
+ * A target leaves a pair quiet by DOORBELL_QUIET in the pair's bell. An origin that finds that
+ * value sets its bit, behind its record. The neighbours are hostile to each other: a bit too many
+ * costs a look. A bit that another neighbour has cleared costs a delay, since the target looks at
+ * all rings now and then, and before it sleeps.
  */
 #ifndef PWC_PROTO_BOARD_ABI_H
 #define PWC_PROTO_BOARD_ABI_H

@@ -1,12 +1,12 @@
 /*
- * A pair: the shared memory through which one context of a node tells another, of one user and one
- * job, what it has put into its memory or read from there, and sends it active messages, without
- * the daemon. One direction: an origin, and a target, which answers. docs/same-node.md says why it
- * is right.
+ * A pair: the shared memory of two contexts of one node, user and job, which need no daemon for
+ * what passes through it. A pair has one direction. Its origin writes requests: records of its puts
+ * and gets in the target's memory, and active messages. Its target answers active messages.
+ * docs/same-node.md says why this is right.
  *
- * The daemon creates it (a sealed memfd) and passes it to both. It is two single-producer
- * single-consumer rings of cache lines (shm_ring/pair.h says how they work): requests from the
- * origin to the target, which puts and gets are too, and answers, replies to active messages, back.
+ * The daemon creates the pair (a sealed memfd) and passes it to both sides. The pair holds two
+ * single-producer single-consumer rings of cache lines (shm_ring/pair.h says how they work):
+ * requests from the origin to the target, and answers back.
  *
  *     offset 0                                              4096             135168
  *     +--------+------+----------+---------+--------+--------+----------------+---------------+
@@ -26,16 +26,16 @@
  *     +----------+--------------+--------+---------------------------------------+
  *
  * `sequence` is the line's position, counted from 1, in 32 bits: it tells a new line from what an
- * earlier lap left there, so that arrival is seen in the line itself. The first eight bytes of the
- * first line are written last. An id of length 0 is the eight bytes by value in `id`.
+ * earlier lap left there, so that the reader sees arrival in the line itself. The writer writes the
+ * first eight bytes of the first line last. An id of length 0 is the eight bytes by value in `id`.
  *
- * The id of a message is its block (struct message, session_abi.h): one with one argument takes one
- * line. slot, generation and offset are filled in by the sender; the token of a request is
- * WIRE_NONE where no reply is asked for, else 0. Each that is asked for has one answer: a message,
- * or PAIR_UNANSWERED, which says that none will come. The origin has no more requests under way
- * than the ring of answers has room for, were each as long as an answer can be.
+ * The id of a message is its block (struct message, session_abi.h): a block with one argument takes
+ * one line. The sender fills in slot, generation and offset. The token of a request is WIRE_NONE
+ * where the request asks for no reply, else 0. Each request that asks for a reply gets one answer:
+ * a message, or PAIR_UNANSWERED, which says that no reply will come. The origin has no more such
+ * requests under way than the ring of answers has room for, if each answer is the longest possible.
  *
- * To each side the other is hostile: a line is copied once, checked, then used.
+ * Each side treats the other as hostile: it copies a line once, checks the copy, and uses that.
  */
 #ifndef PWC_PROTO_PAIR_ABI_H
 #define PWC_PROTO_PAIR_ABI_H
@@ -63,7 +63,8 @@ enum pair_kind {
 };
 
 enum pair_flags {
-    PAIR_AFTER = 1 << 0, /* what the origin did before went through the daemon: show that first */
+    PAIR_AFTER =
+        1 << 0, /* the origin's operations before went through the daemon: show those first */
 };
 
 struct pair_line {
@@ -89,11 +90,12 @@ enum pair_gone {
     PAIR_TARGET_GONE = 1 << 1,
 };
 
-/* What the two sides of one ring tell each other. */
+/* The words by which the two sides of one ring signal to each other. */
 struct pair_ring {
     _Alignas(64) _Atomic uint64_t consumed; /* lines; written by the reader */
     /* The writer sleeps until there is room (enum doorbell_mode); the reader has the daemon wake
-     * it. Beside what the reader writes anyway: the writer comes here only when the ring is full.
+     * it. This word shares a line with the reader's count: the writer reads that line only when the
+     * ring is full.
      */
     _Atomic uint32_t room_bell;
     /* The reader sleeps; the writer has the daemon wake it, or, where that is DOORBELL_QUIET, sets
@@ -104,15 +106,16 @@ struct pair_ring {
 static_assert(sizeof(struct pair_ring) == 128, "pair_ring");
 static_assert(offsetof(struct pair_ring, bell) == 64, "pair_ring.bell");
 
-/* What a side has done by this pair: its own word, shown by pwcctl. */
+/* What a side has done through this pair, by its own count. pwcctl shows it. */
 struct pair_counts {
     _Atomic uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };
 
 /* Written by one side. */
 struct pair_side {
-    /* Bit i % 64 of word i / 64: a handler stands at index i. To an index without one no message
-     * goes by this pair: the daemon, or who replies, tells the error. */
+    /* Bit i % 64 of word i / 64: there is a handler at index i. No message to an index without a
+     * handler goes by this pair: a request goes to the daemon, which reports the error, and the
+     * replier's library reports that of a reply. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
     /* Of the target, 1: it has mapped the pair, and reads what stands in it. Until then the origin
      * writes no record. Of the origin, 1: it has mapped the target's board (board_abi.h), and may

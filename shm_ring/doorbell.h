@@ -5,7 +5,7 @@
  *     poll, nothing there                  write record, publish
  *     arm: store armed = mode     (C)      full fence              (D)
  *     full fence                  (C)      load armed; if not 0, exchange it with 0;
- *     look again; if there: disarm           who got a mode wakes
+ *     look again; if there: disarm           the waker that got a mode wakes
  *     else sleep
  *
  * The two full fences pair: either the sleeper's second look sees the record, or the waker's load
@@ -21,8 +21,8 @@
  *       on each thread of the registered                  load armed, as above
  *     look again, as above
  *
- * An arm that nobody has taken stands: who sleeps again needs neither store nor fence for it, since
- * a waker that does not see it took it, and has woken.
+ * An arm that no waker has taken stays valid: a sleeper that sleeps again needs neither store nor
+ * fence for it, since only a waker takes it away, and that waker has woken the sleeper.
  *
  * Each waker's thread passes through a full fence somewhere between its instructions while the call
  * lasts: if before its load, the load sees the arm; if behind it, the record stands.
@@ -38,7 +38,7 @@ enum doorbell_mode {
     DOORBELL_AWAKE = 0,
     DOORBELL_FUTEX = 1, /* sleeps in futex on the word itself */
     DOORBELL_FD = 2,    /* sleeps on a descriptor: the waker writes to it */
-    DOORBELL_QUIET = 3, /* of a pair alone: awake, but looks at its board instead (board_abi.h) */
+    DOORBELL_QUIET = 3, /* pairs only: the reader is awake, but looks at its board (board_abi.h) */
 };
 
 /* Sleeper: announce, with the full fence (C). Then look again, and only then sleep. */

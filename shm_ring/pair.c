@@ -1,6 +1,6 @@
 /*
- * Owns nothing: what is rarely needed of the calls on a pair's rings (pair.h tells how it works,
- * which barriers pair, and has the rest).
+ * Owns nothing: the less frequent calls on a pair's rings (pair.h says how they work and which
+ * barriers pair).
  *
  * Thread: each view belongs to one thread; the two sides meet only in the mapping.
  */
@@ -67,7 +67,7 @@ static struct pair_line *next_line(struct pair_writer *w, uint64_t at)
 {
     struct pair_line *line = &w->lines[at & w->mask];
 
-    /* Its sequence too: what stood there must not pass for a record. */
+    /* The sequence too: an earlier line must not pass for a record. */
     atomic_store_explicit(&line->head, pair_head(at, PAIR_MORE, 0, 0), memory_order_relaxed);
     return line;
 }
@@ -105,8 +105,8 @@ void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n)
 
 bool pair_ring_bell(struct pair_writer *w)
 {
-    /* Once: it looks at everything before it arms again. What we get may be newer than what we have
-     * seen: who was left quiet may have gone to sleep. */
+    /* One wake-up is enough: the reader looks at everything before it arms again. The mode may be
+     * newer than the one that we saw: a reader that left us quiet may have gone to sleep. */
     uint32_t mode =
         atomic_exchange_explicit(&w->ring->bell.armed, DOORBELL_AWAKE, memory_order_acq_rel);
 

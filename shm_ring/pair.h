@@ -1,9 +1,10 @@
 /*
- * The two sides of a pair's rings of lines (pair_abi.h): who writes a ring, the producer, and who
- * reads it. Of requests that is the origin, and the target; of answers the target, and the origin.
+ * The two sides of a pair's rings of lines (pair_abi.h): the writer, which produces, and the
+ * reader, which consumes. The origin writes requests and the target reads them; the target writes
+ * answers and the origin reads them.
  *
- * A side keeps its position in private memory. The producer knows of space by its last sight of the
- * consumer's count; the consumer sees arrival in the line itself, so that one line moves between
+ * Each side keeps its position in private memory. The writer knows the free space by its last sight
+ * of the reader's count. The reader sees arrival in the line itself, so that one line moves between
  * the processors for each record.
  *
  * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours/neighbours.c cites its
@@ -22,11 +23,11 @@
  *        reader: bits taken (acquire), then the heads of their pairs loaded. Before, as in G,
  *          `bell` set to DOORBELL_QUIET, then the barrier, then a look at the head
  *
- * G and H pair a barrier in the sleeper alone, which is on its slow path, with none in the other,
- * which would otherwise wait in every put until the line is its own: the kernel runs a full barrier
- * on each processor that runs one of the others, between arming and looking. So either the look
- * sees the head (the count), or the load, which comes after, sees the bell. For that each process
- * that is a side has registered (doorbell_register); where the kernel cannot, there are no pairs.
+ * G and H need a barrier only in the sleeper, which is on its slow path. A barrier in the other
+ * side would make every put wait until the line is its own. Between arming and looking, the kernel
+ * runs a full barrier on each processor that runs a registered process. So either the look sees the
+ * head (the count), or the load, which comes after, sees the bell. Each process that is a side has
+ * registered for that (doorbell_register); where the kernel cannot do it, there are no pairs.
  *
  * Thread: one thread a side; nothing here blocks, allocates or makes a system call.
  */
@@ -42,8 +43,8 @@
 #include "shm_ring/fault.h"
 #include "proto/pair_abi.h"
 
-/* Lines: measured. Fewer hide less of the way to the other processor; more take lines from under
- * the reader's eyes. */
+/* Lines, as measured: fewer hide less of the latency between the processors, more take lines that
+ * the reader still reads. */
 #define PAIR_FETCH_AHEAD 4u
 
 struct pair_writer {
@@ -113,20 +114,20 @@ static inline int pair_room(struct pair_writer *w, uint32_t lines)
     return after - w->consumed_seen <= PAIR_LINES ? 0 : -EAGAIN;
 }
 
-/* Asks for a line to write to, so that it is ours when it is needed: a record then does not wait
- * for the one before it to get hold of its line. */
+/* Asks the processor for a line that will be written, so that a later record need not wait for
+ * it. */
 static inline void pair_fetch(const struct pair_line *line)
 {
 #if defined(__x86_64__)
-    /* Where the processor has no such instruction, it does nothing. The compiler would emit it only
-     * for processors that are known to have it. */
+    /* A processor without this instruction does nothing. The compiler's builtin emits it only for
+     * processors that are known to have it. */
     __asm__ volatile("prefetchw %0" : : "m"(*line));
 #else
     __builtin_prefetch(line, 1);
 #endif
 }
 
-/* The record whose lines have been written is shown (E). */
+/* Shows the record whose lines have been written (E). */
 static inline void pair_show(struct pair_writer *w, const struct pair_record *record)
 {
     struct pair_line *line = &w->lines[w->tail & w->mask];
@@ -178,12 +179,12 @@ static inline struct pair_id pair_id_begin(struct pair_writer *w)
 }
 void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n);
 
-/* The bell is armed: true, its reader sleeps; false: it has been called by its board, or is awake
- * after all. */
+/* Takes an armed bell. True: the reader sleeps, and is to be woken; false: our bit on its board is
+ * set, or the reader is awake after all. */
 bool pair_ring_bell(struct pair_writer *w);
 
-/* After a record: its reader sleeps, and is not asleep any more as far as we are concerned: have it
- * woken. No fence: see above. */
+/* After a record: true once for a reader that sleeps; the caller has it woken. No fence: see
+ * above. */
 static inline bool pair_reader_sleeps(struct pair_writer *w)
 {
     _Atomic uint32_t *armed = &w->ring->bell.armed;
@@ -194,7 +195,7 @@ static inline bool pair_reader_sleeps(struct pair_writer *w)
     return pair_ring_bell(w);
 }
 
-/* The consumer has read everything, by a fresh look; also where it is gone or lies. */
+/* By a fresh look: the reader has read everything, is gone, or its count makes no sense. */
 bool pair_drained(struct pair_writer *w);
 
 /* ---- reader --------------------------------------------------------------------------------- */
@@ -212,7 +213,7 @@ static inline void pair_release(struct pair_reader *r)
     atomic_store_explicit(&r->ring->consumed, r->head, memory_order_release); /* F */
 }
 
-/* After lines were given back: the same of a writer that waits for room. */
+/* After lines were given back: true once for a writer that sleeps until there is room. */
 static inline bool pair_writer_sleeps(struct pair_reader *r)
 {
     _Atomic uint32_t *armed = &r->ring->room_bell;
@@ -253,7 +254,7 @@ static inline int pair_look(struct pair_reader *r, struct pair_record *out, void
     return 1;
 }
 
-/* Something is there. */
+/* A record has arrived. */
 static inline bool pair_pending(const struct pair_reader *r)
 {
     uint64_t head =
@@ -265,7 +266,7 @@ static inline bool pair_pending(const struct pair_reader *r)
 static inline void pair_pass(struct pair_reader *r, const struct pair_record *record)
 {
     r->head += record->lines;
-    /* The last one too: who waits for it may be all that goes on. */
+    /* The last one too: a writer that waits for room may be waiting for just that line. */
     if (r->head - r->released >= PAIR_LINES / 4 || !pair_pending(r))
         pair_release(r);
 }

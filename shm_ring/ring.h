@@ -97,7 +97,7 @@ int64_t ring_used(struct ring_producer *p);
 int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
 /*
  * The same without a copy: the record where it stands, until ring_release after its ring_consume.
- * For who trusts the producer: what it reads there may change under its eyes.
+ * For a consumer that trusts the producer, which could change the record while it is read.
  */
 int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out);
 /* Passes over the record that ring_copy or ring_look gave, in the private head. */

@@ -110,7 +110,7 @@ int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *cont
     return 0;
 }
 
-int channel_state_told(uint32_t state)
+int channel_end_error(uint32_t state)
 {
     return state == SESSION_CLOSED ? -ESHUTDOWN : -EPROTO;
 }

@@ -37,15 +37,15 @@
 #define CHANNEL_KEPT_BYTES (UINT64_C(1) << 20)
 
 /*
- * Sees each local event of a get before it is shown or kept; may rewrite it within EVENT_BYTES_MAX
- * bytes. 1: show it; 0: nobody shall see it; -EPROTO: it makes no sense.
+ * Is called for each local event of a get before that is shown or kept, and may rewrite it within
+ * EVENT_BYTES_MAX bytes. 1: show it; 0: drop it; -EPROTO: it makes no sense.
  */
 typedef int channel_settle(void *context, struct event_record *event);
 
 /*
- * Sees each active message where it stands in its ring, checked, its block behind the event: runs
- * its handler, and sees to it that a request is replied to. *status is what an event will tell. 0;
- * or a negative errno, and the message stays for a later call.
+ * Runs the handler of an active message, which has been checked and whose block follows the event,
+ * and makes sure that a request gets its reply. *status goes into the event of the message. 0; or a
+ * negative errno, and the message stays for a later call.
  */
 typedef int channel_deliver(void *context, const struct event_record *event, int32_t *status);
 
@@ -89,7 +89,7 @@ struct channel {
     void *deliver_context;
     struct kept kept;
     _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* what pwc_event.data points into */
-    uint8_t ids[CHANNEL_IDS_BYTES]; /* the same, for the events of channel_probe_n */
+    uint8_t ids[CHANNEL_IDS_BYTES];             /* the same, for the events of channel_probe_n */
 };
 
 /* A view over a fresh session; `base` stays the caller's. -EPROTO: its header is not sound. */
@@ -156,8 +156,8 @@ uint64_t channel_record_bytes(const struct submit_record *record);
 
 /* As pwc_probe, without its system calls. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* Up to `max` of them, fewer where their ids would take more than CHANNEL_IDS_BYTES: how many, or an
- * error that came before the first. */
+/* Up to `max` of them, fewer where their ids would take more than CHANNEL_IDS_BYTES: how many, or
+ * an error that came before the first. */
 int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *events,
                     unsigned max);
 
@@ -169,12 +169,12 @@ int channel_run(struct channel *ch);
 
 /* All that was submitted has ended. */
 bool channel_idle(const struct channel *ch);
-/* A reply is still to come through the daemon, or to be handed over. */
+/* A reply is still to come through the daemon, or waits in its ring for its handler. */
 bool channel_awaits_reply(const struct channel *ch);
 
-/* What a session that does not live is to the caller. */
-int channel_state_told(uint32_t state);
-/* 0 while the session lives; -ESHUTDOWN when the daemon ended it, -EPROTO when it or we found that
+/* The error of a session that has ended. */
+int channel_end_error(uint32_t state);
+/* 0 while the session lives; -ESHUTDOWN when the daemon ended it; -EPROTO when one side found that
  * the other broke the protocol. */
 static inline int channel_state(const struct channel *ch)
 {
@@ -182,7 +182,7 @@ static inline int channel_state(const struct channel *ch)
 
     if (ch->over)
         return ch->over;
-    return state == SESSION_LIVE ? 0 : channel_state_told(state);
+    return state == SESSION_LIVE ? 0 : channel_end_error(state);
 }
 /* The caller has found out that the session is over, for example by a socket's hang-up. */
 void channel_end(struct channel *ch, int status);

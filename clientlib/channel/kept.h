@@ -48,11 +48,11 @@ void kept_destroy(struct kept *kept);
 /* 0 when one more event of any size may be kept; -ENOBUFS when that would pass `quota` bytes;
  * -ENOMEM. To be asked before an event leaves its ring. */
 int kept_room(struct kept *kept, uint64_t quota);
-/* Keeps an event, after kept_room. */
+/* Keeps an event, after kept_room allowed it. */
 void kept_add(struct kept *kept, const struct event_record *event);
 
-/* Room at the end for one of our own, after kept_prepare: to be filled in but for size and mark.
- * Who calls bounds `own`. */
+/* Adds an event of our own, after kept_prepare; the caller fills in all but its size and origin,
+ * and bounds `own`. */
 struct event_record *kept_add_own(struct kept *kept, uint32_t size);
 int kept_prepare(struct kept *kept);
 
