@@ -62,7 +62,7 @@ static void help(void)
     config_help(stdout);
 }
 
-/* The keys' flags number from 0, as in the table. */
+/* The flags of keys have the numbers of the table, from 0. */
 static void make_flags(struct option flags[FLAGS_MAX])
 {
     static const struct option own[] = {
@@ -83,7 +83,7 @@ static void make_flags(struct option flags[FLAGS_MAX])
     flags[n + (int)(sizeof(own) / sizeof(own[0]))] = (struct option){0};
 }
 
-/* As an error of the log: under systemd with its level. */
+/* Prints an error like the log does: under systemd with its level. */
 static void complain(const char *before, const char *why)
 {
     struct log log;
@@ -106,7 +106,7 @@ static int parse_ready_fd(const char *text, int *out)
     return 0;
 }
 
-/* getopt has said what is wrong; this is what may be right. */
+/* getopt has printed the error; this suggests the nearest flag. */
 static void suggest(const char *word)
 {
     struct option flags[FLAGS_MAX];
@@ -120,7 +120,7 @@ static void suggest(const char *word)
         fprintf(stderr, "pwcd: did you mean --%s?\n", nearest);
 }
 
-/* 0: go on; 1: all is done; -EINVAL: said on stderr. */
+/* 0: go on; 1: all is done; -EINVAL: printed on stderr. */
 static int parse(int argc, char **argv, struct config *config, struct arguments *arguments)
 {
     struct option flags[FLAGS_MAX];
@@ -170,8 +170,8 @@ static int parse(int argc, char **argv, struct config *config, struct arguments 
     return rc;
 }
 
-/* The file to read, or NULL. The system's is for its own daemon: a user's, or a job's, is another
- * one. */
+/* The file to read, or NULL. The system's file is for the system's daemon, not for a user's or a
+ * job's. */
 static const char *file_to_read(const struct arguments *arguments)
 {
     const char *named = arguments->config_file;
@@ -198,7 +198,7 @@ static int load(struct config *config, const struct arguments *arguments)
     return rc;
 }
 
-/* As a file that would give the same, with the place of each value behind it. */
+/* Prints the configuration as a file that would give the same, with the source of each value. */
 static void print(const struct config *config)
 {
     printf("[pwcd]\n");
@@ -224,7 +224,8 @@ static int check(const struct config *config, const struct arguments *arguments)
     return control_check(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Started by the keeper, or by the daemon whose place we take; both have the same arguments. */
+/* Whether the keeper, or the daemon whose place we take, has started us. Both pass their own
+ * arguments. */
 static bool is_kept(void)
 {
     const char *keeper = getenv("PWCD_KEEPER");
@@ -232,8 +233,8 @@ static bool is_kept(void)
     return handover_is_next() || (keeper && strtol(keeper, NULL, 10) == (long)getppid());
 }
 
-/* Segments and sessions are descriptors for a moment each; connections are for long, and so is what
- * a keeper holds. */
+/* Raises the limit of descriptors. Each connection takes some for as long as it stands, and so does
+ * what a keeper holds. */
 static void raise_limits(void)
 {
     struct rlimit limit;
@@ -244,13 +245,13 @@ static void raise_limits(void)
     }
 }
 
-/* Whoever starts us may have closed some of 0, 1 and 2: what took their numbers, a client's socket
- * say, would get our log. */
+/* Opens descriptors 0, 1 and 2 if they are closed. Otherwise a client's socket, say, could get one
+ * of these numbers, and our log. */
 static void open_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR); /* takes the lowest number that is free: this one */
+            (void)!open("/dev/null", O_RDWR); /* it gets the lowest free number: this one */
 }
 
 int main(int argc, char **argv)
@@ -259,8 +260,8 @@ int main(int argc, char **argv)
     struct config config;
     int rc, status = EXIT_USAGE;
 
-    /* A dial is given up after 3 s: so should the look for the name be, and the end wait no longer.
-     */
+    /* A dial is given up after 3 s. Bound the lookup of the name likewise, so that the daemon's end
+     * does not wait for it. */
     setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
     open_standard();
     raise_limits();
@@ -278,7 +279,7 @@ int main(int argc, char **argv)
         status = keeper_run(argv, arguments.ready_fd);
     } else if (rc == 0) {
         if (is_kept())
-            arguments.ready_fd = -1; /* the keeper's, or our predecessor's */
+            arguments.ready_fd = -1; /* the start by the keeper or by our predecessor */
         status = control_run(&(struct control_options){
             .config = &config, .ready_fd = arguments.ready_fd, .argv = argv});
     }

@@ -46,7 +46,7 @@ static void accept_again(uv_timer_t *timer)
     uv_poll_start(&control->listener, UV_READABLE, on_connection);
 }
 
-/* Whoever knocks stays at the door, which would wake us without end. */
+/* Out of descriptors: the listener stays readable. Stop polling it for 100 ms. */
 static void stop_accepting(struct control *control, int error)
 {
     log_hostile(&control->log, NULL,
@@ -61,7 +61,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct control *control = poll->data;
 
-    /* A few at a time: others have their turn. */
+    /* Accept a few at a time, so that other events get their turn. */
     for (int i = 0; i < 8; i++) {
         int fd = accept4(control->socket.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -98,7 +98,7 @@ static int open_nodes(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     int rc = 0;
-    /* What stands in a file gives way to a flag. */
+    /* A flag goes before the file: then only one of the two keys counts. */
     enum config_source list = config_source_of(config, "nodes"),
                        file = config_source_of(config, "nodes-file");
 
@@ -124,7 +124,7 @@ static int open_nodes(struct control *control)
     return control_explain(control, rc, why);
 }
 
-/* Where two nodes or more have to know one another: by what. */
+/* Chooses how nodes authenticate each other, if there are several: by a secret or by MUNGE. */
 static int open_auth(struct control *control, char *why, size_t why_size)
 {
     struct handshake_identity *self = &control->identity;
@@ -148,7 +148,8 @@ static int open_auth(struct control *control, char *why, size_t why_size)
     }
     rc = munge_works(munge, sizeof(munge));
     self->auth = HANDSHAKE_AUTH_MUNGE;
-    /* Clients have lived through the end of another process: links are tried until it is there. */
+    /* The clients have outlived an earlier process: serve them, and try links until MUNGE answers.
+     */
     if (rc == -ECONNREFUSED && control->inherited) {
         log_line(&control->log, LOG_LEVEL_WARNING, "no other node is linked before MUNGE runs: %s",
                  munge);
@@ -182,8 +183,8 @@ static bool serves_others(const struct config *config)
     return config->allow_users || config->allow_groups;
 }
 
-/* Of a table of the engine's: 0 is the engine's default, where there is somebody to leave some to.
- */
+/* A user's share of an engine's table. 0 is the engine's default if other users are served, else
+ * there is no limit. */
 static uint32_t of_user(const struct config *config, uint64_t value)
 {
     return value == 0 && !serves_others(config) ? UINT32_MAX : (uint32_t)value;
@@ -204,7 +205,7 @@ static int open_engine_config(struct control *control)
                  nodes_engines_max(control->node_count));
         return control_explain(control, -EINVAL, why);
     }
-    /* Others may have more engines than we. */
+    /* Other nodes may have more engines than this one. */
     engine->nodes = control->node_count > 1
                         ? control->node_count * nodes_engines_max(control->node_count)
                         : control->worker_count;
@@ -234,7 +235,7 @@ static int open_engine_config(struct control *control)
         "the defaults");
 }
 
-/* Which requests are under way, and who we are to other nodes. */
+/* Opens the table of requests under way, which also has our boot id for other nodes. */
 static int open_inflight(struct control *control)
 {
     uint32_t connections = 2u * control->engine.clients_max;
@@ -245,7 +246,7 @@ static int open_inflight(struct control *control)
                            "no memory for the table of requests under way");
 }
 
-/* Another process of the same daemon is no other daemon to them. */
+/* Other nodes take another process of this daemon for the same daemon, by the boot id. */
 static int inherit_identity(struct control *control)
 {
     uint8_t *kept = control->inflight.header->boot_id;
@@ -284,7 +285,7 @@ static int open_socket(struct control *control)
     return control_explain(control, rc, why);
 }
 
-/* A keeper that is killed takes us along: nobody would watch over us. */
+/* A keeper that is killed ends this daemon: nothing would start it again. */
 static void keeper_gone(uv_poll_t *poll, int status, int events)
 {
     struct control *control = poll->data;
@@ -357,7 +358,7 @@ static void say_ready(struct control *control, int ready_fd)
             said = write(ready_fd, "ready\n", 6);
         } while (said < 0 && errno == EINTR);
         if (said < 0)
-            log_line(&control->log, LOG_LEVEL_ERROR, "nobody could be told on descriptor %d: %s",
+            log_line(&control->log, LOG_LEVEL_ERROR, "cannot write \"ready\" to descriptor %d: %s",
                      ready_fd, strerror(errno));
         close(ready_fd);
     }
@@ -372,7 +373,8 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Clients learn by the session's word and by the hang-up. The progress thread has ended. */
+/* Frees all clients. They learn of it by the state in their sessions and by the hang-up. The
+ * progress threads have ended. */
 static void free_clients(struct control *control)
 {
     while (control->clients) {
@@ -398,7 +400,7 @@ static void free_clients(struct control *control)
     }
 }
 
-/* Ends all in reverse. What was not opened is passed over. */
+/* Closes everything in reverse. What was not opened is skipped. */
 static void control_close(struct control *control)
 {
     control->stopping = true;
@@ -411,7 +413,7 @@ static void control_close(struct control *control)
     if (workers_stop(control) < 0)
         control_end_at_once(control, CONTROL_STUCK);
     publisher_close(control);
-    /* Let what closes close, then take down what is left. */
+    /* First let open closes end, then close what is left. */
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     uv_walk(&control->loop, close_handle, NULL);
@@ -437,8 +439,8 @@ static void control_close(struct control *control)
     sodium_memzero(&control->identity, sizeof(control->identity));
 }
 
-/* What stands in the configuration as text, and is used when the daemon that goes before us, if
- * any, has gone: it stays when something is wrong here. */
+/* Checks texts of the configuration that are used only once an earlier process has gone: if
+ * something is wrong here, that process stays. */
 static int check_words(struct control *control)
 {
     const struct config *config = control->config;
@@ -480,16 +482,18 @@ static int control_open(struct control *control)
         open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
-    /* Where several users are served, none may look into us: before there is a secret to see. */
+    /* Where several users are served, no process of theirs may read our memory. Before there is a
+     * secret in it. */
     if (serves_others(control->config))
         (void)prctl(PR_SET_DUMPABLE, 0);
-    /* Until it is looked at: what fails before that leaves it to who is started next. */
+    /* Assumed until the arenas are looked at: a failure before that leaves the state to the next
+     * process. */
     control->inherited = store_has(&control->store, "inflight");
     for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
         rc = steps[i](control);
     if (rc < 0)
         return rc;
-    uv_update_time(&control->loop); /* opening takes its time: timers count from now */
+    uv_update_time(&control->loop); /* opening took a while: timers count from now */
     control->served_ns = clock_ns();
     takeover_resume(control);
     store_drop_rest(&control->store);
@@ -530,7 +534,7 @@ int control_check(const struct config *config)
     }
     control->config = config;
     log_open(&control->log, STDERR_FILENO, (enum log_level)config->log);
-    /* All that is wrong, not only the first. */
+    /* Report all that is wrong, not only the first. */
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         int wrong = steps[i](control);
 
@@ -567,7 +571,7 @@ int control_run(const struct control_options *options)
     open_loop(control);
     rc = control_open(control);
     if (rc < 0 && (control->inherited || was_next))
-        _exit(EXIT_FAILURE); /* what is kept stays, for who is started next */
+        _exit(EXIT_FAILURE); /* what is kept stays, for the next process */
     if (rc == 0) {
         say_ready(control, options->ready_fd);
         uv_run(&control->loop, UV_RUN_DEFAULT);

@@ -18,12 +18,12 @@ struct holdings {
     uint32_t count, room;
 };
 
-/* Takes the descriptor over, and closes an earlier one of that name. -EINVAL: a name that cannot be
- * passed on; -ENOSPC, -ENOMEM. */
+/* Takes a descriptor over; closes an earlier one by this name. -EINVAL: the name cannot be passed
+ * on; -ENOSPC, -ENOMEM. */
 int holdings_add(struct holdings *h, const char *name, int descriptor);
 void holdings_remove(struct holdings *h, const char *name);
 void holdings_clear(struct holdings *h);
-/* For LISTEN_FDNAMES, the caller's to free; NULL without memory. */
+/* All names, for LISTEN_FDNAMES. The caller frees them; NULL without memory. */
 char *holdings_names(const struct holdings *h);
 
 #endif

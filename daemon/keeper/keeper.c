@@ -21,22 +21,22 @@
 enum {
     MESSAGE_MAX = 4096,
     BACK_OFF_MAX_MS = 1000,
-    STEADY_MS = 1000, /* who has lived so long begins without back-off again */
-    ATTEMPTS_MAX = 5, /* with one and the same state */
-    FIRST_FD = 3,     /* of those passed on */
+    STEADY_MS = 1000, /* a daemon that has lived so long starts again without delay */
+    ATTEMPTS_MAX = 5, /* starts with the same state */
+    FIRST_FD = 3,     /* names of the descriptors passed on */
 };
 
 struct keeper {
     char *const *argv;
-    char program[4096]; /* its path: a new binary there is what is started next */
+    char program[4096]; /* its path: a new binary there is started next */
     struct holdings holdings;
-    int socket;      /* that the daemon notifies */
+    int socket;      /* the daemon's NOTIFY_SOCKET */
     int signals;     /* a signalfd */
-    int lifeline[2]; /* a pipe; the daemon has its end, and sees ours go */
+    int lifeline[2]; /* a pipe: the daemon sees its end hang up when we die */
     char address[32];
-    pid_t pid; /* the daemon's; 0: none */
+    pid_t pid; /* the daemon; 0: none */
     int ready_fd;
-    bool ready; /* this daemon has said so */
+    bool ready; /* this daemon has sent READY */
     bool ending;
     int attempts;
     int back_off_ms;
@@ -61,7 +61,7 @@ static void set_number(const char *name, long value)
     setenv(name, text, 1);
 }
 
-/* In the child: what is held becomes 3, 4, ... All else closes by itself. */
+/* In the child: the held descriptors become 3, 4, ... All others are close-on-exec. */
 static int place_descriptors(const struct holdings *h)
 {
     int base = FIRST_FD + (int)h->count;
@@ -86,7 +86,8 @@ static void become_daemon(struct keeper *k, pid_t parent)
     char lifeline[24];
 
     sigemptyset(&none);
-    /* Until it listens for it: it is about to read all anew. */
+    /* SIGUSR2 is ignored until the daemon handles it: a daemon that starts reads its configuration
+     * anyway. */
     (void)signal(SIGUSR2, SIG_IGN);
     sigprocmask(SIG_SETMASK, &none, NULL);
     snprintf(lifeline, sizeof(lifeline), "%d", (int)parent);
@@ -97,7 +98,7 @@ static void become_daemon(struct keeper *k, pid_t parent)
     if (place_descriptors(&k->holdings) < 0)
         _exit(EXIT_FAILURE);
     execv(k->program, k->argv);
-    execv("/proc/self/exe", k->argv); /* the path is gone: what we are ourselves */
+    execv("/proc/self/exe", k->argv); /* the path is gone: our own program */
     perror("pwcd: error: the keeper cannot start the daemon");
     _exit(127);
 }
@@ -162,7 +163,7 @@ static void take_message(struct keeper *k, char *text, const int *descriptors, i
         holdings_remove(&k->holdings, name);
 }
 
-/* One message of our daemon, or of nobody that counts: 1, or 0: there is none. */
+/* Takes one message of the daemon; others are dropped. 0: there is none. */
 static int read_message(struct keeper *k)
 {
     _Alignas(struct cmsghdr) uint8_t
@@ -212,7 +213,7 @@ static int hold_lifeline(struct keeper *k)
     return copy < 0 ? -errno : holdings_add(&k->holdings, "keeper", copy);
 }
 
-/* The daemon has ended. -EAGAIN: it is to be started again; else the exit status. */
+/* The daemon has ended. -EAGAIN: start it again; else the exit status. */
 static int judge(struct keeper *k, int status)
 {
     bool killed = WIFSIGNALED(status);
@@ -243,7 +244,7 @@ static void pass_on(struct keeper *k, int number)
         kill(k->pid, number == SIGINT ? SIGTERM : number);
 }
 
-/* Signals that have come: those for the daemon go there. Whether a child has ended. */
+/* Passes signals on to the daemon. True: a child has ended. */
 static bool read_signals(struct keeper *k)
 {
     struct signalfd_siginfo info;
@@ -258,13 +259,13 @@ static bool read_signals(struct keeper *k)
     return child;
 }
 
-/* -EAGAIN where our daemon has to be started again, -EINPROGRESS: it lives; else its status. */
+/* -EAGAIN: start the daemon again; -EINPROGRESS: it lives; else its exit status. */
 static int reap(struct keeper *k)
 {
     int status, verdict = -EINPROGRESS;
     pid_t pid;
 
-    /* What it has said before it died. */
+    /* Messages that it sent before it died. */
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         read_messages(k);
         if (pid == k->pid) {
@@ -275,7 +276,7 @@ static int reap(struct keeper *k)
     return verdict;
 }
 
-/* As reap. */
+/* Returns as reap. */
 static int restart(struct keeper *k)
 {
     struct pollfd signals = {.fd = k->signals, .events = POLLIN};
@@ -314,7 +315,7 @@ static int watch(struct keeper *k)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A socket without a place in the file system; who sends is told by the kernel. */
+/* Opens the notify socket. Its address is abstract; the kernel says which process sends. */
 static int open_socket(struct keeper *k)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

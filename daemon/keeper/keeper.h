@@ -18,10 +18,8 @@
 #ifndef PWC_KEEPER_KEEPER_H
 #define PWC_KEEPER_KEEPER_H
 
-/*
- * Runs the daemon with these arguments, which have --keep among them: keeper and daemon are one
- * program. Writes "ready" to ready_fd (-1: none) when it serves first. The exit status.
- */
+/* Runs the daemon with these arguments, which contain --keep: keeper and daemon are one program.
+ * Writes "ready" to ready_fd (-1: none) when the daemon first serves. Returns the exit status. */
 int keeper_run(char *const *argv, int ready_fd);
 
 #endif

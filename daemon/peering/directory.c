@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define DOUBTED (UINT32_C(1) << 30) /* of a place */
+#define DOUBTED (UINT32_C(1) << 30) /* of an entry of `places` */
 
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count)
 {
@@ -37,7 +37,7 @@ static struct directory_job *job_find(const struct directory *d, const struct di
     return NULL;
 }
 
-/* DIRECTORY_NOWHERE where it is none. */
+/* DIRECTORY_NOWHERE: it is no rank of the job. */
 static uint32_t node_of(const struct directory_job *job, uint32_t rank)
 {
     uint32_t place = job->places[rank];
@@ -107,7 +107,7 @@ int directory_attach(struct directory *d, const struct directory_id *id, uint32_
     if (node_of(job, rank) == DIRECTORY_NOWHERE) {
         job->left -= job->places[rank] == DIRECTORY_LEFT;
         job->live++;
-        /* One that is new counts from the beginning. */
+        /* A new rank counts its exchanges from 0. */
         memset(job->failures, 0, sizeof(job->failures));
     } else if (node_of(job, rank) != node) {
         return -EADDRINUSE;
@@ -199,7 +199,7 @@ void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather)
 {
     if ((uint64_t)gather->length * job->size > DIRECTORY_LAST_MAX) {
-        directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for who asks again */
+        directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for nodes that ask again */
         return;
     }
     directory_gather_close(d, &job->last);
@@ -223,7 +223,7 @@ const struct directory_gather *directory_kept(const struct directory *d,
                                                                                           : NULL;
 }
 
-/* 0, or what it has ended with. */
+/* 0, or the error that the exchange has ended with. */
 static int failure_of(const struct directory_job *job, uint32_t sequence)
 {
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)

@@ -45,7 +45,7 @@ struct directory_gather {
     uint8_t *given; /* one byte a rank */
 };
 
-/* One that has ended with an error: who takes part later learns it too. */
+/* An exchange that has ended with an error: ranks that take part later get it too. */
 struct directory_failure {
     uint32_t sequence;
     int status; /* 0: none */
@@ -83,20 +83,16 @@ void directory_clear(struct directory *d);
 /* The home node of a job: the same on every node. */
 uint32_t directory_home(const struct directory_id *id, uint32_t node_count);
 
-/*
- * A rank has come. Again from the same node, with whichever engine: 0. -EADDRINUSE: it lives on
- * another node; -EINVAL: rank, size, name, node or engine out of range, or a size that differs from
- * the job's; -ENOSPC, -ENOMEM.
- */
+/* A rank has come. Once more from the same node, also with another engine: 0. -EADDRINUSE: it lives
+ * on another node; -EINVAL: rank, size, name, node or engine out of range, or a size that differs
+ * from the job's; -ENOSPC, -ENOMEM. */
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t size, uint32_t node, uint32_t engine);
-/*
- * A rank has gone. 0, or -ENOENT when it was not on that node. Exchanges that wait for it can never
- * end: *failed gets a bit for each such gather of *job, for the caller to deliver and close.
- */
+/* A rank has gone. -ENOENT: it was not on that node. Exchanges that wait for it can never end:
+ * *failed gets a bit for each such gather of *job, for the caller to fail. */
 int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t node, struct directory_job **job, uint32_t *failed);
-/* The node that a rank is on, and its engine there; or -EHOSTUNREACH. */
+/* The node of a rank, and its engine there; or -EHOSTUNREACH. */
 int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
                     uint32_t *engine);
 
@@ -105,7 +101,7 @@ struct directory_part {
     uint32_t rank;
     uint32_t size; /* of the job, as its client says */
     uint32_t sequence;
-    uint32_t node; /* that it came from */
+    uint32_t node; /* the node that it came from */
     const uint8_t *data;
     uint32_t length;
 };
@@ -121,16 +117,16 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
                          const struct directory_part *part, struct directory_job **job,
                          struct directory_gather **out);
 void directory_gather_close(struct directory *d, struct directory_gather *gather);
-/* A result that has been delivered; kept in place of the one before, where it is not too large:
- * then who asks for it again learns that it is lost (-EHOSTDOWN). */
+/* Keeps a result that has been delivered, in place of the one before. A result that is too large is
+ * dropped: a node that asks for it again gets -EHOSTDOWN. */
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather);
-/* The kept result, if this is a part of it that comes again; else NULL. */
+/* The kept result, if this part belongs to it and comes again; else NULL. */
 const struct directory_gather *directory_kept(const struct directory *d,
                                               const struct directory_id *id,
                                               const struct directory_part *part,
                                               struct directory_job **job);
-/* Closes it, and remembers it. */
+/* Closes a gather, and remembers its error. */
 void directory_gather_fail(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather, int status);
 
@@ -138,15 +134,14 @@ void directory_gather_fail(struct directory *d, struct directory_job *job,
  * Linear in the ranks. `seen` holds node_count bytes, zeroed by the caller at the start. */
 uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen);
 
-/* A node's rank, so that all of a lost node can be detached: the next (job, rank) from *job_at,
- * *rank_at on; false: no more. */
+/* Iterates over a node's ranks, to detach those of a lost node: the next (job, rank) from *job_at,
+ * *rank_at on. False: there are no more. */
 bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
                             uint32_t *rank_at);
 
-/* What was said of a node's ranks may be out of date: each is doubted until it is attached again.
- */
+/* A node's link is new: doubts each of its ranks until it is attached again. */
 void directory_doubt(struct directory *d, uint32_t node);
-/* As directory_next_rank_of, of those that are doubted. */
+/* As directory_next_rank_of, for doubted ranks only. */
 bool directory_next_doubted(const struct directory *d, uint32_t node, uint32_t *job_at,
                             uint32_t *rank_at);
 

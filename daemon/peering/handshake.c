@@ -65,7 +65,8 @@ int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size)
     return 0;
 }
 
-/* Who they are, before anything is proven: what could never work is refused here, by name. */
+/* Checks the greeting before anything is proven: what could never work is refused with a clear
+ * reason. */
 static int check_identity(struct handshake *h, const struct handshake_greeting *g)
 {
     const struct handshake_identity *self = h->self;
@@ -98,9 +99,9 @@ static int check_identity(struct handshake *h, const struct handshake_greeting *
     return 0;
 }
 
-static uint32_t at_least_one(uint32_t told)
+static uint32_t at_least_one(uint32_t count)
 {
-    return told ? told : 1;
+    return count ? count : 1;
 }
 
 static const char *auth_name(uint32_t auth)
@@ -141,7 +142,7 @@ static int check_terms(struct handshake *h, const struct handshake_greeting *g)
     return 0;
 }
 
-/* The key of proofs and seals. A share that yields none is an attack. */
+/* Makes the key of proofs and seals. A share that yields no key is an attack. */
 static int agree(struct handshake *h, const struct handshake_greeting *g)
 {
     uint8_t point[crypto_scalarmult_BYTES];
@@ -250,7 +251,7 @@ enum handshake_verdict handshake_choose(const struct handshake *proven,
 
     if (other->boot_id && !same_daemon)
         return HANDSHAKE_DUPLICATE;
-    /* Dialled twice from one end: it has given the first one up. */
+    /* The same end has dialled twice: it has given up the first connection. */
     if (initiator == other->initiator)
         return HANDSHAKE_TAKE;
     return initiator < other->initiator ? HANDSHAKE_TAKE : HANDSHAKE_KEEP;

@@ -44,7 +44,7 @@
 #define HANDSHAKE_SHARE_BYTES  32u
 #define HANDSHAKE_ANY          UINT32_MAX
 
-/* Who vouches for the other side; a number in greetings. */
+/* How the other side is authenticated; a number in greetings. */
 enum handshake_auth {
     HANDSHAKE_AUTH_SECRET = 0,
     HANDSHAKE_AUTH_MUNGE = 1,
@@ -55,7 +55,7 @@ enum handshake_role {
     HANDSHAKE_RESPONDER = 2,
 };
 
-/* Who we are; the same for every handshake of this daemon. */
+/* This daemon's identity; the same for each of its handshakes. */
 struct handshake_identity {
     uint32_t node;
     uint32_t nodes;
@@ -95,24 +95,24 @@ struct handshake {
     const struct handshake_identity *self;
     uint32_t state;
     uint32_t role;
-    uint32_t node;    /* of the other; HANDSHAKE_ANY before its greeting, for a responder */
+    uint32_t node;    /* the other node; HANDSHAKE_ANY: a responder before the greeting */
     uint32_t version; /* the highest both speak */
-    uint32_t engines; /* that the other has: it need not be as many as we have */
+    uint32_t engines; /* the other node's engines: perhaps not as many as ours */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
     uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
     uint32_t greeted;                            /* bit 0: ours is sent, bit 1: theirs has come */
     uint8_t share[HANDSHAKE_SHARE_BYTES];        /* ours, for our greeting */
-    uint8_t share_secret[HANDSHAKE_SHARE_BYTES]; /* and what is behind it */
-    uint8_t key[HANDSHAKE_HASH_BYTES];           /* of all that follows, once they have greeted */
+    uint8_t share_secret[HANDSHAKE_SHARE_BYTES]; /* and its private part */
+    uint8_t key[HANDSHAKE_HASH_BYTES];           /* for proofs and seals, once both have greeted */
     char text[HANDSHAKE_TEXT_MAX];
 };
 
-/* `node`: whom the initiator has dialled; HANDSHAKE_ANY for a responder. */
+/* `node`: the one that the initiator has dialled; HANDSHAKE_ANY for a responder. */
 void handshake_begin(struct handshake *h, const struct handshake_identity *self,
                      enum handshake_role role, uint32_t node);
-/* Where no secret is shared, before all else: makes our share, of 32 random bytes. */
+/* Where no secret is shared, call it first: makes our share from 32 random bytes. */
 void handshake_share(struct handshake *h, const uint8_t random[HANDSHAKE_SHARE_BYTES]);
-/* Our greeting, as its bytes go out. */
+/* Notes our greeting, as it is sent. */
 int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size);
 /*
  * Their greeting: 0, or -EPROTO (nonsense, out of order), -EPROTONOSUPPORT (versions),
@@ -121,16 +121,16 @@ int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size);
  */
 int handshake_greeted(struct handshake *h, const struct handshake_greeting *theirs,
                       const uint8_t *bytes, size_t size);
-/* Our proof. -EPROTO: too early. */
+/* Makes our proof. -EPROTO: too early. */
 int handshake_proof(const struct handshake *h, uint8_t mac[HANDSHAKE_MAC_BYTES]);
-/* Their proof: 0, -EACCES, or -EPROTO (out of order). Compared in constant time. */
+/* Checks their proof, in constant time. 0, -EACCES, or -EPROTO (out of order). */
 int handshake_proved(struct handshake *h, const uint8_t *mac, size_t size);
-/* The keys of what follows. -EPROTO before the proof. */
+/* The keys for the seal. -EPROTO before the proof. */
 int handshake_seal(const struct handshake *h, struct seal *out);
 
 /* ---- two connections with one node ------------------------------------------------------- */
 
-/* A connection of ours with that node, beside the one in question. */
+/* Our other connection with the same node. */
 struct handshake_rival {
     uint32_t initiator;     /* node that dialled it */
     const uint8_t *boot_id; /* NULL: dialled, and not yet proven */
@@ -142,7 +142,7 @@ enum handshake_verdict {
     HANDSHAKE_DUPLICATE = 2, /* two daemons claim that node number; the first stays */
 };
 
-/* Whether a connection that has been proven takes the place of another with the same node. */
+/* Whether a proven connection replaces another one with the same node. */
 enum handshake_verdict handshake_choose(const struct handshake *proven,
                                         const struct handshake_rival *other);
 

@@ -28,10 +28,11 @@ struct seal {
     uint64_t received;
 };
 
-/* Writes the head of the next frame with this body; the number of bytes written. */
+/* Writes the head of the next frame with this body. Returns the number of bytes. */
 size_t seal_close(struct seal *s, const uint8_t *body, size_t body_size,
                   uint8_t head[SEAL_HEAD_MAX]);
-/* The offset of the body in a received frame, or -EBADMSG: not the next frame of the other side. */
+/* Checks a received frame. Returns the offset of its body, or -EBADMSG: it is not the other side's
+ * next frame. */
 int seal_open(struct seal *s, const uint8_t *frame, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Who is served: our own user, and configured users and groups; who sees what is others'. Thread:
- * control. */
+/* Users that are served (our own, and configured users and groups), and users that see clients of
+ * others. Thread: control. */
 #ifndef PWC_CONTROL_ADMISSION_H
 #define PWC_CONTROL_ADMISSION_H
 
@@ -20,15 +20,18 @@ struct admission {
     size_t inspect_count;
 };
 
-/* Lists of names or numbers, comma-separated, or NULL. -EINVAL with the name in `why`. */
+/* Takes lists of names or numbers, comma-separated, or NULL. -EINVAL: a name is unknown, and stands
+ * in `why`. */
 int admission_open(struct admission *a, const char *users, const char *groups,
                    const char *inspect_groups, char *why, size_t why_size);
 void admission_close(struct admission *a);
-/* The process at the other end of `socket`, of this user and main group. All its groups count. */
+/* Whether the process at the other end of `socket`, of this user and main group, is served. All its
+ * groups count. */
 bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gid);
-/* May look at all clients: root, our own user, and members of an inspect group. */
+/* Whether it may see the clients of all users: root, our own user and members of an inspect group.
+ */
 bool admission_sees_all(const struct admission *a, int socket, uid_t uid, gid_t gid);
-/* Users beside our own are served. */
+/* Whether other users than our own are served. */
 bool admission_is_open(const struct admission *a);
 /* Lets a connection look that has not greeted: within the few of its user, so that those who may
  * greet find room. False: it was refused. */

@@ -34,7 +34,7 @@ static void drop_pending(struct client *c)
             pending_remove(&c->control->pending, p);
 }
 
-/* Who broke the protocol stays to be seen. */
+/* Remembers a client that broke the protocol, for pwcctl. */
 static void remember(struct client *c, const char *reason)
 {
     struct control *control = c->control;
@@ -66,7 +66,7 @@ void client_end(struct client *c, const char *reason)
         log_hostile(log, &about, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid,
                     reason);
         reply_error(c, 0, -EPROTO, "%s", reason);
-        if (!stranger) /* anybody can be one, as often as he likes: the log is enough */
+        if (!stranger) /* anybody can connect, often: a line in the log is enough */
             remember(c, reason);
     } else if (!stranger) {
         log_about(log, LOG_LEVEL_INFO, &about, "rank %u of job %s, pid %d, has left", c->rank,
@@ -86,7 +86,7 @@ void client_end(struct client *c, const char *reason)
         directory_client_detach(c);
     if (client_is_in_engine(c))
         client_leave_engine(c);
-    client_stream_resume(c); /* flushes what is left, reads no more */
+    client_stream_resume(c); /* sends what is left, reads no more */
     client_free_ended(c);
 }
 
@@ -101,7 +101,7 @@ static void deadline_passed(uv_timer_t *timer)
 {
     struct client *c = timer->data;
 
-    if (c->state == CLIENT_LOOKING) { /* no offence: it may come again */
+    if (c->state == CLIENT_LOOKING) { /* no offence: the user may connect again */
         reply_error(c, 0, -ETIMEDOUT, "nothing was asked for 5 s");
         client_end(c, NULL);
     } else if (c->state == CLIENT_STRANGER) {
@@ -111,10 +111,8 @@ static void deadline_passed(uv_timer_t *timer)
     }
 }
 
-/*
- * The process that connected, even when it is gone and its number is another's by now. A kernel
- * that cannot say that (before Linux 6.5) tells who has the number. -ESRCH: it is gone.
- */
+/* A pidfd of the process that connected. Since Linux 6.5 it is that process even if its pid has
+ * been reused; before, it is whichever process has the pid now. -ESRCH: the process is gone. */
 static int open_process(const struct client *c)
 {
     int pidfd = -1;
@@ -126,7 +124,7 @@ static int open_process(const struct client *c)
         pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
         return pidfd < 0 ? -errno : pidfd;
     }
-    return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno; /* words of several kernels */
+    return errno == EINVAL || errno == ENODATA ? -ESRCH : -errno; /* kernels differ in the errno */
 }
 
 static int watch_process(struct client *c)
@@ -149,7 +147,7 @@ static void end_unwatched(struct client *c, int rc)
 {
     struct log_subject about = client_subject(c);
 
-    if (rc != -ESRCH) { /* else it is gone, and nobody is there to be told */
+    if (rc != -ESRCH) { /* else the process is gone, and reads no reply */
         log_hostile(&c->control->log, &about,
                     "the process of a client, pid %d, cannot be watched: %s", (int)c->pid,
                     strerror(-rc));
@@ -178,7 +176,7 @@ static void refuse(struct control *control, int descriptor, const char *text)
     close(descriptor);
 }
 
-/* Takes both descriptors over, unless it is NULL. It may be one that ends at once. */
+/* Takes both descriptors over, unless it returns NULL. The client may have ended already. */
 static struct client *client_new(struct control *control, uint32_t slot, int descriptor,
                                  int process, const struct ucred *peer, struct quota_user *user,
                                  client_on_request on_request)

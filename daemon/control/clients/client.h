@@ -63,7 +63,7 @@ struct client_output {
     uint8_t bytes[];
 };
 
-/* What a context has done without the daemon, by its own word. */
+/* What a context has done without the daemon, as it says itself. */
 struct direct_counts {
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };
@@ -75,19 +75,19 @@ struct client_session {
     uint32_t handle; /* CLIENT_NONE: being opened */
     uint32_t context;
     struct mapping mapping;
-    bool direct;                  /* it takes part in pairs (pairs.h) */
-    uint32_t pairs;               /* that it is the origin of */
-    int board;                    /* of who reaches it by pairs (board_abi.h), or -1 */
+    bool direct;                  /* takes part in pairs (pairs.h) */
+    uint32_t pairs;               /* in which it is the origin */
+    int board;                    /* for neighbours that reach it by pairs (board_abi.h), or -1 */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
     int wake;
     int range;
-    /* The client's, until they are sent. */
+    /* The client's ends, until they are sent. */
     int client_memory, client_wake, client_doorbell;
-    uint32_t request; /* that opens it, then that closes it */
+    uint32_t request; /* the one that opens it, then the one that closes it */
     bool closing;
     bool watched;
-    struct call detach; /* its last: it cannot fail */
+    struct call detach; /* the last call about it: cannot fail */
 };
 
 struct client_segment {
@@ -100,12 +100,13 @@ struct client_segment {
     uint32_t request;
     bool opening; /* not registered yet: its request waits */
     bool closing;
-    struct call detach; /* its last: it cannot fail */
+    struct call detach; /* the last call about it: cannot fail */
 };
 
 struct tracer;
 
-/* What a client's connection leads to: a whole request; and its end, `reason` as of client_end. */
+/* What a client's connection calls: on a whole request; at its end, with `reason` as for
+ * client_end. */
 typedef void (*client_on_request)(struct client *c, const Pwc__ClientRequest *request);
 typedef void (*client_on_end)(struct client *c, const char *reason);
 
@@ -136,14 +137,14 @@ struct client {
     char job[ENGINE_JOB_MAX];
     uint32_t rank, size;
     uint32_t hello_request;
-    uint32_t calls;   /* to the engine, not back yet */
+    uint32_t calls;   /* into engines, that have not returned */
     uint32_t waiting; /* entries of control.pending */
     struct client_session *sessions;
     struct client_segment *segments;
     struct quota_user *user;
     uint64_t held[QUOTA_KINDS];
-    struct tracer *tracer; /* it reads the trace (tracing.h), or NULL */
-    struct call leave;     /* its last to the engine: it cannot fail */
+    struct tracer *tracer; /* NULL: it does not read the trace (tracing.h) */
+    struct call leave;     /* the last call about it: cannot fail */
 };
 
 /* Takes an accepted descriptor over. */
@@ -152,7 +153,7 @@ void client_accept(struct control *control, int descriptor, client_on_request on
  * pidfd of its process (-1: none). NULL without memory: both stay the caller's. */
 struct client *client_accept_inherited(struct control *control, uint32_t slot, int descriptor,
                                        int process, client_on_request on_request);
-/* Ends it; `reason` NULL: it hung up. Safe to call again. */
+/* Ends the client; `reason` NULL: it hung up. A second call does nothing. */
 void client_end(struct client *c, const char *reason);
 
 #endif

@@ -17,7 +17,7 @@ enum {
     FIRST_LOOK = 4096, /* bytes; most frames are shorter */
     AGAIN_MS = 5,      /* between looks at a frame that is not whole */
 };
-/* Up to here a socket takes an answer whole or not at all. */
+/* A socket takes an answer of this size whole or not at all. */
 #define WHOLE_MAX 32768u
 
 static void on_socket(uv_poll_t *poll, int status, int events);
@@ -55,7 +55,7 @@ void client_stream_free(struct client *c)
     c->output_bytes = 0;
 }
 
-/* No request is read: what it would lead to has no room now. */
+/* No request is read now: there is no room for what it leads to. */
 static bool held_back(const struct client *c)
 {
     return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
@@ -63,14 +63,14 @@ static bool held_back(const struct client *c)
            c->control->leaving;
 }
 
-/* What to wait for now. */
+/* Polls for what the connection waits for now. */
 static void poll_again(struct client *c)
 {
     int events = c->output ? UV_WRITABLE : 0;
 
     if (!held_back(c) && !c->partial)
         events |= UV_READABLE;
-    /* While we leave, who hung up is noticed by the next one: here it would wake us without end. */
+    /* During a hand-over the next process notices hang-ups: here they would wake us without end. */
     if (c->state != CLIENT_ENDING && !c->control->leaving)
         events |= UV_DISCONNECT;
     if (events == 0)
@@ -87,13 +87,13 @@ static ssize_t send_output(struct client *c, struct client_output *o)
     struct iovec part = {.iov_base = o->bytes + o->sent, .iov_len = o->size - o->sent};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    /* They ride on the first byte. */
+    /* The descriptors travel with the first byte. */
     if (o->descriptor_count > 0)
         message_attach(&message, room, o->descriptors, o->descriptor_count);
     return sendmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Sends what the socket takes. */
+/* Sends as much as the socket takes. */
 static int flush(struct client *c)
 {
     while (c->output) {
@@ -168,13 +168,13 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
         doom(c, CLIENT_OVERFULL);
         return;
     }
-    (void)flush(c); /* an error shows again as hang-up */
+    (void)flush(c); /* an error comes again as a hang-up */
     client_stream_resume(c);
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-/* Bytes at the head of the socket, which stay there or not. As recv, but with -errno. */
+/* Receives bytes from the socket, or with MSG_PEEK only looks at them. As recv, but with -errno. */
 static ssize_t receive(struct client *c, size_t size, int flags, bool *descriptors)
 {
     struct iovec part = {.iov_base = c->control->frame, .iov_len = size};
@@ -184,15 +184,13 @@ static ssize_t receive(struct client *c, size_t size, int flags, bool *descripto
     do
         got = recvmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | flags);
     while (got < 0 && errno == EINTR);
-    /* Without room for them the kernel has closed them, and says so. */
+    /* There is no room for descriptors here: the kernel closes them and sets MSG_CTRUNC. */
     *descriptors = got > 0 && message.msg_flags & MSG_CTRUNC;
     return got < 0 ? -errno : got;
 }
 
-/*
- * The frame at the head of the socket: how long it is with its head, or 0: there is none, or not a
- * whole one. -ECONNRESET: hung up; -EMSGSIZE; -EPROTO: descriptors came with it.
- */
+/* Looks at the frame at the head of the socket. Its length, head included; 0: there is no whole
+ * frame. -ECONNRESET: hung up; -EMSGSIZE; -EPROTO: descriptors came with it. */
 static ssize_t peek_frame(struct client *c)
 {
     size_t look = FIRST_LOOK, size;
@@ -224,7 +222,7 @@ static ssize_t peek_frame(struct client *c)
     }
 }
 
-/* It has been seen whole and is there. */
+/* Takes a frame out of the socket. It has been seen there as a whole. */
 static int take_out(struct client *c, size_t size)
 {
     while (size > 0) {
@@ -238,7 +236,7 @@ static int take_out(struct client *c, size_t size)
     return 0;
 }
 
-/* Where an unpacked frame stands; tells a frame that is none from want of memory. */
+/* Memory for an unpacked frame. `refused` distinguishes a lack of memory from a malformed frame. */
 static void *take(void *refused, size_t size)
 {
     void *memory = malloc(size);
@@ -253,7 +251,7 @@ static void give(void *refused, void *memory)
     free(memory);
 }
 
-/* The frame that has been looked at; NULL: it is none, or there is no memory for it. Then the
+/* Unpacks the frame that was looked at. NULL: it is malformed, or there is no memory for it; the
  * client has ended. */
 static Pwc__ClientRequest *unpack(struct client *c, size_t size)
 {
@@ -279,7 +277,7 @@ static void end_for(struct client *c, ssize_t reason)
                                      : NULL);
 }
 
-/* 1: a request was taken and carried out, 0: there is none, or it has ended. */
+/* 1: a request was taken and carried out; 0: there is none, or the client has ended. */
 static int take_request(struct client *c)
 {
     ssize_t size = peek_frame(c);
@@ -321,12 +319,13 @@ uint32_t client_next_request(struct client *c)
     return id;
 }
 
-/* A frame that was begun has to end. Waiting for ourselves does not count. */
+/* Sets a deadline for a frame that was begun. Time in which we hold the client back does not count.
+ */
 static void watch_frame(struct client *c)
 {
     bool partial = c->partial && !held_back(c);
 
-    /* It is readable, and yet there is nothing to be done: look again, but not at once. */
+    /* The socket is readable, but the frame is not whole: look again in a few milliseconds. */
     if (partial && !uv_is_active((uv_handle_t *)&c->control->again))
         uv_timer_start(&c->control->again, clients_look_again, AGAIN_MS, 0);
     if (c->state == CLIENT_ENDING || c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING)
@@ -362,7 +361,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
         read_requests(c);
-    /* A hang-up cannot be read from a client that is held back, or behind half a frame. */
+    /* Where reading waits (held back, or for the rest of a frame) it cannot find the hang-up. */
     if (events & UV_DISCONNECT && (held_back(c) || c->partial) && !c->control->leaving)
         c->on_end(c, NULL);
     client_stream_resume(c);

@@ -1,4 +1,4 @@
-/* Descriptors that ride on a message of a Unix socket. Thread: any. */
+/* Descriptors in a message of a Unix socket. Thread: any. */
 #ifndef PWC_CONTROL_MESSAGE_H
 #define PWC_CONTROL_MESSAGE_H
 
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Bytes, aligned as struct cmsghdr, that so many of them need. */
+/* Bytes that `count` descriptors need, aligned as struct cmsghdr. */
 #define MESSAGE_ROOM(count) CMSG_SPACE((count) * sizeof(int))
 
-/* With `room` for them, zeroed, which lives until the message is sent. */
+/* Attaches the descriptors. `room`, zeroed, holds them until the message is sent. */
 static inline void message_attach(struct msghdr *message, void *room, const int *descriptors,
                                   uint32_t count)
 {

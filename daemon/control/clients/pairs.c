@@ -14,7 +14,7 @@
 #include "shm_ring/pair.h"
 #include "shm_ring/sigbus.h"
 
-/* What it is stored under (store.h). */
+/* The name of a pair's descriptor in the store (store.h). */
 static const char *name_of(const struct pair *p, char *name)
 {
     int n = snprintf(name, STORE_NAME_MAX, "pair.%" PRIu64 ".%u.%u.%u.%u", p->number,
@@ -55,9 +55,9 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Whoever sees the count change looks at notes, and at what is gone. Who sleeps is woken: it may
- * have nothing under way by which the progress thread would. */
-static void tell(const struct client_session *s)
+/* Counts up in the context's session, so that its library looks for new pairs and for pairs that
+ * have ended. Wakes it if it sleeps: with nothing under way no progress thread would. */
+static void notify(const struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;
     uint32_t mode;
@@ -85,12 +85,12 @@ static int board_make(struct client_session *s)
         return -ENOSPC;
     }
     s->board = m.fd;
-    m.fd = -1; /* nothing of it is for us to read */
+    m.fd = -1; /* only clients read the board */
     mapping_destroy(&m);
     return 0;
 }
 
-/* A place on the board of a new pair's target: the first that no other has, or none. */
+/* The first free slot on the board of a new pair's target, or BOARD_NONE. */
 static uint32_t board_slot(struct client_session *target)
 {
     uint64_t taken[BOARD_SLOTS / 64] = {0};
@@ -108,8 +108,8 @@ static uint32_t board_slot(struct client_session *target)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* The new pair's descriptor, and the board's, to the target's own end. It cannot block: what finds
- * no room is said to the caller. */
+/* Sends the new pair's descriptor, and the board's, to the target's wake socket. Does not block: an
+ * error says that there is no room. */
 static int send_note(const struct pair *p)
 {
     const struct client *from = p->origin->client;
@@ -200,7 +200,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     FAULT(PAIR_TOLD);
     if (rc < 0)
         goto fail;
-    tell(target);
+    notify(target);
     pair_link(p);
     *out = p;
     return 0;
@@ -272,7 +272,7 @@ struct direct_counts pairs_count(const struct client_session *s)
     return counts;
 }
 
-/* Who is left may read what stands in it; to the daemon it is over. */
+/* Ends a pair. The side that is left may still read what stands in it. */
 static void pair_end(struct pair *p, uint32_t gone)
 {
     struct pair_shared *shared = p->ring.base;
@@ -281,9 +281,9 @@ static void pair_end(struct pair *p, uint32_t gone)
     count(&shared->origin.counts, &p->origin->counted);
     count(&shared->target.counts, &p->target->counted);
     if (gone == PAIR_ORIGIN_GONE)
-        tell(p->target);
+        notify(p->target);
     if (gone == PAIR_TARGET_GONE)
-        tell(p->origin);
+        notify(p->origin);
     pair_free(p);
 }
 

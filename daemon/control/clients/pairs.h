@@ -1,8 +1,8 @@
 /*
- * Pairs: the ways between contexts of this node that pass the daemon by (pair_abi.h). Made when an
- * origin binds a target of its own user and job, and both libraries take part; ended with either
- * context. The daemon only makes them, marks them when a side is gone, and shows what both sides
- * count in them.
+ * Pairs: rings between two contexts of this node, which then reach each other without the daemon
+ * (pair_abi.h). A pair is made when an origin binds a target of its own user and job, and both
+ * libraries take part; it ends with either context. The daemon only makes pairs, marks a side that
+ * is gone, and shows what both sides count.
  *
  * Thread: control.
  */
@@ -26,7 +26,8 @@ struct pair {
     int range;
 };
 
-/* What the origin is sent: descriptors as control.proto says, the caller's to send or close. */
+/* What the reply to the origin says. The descriptors, in the order of control.proto, are the
+ * caller's to send or close. */
 struct pair_way {
     uint64_t number;
     bool fresh;
@@ -37,19 +38,17 @@ struct pair_way {
     uint32_t descriptor_count;
 };
 
-/*
- * The way from one context to another and to the segment of the region that was found, made and
- * told to the target where there is none yet. Zeroed `out`. A negative errno where there can be
- * none: then everything goes through the daemon.
- */
+/* Finds or makes the pair from one context to another, and adds the segment of the region that was
+ * found. A new pair is announced to the target. `out` is zeroed by the caller. A negative errno:
+ * there can be no pair, and everything goes through the daemon. */
 int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct engine_neighbour *found, uint32_t rights, struct pair_way *out);
-/* A pair that was inherited; takes the descriptor over on success. */
+/* Inherits a pair; takes the descriptor over on success. */
 int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
                   uint32_t slot, int descriptor);
-/* What a context has done by its pairs so far: its word, and nothing is built on it. */
+/* What a context has done by its pairs so far. The client says so itself: only for display. */
 struct direct_counts pairs_count(const struct client_session *s);
-/* A context ends, and its pairs with it. */
+/* Ends the pairs of a context that ends. */
 void pairs_end(struct client_session *s);
 
 #endif

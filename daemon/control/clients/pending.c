@@ -10,8 +10,8 @@
 void pending_init(struct pending_table *t)
 {
     *t = (struct pending_table){.free = NONE};
-    /* Cookies of an earlier process, which the arena and other nodes may still have, are none of
-     * ours. */
+    /* The arena and other nodes may still have cookies of an earlier process: they must find
+     * nothing here. */
     if (getrandom(&t->first, sizeof(t->first), 0) != sizeof(t->first))
         t->first = 1;
 }

@@ -1,8 +1,10 @@
 /*
  * Requests whose answer comes later, from the engine's notices or from other nodes.
  *
- * Each has a cookie (generation and index), so that an answer that comes late, twice, or from
- * somebody who guesses finds nothing. Thread: control.
+ * Each has a cookie (generation and index): an answer that comes late or twice, or whose sender
+ * guesses, finds nothing. client->waiting counts a client's entries.
+ *
+ * Thread: control.
  */
 #ifndef PWC_CONTROL_PENDING_H
 #define PWC_CONTROL_PENDING_H
@@ -30,7 +32,7 @@ struct pending {
     uint32_t next_free;
     uint32_t request; /* of the client */
     struct client *client;
-    uint32_t node; /* that is asked; DIRECTORY_NOWHERE: none */
+    uint32_t node; /* the one that is asked; DIRECTORY_NOWHERE: none */
     /* The answer of the job's home, which knows the rank's node and engine, or -EHOSTDOWN of a home
      * that is given up. NULL: no home is asked, or it has answered. */
     void (*located)(struct control *control, struct pending *p, int status, uint32_t node,
@@ -52,15 +54,16 @@ struct pending_table {
 
 void pending_init(struct pending_table *t);
 void pending_destroy(struct pending_table *t);
-/* The new entry, zeroed but for kind, client, request; NULL: too many. Moves other entries. */
+/* Adds an entry, zeroed but for kind, client and request. NULL: there are too many. Pointers to
+ * other entries become invalid. */
 struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
                             uint32_t request, uint64_t *cookie);
-/* The entry, if it is still there and of that kind (0: any). */
+/* The entry, if it is still there and of this kind (0: any). */
 struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind);
 /* The cookie of an entry that waits. */
 uint64_t pending_cookie(const struct pending_table *t, const struct pending *p);
 void pending_remove(struct pending_table *t, struct pending *p);
-/* One after another, from *at = 0; NULL at the end. Removing what was given is allowed. */
+/* Iterates from *at = 0; NULL at the end. The entry that was returned last may be removed. */
 struct pending *pending_next(struct pending_table *t, uint32_t *at);
 
 #endif

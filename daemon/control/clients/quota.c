@@ -28,7 +28,7 @@ static uint64_t configured(const struct control *control, size_t field)
                            : *(const uint64_t *)((const char *)control->config + field);
 }
 
-/* 0 stands for seven eighths of all, so that nobody takes the last. */
+/* 0 stands for seven eighths of all, so that one user alone cannot take the last. */
 static uint64_t share(uint64_t given, uint64_t all)
 {
     uint64_t eighth = all / 8 > 0 ? all / 8 : 1;
@@ -50,7 +50,7 @@ void quota_open(struct control *control, bool others)
     for (int i = 0; i < QUOTA_KINDS; i++) {
         uint64_t given = configured(control, rules[i].user);
 
-        /* Nobody is there to leave some to. */
+        /* There are no other users: no limit. */
         control->user_limits[i] = given == 0 && !others ? UINT64_MAX : share(given, all[i]);
     }
     control->user_connections =
@@ -119,7 +119,7 @@ void quota_leave(struct client *c)
     user_free(c->control, u);
 }
 
-/* Written so that no sum can pass the largest number. */
+/* No sum that could overflow. */
 static bool fits(uint64_t held, uint64_t amount, uint64_t limit)
 {
     return amount <= limit && held <= limit - amount;

@@ -6,8 +6,8 @@
  *                             +-> user  held[MEMORY] ---> at most user-memory
  *     client  held[MEMORY] --/
  *
- * All of a client's is its user's too, and stays so until the engine has let go of it: who dies
- * slowly does not get it twice. A refusal tells the limit and the key that raises it. What the
+ * What a client holds its user holds, too, until the engine has let go of it: a client that ends
+ * slowly does not get it twice. A refusal names the limit and the key that raises it. What the
  * engine counts itself (binds, pairs, queues) is bounded in engine/session/quota.h.
  *
  * Thread: control.
@@ -32,7 +32,7 @@ enum quota_kind {
     QUOTA_KINDS
 };
 
-/* There while it has a connection. */
+/* A user, as long as he has a connection. */
 struct quota_user {
     struct quota_user *next;
     uid_t uid;
@@ -41,23 +41,24 @@ struct quota_user {
     uint64_t refused;
 };
 
-/* The limits of users. `others`: not only our own user is served. */
+/* Sets the limits of users. `others`: other users than our own are served. */
 void quota_open(struct control *control, bool others);
-/* A connection of this user more, or one less. NULL: it has too many, or there is no memory. */
+/* Counts a new connection of this user. NULL: he has too many, or there is no memory. */
 struct quota_user *quota_enter(struct control *control, uid_t uid);
-/* The same of one that is taken over, which is past all limits. NULL: no memory. */
+/* Counts an inherited connection, whatever the limits are now. NULL: no memory. */
 struct quota_user *quota_inherit(struct control *control, uid_t uid);
 void quota_leave(struct client *c);
 
-/* 0, or -EDQUOT with the limit and its key in `why` (NULL: nobody is told); counted. */
+/* Takes from the quotas of a client and its user. 0, or -EDQUOT with the limit and its key in `why`
+ * (may be NULL); refusals are counted. */
 int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size);
-/* As quota_take: one of these, and its memory, or neither. */
+/* As quota_take: one of `kind` and its memory, or neither. */
 int quota_take_one(struct client *c, enum quota_kind kind, uint64_t bytes, char *why,
                    size_t why_size);
-/* What is taken over is held, whatever the limits are now. */
+/* Takes without a limit, for what is inherited. */
 void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount);
 void quota_give(struct client *c, enum quota_kind kind, uint64_t amount);
-/* Somebody else has refused it. */
+/* Counts a refusal by the engine. */
 void quota_count_refused(struct client *c);
 
 #endif

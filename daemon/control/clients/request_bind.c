@@ -37,7 +37,7 @@ static const char *bind_text(int status)
     }
 }
 
-/* Ends a bind that waits, for the reason in words. */
+/* Ends a bind that waits, with the reason in words. */
 static void fail_with(struct control *control, struct pending *p, int status, const char *why)
 {
     struct client *c = p->client;
@@ -55,7 +55,7 @@ static void fail(struct control *control, struct pending *p, int status)
     fail_with(control, p, status, bind_text(status));
 }
 
-/* Beyond what our side may have. */
+/* Ends a bind that is beyond this client's or user's quotas. */
 static void fail_quota(struct control *control, struct pending *p)
 {
     const struct engine_config *e = &control->engine;
@@ -102,7 +102,8 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
     call_post(p->client->worker->progress, call);
 }
 
-/* Ours are known, those of others are not until they are linked. */
+/* Whether an engine can have this number. Other nodes' engines are not known before they are
+ * linked. */
 static bool may_exist(const struct control *control, uint32_t number)
 {
     return number < control->engine.nodes && (number % control->node_count != control->node ||
@@ -119,7 +120,7 @@ static void located(struct control *control, struct pending *p, int status, uint
 
     if (status < 0 || !may_exist(control, number))
         fail(control, p, status < 0 ? status : -EHOSTUNREACH);
-    else if (!client_session_find(p->client, p->session)) /* closed meanwhile */
+    else if (!client_session_find(p->client, p->session)) /* it was closed meanwhile */
         fail(control, p, -EINVAL);
     else
         ask_engine(control, p, pending_cookie(&control->pending, p), number, NULL);

@@ -1,4 +1,4 @@
-/* Contexts: sessions made, passed to the client, and taken back when the engine has let go. */
+/* Owns the making and the end of sessions (request_context.h). Thread: control. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static void keep(struct client_session *s)
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
-/* The engine has let go of it: its number may be another's soon. */
+/* The engine has let go of the session: another one may get its handle soon. */
 static void keep_no_longer(const struct client_session *s)
 {
     struct store *store = &s->client->control->store;
@@ -110,7 +110,7 @@ static void reply_opened(struct client_session *s)
     int descriptors[] = {s->client_memory, s->client_doorbell, s->client_wake};
 
     keep(s);
-    /* They belong to the reply now. */
+    /* The descriptors belong to the reply now. */
     s->client_memory = s->client_doorbell = s->client_wake = -1;
     opened.session = s->handle;
     opened.context = s->context;
@@ -174,7 +174,7 @@ static int make_session(struct client_session *s, size_t size)
         return -errno;
     s->wake = wake[0];
     s->client_wake = wake[1];
-    /* The mapping stays, and its descriptor where it is kept. */
+    /* The mapping stays. Its descriptor stays where the store is kept. */
     s->client_memory = kept ? fcntl(s->mapping.fd, F_DUPFD_CLOEXEC, 0) : s->mapping.fd;
     if (!kept)
         s->mapping.fd = -1;

@@ -1,4 +1,4 @@
-/* Hello: a client becomes a rank of a job, here and at the job's home. */
+/* Owns Hello (request_hello.h). Thread: control. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { VERSION = 1 };
 
-/* Its connection outlives this process from now on. */
+/* Stores the connection: it may outlive this process from now on. */
 static void keep_connection(struct client *c)
 {
     struct store *store = &c->control->store;
@@ -43,7 +43,7 @@ static void welcome(struct client *c)
     w.nodes = control->node_count;
     w.packed_max = control->engine.packed_max;
     w.bounce_max = CLIENT_BOUNCE_MAX;
-    /* Some fabrics say that they have no limit; a record says its length in 32 bits. */
+    /* Some fabrics have no limit, but a record's length has 32 bits. */
     w.message_max = control->message_max < UINT32_MAX ? control->message_max : UINT32_MAX;
     reply.id = c->hello_request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
@@ -54,7 +54,7 @@ static void welcome(struct client *c)
     client_reply(c, &reply, NULL, 0);
 }
 
-/* A Hello that was refused; the client may not try again on this connection. */
+/* Refuses a Hello. The client may not try again on this connection. */
 static void refuse(struct client *c, int status, const char *text)
 {
     reply_error(c, c->hello_request, status, "%s", text);
@@ -100,7 +100,7 @@ static void located(struct control *control, struct pending *p, int status, uint
         welcome(c);
         return;
     }
-    if (status != -EHOSTDOWN) /* else it may have heard of us, and hears that we leave */
+    if (status != -EHOSTDOWN) /* else the home may know the rank, and hears that it leaves */
         c->state = CLIENT_OPENING;
     refuse(c, status, home_refusal(c, status, node, text, sizeof(text)));
 }
@@ -186,7 +186,7 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
     return false;
 }
 
-/* An engine has room for as many as the daemon may serve. */
+/* Each engine alone has room for clients-max: the sum is bounded here. */
 static bool is_full(const struct control *control)
 {
     uint32_t clients = 0;
@@ -196,8 +196,8 @@ static bool is_full(const struct control *control)
     return control->worker_count > 1 && clients >= control->engine.clients_max;
 }
 
-/* The worker for a new client: that of a rank which is here still, so that one engine knows of
- * both; otherwise the one with the fewest clients. */
+/* The worker for a new client. Where an earlier client of the same rank has not left yet, its
+ * worker, so that one engine knows both; otherwise the one with the fewest clients. */
 static struct worker *choose_worker(const struct client *client)
 {
     struct control *control = client->control;

@@ -1,4 +1,4 @@
-/* Segments and regions: made here, registered by the engine, within the client's quota. */
+/* Owns the making and the end of segments and regions (request_memory.h). Thread: control. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static struct client_segment *segment_find(struct client *c, uint32_t handle)
     return s && s->client == c && !s->opening && !s->closing ? s : NULL;
 }
 
-/* Known to the engine; the reply waits for its registration. */
+/* The engine has the segment. The reply waits for its registration. */
 static void opened(struct call *call)
 {
     struct client *c = call->owner;
@@ -67,7 +67,7 @@ static void closed_or_refused(struct call *call)
     struct client *c = call->owner;
     struct client_segment *s = worker_segment(c->worker, call->segment.segment);
 
-    /* On success the notice of its end answers. */
+    /* On success the notice that the segment is closed answers the request. */
     if (call->result < 0 && s && s->client == c && s->closing) {
         s->closing = false;
         if (s->request && c->state == CLIENT_SERVED)
@@ -124,7 +124,7 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
         return;
     }
     descriptor = s->mapping.fd;
-    s->mapping.fd = -1; /* the reply's now; the mapping stays */
+    s->mapping.fd = -1; /* the reply owns it now; the mapping stays */
     if (s->reader >= 0 || w->control->store.kept)
         s->mapping.fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     keep(s);
@@ -136,11 +136,11 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     client_reply(s->client, &reply, &descriptor, 1);
 }
 
-/* Descriptors are kept for neighbours as long as three of four are left to all else: who opens many
- * segments takes from others the short way, not the daemon. */
+/* Segments' descriptors (two each) are kept for neighbours up to a quarter of the limit. A user
+ * that opens many segments then costs others the pairs, not the daemon its descriptors. */
 static bool may_share(const struct control *control)
 {
-    struct rlimit limit = {0}; /* where it cannot be known: none */
+    struct rlimit limit = {0}; /* where the limit is unknown: none are kept */
 
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     return control->config->direct == CONFIG_DIRECT_AUTO &&
@@ -235,7 +235,7 @@ void segment_closed(struct worker *w, uint32_t handle)
     if (!s)
         return;
     w->segments[handle] = NULL;
-    /* Its number may be another's soon. */
+    /* Another segment may get its handle soon. */
     store_remove(&w->control->store, "%u.segment.%u", w->engine, handle);
     store_remove(&w->control->store, "%u.reader.%u", w->engine, handle);
     client_call_in(s->client, &s->detach, CALL_DETACH, detached);
@@ -321,8 +321,9 @@ void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOp
     call_post(c->worker->progress, call);
 }
 
-/* Its withdrawal was under way: who asked for it before is not told of its end any more. Where
- * nobody did, that was with an earlier process, and the region does not count yet. */
+/* The withdrawal was already under way, and its end now answers this request: an earlier request
+ * for it fails. Without an earlier one, an earlier process began it, and the region is not counted
+ * yet. */
 static void ask_instead(struct client *c, const struct pending *p)
 {
     struct pending_table *table = &c->control->pending;

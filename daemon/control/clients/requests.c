@@ -1,4 +1,4 @@
-/* Owns the way from a client's message to the request that it makes, and the plain replies. */
+/* Owns the dispatch of requests (requests.h). Thread: control. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void request_upgrade(struct client *c, uint32_t request, const Pwc__Upgra
         uv_timer_stop(&c->deadline); /* the answer may take longer */
 }
 
-/* What only a rank of a job may ask for. */
+/* Requests that only ranks of jobs may make. */
 static void handle_served(struct client *c, const Pwc__ClientRequest *r)
 {
     if (c->state != CLIENT_SERVED) {

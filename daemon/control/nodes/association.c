@@ -22,15 +22,15 @@
 #include "daemon/control/nodes/peers_private.h"
 
 struct association {
-    struct association *next; /* of its peer */
+    struct association *next; /* in the peer's list */
     struct peer *peer;
     struct worker *worker; /* of our engine */
-    uint32_t engine;       /* theirs */
-    uint32_t number;       /* what ours calls it */
-    uint32_t unanswered;   /* calls about its end that the progress thread has not come back from */
-    uv_timer_t patience;   /* with the progress thread, while there are */
-    uint64_t cpu_ns;       /* of the progress thread, when the patience began */
-    uint64_t rounds;       /* that it had gone by then */
+    uint32_t engine;       /* of the other */
+    uint32_t number;       /* the other engine's number, to ours */
+    uint32_t unanswered;   /* calls about its end that have not returned */
+    uv_timer_t patience;   /* with the progress thread, while such calls are out */
+    uint64_t cpu_ns;       /* of the progress thread, at the start of the wait */
+    uint64_t rounds;       /* its rounds by then */
     bool wanted;           /* the engine asked for it, now or before the link */
     bool offer_asked;      /* a call is under way, or waits for ENGINE_OFFER_READY */
     bool offer_waits;      /* for ENGINE_OFFER_READY */
@@ -38,7 +38,7 @@ struct association {
     bool offer_come;
     bool up;
     struct engine_offer theirs;
-    uint64_t link_number; /* answers of earlier links are void */
+    uint64_t link_number; /* of the link: answers for an earlier one are ignored */
     struct peer_ping ping;
 };
 
@@ -72,7 +72,7 @@ static struct association *association_of(struct peer *p, struct worker *worker,
     return a;
 }
 
-/* Of the other engine of this node, with us. */
+/* The other engine's association with this one, where both are this node's. */
 static struct association *twin_of(const struct association *a)
 {
     return association_of(a->peer, &a->peer->control->workers[a->engine], a->worker->engine);
@@ -101,7 +101,7 @@ static void send_ping(void *context, Pwc__Ping *ping)
     link_send(a->peer->link, &frame);
 }
 
-/* The association that a frame of theirs is about. */
+/* Finds the association that a frame from the other node names. */
 static int named(struct peer *p, uint32_t theirs, uint32_t ours, struct association **out)
 {
     if (theirs >= p->engines || ours >= p->control->worker_count)
@@ -131,10 +131,8 @@ void associations_probe(struct peer *p)
 /* ---- a fabric that dies with its peer ----------------------------------------------------------
  */
 
-/*
- * The provider does not survive the death of another process (shm, see configuration.md): nothing
- * that is under way would ever end. Our end ends it: every client learns it at once.
- */
+/* A provider may not survive the death of another process (shm, see configuration.md): nothing
+ * under way would ever end. This daemon ends, so that every client learns of it at once. */
 static void end_with(const struct association *a, const char *why)
 {
     struct log_subject about = log_node(a->peer->node);
@@ -162,11 +160,9 @@ static void have_patience(struct association *a)
     uv_timer_start(&a->patience, lost_patience, a->peer->control->config->peer_deadline_ms, 0);
 }
 
-/*
- * It spins in one call: no round has ended but the one that was under way. A thread that was
- * stopped, or had no processor, is given more time; and where it was us who were late, its answer
- * is there already.
- */
+/* Whether the progress thread spins in one call: no round has ended except the one under way. A
+ * thread that was stopped, or had no processor, gets more time. If this thread was late itself, the
+ * answer is there already. */
 static void lost_patience(uv_timer_t *timer)
 {
     struct association *a = timer->data;
@@ -205,8 +201,8 @@ static struct call *peer_call(struct association *a, enum call_kind kind,
     return call;
 }
 
-/* Its end, told to the engine: the last that is asked of the provider about it. */
-static void tell_end(struct association *a, enum call_kind kind)
+/* Posts an association's end to the engine. This is the last call of the provider about it. */
+static void post_end(struct association *a, enum call_kind kind)
 {
     struct call *call = peer_call(a, kind, end_heard);
 
@@ -229,7 +225,7 @@ static void forget_offers(struct association *a)
 static void go_down(struct association *a)
 {
     if (a->offer_asked)
-        tell_end(a, CALL_PEER_DOWN);
+        post_end(a, CALL_PEER_DOWN);
     forget_offers(a);
 }
 
@@ -237,7 +233,7 @@ static void lose(struct association *a)
 {
     a->wanted = false;
     forget_offers(a);
-    tell_end(a, CALL_PEER_LOST);
+    post_end(a, CALL_PEER_LOST);
 }
 
 static void end_twins(struct association *a, void (*end)(struct association *a))
@@ -249,8 +245,8 @@ static void end_twins(struct association *a, void (*end)(struct association *a))
         end(twin);
 }
 
-/* `text` tells us, `told` the other side. */
-static void fail(struct association *a, int status, const char *text, const char *told)
+/* Ends the link: `text` is for our log, `theirs` for the other side. */
+static void fail(struct association *a, int status, const char *text, const char *theirs)
 {
     struct peer *p = a->peer;
 
@@ -262,7 +258,7 @@ static void fail(struct association *a, int status, const char *text, const char
     }
     peer_note_reason(p, status, text);
     if (p->link)
-        link_close(p->link, status, told);
+        link_close(p->link, status, theirs);
 }
 
 /* ---- ways up --------------------------------------------------------------------------------- */
@@ -408,7 +404,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         return;
     switch (notice->kind) {
     case ENGINE_WANT_PEER:
-        if (!a->up) { /* else it asked before it was */
+        if (!a->up) { /* else it asked before there was a link */
             a->wanted = true;
             peer_dial(p);
             ask_for_offer(a);

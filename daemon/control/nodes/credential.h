@@ -1,6 +1,6 @@
 /*
- * Credentials of MUNGE: this node's munged vouches for our user, another node's says whom it was
- * that it vouched for. The calls wait for munged: not on the control thread while it serves.
+ * Credentials of MUNGE: this node's munged vouches for our user, and says which user another node's
+ * munged has vouched for. The calls block: not for the control thread while it serves.
  *
  * Thread: any.
  */
@@ -11,10 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* With `payload` in it, for our own user alone to open; the caller's to free. -ENOTSUP: built
- * without; -ECONNREFUSED, with the reason in `why`. */
+/* Makes a credential with `payload` in it, which only our own user can open; the caller frees it.
+ * -ENOTSUP: built without MUNGE; -ECONNREFUSED, with the reason in `why`. */
 int credential_make(const uint8_t *payload, size_t size, char **out, char *why, size_t why_size);
-/* Whose it is, and its payload of exactly that size. -EACCES: it is not valid (any more, here). */
+/* Opens a credential: gives its user, and its payload of exactly `size` bytes. -EACCES: it is not
+ * valid, has expired, or was made for another user. */
 int credential_open(const char *credential, uint8_t *payload, size_t size, uid_t *uid, char *why,
                     size_t why_size);
 

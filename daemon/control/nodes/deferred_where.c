@@ -6,7 +6,7 @@
 #include "daemon/control/threads/clock.h"
 
 enum {
-    SETTLED_MS = 1000, /* so long after its start a home may not know everybody */
+    SETTLED_MS = 1000, /* after its start, a home may not know all ranks for so long */
     AGAIN_MS = 5,
     QUESTIONS_MAX = 1024,
 };

@@ -1,4 +1,4 @@
-/* Owns what is asked of and told by jobs' home nodes (directory_client.h). */
+/* Owns what nodes ask jobs' home nodes, and their answers (directory_client.h). */
 #include "daemon/control/nodes/directory_client.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/clients/request_bind.h"
 
-#define PIECE     32512u /* of an exchange's result in one frame: sockets take it whole */
+#define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
 
 static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
@@ -32,8 +32,8 @@ static void give(void *context, void *memory)
 int directory_client_open(struct control *control)
 {
     control->directory = malloc(sizeof(*control->directory));
-    control->told = malloc(control->node_count);
-    if (!control->directory || !control->told)
+    control->sent = malloc(control->node_count);
+    if (!control->directory || !control->sent)
         return -ENOMEM;
     control->directory_memory = (struct directory_memory){.take = take, .give = give};
     directory_init(control->directory, &control->directory_memory, control->node_count);
@@ -42,12 +42,12 @@ int directory_client_open(struct control *control)
 
 void directory_client_close(struct control *control)
 {
-    if (control->directory && control->told) /* else nothing has been put in */
+    if (control->directory && control->sent) /* else nothing is in it */
         directory_clear(control->directory);
     free(control->directory);
-    free(control->told);
+    free(control->sent);
     control->directory = NULL;
-    control->told = NULL;
+    control->sent = NULL;
 }
 
 static uint32_t home_of(const struct control *control, const struct directory_id *id)
@@ -55,9 +55,10 @@ static uint32_t home_of(const struct control *control, const struct directory_id
     return directory_home(id, control->node_count);
 }
 
-/* To another node, or into our own hands. Failure to reach it comes by directory_client_node_lost;
- * -ENOBUFS: there is no room to keep it until there is a link. */
-static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+/* Sends a frame to a node, which may be our own. A node that cannot be reached is reported by
+ * directory_client_node_lost; -ENOBUFS: there is no room to keep the frame until there is a link.
+ */
+static int send_to(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
         return peers_send(control, node, frame);
@@ -65,10 +66,9 @@ static int tell(struct control *control, uint32_t node, const Pwc__PeerFrame *fr
     return 0;
 }
 
-/* The same of what directory_client_node_up tells: without a link it is not kept, for a new one
- * begins with it.
+/* As send_to, for what directory_client_node_up sends anyway: without a link the frame is dropped.
  */
-static void tell_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
+static void send_if_linked(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
         peers_send_now(control, node, frame);
@@ -78,7 +78,7 @@ static void tell_now(struct control *control, uint32_t node, const Pwc__PeerFram
 
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
 
-/* What another node gives as one. */
+/* An errno from another node, checked. */
 static int errno_of(int32_t status)
 {
     return status < -ERRNO_MAX ? -EPROTO : status;
@@ -112,7 +112,7 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
     client_stream_resume(c);
 }
 
-/* A piece, or the failure, has come for all of the job's ranks here. */
+/* A piece of the result, or the failure, has come for all of the job's ranks on this node. */
 static void gathered(struct control *control, uint32_t from, const Pwc__Gathered *g)
 {
     const struct directory_id id = {.uid = g->uid, .job = g->job};
@@ -129,24 +129,24 @@ static void gathered(struct control *control, uint32_t from, const Pwc__Gathered
     }
 }
 
-static void tell_gathered(struct control *control, uint32_t node, const Pwc__Gathered *piece)
+static void send_piece(struct control *control, uint32_t node, const Pwc__Gathered *piece)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
 
     frame.body_case = PWC__PEER_FRAME__BODY_GATHERED;
     frame.gathered = (Pwc__Gathered *)(uintptr_t)piece;
-    tell(control, node, &frame);
+    send_to(control, node, &frame);
 }
 
 /* Sends the same piece to each node that the job has ranks on. */
-static void tell_all(struct control *control, const struct directory_job *job,
-                     const Pwc__Gathered *piece)
+static void send_piece_to_all(struct control *control, const struct directory_job *job,
+                              const Pwc__Gathered *piece)
 {
     uint32_t at = 0, node;
 
-    memset(control->told, 0, control->node_count);
-    while ((node = directory_next_node(job, &at, control->told)) != DIRECTORY_NOWHERE)
-        tell_gathered(control, node, piece);
+    memset(control->sent, 0, control->node_count);
+    while ((node = directory_next_node(job, &at, control->sent)) != DIRECTORY_NOWHERE)
+        send_piece(control, node, piece);
 }
 
 static Pwc__Gathered piece_of(const struct directory_job *job, const struct directory_gather *g)
@@ -159,7 +159,7 @@ static Pwc__Gathered piece_of(const struct directory_job *job, const struct dire
     return piece;
 }
 
-/* `to` DIRECTORY_NOWHERE: to all nodes of the job. */
+/* Sends the result, in pieces, to node `to`, or (DIRECTORY_NOWHERE) to all nodes of the job. */
 static void deliver(struct control *control, const struct directory_job *job,
                     const struct directory_gather *g, uint32_t to)
 {
@@ -173,9 +173,9 @@ static void deliver(struct control *control, const struct directory_job *job,
         piece.data.len = left < PIECE ? left : PIECE;
         piece.last = piece.data.len == left;
         if (to == DIRECTORY_NOWHERE)
-            tell_all(control, job, &piece);
+            send_piece_to_all(control, job, &piece);
         else
-            tell_gathered(control, to, &piece);
+            send_piece(control, to, &piece);
         piece.offset += piece.data.len;
     } while (!piece.last);
 }
@@ -187,7 +187,7 @@ static void fail_gather(struct control *control, struct directory_job *job,
 
     piece.status = status;
     piece.last = true;
-    tell_all(control, job, &piece);
+    send_piece_to_all(control, job, &piece);
     directory_gather_fail(control->directory, job, g, status);
 }
 
@@ -206,7 +206,7 @@ static void leave(struct control *control, const struct directory_id *id, uint32
             fail_gather(control, job, &job->gathers[i], -EHOSTDOWN);
 }
 
-/* All ranks of a node, or those that are doubted, as `next` has it. */
+/* Detaches the ranks of a node that `next` iterates over: all, or the doubted ones. */
 static void leave_all(struct control *control, uint32_t node,
                       bool (*next)(const struct directory *d, uint32_t node, uint32_t *job_at,
                                    uint32_t *rank_at))
@@ -223,8 +223,8 @@ static void leave_all(struct control *control, uint32_t node,
     }
 }
 
-/* Whom a node has not told of again since its link is new has gone unheard: while there was no
- * link, or with a daemon that was started anew. */
+/* After a reconnect, drops every rank that the node did not announce again: it left while there was
+ * no link, or with an earlier process of that daemon. */
 static void roll(struct control *control, uint32_t from)
 {
     leave_all(control, from, directory_next_doubted);
@@ -242,7 +242,7 @@ static void answer(struct control *control, uint32_t to, uint64_t cookie, int st
     is.engine = engine;
     frame.body_case = PWC__PEER_FRAME__BODY_RANK_IS;
     frame.rank_is = &is;
-    tell(control, to, &frame);
+    send_to(control, to, &frame);
 }
 
 static void rank_at(struct control *control, uint32_t from, const Pwc__RankAt *at)
@@ -273,11 +273,9 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
            engine);
 }
 
-/*
- * What one rank gave that does not fit fails the exchange for all: none of them could end. What it
- * gives a second time, because its daemon or ours was started anew, is known already; and where the
- * result had left by then, it leaves again.
- */
+/* Takes a rank's contribution. One that does not fit fails the exchange for all ranks: none of them
+ * could end it. A rank contributes again when its daemon or ours was started anew: then it is known
+ * already, and a result that was sent before is sent once more. */
 static void contribution(struct control *control, uint32_t from, const Pwc__Contribution *c)
 {
     const struct directory_id id = {.uid = c->uid, .job = c->job};
@@ -309,7 +307,7 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
         refusal.sequence = c->sequence;
         refusal.status = rc;
         refusal.last = true;
-        tell_gathered(control, from, &refusal);
+        send_piece(control, from, &refusal);
     }
 }
 
@@ -320,7 +318,7 @@ static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *i
     struct pending *p = pending_find(&control->pending, is->cookie, 0);
     int status = errno_of(is->status);
 
-    /* Only who was asked may answer. */
+    /* Only the node that was asked may answer. */
     if (!p || p->node != from || is->status > 0)
         return;
     if (p->located)
@@ -380,7 +378,7 @@ static struct directory_id id_of(const struct client *c)
     return (struct directory_id){.uid = c->uid, .job = c->job};
 }
 
-static void tell_home(struct client *c, bool gone, uint64_t cookie)
+static void announce(struct client *c, bool gone, uint64_t cookie)
 {
     struct directory_id id = id_of(c);
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -395,10 +393,10 @@ static void tell_home(struct client *c, bool gone, uint64_t cookie)
     at.cookie = cookie;
     frame.body_case = PWC__PEER_FRAME__BODY_RANK_AT;
     frame.rank_at = &at;
-    tell_now(c->control, home_of(c->control, &id), &frame);
+    send_if_linked(c->control, home_of(c->control, &id), &frame);
 }
 
-/* Notes whom a pending request waits for. */
+/* Notes the node that a pending request waits for. */
 static uint32_t wait_for_home(struct client *c, uint64_t cookie)
 {
     struct directory_id id = id_of(c);
@@ -413,21 +411,21 @@ static uint32_t wait_for_home(struct client *c, uint64_t cookie)
 void directory_client_attach(struct client *c, uint64_t cookie)
 {
     (void)wait_for_home(c, cookie);
-    tell_home(c, false, cookie);
+    announce(c, false, cookie);
 }
 
 void directory_client_announce(struct client *c)
 {
-    tell_home(c, false, 0);
+    announce(c, false, 0);
 }
 
 void directory_client_detach(struct client *c)
 {
     struct directory_id id = id_of(c);
 
-    /* A home that is given up has forgotten us, or will. */
+    /* A home that is given up drops our ranks by itself. */
     if (peers_in_reach(c->control, home_of(c->control, &id)))
-        tell_home(c, true, 0);
+        announce(c, true, 0);
 }
 
 void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie)
@@ -442,7 +440,7 @@ void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie)
     question.rank = rank;
     frame.body_case = PWC__PEER_FRAME__BODY_WHERE_IS;
     frame.where_is = &question;
-    tell(control, wait_for_home(c, cookie), &frame);
+    send_to(control, wait_for_home(c, cookie), &frame);
 }
 
 static void fail_exchange(struct control *control, struct pending *p, int status)
@@ -471,21 +469,21 @@ void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_
     part.data.len = length;
     frame.body_case = PWC__PEER_FRAME__BODY_CONTRIBUTION;
     frame.contribution = &part;
-    /* It is not asked for again when the link is up. */
-    if (tell(c->control, wait_for_home(c, cookie), &frame) < 0)
+    /* The contribution is not sent again when the link is up. */
+    if (send_to(c->control, wait_for_home(c, cookie), &frame) < 0)
         fail_exchange(c->control, p, -ENOBUFS);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static void tell_roll(struct control *control, uint32_t node)
+static void send_roll(struct control *control, uint32_t node)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__Roll all = PWC__ROLL__INIT;
 
     frame.body_case = PWC__PEER_FRAME__BODY_ROLL;
     frame.roll = &all;
-    tell_now(control, node, &frame);
+    send_if_linked(control, node, &frame);
 }
 
 void directory_client_node_up(struct control *control, uint32_t node)
@@ -497,19 +495,19 @@ void directory_client_node_up(struct control *control, uint32_t node)
         struct directory_id id = id_of(c);
 
         if (c->state == CLIENT_SERVED && home_of(control, &id) == node)
-            tell_home(c, false, 0);
+            announce(c, false, 0);
     }
-    /* An answer that comes twice finds nothing the second time. */
+    /* A second answer finds no pending request. */
     for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;) {
         if (p->node != node)
             continue;
         if (p->kind == PENDING_ATTACH)
-            tell_home(p->client, false, pending_cookie(&control->pending, p));
+            announce(p->client, false, pending_cookie(&control->pending, p));
         else if (p->kind == PENDING_WHERE)
             directory_client_where(p->client, (uint32_t)p->peer,
                                    pending_cookie(&control->pending, p));
     }
-    tell_roll(control, node);
+    send_roll(control, node);
 }
 
 void directory_client_node_down(struct control *control, uint32_t node)

@@ -1,8 +1,8 @@
 /*
- * Jobs over all nodes: where ranks are, and exchanges; each job's directory is at its home node.
+ * Jobs over all nodes: where ranks are, and exchanges. Each job's directory is at its home node.
  *
- * A question to the home travels as a peer frame, or is answered at once where the home is this
- * node: the same code, without the wire.
+ * A question to the home travels as a peer frame; where the home is this node, the same code
+ * answers at once.
  *
  * Thread: control.
  */
@@ -14,7 +14,7 @@
 
 struct client;
 
-/* Names end up in logs, on screens and in other nodes' tables. */
+/* Whether a job's name is fit for logs, screens and other nodes' tables. */
 bool directory_name_valid(const char *name);
 
 int directory_client_open(struct control *control);
@@ -22,27 +22,26 @@ void directory_client_close(struct control *control);
 
 /* ---- for clients of this node -------------------------------------------------------------- */
 
-/* hello_answered (client.h) brings the answer. */
+/* Announces a rank to the job's home. pending.located brings the answer. */
 void directory_client_attach(struct client *c, uint64_t cookie);
 void directory_client_detach(struct client *c);
-/* It is here still, after this daemon was started anew: the home may have forgotten it with us. */
+/* Announces an inherited rank: the home may have dropped it when the earlier process ended. */
 void directory_client_announce(struct client *c);
-/* bind_located brings the answer. */
+/* Asks the home where a rank is. pending.located brings the answer. */
 void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie);
-/* The replies go to the pending request, as pieces come in. */
+/* Sends a rank's contribution. The pending request is answered piece by piece. */
 void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_t *data,
                                  uint32_t length);
 
 /* ---- from other nodes ---------------------------------------------------------------------- */
 
-/* A frame of the directory; -EPROTO: it is none, or makes no sense. */
+/* Handles a frame of the directory. -EPROTO: it is none, or makes no sense. */
 int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* A link is new: its node is told of all our ranks whose home it is, and asked again what it was.
- */
+/* A link is new: announces all our ranks whose home the node is, and repeats open questions. */
 void directory_client_node_up(struct control *control, uint32_t node);
-/* A link was lost: what was on its way may be lost with it. */
+/* A link was lost: frames on their way may be lost with it. */
 void directory_client_node_down(struct control *control, uint32_t node);
-/* A node is given up: its ranks are gone, what waits for it fails. */
+/* A node is given up: drops its ranks, and fails the requests that wait for it. */
 void directory_client_node_lost(struct control *control, uint32_t node);
 
 #endif

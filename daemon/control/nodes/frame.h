@@ -26,15 +26,16 @@ struct frame_parser {
 void frame_parser_init(struct frame_parser *p, size_t bound);
 void frame_parser_destroy(struct frame_parser *p);
 
-/* Where to read to: *room bytes (at least 1) at *to. -ENOMEM. Invalidates bodies given out. */
+/* Room to read into: *room bytes (at least 1) at *to. -ENOMEM. Bodies that were given out become
+ * invalid. */
 int frame_space(struct frame_parser *p, uint8_t **to, size_t *room);
-/* So many bytes have been read there. */
+/* So many bytes were read into it. */
 void frame_fed(struct frame_parser *p, size_t bytes);
 /* 1 with the next body (valid until frame_space), 0: none is whole, -EMSGSIZE: over the bound. */
 int frame_next(struct frame_parser *p, const uint8_t **body, size_t *size);
-/* frame_next would give something, be it an error. */
+/* Whether frame_next would return a frame or an error. */
 bool frame_is_ready(const struct frame_parser *p);
-/* A frame has begun and is not whole. */
+/* Whether a frame has begun and is not whole. */
 bool frame_is_partial(const struct frame_parser *p);
 
 void frame_head_write(uint8_t head[FRAME_HEAD_BYTES], uint32_t size);

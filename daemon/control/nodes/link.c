@@ -14,7 +14,7 @@
 
 enum { READ_BYTES = 65536 };
 
-/* A frame on its way. */
+/* A frame that is being sent. */
 struct link_write {
     uv_write_t request;
     uint8_t bytes[];
@@ -46,7 +46,7 @@ static void close_handles(struct link *link)
         uv_close((uv_handle_t *)&link->tcp, handle_closed);
     if (!uv_is_closing((uv_handle_t *)&link->deadline))
         uv_close((uv_handle_t *)&link->deadline, handle_closed);
-    /* What waits for a thread yet takes none. */
+    /* Cancel lookups that have no thread yet. */
     if (link->munge)
         (void)uv_cancel((uv_req_t *)&link->munge->work);
 }
@@ -101,7 +101,7 @@ static struct link *link_new(struct control *control, const struct link_events *
 
 void links_free(struct control *control)
 {
-    /* What is being looked up can't be taken back: a thread of libuv's writes to it. */
+    /* A lookup under way cannot be cancelled: a thread of libuv writes to this link. */
     while (control->lookups > 0)
         uv_run(&control->loop, UV_RUN_ONCE);
     while (control->links) {
@@ -122,7 +122,7 @@ static void written(uv_write_t *request, int status)
     release(link);
 }
 
-/* One frame: `head` (of the seal, or none) and body. `body` starts behind head_size bytes. */
+/* Sends one frame: `head` (the seal's, or none) and the body behind it. */
 static int send_frame(struct link *link, const uint8_t *head, size_t head_size, const uint8_t *body,
                       size_t body_size)
 {
@@ -217,7 +217,7 @@ void link_refuse(struct link *link, int status, const char *text)
     frame.refusal = &refusal;
     (void)send_plain(link, &frame);
     end(link, status, text);
-    /* Closing at once might take the refusal back; the deadline closes in the end. */
+    /* Closing at once might discard the refusal. The other side closes, or the deadline does. */
     if (request) {
         request->data = link;
         link->references++;
@@ -271,7 +271,7 @@ static int send_greeting(struct link *link, uint32_t target)
     return rc;
 }
 
-/* In that credential, or, NULL, as it is. */
+/* Sends our proof, in that credential, or (NULL) as it is. */
 static int send_proof(struct link *link, char *credential)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -299,7 +299,7 @@ static bool is_initiator(const struct link *link)
 
 static void vouched(struct munge_async *v);
 
-/* Has munged look at their credential, or make ours, or both. What comes meanwhile waits. */
+/* Has munged open their credential, or make ours, or both. Frames that come meanwhile wait. */
 static int vouch(struct link *link, const char *theirs)
 {
     struct munge_async *v = munge_async_new(theirs);
@@ -390,7 +390,7 @@ static int take_proof(struct link *link, const Pwc__Proof *proof)
                            : vouch(link, proof->credential);
 }
 
-/* What the other side says of us; only for the log, since anybody may say it. */
+/* The other side's reason for a refusal. Only for the log: any stranger can send one. */
 static void take_refusal(struct link *link, const Pwc__Refusal *refusal)
 {
     link->refused_by_other = true;
@@ -464,14 +464,14 @@ static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init((char *)to, room < READ_BYTES ? (unsigned)room : READ_BYTES);
 }
 
-/* All frames that are whole, unless one has to be waited for. */
+/* Takes all whole frames, unless one has to wait for munged. */
 static void take_frames(struct link *link)
 {
     const uint8_t *body;
     size_t size;
     int rc = 0;
 
-    link->references++; /* a frame may close it */
+    link->references++; /* a frame may close the link */
     while (link->state != LINK_CLOSED && !link->munge &&
            (rc = frame_next(&link->frames, &body, &size)) == 1)
         take_frame(link, body, size);
@@ -526,11 +526,9 @@ static void vouched(struct munge_async *v)
 
 /* ---- dialling and accepting ------------------------------------------------------------------ */
 
-/*
- * The kernel watches for an end that is silently gone: of an idle connection once in a deadline, so
- * that ten thousand of them cost nothing; of one that has something to say as the engine does of
- * the fabric (keepalive.h).
- */
+/* Has the kernel detect a peer that is silently gone. On an idle connection it probes once in a
+ * deadline, so that ten thousand of them cost nothing; unacknowledged bytes end a connection as
+ * fast as the engine gives up a silent fabric (keepalive.h). */
 static void watch_silence(struct link *link)
 {
     uint64_t deadline = link->control->config->peer_deadline_ms;

@@ -25,7 +25,7 @@
 struct link;
 struct control;
 
-/* What a link tells; each on the control thread. */
+/* What a link calls, on the control thread. */
 struct link_events {
     /* The other side is authentic: take it (0), or refuse it with a status and text. */
     int (*proven)(struct link *link, char *text, size_t text_size);
@@ -33,7 +33,7 @@ struct link_events {
     void (*ready)(struct link *link);
     /* 0, or a negative errno: the connection ends. */
     int (*frame)(struct link *link, const Pwc__PeerFrame *frame);
-    /* The last call. `status` tells what happened, text in words; it may have been ready or not. */
+    /* The last call, for a link that was ready or not. `status` and `text` say why it ended. */
     void (*closed)(struct link *link, int status, const char *text);
 };
 
@@ -54,21 +54,21 @@ struct link {
     uv_timer_t deadline;
     uv_connect_t connect;
     uv_getaddrinfo_t resolve;
-    struct link *all_next; /* of control's list, and where it is pointed to */
+    struct link *all_next; /* of control's list, and the pointer to this link */
     struct link **all_at;
-    uint32_t references; /* open handles, a resolve or vouching under way */
+    uint32_t references; /* open handles, and lookups and calls of MUNGE under way */
     enum link_state state;
     struct handshake handshake;
-    struct munge_async *munge; /* under way: frames wait */
+    struct munge_async *munge; /* the call of MUNGE under way: frames wait */
     struct seal seal;
     struct frame_parser frames;
-    int status; /* of the end */
+    int status; /* of closing */
     bool refused_by_other;
     char text[HANDSHAKE_TEXT_MAX];
 };
 
-/* Frees what is left, all handles being closed. Blocks while a name is being looked up, or munged
- * is asked. */
+/* Frees all links, whose handles are closed. Blocks while a lookup or a call of MUNGE is under way.
+ */
 void links_free(struct control *control);
 
 /* Dials `node` at host and port. */
@@ -77,11 +77,11 @@ int link_dial(struct control *control, uint32_t node, const char *host, const ch
 /* Accepts from a listening stream. */
 int link_accept(struct control *control, uv_stream_t *server, const struct link_events *events,
                 struct link **out);
-/* Ready links only; a link that cannot take it closes. */
+/* Sends a frame on a ready link; a link that cannot take it closes. */
 void link_send(struct link *link, const Pwc__PeerFrame *frame);
-/* Tells the other side why, then closes. */
+/* Sends the reason to the other side, then closes. */
 void link_refuse(struct link *link, int status, const char *text);
-/* `closed` comes at once, unless it has come. */
+/* Closes; calls `closed` at once, unless it was called already. */
 void link_close(struct link *link, int status, const char *text);
 
 #endif

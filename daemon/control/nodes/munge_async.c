@@ -28,7 +28,7 @@ void munge_async_free(struct munge_async *v)
     free(v);
 }
 
-/* A daemon of another user is none of ours, whoever vouches for it. */
+/* A credential of another user's daemon is valid, but not one of ours. */
 static int open_theirs(struct munge_async *v)
 {
     uid_t uid;

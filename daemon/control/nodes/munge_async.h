@@ -20,7 +20,7 @@ struct munge_async {
     bool make;                           /* ours, with `mac` in it */
     uint8_t mac[HANDSHAKE_MAC_BYTES];
 
-    int status; /* what came of it, with the reason in `why` */
+    int status; /* the result, with the reason in `why` */
     char why[HANDSHAKE_TEXT_MAX];
     uint8_t payload[HANDSHAKE_MAC_BYTES]; /* theirs */
     char *ours;
@@ -29,7 +29,7 @@ struct munge_async {
 struct munge_async *munge_async_new(const char *theirs);
 int munge_async_start(struct munge_async *v, uv_loop_t *loop);
 void munge_async_free(struct munge_async *v);
-/* Whether munged vouches for us at all; waits for it. -ENOTSUP, -ECONNREFUSED, -EACCES. */
+/* Whether munged can vouch for us at all; blocks. -ENOTSUP, -ECONNREFUSED, -EACCES. */
 int munge_works(char *why, size_t why_size);
 
 #endif

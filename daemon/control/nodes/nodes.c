@@ -144,7 +144,7 @@ int node_list_load(struct node_list *list, const char *path, char *why, size_t w
     got = fread(text, 1, FILE_BYTES_MAX + 1, file);
     fclose(file);
     if (got > FILE_BYTES_MAX || memchr(text, '\0', got)) {
-        /* Half a list would be another cluster. */
+        /* A list that was read in part would be another cluster. */
         snprintf(why, why_size, "nodes-file \"%s\": %s", path,
                  got > FILE_BYTES_MAX ? "it is too long for a list of nodes"
                                       : "it has a zero byte: give lines of text");

@@ -29,7 +29,7 @@ struct node_list {
     uint32_t count;
 };
 
-/* How many engines a node may have, where there are so many nodes: the wire has room for 16384
+/* The most engines that a node may have in a cluster of `nodes`: the wire has room for 16384
  * numbers. */
 static inline uint32_t nodes_engines_max(uint32_t nodes)
 {
@@ -41,8 +41,8 @@ static inline uint32_t nodes_number(uint32_t nodes, uint32_t node, uint32_t engi
     return engine * nodes + node;
 }
 
-/* "host:port,host:port"; "[v6]:port" too. Or one a line with # comments, with `separator` '\n'.
- * -EINVAL, -E2BIG, -ENOMEM with the reason, value and remedy in `why`. */
+/* Parses "host:port,host:port"; "[v6]:port" too. With `separator` '\n', one entry a line and #
+ * comments. -EINVAL, -E2BIG, -ENOMEM with the reason, value and remedy in `why`. */
 int node_list_parse(struct node_list *list, const char *text, char separator, char *why,
                     size_t why_size);
 int node_list_load(struct node_list *list, const char *path, char *why, size_t why_size);

@@ -1,4 +1,4 @@
-/* Owns signs of life between daemons (peer_ping.h). */
+/* Owns pings between engines (peer_ping.h). */
 #include "daemon/control/nodes/peer_ping.h"
 
 #include "daemon/control/threads/call.h"
@@ -57,7 +57,7 @@ static struct call *peer_ping_call(struct peer_ping *b, enum call_kind kind,
 static void take_question(struct peer_ping *b)
 {
     Pwc__Ping ping = PWC__PING__INIT;
-    /* One at a time: a progress thread that is held up is not buried in them. */
+    /* One call at a time: they must not pile up before a progress thread that is held up. */
     struct call *call = b->asking ? NULL : peer_ping_call(b, CALL_PING, given);
 
     ping.answer = true;
@@ -76,7 +76,8 @@ static void take_answer(struct peer_ping *b, const Pwc__Ping *frame)
     struct call *call = peer_ping_call(b, CALL_PONG, NULL);
 
     b->asked = 0;
-    /* Answers that come together, after a cut, say nothing of the time between them. */
+    /* Answers that come together, after a cut, do not show whether the progress thread moved in
+     * between. */
     if (now - b->answered_ns >= b->worker->control->config->keepalive_ms * UINT64_C(500000)) {
         b->stuck = frame->pings == b->their_count;
         b->their_count = frame->pings;

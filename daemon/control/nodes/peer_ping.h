@@ -1,11 +1,10 @@
 /*
- * Signs of life between two engines, beside their fabric: questions, answers, and what they tell of
- * a peer whose fabric is silent (engine/peer/keepalive.h). Between nodes they travel over the
- * control connection.
+ * Pings between two engines, beside their fabric: they say why a peer's fabric is silent
+ * (engine/peer/keepalive.h). Between nodes they travel over the control connection.
  *
- * A question is answered at once by the control thread, and by the progress thread through the
- * fabric. The answer counts what the progress thread has done so far, so two answers with one count
- * between them tell that it is stuck.
+ * The control thread answers a question at once, and the progress thread answers it through the
+ * fabric. The control thread's answer has the count of the progress thread's signs of life: two
+ * answers with the same count show that the progress thread is stuck.
  *
  * Thread: control.
  */
@@ -23,25 +22,25 @@ struct peer_ping {
     uint32_t number;                               /* of the other */
     void (*send)(void *context, Pwc__Ping *frame); /* to the other side */
     void *context;
-    uint64_t generation;  /* of the link; answers of earlier ones are void */
-    bool asking;          /* our progress thread has not come back from their last question */
-    uint64_t count;       /* signs that it has given */
-    uint64_t bytes;       /* that the last may stand behind */
-    uint32_t asked;       /* questions of ours without an answer since */
-    uint64_t their_count; /* as their last answer says; UINT64_MAX: none yet */
-    uint64_t answered_ns; /* when it came */
-    bool stuck;           /* and the one before it said the same */
+    uint64_t generation;  /* of the link: answers for an earlier one are ignored */
+    bool asking;          /* the call for their last question has not returned */
+    uint64_t count;       /* signs of life that our progress thread has given */
+    uint64_t bytes;       /* that may be ahead of the last sign, in the fabric */
+    uint32_t asked;       /* our questions since their last answer */
+    uint64_t their_count; /* `count` in their last answer; UINT64_MAX: none yet */
+    uint64_t answered_ns; /* when that answer came */
+    bool stuck;           /* the answer before it had the same count */
 };
 
 void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,
                     void (*send)(void *context, Pwc__Ping *frame), void *context);
-/* The link has ended. */
+/* The link has ended: starts anew. */
 void peer_ping_forget(struct peer_ping *b);
 /* Asks the other side. */
 void peer_ping_ask(struct peer_ping *b);
-/* A frame of the other side's. */
+/* Takes a frame from the other side. */
 void peer_ping_take(struct peer_ping *b, const Pwc__Ping *frame);
-/* In words, why its fabric may be silent. */
+/* Why the peer's fabric may be silent, in words. */
 const char *peer_ping_why(const struct peer_ping *b);
 
 #endif

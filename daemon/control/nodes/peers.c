@@ -13,7 +13,7 @@
 #include "daemon/control/nodes/peers_private.h"
 
 enum {
-    STRANGERS_MIN = 16, /* that are borne, by the number of nodes */
+    STRANGERS_MIN = 16, /* unproven connections; the bound depends on the number of nodes */
     STRANGERS_MAX = 1024,
     RETRY_FIRST_MS = 20,
     RETRY_MAX_MS = 500,
@@ -32,7 +32,7 @@ struct peers {
     struct control *control;
     const struct peers_events *events;
     uv_tcp_t server;
-    struct peer **table;    /* by node; made when first needed */
+    struct peer **table;    /* by node; entries are made when first needed */
     struct link *strangers; /* accepted, not proven */
     uint32_t stranger_count;
 };
@@ -45,7 +45,7 @@ void peer_note_reason(struct peer *p, int status, const char *text)
 
     if (status == -ESHUTDOWN)
         p->ended = true;
-    /* Each reason once: attempts repeat. */
+    /* Each reason is logged once: attempts repeat. */
     if (strcmp(p->reason, text) != 0)
         log_about(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, &about,
                   "node %u (%s:%s): %s", p->node, p->control->nodes.nodes[p->node].host,
@@ -105,7 +105,7 @@ static void send_waiting(struct peer *p)
 
         if (frame && p->link)
             link_send(p->link, frame);
-        else if (p->link) /* so that who waits for an answer is told */
+        else if (p->link) /* the requests that wait for an answer fail then */
             link_close(p->link, -ENOMEM, "there is no memory for what is to be said");
         if (frame)
             pwc__peer_frame__free_unpacked(frame, NULL);
@@ -169,7 +169,7 @@ static void lose(struct peer *p)
 void peer_give_up(struct peer *p, const char *why)
 {
     if (p->state == PEER_LOST)
-        return; /* said again before it was done */
+        return; /* it is given up already */
     if (p->state == PEER_LINKED)
         peer_note_reason(p, -ETIMEDOUT, why);
     lose(p);
@@ -212,7 +212,7 @@ void peer_dial(struct peer *p)
     attempt(p);
 }
 
-/* An attempt has failed. */
+/* An attempt to connect has failed. */
 static void attempt_later(struct peer *p)
 {
     if (p->state != PEER_DIALLING || p->link || p->control->stopping)
@@ -254,7 +254,7 @@ static int duplicate(const struct link *link, char *text, size_t size)
     return -EADDRINUSE;
 }
 
-/* The other end is authentic: is this the connection that stays? */
+/* The other end is authentic. Decides which of two connections stays. */
 static int link_proven(struct link *link, char *text, size_t text_size)
 {
     struct control *control = link->control;
@@ -282,7 +282,7 @@ static int link_proven(struct link *link, char *text, size_t text_size)
                   p->node);
         return duplicate(link, text, text_size);
     case HANDSHAKE_KEEP:
-        /* Unless the other end of ours is gone, which saying something brings to light. */
+        /* Our connection stays, unless its other end is gone: a frame brings that to light. */
         if (p->link)
             associations_probe(p);
         snprintf(text, text_size, "node %u's own connection stays", self);
@@ -305,7 +305,7 @@ take:
     return 0;
 }
 
-/* To the service manager. */
+/* Counts the linked nodes for the service manager. */
 static void links_changed(struct control *control)
 {
     uint32_t linked = 0;
@@ -329,7 +329,7 @@ static void link_ready(struct link *link)
     p->ended = false;
     links_changed(p->control);
     log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
-    /* Who our ranks are goes before what they ask. */
+    /* Announce our ranks before their questions. */
     p->control->peers->events->up(p->control, p->node);
     send_waiting(p);
     associations_linked(p);
@@ -378,7 +378,7 @@ static void link_closed(struct link *link, int status, const char *text)
         linked_closed(p, status, text);
     } else if (p) {
         p->dial = NULL;
-        /* Giving way to the other's connection is no failure. */
+        /* A connection that gives way to the other side's is no failure. */
         if (status != -EALREADY && !control->stopping)
             peer_note_reason(p, status, text);
         attempt_later(p);
@@ -394,7 +394,7 @@ static void link_closed(struct link *link, int status, const char *text)
 static const struct link_events link_events = {
     .proven = link_proven, .ready = link_ready, .frame = link_frame, .closed = link_closed};
 
-/* All nodes may come at once, as when a job starts, and have to find room beside others. */
+/* Connections that may be unproven at once: all nodes may connect together when a job starts. */
 static uint32_t strangers_max(const struct control *control)
 {
     uint32_t most = 2 * control->node_count;
@@ -412,7 +412,7 @@ static void on_connection(uv_stream_t *server, int status)
     link->next = peers->strangers;
     peers->strangers = link;
     peers->stranger_count++;
-    /* The oldest has had the most time: who is silent keeps nobody out. */
+    /* Close the oldest: a silent connection must not keep others out. */
     if (peers->stranger_count > strangers_max(peers->control)) {
         while (link->next)
             link = link->next;
@@ -518,7 +518,7 @@ void peers_free(struct control *control)
         }
         free(peers->table[i]);
     }
-    links_free(control); /* a dial that the end came before */
+    links_free(control); /* dials that were under way */
     free(peers->table);
     free(peers);
     control->peers = NULL;

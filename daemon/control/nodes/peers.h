@@ -1,6 +1,6 @@
 /*
- * The other nodes: who is dialled, which of two connections stays, when a node is given up; and
- * what engines tell one another before they are linked (association.c), those of this node too.
+ * The other nodes: which is dialled, which of two connections stays, when a node is given up; and
+ * what engines exchange before they are linked (association.c), those of this node too.
  *
  *     IDLE --wanted--> DIALLING <--retry--> (waits) --deadline--> LOST
  *                         \--ready--> LINKED --closed--> DIALLING ...
@@ -31,22 +31,21 @@ struct peers_events {
 /* Listens where the list of nodes says that we are, if there are others. */
 int peers_open(struct control *control, const struct peers_events *events, char *why,
                size_t why_size);
-/* Closes all links; memory goes when the loop has run out. */
+/* Closes all links. peers_free frees them after the loop. */
 void peers_close(struct control *control);
 /* After the loop. */
 void peers_free(struct control *control);
 
-/* Sends, once there is a link: dials if need be. What cannot be sent shows by
- * the event lost. -ENOBUFS: too much waits for the link, or there is no memory for it.
- */
+/* Sends a frame, or keeps it until there is a link, and dials. A node that cannot be reached is
+ * reported by `lost`. -ENOBUFS: too many frames wait, or there is no memory. */
 int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
-/* Sends where there is a link; else it only dials. */
+/* Sends a frame where there is a link; else drops it, and dials. */
 void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 
 /* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN, _SILENT, _GONE. */
 void peers_notice(struct worker *worker, const struct engine_notice *notice);
 
-/* Linked, or being dialled. */
+/* Whether a node is linked or being dialled. */
 bool peers_in_reach(const struct control *control, uint32_t node);
 
 /* "linked", "dialling", ... and why the last connection ended ("" when it did not). */

@@ -21,28 +21,28 @@ enum peer_state {
 struct association;
 struct waiting_frame;
 
-/* A node. Our own has no link and is always LINKED: its engines are peers of one another. */
+/* A node. Our own has no link and is always LINKED: its engines are peers of each other. */
 struct peer {
     struct control *control;
     uint32_t node;
     enum peer_state state;
     struct link *link; /* ready, or proven and about to be */
-    struct link *dial; /* ours, not proven */
+    struct link *dial; /* the one we dial, not proven */
     uv_timer_t retry;
     uint32_t retry_ms;
     uint64_t deadline_ns; /* of being DIALLING */
     struct waiting_frame *waiting, **waiting_tail;
     uint32_t waiting_count;
     char reason[HANDSHAKE_TEXT_MAX];
-    bool ended;       /* it said that it ends: that it is not there is no news */
-    uint32_t engines; /* that it has, as it says; 0: it was never linked */
+    bool ended;       /* it said that it ends: its absence is no warning */
+    uint32_t engines; /* its engines, as it says; 0: it was never linked */
     struct association *associations;
 };
 
 /* ---- peers.c --------------------------------------------------------------------------------- */
 
 void peer_note_reason(struct peer *p, int status, const char *text);
-/* Gives it up, and its connections with it. */
+/* Gives the node up, and closes its connections. */
 void peer_give_up(struct peer *p, const char *why);
 /* Dials it unless it is linked, or being dialled. */
 void peer_dial(struct peer *p);
@@ -56,15 +56,15 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
 int associations_offer(struct peer *p, const Pwc__Offer *offer);
 /* A sign of life has come over the link, or is asked for. -EPROTO: it makes no sense. */
 int associations_ping(struct peer *p, const Pwc__Ping *ping);
-/* Says something over the link, which brings to light that its other end is gone. */
+/* Sends pings over the link: if its other end is gone, that comes to light. */
 void associations_probe(struct peer *p);
-/* The link is ready: what waits for it goes on. */
+/* The link is ready: makes offers that wait for it. */
 void associations_linked(struct peer *p);
 /* The link has ended. */
 void associations_down(struct peer *p);
 /* The node is given up. */
 void associations_lost(struct peer *p);
-/* Handles, then memory. */
+/* Closes handles, then frees memory. */
 void associations_close(struct peer *p);
 void associations_free(struct peer *p);
 

@@ -32,7 +32,7 @@ int check_fabric(const struct config *config, char *why, size_t why_size)
     return rc;
 }
 
-/* A port that is taken is no mistake: this daemon may run already. */
+/* A port that is in use is no error: this daemon may run already. */
 static int can_bind(const struct addrinfo *at)
 {
     int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,5 +1,5 @@
 /*
- * What of the configuration can be wrong with this machine, found without serving.
+ * Checks of the configuration against this machine, without serving.
  *
  * Thread: main, before anything is opened.
  */
@@ -12,12 +12,13 @@
 #include "daemon/control/start/config.h"
 #include "daemon/control/nodes/nodes.h"
 
-/* Opens the fabric as configured, and closes it. With the reason in `why`. */
+/* Opens the fabric as configured, and closes it. The errno's reason is in `why`. */
 int check_fabric(const struct config *config, char *why, size_t why_size);
-/* Whether the control port of `node` is at an address of this machine: -EADDRNOTAVAIL. */
+/* Checks that the control port of `node` is at an address of this machine. -EADDRNOTAVAIL: it is
+ * not. */
 int check_entry(const struct node_list *list, uint32_t node, char *why, size_t why_size);
 
-/* Prints the providers that would do, the one that is taken first; what is wrong goes to stderr. */
+/* Prints the usable providers, beginning with the one that would be chosen. Errors go to stderr. */
 int check_providers(const struct config *config, FILE *to);
 
 #endif

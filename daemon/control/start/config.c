@@ -174,7 +174,7 @@ struct file_reader {
     int status;
 };
 
-/* Counts lines, since inih tells its handler nothing of them, and refuses those that it would cut.
+/* Counts lines, which inih does not report to its handler, and refuses lines that inih would cut.
  */
 static char *read_line(char *to, int room, void *context)
 {
@@ -192,7 +192,8 @@ static char *read_line(char *to, int room, void *context)
     return NULL;
 }
 
-/* A key twice is a mistake; so is a line that goes on in the next, which comes as a key twice. */
+/* A key that stands twice is an error. So is a line that continues the one before: inih reports it
+ * as the same key again. */
 static int take_key(struct file_reader *reader, const char *name, const char *value)
 {
     const struct config_key *key = find(name);
@@ -214,7 +215,7 @@ static int take_key(struct file_reader *reader, const char *name, const char *va
     return rc;
 }
 
-/* Behind the first complaint no line is read (read_line), and no value comes. */
+/* After the first error read_line returns no more lines, and inih no more values. */
 static int take_value(void *context, const char *section, const char *name, const char *value)
 {
     struct file_reader *reader = context;
@@ -259,7 +260,7 @@ int config_load(struct config *config, const char *path, char *why, size_t why_s
     }
     if (rc == 0 && reader.status == 0)
         return 0;
-    /* What inih understands not at all it counts; our complaint is about the line read last. */
+    /* A line that inih cannot parse: the error names the line that was read last. */
     snprintf(why, why_size, "config \"%s\" line %d: %s", path, rc > 0 ? rc : (int)reader.line,
              reader.why[0] ? reader.why : "give key = value");
     return reader.status < 0 ? reader.status : -EINVAL;

@@ -30,7 +30,7 @@ enum config_source {
 
 struct config_origin {
     enum config_source source;
-    uint32_t line; /* of the file, where the key stands there; 0: it does not */
+    uint32_t line; /* the file's line with the key; 0: there is none */
 };
 
 /* Whether clients of this node reach each other without the daemon. */
@@ -39,15 +39,15 @@ enum config_direct {
     CONFIG_DIRECT_OFF = 1,
 };
 
-/* How daemons know one another. */
+/* How daemons authenticate each other. */
 enum config_auth {
-    CONFIG_AUTH_AUTO = 0, /* by the secret where one is given, else by MUNGE */
+    CONFIG_AUTH_AUTO = 0, /* by the secret if one is given, else by MUNGE */
     CONFIG_AUTH_MUNGE = 1,
     CONFIG_AUTH_SECRET = 2,
 };
 
 struct config {
-    char *socket; /* strings: NULL where nothing was given */
+    char *socket; /* strings: NULL if not given */
     char *nodes;
     char *nodes_file;
     char *secret;
@@ -66,7 +66,7 @@ struct config {
     uint64_t progress_threads;
     uint64_t direct;          /* enum config_direct */
     uint64_t log;             /* enum log_level */
-    uint64_t metrics_clients; /* whether they have rows of clients */
+    uint64_t metrics_clients; /* with rows of clients */
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max, stripe_min;
     uint64_t delay_ns;
@@ -76,7 +76,7 @@ struct config {
     uint64_t client_binds, client_pairs, client_queue;
     uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions;
     uint64_t user_binds, user_pairs, user_queue;
-    char *file;    /* that was read, or NULL */
+    char *file;    /* the file that was read, or NULL */
     int port_held; /* keeps the control port ours (launch.h), or -1 */
     struct config_origin origins[CONFIG_KEYS_MAX]; /* by the key's place in the table */
 };
@@ -95,10 +95,10 @@ struct config_key {
     uint64_t initial, min, max;
     const char *choices;     /* "a|b|c" */
     const char *what;        /* of a string: PATH, LIST, ... */
-    const char *unset;       /* what holds where nothing is given; NULL: nothing does */
-    const char *zero;        /* what 0 stands for, or NULL */
+    const char *unset;       /* the default; NULL: none */
+    const char *zero;        /* the meaning of 0, or NULL */
     const char *environment; /* variable, or NULL */
-    const char *help;        /* goes on from `what` */
+    const char *help;        /* continues `what` */
 };
 
 /* The table; the last key has no name. */
@@ -106,31 +106,31 @@ const struct config_key *config_keys(void);
 
 void config_init(struct config *config);
 void config_free(struct config *config);
-/* One value. -ENOENT: no such key; -EINVAL; with the reason in `why`. A value of a lower source
- * than what stands there is checked and passed over. */
+/* Sets one value. -ENOENT: no such key; -EINVAL; with the reason in `why`. A value from a lower
+ * source than the present one is checked and ignored. */
 int config_set(struct config *config, const char *name, const char *value,
                enum config_source source, char *why, size_t why_size);
 /* The system's file. */
 const char *config_default_file(void);
-/* All of a file, once; `why` names the line. */
+/* Reads a file, once; `why` names the line. */
 int config_load(struct config *config, const char *path, char *why, size_t why_size);
 int config_environment(struct config *config, char *why, size_t why_size);
 
-/* A number as the key is given one: sizes with the largest unit of which they are a multiple. */
+/* A number as text: a size with the largest unit that divides it. */
 void config_amount(const struct config_key *key, uint64_t number, char *to, size_t size);
-/* The value of a key as text; "" where nothing was given. */
+/* The value of a key as text; "" if not given. */
 void config_text(const struct config *config, const struct config_key *key, char *to, size_t size);
-/* NULL where nothing was given. */
+/* The value of a string key; NULL if not given. */
 const char *config_string(const struct config *config, const struct config_key *key);
-/* Of a number or size. */
+/* The value of a number or size. */
 uint64_t config_number(const struct config *config, const struct config_key *key);
 enum config_source config_source_of(const struct config *config, const char *name);
-/* Where it came from: "default", "file", "environment" or "flag", and the place there. */
+/* The source of a value: "default", "file", "environment" or "flag", and the place in it. */
 const char *config_source(const struct config *config, const struct config_key *key);
 void config_place(const struct config *config, const struct config_key *key, char *to, size_t size);
-/* What the key takes and what holds without it: "20 to 3600000; default 1000". */
+/* The range and the default of a key: "20 to 3600000; default 1000". */
 void config_facts(const struct config_key *key, char *to, size_t size);
-/* One paragraph of help a key. */
+/* Prints a paragraph of help for each key. */
 void config_help(FILE *to);
 
 #endif

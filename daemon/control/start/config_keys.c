@@ -16,7 +16,7 @@
 #define SHARE_OF_USER                                                                              \
     "seven eighths of all where others than the daemon's own user are served, else all"
 
-/* Number, size or choice without `.initial`: 0, or the first. */
+/* A number, size or choice without `.initial` begins as 0, or as the first choice. */
 static const struct config_key keys[] = {
     {"socket", CONFIG_STRING, FIELD(socket), .what = "PATH",
      .unset = "/run/pwcd/pwcd.sock for root, $XDG_RUNTIME_DIR/pwcd/pwcd.sock for others",

@@ -1,4 +1,4 @@
-/* Owns how keys, their values and where those came from are shown (config.h). */
+/* Owns how keys, values and their sources are shown (config.h). */
 #include "daemon/control/start/config.h"
 
 #include <inttypes.h>
@@ -81,7 +81,7 @@ void config_place(const struct config *config, const struct config_key *key, cha
         snprintf(to, size, "--%s", key->name);
 }
 
-/* What a number or choice may be, and what it is without being given. */
+/* The range or the choices of a key, and its default. */
 static void bounds_text(const struct config_key *key, char *to, size_t size)
 {
     char least[32], most[32], initial[32];
@@ -117,7 +117,7 @@ void config_facts(const struct config_key *key, char *to, size_t size)
              key->environment ? key->environment : "");
 }
 
-/* In lines of 80, each begun by blanks. */
+/* Prints text in lines of 80, indented. */
 static void print_wrapped(FILE *to, const char *text)
 {
     enum { LEFT = 6, RIGHT = 80 };

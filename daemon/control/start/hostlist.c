@@ -15,7 +15,7 @@ struct expansion {
     struct hostlist *list;
     const char *end; /* of the item */
     char name[NODE_HOST_MAX];
-    unsigned brackets; /* that are open around what comes next */
+    unsigned brackets; /* open brackets at this point */
 };
 
 static int append(struct hostlist *list, const char *name)
@@ -39,7 +39,7 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
 }
 
-/* Digits, up to DIGITS_MAX of them; how many, or -EINVAL. */
+/* Counts digits, up to DIGITS_MAX. -EINVAL: more, or none. */
 static int number(const char **at, unsigned *out)
 {
     int digits = 0;
@@ -54,7 +54,7 @@ static int number(const char **at, unsigned *out)
 
 static int expand(struct expansion *e, size_t length, const char *at);
 
-/* "3" or "1-3", with what follows the bracket behind each number. */
+/* Expands "3" or "1-3"; what follows the bracket is appended to each number. */
 static int expand_range(struct expansion *e, size_t length, const char **at, const char *rest)
 {
     unsigned low, high;
@@ -95,7 +95,7 @@ static int expand_bracket(struct expansion *e, size_t length, const char *at)
     return rc == 0 && at != close ? -EINVAL : rc;
 }
 
-/* What follows `length` characters of the name. */
+/* Expands what follows `length` characters of the name. */
 static int expand(struct expansion *e, size_t length, const char *at)
 {
     for (; at < e->end && *at != '['; at++) {
@@ -109,7 +109,7 @@ static int expand(struct expansion *e, size_t length, const char *at)
     return length > 0 ? append(e->list, e->name) : -EINVAL;
 }
 
-/* Up to the next comma that is not within brackets. */
+/* Up to the next comma outside brackets. */
 static const char *item_end(const char *at)
 {
     bool within = false;

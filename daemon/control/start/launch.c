@@ -53,7 +53,7 @@ static int set(struct config *config, const char *key, const char *value, char *
 
 /* ---- where our ranks find us ----------------------------------------------------------------- */
 
-/* As libpwc does: by PWC_SOCKET, then by the number of the job. */
+/* The socket, as libpwc chooses it: by PWC_SOCKET, then by the job's number. */
 static int set_socket(struct config *config, char *why, size_t why_size)
 {
     const char *named = value_of("PWC_SOCKET"), *id = value_of("SLURM_JOB_ID");
@@ -76,7 +76,7 @@ static int set_socket(struct config *config, char *why, size_t why_size)
 
 static int list_nodes(struct hostlist *list, char *why, size_t why_size)
 {
-    /* Of the step: it may have fewer than the job. */
+    /* The nodes of the step: they may be fewer than the job's. */
     const char *text = value_of("SLURM_STEP_NODELIST");
 
     if (!text)
@@ -90,7 +90,7 @@ static int list_nodes(struct hostlist *list, char *why, size_t why_size)
     return hostlist_expand(list, text, why, why_size);
 }
 
-/* Which of them we are: by name where Slurm tells it, else by number. */
+/* Our own entry: by name if Slurm gives it, else by number. */
 static int find_node(const struct hostlist *list, uint32_t *out, char *why, size_t why_size)
 {
     const char *name = value_of("SLURMD_NODENAME"), *number = value_of("SLURM_NODEID");
@@ -121,10 +121,8 @@ static int find_node(const struct hostlist *list, uint32_t *out, char *why, size
 
 /* ---- where we are ---------------------------------------------------------------------------- */
 
-/*
- * The address that we have towards another node. Not what our own name stands for: on many
- * systems that is a loopback.
- */
+/* Our address towards another node. Our own name would not do: on many systems it stands for a
+ * loopback address. */
 static int address_towards(const char *host, const char *port, char *to, size_t size)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV};
@@ -136,7 +134,7 @@ static int address_towards(const char *host, const char *port, char *to, size_t 
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return rc == EAI_SYSTEM ? -errno : -EADDRNOTAVAIL;
-    /* Nothing is sent: the kernel only looks for the way. */
+    /* Connecting a UDP socket sends nothing: the kernel only looks up the route. */
     s = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     rc = s < 0 || connect(s, found->ai_addr, found->ai_addrlen) != 0 ||
                  getsockname(s, (struct sockaddr *)&own, &length) != 0
@@ -153,7 +151,7 @@ static int address_towards(const char *host, const char *port, char *to, size_t 
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-/* "n1:p,10.0.0.2:p,n3:p": of our own entry, which we listen at, the address. */
+/* Writes "n1:p,10.0.0.2:p,n3:p": our own entry, at which we listen, has the address. */
 static char *nodes_text(const struct node_address *nodes, uint32_t count, uint32_t own,
                         const char *address)
 {
@@ -170,9 +168,10 @@ static char *nodes_text(const struct node_address *nodes, uint32_t count, uint32
     return text;
 }
 
-/* Also for the processes that are to take our place (--keep): they are not asked again. */
-static int tell(struct config *config, const char *key, const char *name, const char *value,
-                char *why, size_t why_size)
+/* Sets a key, and its variable for processes that take our place (--keep): these do not ask the
+ * launcher. */
+static int set_key(struct config *config, const char *key, const char *name, const char *value,
+                   char *why, size_t why_size)
 {
     return setenv(name, value, 1) == 0 ? set(config, key, value, why, why_size) : -ENOMEM;
 }
@@ -199,11 +198,11 @@ static int set_nodes(struct config *config, const struct node_address *nodes, ui
     if (!text)
         return -ENOMEM;
     snprintf(number, sizeof(number), "%" PRIu32, own);
-    rc = tell(config, "nodes", "PWCD_NODES", text, why, why_size);
+    rc = set_key(config, "nodes", "PWCD_NODES", text, why, why_size);
     if (rc == 0)
-        rc = tell(config, "node", "PWCD_NODE", number, why, why_size);
+        rc = set_key(config, "node", "PWCD_NODE", number, why, why_size);
     if (rc == 0)
-        rc = tell(config, "address", "PWCD_ADDRESS", address, why, why_size);
+        rc = set_key(config, "address", "PWCD_ADDRESS", address, why, why_size);
     free(text);
     return rc;
 }
@@ -278,12 +277,12 @@ static int bind_any(int family, uint16_t *port)
 
 int launch_hold_port(uint16_t *port)
 {
-    int s = bind_any(AF_INET6, port); /* holds the port of IPv4, too */
+    int s = bind_any(AF_INET6, port); /* it holds the IPv4 port, too */
 
     return s >= 0 ? s : bind_any(AF_INET, port);
 }
 
-/* The one that is given, or one that is free. */
+/* The port that is given, or a free one. */
 static int find_port(struct config *config, char port[6])
 {
     uint16_t number = (uint16_t)config->job_port;
@@ -297,7 +296,7 @@ static int find_port(struct config *config, char port[6])
     return 0;
 }
 
-/* Where nothing else says how the daemons know one another: what rank 0 gives to all. */
+/* Makes the secret that rank 0 gives to all, if nothing else is configured for authentication. */
 static int make_secret(const struct config *config, char *to, size_t size)
 {
     uint8_t bytes[24];
@@ -354,7 +353,7 @@ int launch_configure(struct config *config, bool alone, char *why, size_t why_si
         return set_socket(config, why, why_size);
     if (pmix_offered()) {
         rc = by_pmix(config, why, why_size);
-        if (rc != -ENOTCONN) /* the variables are of some other launch */
+        if (rc != -ENOTCONN) /* the variables belong to another launch */
             return rc == 0 ? set_socket(config, why, why_size) : rc;
     }
     if (local && strcmp(local, "0") != 0)

@@ -1,6 +1,6 @@
 /*
- * A job's own daemons (pwcd --job): who we are, where the others are and where our ranks find us.
- * By PMIx where the launcher has it, else by what Slurm says in the environment.
+ * A job's own daemons (pwcd --job): which node this is, where the others are, and where our ranks
+ * find us. From PMIx if the launcher has it, else from Slurm's environment.
  *
  * Thread: main, at start.
  */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "daemon/control/start/config.h"
 
-/* The control port where nothing tells another: below those that systems give out by themselves. */
+/* The default control port: below the range from which systems choose ports. */
 #define LAUNCH_PORT_FIRST 16384u
 #define LAUNCH_PORT_COUNT 16384u
 
@@ -24,13 +24,12 @@
  */
 int launch_configure(struct config *config, bool alone, char *why, size_t why_size);
 
-/* The control port of the daemons of the job with this number (SLURM_JOB_ID). -EINVAL: none. */
+/* The control port for the job with this number (SLURM_JOB_ID). -EINVAL: it is no number. */
 int launch_port(const char *id, uint32_t *out);
 
-/*
- * A control port that is free, and stays so until the socket, which is returned, is closed: others
- * are given another, and whoever sets SO_REUSEADDR can listen at it, as we do. Or a negative errno.
- */
+/* Reserves a free control port and returns the socket that holds it, or a negative errno. Until the
+ * socket is closed the system gives the port to nobody else, but we can listen at it with
+ * SO_REUSEADDR. */
 int launch_hold_port(uint16_t *port);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns how like two words are (nearest.h). */
+/* Owns the distance between two words (nearest.h). */
 #include "daemon/control/start/nearest.h"
 
 #include <string.h>

@@ -15,7 +15,7 @@ void pmix_nodes_free(struct pmix_nodes *i)
 #ifdef PWC_PMIX
 #include <pmix.h>
 
-/* Keys of ours; a daemon's value is "port host secret". */
+/* Our keys. A daemon's value is "port host secret". */
 #define KEY      "pwcd.introduction"
 #define TEXT_MAX (NODE_HOST_MAX + PMIX_SECRET_MAX + 16u)
 
@@ -44,7 +44,7 @@ static int number(const pmix_proc_t *of, const char *key, uint32_t *out, char *w
     return 0;
 }
 
-/* What we have to say, and that all have said theirs. */
+/* Puts our value, and waits until all have put theirs. */
 static int publish(const pmix_proc_t *all, char *text, char *why, size_t why_size)
 {
     pmix_value_t value = {.type = PMIX_STRING};
@@ -63,7 +63,7 @@ static int publish(const pmix_proc_t *all, char *text, char *why, size_t why_siz
     return status == PMIX_SUCCESS ? 0 : failed("fence", status, why, why_size);
 }
 
-/* One task's; a spare one is no node. */
+/* Reads one task's value. A spare task is no node. */
 static int take(struct pmix_nodes *out, const char *text, bool own, bool first)
 {
     struct node_address *to = &out->nodes[out->count];

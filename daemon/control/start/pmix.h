@@ -1,6 +1,6 @@
 /*
- * What a job's daemons tell one another before they know where the others are: through PMIx, where
- * the launcher (srun --mpi=pmix, mpirun) has it.
+ * What a job's daemons exchange before they know each other's addresses: through PMIx, if the
+ * launcher (srun --mpi=pmix, mpirun) has it.
  *
  * Thread: main, at start.
  */
@@ -17,17 +17,15 @@
 struct pmix_nodes {
     struct node_address *nodes; /* of the daemons, in the order of their ranks */
     uint32_t count;
-    uint32_t own;                 /* which we are */
+    uint32_t own;                 /* our own entry */
     bool spare;                   /* another task of this node is its daemon */
-    char secret[PMIX_SECRET_MAX]; /* that rank 0 has given; or empty */
+    char secret[PMIX_SECRET_MAX]; /* from rank 0; may be empty */
 };
 
-/* Whether the launcher offers it, and we are built with it. */
+/* Whether the launcher offers PMIx and we are built with it. */
 bool pmix_offered(void);
-/*
- * All tasks of the launch call it, and it waits for all. `secret` counts with rank 0. -ENOTSUP,
- * -ENOTCONN (nobody answers), -EIO, -EPROTO, -ENOMEM; with the reason in `why`.
- */
+/* Exchanges addresses among all tasks of the launch, and waits for all. The secret of rank 0 is
+ * used. -ENOTSUP, -ENOTCONN (no answer), -EIO, -EPROTO, -ENOMEM; with the reason in `why`. */
 int pmix_exchange(struct pmix_nodes *out, const struct node_address *ours, const char *secret,
                   char *why, size_t why_size);
 void pmix_nodes_free(struct pmix_nodes *i);

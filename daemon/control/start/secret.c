@@ -31,7 +31,7 @@ static int check(const char *path, const struct stat *st, char *why, size_t why_
 int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size)
 {
     uint8_t bytes[SECRET_FILE_MAX + 1];
-    /* O_NONBLOCK: a pipe of that name must not hold us up. */
+    /* O_NONBLOCK: opening a pipe of this name must not block. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
     ssize_t got;

@@ -14,7 +14,7 @@
  * regular file, a symbolic link, not owned by us, any mode but 0600, shorter than 32 bytes. */
 int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 
-/* From text (PWCD_SECRET): 32 characters or more. -EINVAL. */
+/* Hashes a text (PWCD_SECRET) of 32 characters or more. -EINVAL: it is shorter. */
 int secret_from_text(const char *text, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 
 #endif

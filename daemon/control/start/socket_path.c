@@ -1,4 +1,4 @@
-/* Owns the socket's place in the file system (socket_path.h). */
+/* Owns the socket's path, directory and lock (socket_path.h). */
 #include "daemon/control/start/socket_path.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "proto/job_socket.h"
 
-enum { BACKLOG = 4096 }; /* ranks of a node come at once; the kernel takes what it allows */
+enum { BACKLOG = 4096 }; /* all ranks of a node connect at once; the kernel caps it */
 
 static bool is_abstract(const struct socket_path *s)
 {
@@ -58,7 +58,7 @@ int socket_path_find(struct socket_path *s, const char *configured, char *why, s
     return 0;
 }
 
-/* Only the last directory is made: a path that is wrong further up is a mistake to be told. */
+/* Makes only the last directory: a path that is wrong further up is an error to report. */
 static int make_directory(const struct socket_path *s, bool system, char *why, size_t why_size)
 {
     char path[SOCKET_PATH_MAX];
@@ -81,7 +81,7 @@ static int make_directory(const struct socket_path *s, bool system, char *why, s
     return rc;
 }
 
-/* The lock is held while the daemon lives; who has it owns the socket's name. */
+/* Takes the lock, which the daemon holds while it lives. Its holder owns the socket's path. */
 static int take_lock(struct socket_path *s, char *why, size_t why_size)
 {
     struct stat held, named;
@@ -93,7 +93,7 @@ static int take_lock(struct socket_path *s, char *why, size_t why_size)
             break;
         if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)
             break;
-        /* The one who held it may have unlinked it just now: then it is nobody's name. */
+        /* An earlier holder may have unlinked the file just now: then the lock is void. */
         if (fstat(s->lock_fd, &held) != 0)
             break;
         if (stat(s->lock, &named) != 0) {
@@ -125,7 +125,7 @@ static int listen_there(struct socket_path *s, bool system, char *why, size_t wh
     mode_t before;
     int rc;
 
-    /* Ours by the lock: what is there is left over. Anything but a socket is somebody's. */
+    /* We hold the lock, so a socket there is left over. Any other file belongs to somebody. */
     if (!is_abstract(s) && lstat(s->path, &st) == 0 &&
         (!S_ISSOCK(st.st_mode) || unlink(s->path) != 0)) {
         rc = S_ISSOCK(st.st_mode) ? -errno : -EEXIST;
@@ -157,7 +157,7 @@ static bool listens_there(const struct socket_path *s, int listener)
     return sd_is_socket_unix(listener, SOCK_STREAM, 1, name.sun_path, length) > 0;
 }
 
-/* Socket activation: systemd has made the socket and passes it on. 1: it has, 0: it has not. */
+/* Socket activation: takes a socket that systemd has made. 1: there is one; 0: there is none. */
 static int inherit(struct socket_path *s, struct store *store, char *why, size_t why_size)
 {
     const char *name = store_next_foreign(store);
@@ -179,7 +179,7 @@ static int inherit(struct socket_path *s, struct store *store, char *why, size_t
     return 1;
 }
 
-/* Held by an earlier process of this daemon, and by us from now on, as one and the same. */
+/* Inherits the lock of an earlier process of this daemon. False: there is none. */
 static bool lock_taken_over(struct socket_path *s, struct store *store)
 {
     int lock = store_take(store, "lock");

@@ -1,6 +1,6 @@
 /*
- * The place where the daemon serves: the socket's path, its directory, the lock beside it. Or an
- * abstract socket, "@name": then there is no file at all.
+ * The path of the daemon's socket, its directory, and the lock beside it. An abstract socket,
+ * "@name", has no file at all.
  *
  * Thread: main, at start and end.
  */
@@ -15,14 +15,14 @@
 
 struct socket_path {
     char path[SOCKET_PATH_MAX];
-    char counters[SOCKET_PATH_MAX + 16]; /* empty beside an abstract socket, as the lock's */
+    char counters[SOCKET_PATH_MAX + 16]; /* this and `lock` are empty beside an abstract socket */
     char lock[SOCKET_PATH_MAX + 16];
     int lock_fd;
     int listen_fd;
     bool inherited; /* the socket is systemd's: not ours to unlink */
 };
 
-/* The path that `configured` (or, NULL, the user) stands for. -ENAMETOOLONG, -ENOENT. */
+/* Sets the paths: as configured, or, with NULL, the user's default. -ENAMETOOLONG, -ENOENT. */
 int socket_path_find(struct socket_path *s, const char *configured, char *why, size_t why_size);
 /*
  * Makes the directory, takes the lock, replaces a stale socket and listens. -EADDRINUSE: a daemon

@@ -23,28 +23,29 @@
 #include "daemon/control/fatal.h"
 
 enum {
-    START_MS = 60000,   /* for the next one to open its fabric */
-    REAP_MS = 10,       /* between looks whether one that was given up is gone */
+    START_MS = 60000,   /* for the next process to open its fabric */
+    REAP_MS = 10,       /* between looks whether a process that was given up is gone */
     LOOK_MS = 1,        /* between looks whether requests are under way */
-    PATIENCE_MS = 2000, /* with them; then they end with "outcome unknown" */
+    PATIENCE_MS = 2000, /* for requests under way; then their outcome is unknown */
     NEXT_SOCKET = 3,
     NEXT_STACK = 65536,
 };
 
 static const char variable[] = "PWCD_PREDECESSOR";
 
-/* What the next process starts with. */
+/* What starts the next process. */
 struct next_start {
     const char *program;
     char *const *argv;
     char **environment;
     int socket;
-    volatile int error; /* why it has not */
+    volatile int error; /* why it did not start */
 };
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* Our environment, and which descriptor leads to us. The watchdog is not ours alone any more. */
+/* Our environment, and the number of the descriptor that leads to us. Without WATCHDOG_PID: the
+ * watchdog is not ours alone any more. */
 static char **make_environment(void)
 {
     static const char watched[] = "WATCHDOG_PID=";
@@ -65,7 +66,8 @@ static char **make_environment(void)
     return out;
 }
 
-/* In the next process: our memory, a stack of its own, and we wait until it has another program. */
+/* Runs in the next process, in our memory and on a stack of its own, while we wait until it has
+ * executed its program. */
 static int become_next(void *argument)
 {
     struct next_start *start = argument;
@@ -74,7 +76,7 @@ static int become_next(void *argument)
 
     sigemptyset(&empty);
     for (int number = 1; number < NSIG; number++)
-        (void)sigaction(number, &none, NULL); /* no handler of ours runs in our memory */
+        (void)sigaction(number, &none, NULL); /* no handler of ours may run in that process */
     if (dup2(start->socket, NEXT_SOCKET) == NEXT_SOCKET &&
         (start->socket != NEXT_SOCKET || fcntl(NEXT_SOCKET, F_SETFD, 0) == 0) &&
         sigprocmask(SIG_SETMASK, &empty, NULL) == 0)
@@ -83,8 +85,8 @@ static int become_next(void *argument)
     _exit(127);
 }
 
-/* A child of our parent's, not of ours: systemd does not wait for the end of a main process that it
- * takes for somebody else's, and kills it at once. */
+/* Starts the next process as a child of our parent. A main process that is not its own child,
+ * systemd kills at once instead of waiting for its end. */
 static int spawn(struct control *control, const char *program, int socket)
 {
     struct next_start start = {.program = program,
@@ -141,7 +143,8 @@ static void begin_by_signal(struct control *control)
         log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
 }
 
-/* Whoever stands still in a call of the kernel may take a while: we don't wait for that. */
+/* Looks whether the process is gone. A process in a call of the kernel may take a while to end: we
+ * do not block. */
 static void reap(uv_timer_t *timer)
 {
     struct control *control = timer->data;
@@ -166,7 +169,7 @@ static void poll_closed(uv_handle_t *poll)
     uv_timer_start(&control->handover.timer, reap, 0, REAP_MS);
 }
 
-/* Nobody takes over: this daemon stays. */
+/* The next process does not take over: this daemon stays. */
 static void give_up(struct control *control, const char *text)
 {
     struct handover *h = &control->handover;
@@ -185,7 +188,7 @@ static void too_late(uv_timer_t *timer)
     give_up(timer->data, "the new daemon has not come up within 60 s");
 }
 
-/* Exchanges are asked for anew by the library: they may wait for long. */
+/* Exchanges that wait: the library repeats them, and they may last long. */
 static uint32_t exchanges(struct control *control, const struct client *c)
 {
     uint32_t count = 0;
@@ -291,7 +294,8 @@ void handover_forget(struct control *control, const struct client *client)
         control->handover.client = NULL;
 }
 
-/* Who is to take over already may have read what has changed since: it comes behind that. */
+/* A process that is to take over may have read the configuration already: another hand-over follows
+ * behind it. */
 static void asked_by_signal(uv_signal_t *handle, int number)
 {
     struct control *control = handle->data;
@@ -339,7 +343,8 @@ _Noreturn void handover_finish(struct control *control)
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     service_handed_over(control, control->handover.next);
-    (void)uv_run(&control->loop, UV_RUN_NOWAIT); /* signals from before that was said */
+    (void)uv_run(&control->loop,
+                 UV_RUN_NOWAIT); /* handles signals that came before MAINPID was sent */
     rc = store_send(&control->store, socket);
     if (rc < 0) {
         char why[128];
@@ -349,7 +354,7 @@ _Noreturn void handover_finish(struct control *control)
         control_end_at_once(control, why);
     }
     send_guests(control);
-    if (control->handover.again) /* it listens for signals since it said that it is ready */
+    if (control->handover.again) /* it handles signals since it said that it is ready */
         (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
     (void)store_send_end(socket);
     _exit(EXIT_SUCCESS);

@@ -24,27 +24,28 @@
 
 enum handover_state {
     HANDOVER_NONE = 0,
-    HANDOVER_STARTED, /* the next one comes up */
-    HANDOVER_FAILED,  /* it did not, and is about to be gone */
-    HANDOVER_WAITS,   /* for requests that are under way */
+    HANDOVER_STARTED, /* the next process comes up */
+    HANDOVER_FAILED,  /* it did not come up, and is being ended */
+    HANDOVER_WAITS,   /* until requests under way have ended */
     HANDOVER_GOES,    /* the loop has ended for it */
 };
 
 void handover_open(struct control *control);
-/* Starts the next process: of `program` (an absolute path), or, NULL, of our own. 0; -ENOTSUP:
- * nobody keeps the store; -EALREADY; or why it cannot be started, also in `why`. `client` (NULL:
- * none) gets the answer to `request` when the next one is ready, or has failed. */
+/* Starts the next process: `program` (an absolute path), or, NULL, our own program. -ENOTSUP:
+ * nobody keeps the store; -EALREADY; or the reason why it cannot be started, also in `why`.
+ * `client` (NULL: none) gets the answer to `request` when the next process is ready, or has failed.
+ */
 int handover_begin(struct control *control, const char *program, struct client *client,
                    uint32_t request, char *why, size_t why_size);
-/* A client ends: it gets no answer. */
+/* A client ends: it gets no answer any more. */
 void handover_forget(struct control *control, const struct client *client);
 /* With the loop ended and the state HANDOVER_GOES: hands over, and ends this process. */
 _Noreturn void handover_finish(struct control *control);
 
-/* In the next process, when its fabric is open: waits for what it takes over. 0, also where there
- * is no process before this one; -EPIPE: that one stays. */
+/* In the next process, when its fabric is open: waits for the descriptors of the process before it.
+ * 0, also where there is no such process; -EPIPE: that process stays. */
 int handover_await(struct control *control);
-/* Whether there is one. */
+/* Whether there is a process before this one, whose place it takes. */
 bool handover_is_next(void);
 
 #endif

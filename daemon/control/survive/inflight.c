@@ -110,7 +110,7 @@ bool inflight_full(const struct inflight_entry *e)
     return e->count == INFLIGHT_REQUESTS_MAX;
 }
 
-/* The reader is the same machine later: the compiler's order is enough. */
+/* The next process reads this on the same machine, later: the compiler's order is enough. */
 static void order(void)
 {
     atomic_signal_fence(memory_order_seq_cst);

@@ -7,11 +7,10 @@
  *     | boot id                |                 |                 |
  *     +------------------------+-----------------+-----------------+-----
  *
- * A request is noted before it is taken out of its socket, and struck out when the last byte of its
- * answer has been put into the socket. So the next process knows of every request that it was
- * either not begun, and still is in the socket, or that nobody can say what has become of it: then
- * it answers it with -ECONNABORTED. (Where the answer had left already, the library finds nobody
- * who waits for it.)
+ * A request is noted before it is taken out of its socket, and removed when the last byte of its
+ * answer has been put into the socket. So the next process knows of every request: either it was
+ * not begun, and still is in the socket; or its end is unknown, and the process answers it with
+ * -ECONNABORTED. (If the answer had left already, the library ignores this second one.)
  *
  * Private to the daemons that follow one another. Thread: control.
  */
@@ -37,7 +36,7 @@ enum inflight_state {
 enum inflight_loss {
     INFLIGHT_HALF = 1,   /* part of an answer has left */
     INFLIGHT_UNKEPT = 2, /* a descriptor of it found no room in the store */
-    INFLIGHT_ENDED = 4,  /* it has left, or was sent away */
+    INFLIGHT_ENDED = 4,  /* the client has left, or was ended */
 };
 
 struct inflight_entry {
@@ -69,16 +68,17 @@ struct inflight {
     int descriptor;
 };
 
-/* Takes over what is in the store: 0, or makes a new one: 1. */
+/* 0: inherited from the store; 1: made anew. */
 int inflight_open(struct inflight *j, struct store *store, uint32_t entries);
 void inflight_close(struct inflight *j);
-/* All that stands in it was another's. */
+/* Clears entries of a daemon whose state was not inherited. */
 void inflight_clear(struct inflight *j);
 /* A free slot, or INFLIGHT_NONE. */
 uint32_t inflight_take(struct inflight *j);
 void inflight_give(struct inflight *j, uint32_t slot);
 
-/* Room for one more; then begin (before it leaves the socket), taken (after it), and done. */
+/* inflight_full: there is no room for one more. Then, for each request: begin (before it leaves the
+ * socket), taken (after that), and done (answered). */
 bool inflight_full(const struct inflight_entry *e);
 void inflight_begin(struct inflight_entry *e, uint32_t request);
 void inflight_taken(struct inflight_entry *e);

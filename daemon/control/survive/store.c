@@ -95,7 +95,7 @@ void store_clear(struct store *s)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-/* With names of so many bytes at most. */
+/* Adds a name, within `bytes_max` of all names. */
 static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char *format,
                 va_list arguments)
 {
@@ -110,7 +110,7 @@ static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char 
     if (!entry)
         return false;
     entry->taken = true;
-    /* That its other end hangs up is for us to notice. */
+    /* FDPOLL=0: systemd keeps it also when its other end hangs up. */
     snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
     return sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0;
 }
@@ -286,7 +286,7 @@ int store_send_end(int socket)
     return send_message(socket, "", -1);
 }
 
-/* 1: an entry, 0: the end. */
+/* 1: an entry was received; 0: the end. */
 static int receive_one(struct store *s, int socket)
 {
     _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)];

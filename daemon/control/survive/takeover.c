@@ -1,4 +1,4 @@
-/* Owns the way from what was left to what is served on (takeover.h). */
+/* Owns how an earlier process's state is inherited and resumed (takeover.h). */
 #include "daemon/control/survive/takeover.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
 
     if (descriptor < 0) {
         descriptor = store_take(&control->store, "guest.%u", slot);
-        store_remove(&control->store, "guest.%u", slot); /* not kept */
+        store_remove(&control->store, "guest.%u", slot); /* only handed over: not kept */
     }
     if (descriptor >= 0 && !entry->lost)
         c = client_accept_inherited(control, slot, descriptor, process, request_handle);
@@ -118,7 +118,7 @@ static void close_orphans(struct worker *w, struct engine *e)
 /* ---- sessions and segments --------------------------------------------------------------------
  */
 
-/* Takes the descriptor over where it succeeds. */
+/* Maps shared memory; takes the descriptor over on success. */
 static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *range)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -280,7 +280,7 @@ void takeover_inherit(void *context, struct engine *engine)
 
 /* ---- serving on ------------------------------------------------------------------------------ */
 
-/* All that had left its socket and was not answered. */
+/* Answers the requests that had left the socket, and whose answers had not. */
 static void answer_aborted(struct client *c)
 {
     struct inflight_entry *entry = client_inflight(c);
@@ -300,7 +300,7 @@ static void answer_aborted(struct client *c)
     entry->taking = 0;
 }
 
-/* How far it had been told of what happened is not known: it looks for itself. */
+/* Wakes a client: it is not known which of its wake-ups the earlier process has sent. */
 static void wake_client(struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;

@@ -39,7 +39,7 @@ enum call_kind {
     CALL_VIEW,
     CALL_TRACE,  /* record into a ring, or no longer */
     CALL_COUNT,  /* write the counters */
-    CALL_DETACH, /* a closed session or segment leaves the host table */
+    CALL_DETACH, /* take a closed session or segment out of the host table */
 };
 
 struct call_session {
@@ -95,7 +95,7 @@ struct call_detach {
     void *base;
 };
 
-/* What calls act on, beside the engine: the progress thread's. Outlives all calls. */
+/* What calls use beside the engine; all of it is the progress thread's. Outlives all calls. */
 struct call_target {
     struct host_table *host_table;
     struct fabric *fabric;
@@ -111,10 +111,11 @@ struct call {
     const struct call_target *target;
     enum call_kind kind;
     int result;    /* of the engine */
-    bool embedded; /* in what it is for: not freed */
-    /* On the control thread; a call that is not embedded is freed behind it. NULL: nobody waits. */
+    bool embedded; /* embedded in another struct: not freed here */
+    /* Called on the control thread; a call that is not embedded is freed afterwards. May be NULL.
+     */
     void (*done)(struct call *call);
-    void (*then)(struct call *call); /* the owner's, of its own `done` */
+    void (*then)(struct call *call); /* for the owner's `done` to call */
     void *owner;
     uint64_t cookie; /* the owner's */
     union {
@@ -132,13 +133,13 @@ struct call {
     };
 };
 
-/* Makes one that its owner embeds, for what must not fail: its `done` may free it. */
+/* Initializes a call that its owner embeds, for what must not fail. `done` may free the owner. */
 void call_init(struct call *call, const struct call_target *target, enum call_kind kind,
                void *owner, void (*done)(struct call *call));
-/* Zeroed but for its kind and owner; NULL without memory. */
+/* Makes a call, zeroed but for these. NULL without memory. */
 struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
                       void (*done)(struct call *call));
-/* `progress` NULL: the daemon ends, and the call with it. */
+/* `progress` NULL: the daemon ends, and the call is dropped. */
 void call_post(struct progress *progress, struct call *call);
 
 #endif

@@ -20,7 +20,7 @@ struct command {
     void (*done)(struct command *command);                       /* control thread */
 };
 
-/* Any thread puts in, one takes out. */
+/* Any thread puts commands in, one takes them out. */
 struct mailbox {
     pthread_mutex_t lock;
     struct command *first;
@@ -28,7 +28,7 @@ struct mailbox {
 };
 
 void mailbox_init(struct mailbox *m);
-/* True when it was empty: the reader is to be woken. */
+/* True: it was empty, and the reader is to be woken. */
 bool mailbox_put(struct mailbox *m, struct command *command);
 /* Takes the whole list. */
 struct command *mailbox_take(struct mailbox *m);

@@ -73,7 +73,7 @@ static void wake(void *context, uint32_t session, uint32_t mode)
     if (mode == DOORBELL_FUTEX)
         doorbell_wake(&s->shared->event_bell);
     else
-        /* Full means readable already. */
+        /* A full socket is readable already. */
         (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -88,7 +88,7 @@ static void note_fault(struct host_table *a, uint32_t client)
     a->faulted[client] = true;
 }
 
-/* Each range counts once: what has faulted is the daemon's own zero pages from then on. */
+/* Each range counts once: after a fault its pages are zero pages of the daemon's own. */
 static void note_faults(struct host_table *a)
 {
     for (uint32_t i = 0; i < a->sessions_max; i++) {
@@ -129,7 +129,7 @@ static bool faulted(void *context, uint32_t client)
     return true;
 }
 
-static uint64_t tell_time(void *context)
+static uint64_t read_clock(void *context)
 {
     return clock_ns();
 }
@@ -144,7 +144,7 @@ void host_table_host(struct host_table *a, struct engine_host *out)
     *out = (struct engine_host){.context = a,
                                 .wake = wake,
                                 .random = random_bytes,
-                                .clock = tell_time,
+                                .clock = read_clock,
                                 .fence = doorbell_fence_others() == 0 ? fence : NULL,
                                 .faulted = faulted,
                                 .any_faulted = any_faulted};

@@ -1,9 +1,9 @@
 /*
  * What the progress thread must know of clients' mappings beside the engine: how to wake the client
- * of a session, and whose memory has faulted. It is the engine's `struct engine_host`.
+ * of a session, and which clients' memory has faulted. It is the engine's `struct engine_host`.
  *
- * Thread: the progress thread owns all of it. Mappings and descriptors are the control thread's,
- * which keeps them until they have left this table, after the engine's CLOSED notice.
+ * Thread: the progress thread owns all of it. Mappings and descriptors belong to the control
+ * thread, which keeps them until they have left this table, after the engine's CLOSED notice.
  */
 #ifndef PWC_CONTROL_HOST_TABLE_H
 #define PWC_CONTROL_HOST_TABLE_H
@@ -41,13 +41,13 @@ void host_table_close(struct host_table *a);
 
 void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s);
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s);
-/* Nothing where another mapping has taken the handle meanwhile. */
+/* Nothing happens where another mapping has the handle by now. */
 void host_table_drop_session(struct host_table *a, uint32_t session, const void *base);
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base);
-/* A client handle is taken anew. */
+/* A new client has this handle. */
 void host_table_drop_client(struct host_table *a, uint32_t client);
 
-/* The engine's view of this. */
+/* Fills in the functions that the engine calls. */
 void host_table_host(struct host_table *a, struct engine_host *out);
 
 #endif

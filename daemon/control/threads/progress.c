@@ -1,4 +1,4 @@
-/* The progress thread and its waiting. */
+/* Owns the progress thread and how it waits (progress.h). */
 #include "daemon/control/threads/progress.h"
 
 #include <errno.h>
@@ -15,17 +15,17 @@
 
 #define STEP_BUDGET 256
 #define OBSERVE_NS  100000000u
-/* Without a descriptor: how often to look; and when LOOKS_IDLE in a row have found nothing, so
+/* Where the fabric has no descriptor: how often to look. After LOOKS_IDLE looks without work, so
  * seldom that looking takes one part in LOOK_SHARE of a core (a look costs 20 to 60 us). */
 #define LOOK_NS         1000000u
 #define LOOK_LONGEST_NS 50000000u
 #define LOOKS_IDLE      128u
 #define LOOK_SHARE      400u
-/* There, sleep costs the next message a whole look: yield for two of them first, and bear a yield
- * that takes as long. */
+/* There, a sleep delays the next message by up to a look: yield for the time of two looks first,
+ * and accept a yield that takes as long. */
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
-#define FOUND_MOST       2 /* looks on the way to sleep that find something */
+#define FOUND_MOST       2 /* looks on the way to sleep that find work */
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -46,19 +46,19 @@ struct progress {
     uv_async_t wake;       /* the control thread */
     int wake_fd;           /* the progress thread: an eventfd of our own */
     int epoll;
-    int fabric_fd; /* what of the fabric is in the epoll set, or -1 */
+    int fabric_fd; /* the fabric's descriptor in the epoll set, or -1 */
     struct patience patience;
-    uint64_t hastened;     /* no step before this; at most PATIENCE_WAKE_NS ahead of the clock */
-    uint32_t looks;        /* in a row, without a descriptor, that found nothing */
-    uint64_t look_ns;      /* how long to the next */
-    uint64_t looks_cpu_ns; /* processor time when they were counted last */
+    uint64_t hastened;     /* no step's time is before this: PATIENCE_WAKE_NS ahead at most */
+    uint32_t looks;        /* looks in a row, without a descriptor, that found nothing */
+    uint64_t look_ns;      /* time to the next look */
+    uint64_t looks_cpu_ns; /* processor time when looks were counted last */
     _Atomic bool stop;
     bool halted;     /* the control thread's */
-    uint64_t cpu_ns; /* when it is halted: all that it had */
+    uint64_t cpu_ns; /* of the whole thread, once it is halted */
     _Atomic uint64_t rounds, sleeps, work;
 };
 
-/* The time of a step; never before that of the last. */
+/* The time for a step; never before the last step's. */
 static uint64_t step_time(const struct progress *p, uint64_t now)
 {
     return now > p->hastened ? now : p->hastened;
@@ -110,17 +110,17 @@ static int forward_notices(struct progress *p)
         while (count < NOTICES_MAX && engine_notice(p->engine, &batch->notices[count]))
             count++;
         batch->count = count;
-        send_back(p, &batch->command); /* not ours any more */
+        send_back(p, &batch->command); /* the control thread owns it now */
         sum += count;
     }
     return sum;
 }
 
-/* Commands that have come, behind all notices: a handle whose end is not told yet may be given out
- * again by a command, and its end would then be taken for the new one's. */
+/* Runs the commands that have come, after all notices have left: a command may reuse a handle whose
+ * CLOSED notice is still here, and the notice would then be taken for the new owner's. */
 static int take_commands(struct progress *p)
 {
-    (void)forward_notices(p); /* of the last look before a sleep */
+    (void)forward_notices(p); /* of the last step before a sleep */
     return engine_notice_pending(p->engine) ? 0 : run_commands(p);
 }
 
@@ -136,7 +136,7 @@ static void watch_fabric(struct progress *p, int descriptor)
     p->fabric_fd = epoll_ctl(p->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? descriptor : -1;
 }
 
-/* The number of descriptors that are ready; 0: the time is over. */
+/* The number of ready descriptors; 0: the time is over. */
 static int wait_for_events(struct progress *p, uint64_t limit_ns)
 {
     struct epoll_event events[64];
@@ -151,7 +151,7 @@ static int wait_for_events(struct progress *p, uint64_t limit_ns)
     return n;
 }
 
-/* How long to sleep where nothing wakes us. */
+/* The longest time to sleep. */
 static uint64_t look_interval(struct progress *p)
 {
     if (p->looks++ % LOOKS_IDLE == 0) {
@@ -179,13 +179,12 @@ static int step(struct progress *p, uint64_t now, uint64_t *deadline)
 }
 
 /*
- * Arms the bells, looks once more, or twice, and sleeps if there was nothing in the end. The fabric
- * is armed last: a provider's word that it may be slept on is void once it has been polled again.
- * Where it has none to give, a look every millisecond, later less often, costs one step and no new
- * arming.
+ * Arms the bells, looks once more, or twice, and sleeps if there was no work. The fabric is armed
+ * last: its promise to wake us is void once it has been polled again. A fabric without a descriptor
+ * is looked at every millisecond, later less often; each look costs one step and arms nothing.
  *
- * The bells stay armed: who sleeps again soon, as where somebody else computes, finds them so, and
- * needs no fence of all processors.
+ * The bells stay armed after the sleep: a thread that soon sleeps again, as beside a program that
+ * computes, finds them so, and needs no fence of all processors.
  */
 static void sleep_unless_work(struct progress *p)
 {
@@ -198,7 +197,7 @@ static void sleep_unless_work(struct progress *p)
         uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;
 
-        /* What is left of the work before, as a rule, and then it is over. */
+        /* As a rule this is the rest of the work before, and then there is no more. */
         while (step(p, now, &deadline) > 0 && ++found < FOUND_MOST)
             ;
         if (found == FOUND_MOST || engine_notice_pending(p->engine))
@@ -221,7 +220,7 @@ static void sleep_unless_work(struct progress *p)
     }
 }
 
-/* Gives the core away. We come back by ourselves, so nobody needs to ring. */
+/* Yields the core. The thread comes back by itself: no bell is needed. */
 static void yield_core(struct progress *p)
 {
     uint64_t before = clock_ns();
@@ -271,8 +270,9 @@ static void *progress_main(void *argument)
             observed = now;
         }
         if (work > 0 && patience_may_yield(&p->patience, now) && engine_published(p->engine))
-            yield_core(p); /* the client may share this core, and answer at once */
-        /* Commands are no traffic: what they start is. Who sleeps looks for more work first. */
+            yield_core(p); /* the client may share this core, and answers then */
+        /* Commands alone do not count as work, what they start does. Before a sleep, look for more
+         * work. */
         if (commands == 0 && (work == 0 || sleepy))
             wait_for_work(p, now, deadline);
     }
@@ -310,7 +310,8 @@ void progress_kick(struct progress *p)
 {
     uint64_t one = 1;
 
-    (void)!write(p->wake_fd, &one, sizeof(one)); /* fails only when it is readable already */
+    (void)!write(p->wake_fd, &one,
+                 sizeof(one)); /* it fails only if the descriptor is readable already */
 }
 
 void progress_post(struct progress *p, struct command *command)
@@ -415,7 +416,7 @@ int progress_halt(struct progress *p, uint64_t limit_ms)
         return 0;
     atomic_store_explicit(&p->stop, true, memory_order_release);
     progress_kick(p);
-    clock_gettime(CLOCK_REALTIME, &limit); /* what timedjoin goes by */
+    clock_gettime(CLOCK_REALTIME, &limit); /* the clock of pthread_timedjoin_np */
     limit.tv_sec += (time_t)(limit_ms / 1000 + 1);
     p->halted = pthread_timedjoin_np(p->thread, NULL, &limit) == 0;
     return p->halted ? 0 : -ETIMEDOUT;

@@ -42,7 +42,7 @@ struct progress_config {
     progress_observe errand;  /* on the progress thread, each round and after a kick; may be NULL */
 };
 
-/* What others may read while it runs; relaxed atomics. */
+/* What other threads may read while it runs; relaxed atomics. */
 struct progress_stats {
     uint64_t rounds;
     uint64_t sleeps;
@@ -50,19 +50,21 @@ struct progress_stats {
 };
 
 int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out);
-/* Wakes it, for its errand. Any thread. */
+/* Wakes the thread for its errand. Any thread. */
 void progress_kick(struct progress *p);
-/* Has the thread end, and waits for that. 0, or -ETIMEDOUT as below. Control thread. */
+/* Ends the thread and waits for that. 0, or -ETIMEDOUT as below. Control thread. */
 int progress_halt(struct progress *p, uint64_t limit_ms);
-/* Halts, runs `done` of what was posted, frees. -ETIMEDOUT: it has not come back from a
- * call for so long, and all is left as it is: the process can only end. Control thread. */
+/* Halts the thread, runs `done` of the posted commands, and frees. -ETIMEDOUT: the thread has not
+ * returned from a call in this time. Then all is left as it is, and the process can only end.
+ * Control thread. */
 int progress_stop(struct progress *p, uint64_t limit_ms);
 /* Control thread. Commands run in order. */
 void progress_post(struct progress *p, struct command *command);
-/* A session's doorbell joins, or leaves, what the thread sleeps on. Any thread. */
+/* Adds a session's doorbell to, or removes it from, what the thread sleeps on. Any thread. */
 int progress_watch(struct progress *p, int eventfd);
 void progress_unwatch(struct progress *p, int eventfd);
-/* Processor time of the thread so far, asked of the system. That thread, or the control thread. */
+/* Processor time of the thread so far, from the system. Called by that thread or the control
+ * thread. */
 uint64_t progress_cpu_ns(const struct progress *p);
 void progress_stats(const struct progress *p, struct progress_stats *out);
 

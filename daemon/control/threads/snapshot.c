@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Room for one row more than is kept tells that there are more. */
+/* One row more than is kept: if it is filled, rows were left out. */
 static void *rows(unsigned parts, enum snapshot_part part, size_t count, size_t size)
 {
     return parts & part ? calloc(count + 1, size) : NULL;

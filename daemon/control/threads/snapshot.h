@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "daemon/engine/engine.h"
 
-/* What is wanted of it. */
+/* The parts to fill in. */
 enum snapshot_part {
     SNAPSHOT_NONE = 0,
     SNAPSHOT_CLIENTS = 1 << 0,
@@ -22,17 +22,17 @@ enum snapshot_part {
     SNAPSHOT_LATENCY_SUM = 1 << 6, /* of all peers, and each one's sums */
 };
 
-/* Rows beyond these are counted as truncated: the answer has to fit a frame. */
+/* The most rows of a part: the answer has to fit a frame. Rows beyond are counted as truncated. */
 #define SNAPSHOT_CLIENTS_MAX  1024
 #define SNAPSHOT_SESSIONS_MAX 1024
 #define SNAPSHOT_PEERS_MAX    1024
 #define SNAPSHOT_REGIONS_MAX  2048
 #define SNAPSHOT_OPS_MAX      2048
-/* These are long: copying them all takes the progress thread some 0.2 ms. */
+/* Rows of latencies are long: copying all takes the progress thread some 0.2 ms. */
 #define SNAPSHOT_LATENCIES_MAX    256
 #define SNAPSHOT_LATENCY_ROWS_MAX 1024
 
-/* What the operations of a peer took in all, by step. */
+/* The times of a peer's operations, summed by step. */
 struct snapshot_latency {
     uint32_t node;
     uint64_t count[ENGINE_LATENCIES], sum_ns[ENGINE_LATENCIES];
@@ -54,12 +54,13 @@ struct snapshot {
         latency_row_count;
 };
 
-/* One of `share` that go into one answer: each has its part of the rows. */
+/* Makes one of `share` snapshots of one answer: each gets its part of the rows. */
 struct snapshot *snapshot_new(unsigned parts, uint32_t share);
 void snapshot_free(struct snapshot *s);
 /* Progress thread. */
 void snapshot_fill(struct snapshot *s, struct engine *engine);
-/* Keeps the rows of clients that `shows` tells; those of peers are nobody's. Control thread. */
+/* Keeps only the rows of clients for which `shows` is true. Rows of peers belong to no client, and
+ * stay. Control thread. */
 typedef bool snapshot_shows(void *context, uint32_t client);
 void snapshot_keep(struct snapshot *s, snapshot_shows *shows, void *context);
 

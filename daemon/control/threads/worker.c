@@ -1,4 +1,4 @@
-/* Owns the workers: their start, their notices, the wakes between them, their end (worker.h). */
+/* Owns the workers: their start, the wakes between them, their end (worker.h). */
 #include "daemon/control/threads/worker.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ struct client_segment *worker_segment(const struct worker *w, uint32_t handle)
 /* ---- wakes between siblings: on the progress threads ------------------------------------------
  */
 
-/* Of struct engine_host. Many wakes make one kick. */
+/* Of struct engine_host. Many wakes lead to one kick. */
 static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end)
 {
     const struct worker *from =
@@ -63,7 +63,7 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
     if (atomic_exchange_explicit(&to->wakes.due, true, memory_order_acq_rel))
         return;
     thread = atomic_load_explicit(&to->thread, memory_order_acquire);
-    if (thread) /* else it is kicked when all have started */
+    if (thread) /* else workers_start kicks it */
         progress_kick(thread);
 }
 
@@ -93,7 +93,7 @@ static int open_wakes(struct worker *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A longer wire, for measuring: between engines only. */
+/* Delays what goes to other engines, for measuring. */
 static int delay_net(const struct config *config, struct fabric **net)
 {
     const struct delay_config delay = {
@@ -103,9 +103,10 @@ static int delay_net(const struct config *config, struct fabric **net)
 }
 
 static_assert(sizeof(((struct control *)0)->provider) >= PROVIDER_NAME_MAX,
-              "the name of any provider is told");
+              "room for the name of any provider");
 
-/* Towards others the net, to itself the loop; alone it needs no net. */
+/* A fabric of two: the loop to the engine itself, the net to others. A single engine needs no net.
+ */
 static int open_fabric(struct worker *w)
 {
     struct control *control = w->control;
@@ -143,7 +144,7 @@ static int open_fabric(struct worker *w)
     return control_explain(control, rc, why);
 }
 
-/* An earlier process's state, where it is of our layout. */
+/* Maps an earlier process's state. False: there is none, or it has another layout. */
 static bool inherit_arena(struct worker *w)
 {
     int descriptor = store_take(&w->control->store, "%u.arena", w->engine);
@@ -168,7 +169,7 @@ static void drop_arena(struct worker *w)
     store_remove(&w->control->store, "%u.arena", w->engine);
 }
 
-/* The engine's state is in memory that has a descriptor, so that it can outlive the process. */
+/* Makes memory for the engine's state. It has a descriptor, so that it can outlive the process. */
 static int open_arena(struct worker *w)
 {
     int rc = 0;
@@ -223,7 +224,7 @@ static int worker_prepare(struct worker *w)
     return control_explain(w->control, rc, "");
 }
 
-/* The progress thread takes no signals, but for the faults that it raises itself. */
+/* Starts the progress thread. It takes no signals except for its own faults. */
 static int worker_start(struct worker *w, const struct worker_hooks *hooks)
 {
     struct control *control = w->control;
@@ -250,7 +251,7 @@ static int worker_start(struct worker *w, const struct worker_hooks *hooks)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     w->thread = w->progress;
     if (rc == 0)
-        w->fabric = NULL; /* its thread's */
+        w->fabric = NULL; /* the thread owns it now */
     atomic_store_explicit(&w->counters.progress, w->progress, memory_order_release);
     return control_explain(control, rc, "");
 }
@@ -285,7 +286,7 @@ int workers_open(struct control *control)
     return 0;
 }
 
-/* All of them fit, and there is no more than we have engines for. */
+/* True: all arenas are inherited, and there are no more of them than engines. */
 static bool inherit_arenas(struct control *control)
 {
     uint32_t fit = 0;
@@ -321,7 +322,7 @@ int workers_start(struct control *control, const struct worker_hooks *hooks)
 
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         rc = worker_start(&control->workers[i], hooks);
-    /* An engine that was taken over may have asked for wakes before its siblings ran. */
+    /* An engine with an inherited arena may have asked for wakes before its siblings ran. */
     for (uint32_t i = 0; rc == 0 && control->inherited && i < control->worker_count; i++)
         progress_kick(control->workers[i].thread);
     return rc;
@@ -336,14 +337,14 @@ int workers_stop(struct control *control)
 
     if (!control->workers)
         return 0;
-    /* All threads first: one may wake another's. */
+    /* Halt all threads first: one may wake another. */
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         if (control->workers[i].thread)
             rc = progress_halt(control->workers[i].thread, limit);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < control->worker_count; i++)
-        control->workers[i].progress = NULL; /* what results ask for is not posted any more */
+        control->workers[i].progress = NULL; /* calls that results lead to are dropped */
     for (uint32_t i = 0; i < control->worker_count; i++) {
         struct worker *w = &control->workers[i];
 

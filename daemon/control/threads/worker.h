@@ -28,7 +28,7 @@ struct client_segment;
 struct control;
 struct tracing;
 
-/* Ends of flows that are to be woken, by the siblings' progress threads. */
+/* Flow ends to wake; the siblings' progress threads set them. */
 struct wakes {
     _Atomic bool due;
     uint32_t words;
@@ -57,9 +57,9 @@ struct worker {
     struct wakes wakes;
     struct worker_counters counters;
     struct call_target target;
-    struct tracing *tracing;           /* NULL: nobody traces */
-    struct fabric *fabric;             /* until its thread takes it over */
-    struct progress *progress;         /* NULL: ended, calls are dropped */
+    struct tracing *tracing;           /* NULL: no connection reads the trace */
+    struct fabric *fabric;             /* until the thread owns it */
+    struct progress *progress;         /* NULL: the thread has ended, and calls are dropped */
     _Atomic(struct progress *) thread; /* the same, for the siblings while they run */
     void *arena;
     size_t arena_bytes;
@@ -78,14 +78,14 @@ struct worker_hooks {
 
 /* Makes control->worker_count of them, with their fabrics; control->engine says what each has. */
 int workers_open(struct control *control);
-/* Gives each its arena: what an earlier process has left (control->inherited, if all of them fit),
- * or a new one. */
+/* Gives each worker its arena. If all arenas of an earlier process fit, the workers inherit them,
+ * and control->inherited stays true; otherwise they get new ones. */
 int workers_open_arenas(struct control *control);
 /* Starts their threads. */
 int workers_start(struct control *control, const struct worker_hooks *hooks);
-/* Ends their threads and what was asked of them. -ETIMEDOUT: one does not come back. */
+/* Ends their threads, and runs `done` of calls. -ETIMEDOUT: a thread does not return. */
 int workers_stop(struct control *control);
-/* After the loop. */
+/* Frees the workers, after the loop. */
 void workers_close(struct control *control);
 
 /* By handles of its engine; NULL: none. */

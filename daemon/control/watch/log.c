@@ -18,7 +18,8 @@ enum { LINE_MAX_BYTES = 1024, HOSTILE_PER_SECOND = 5 };
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* systemd says what it has connected to the journal: our descriptor may be another one since. */
+/* JOURNAL_STREAM names the file that leads to the journal. Our descriptor may be another one by
+ * now. */
 static bool leads_to_journal(int descriptor)
 {
     const char *stream = getenv("JOURNAL_STREAM");

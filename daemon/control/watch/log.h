@@ -22,14 +22,14 @@ enum log_level {
 
 struct log {
     int descriptor;
-    bool journal; /* it leads there */
+    bool journal; /* the descriptor leads to the journal */
     enum log_level level;
-    uint64_t window_ns;  /* start of the second that is being counted */
-    uint32_t in_window;  /* hostile lines in it */
-    uint32_t suppressed; /* since the last one that was written */
+    uint64_t window_ns;  /* start of the second in which lines are counted */
+    uint32_t in_window;  /* hostile lines in this second */
+    uint32_t suppressed; /* lines left out since the last one that was written */
 };
 
-/* Whom a line is about, as fields of the journal. What is not known is -1, or NULL. */
+/* What a line is about, as fields of the journal. Unknown values are -1 or NULL. */
 struct log_subject {
     int64_t peer;    /* PWCD_PEER: another node's number */
     int64_t client;  /* PWCD_CLIENT: its number, as in pwcctl clients */
@@ -42,27 +42,27 @@ struct log_subject {
 void log_open(struct log *log, int descriptor, enum log_level level);
 __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum log_level level,
                                                     const char *format, ...);
-/* As log_line. `about` NULL: nobody. */
+/* As log_line, with fields. `about` NULL: none. */
 __attribute__((format(printf, 4, 5))) void log_about(const struct log *log, enum log_level level,
                                                      const struct log_subject *about,
                                                      const char *format, ...);
-/* As log_about at warning, at most a few lines a second: the rest is counted. */
+/* As log_about at level warning, but only a few lines a second; the rest is counted. */
 __attribute__((format(printf, 3, 4))) void
 log_hostile(struct log *log, const struct log_subject *about, const char *format, ...);
 
-/* Nobody, to fill in. */
+/* All fields unknown, to fill in. */
 struct log_subject log_nobody(void);
-/* A node. */
+/* The subject for another node. */
 struct log_subject log_node(uint32_t node);
 
 #define LOG_FIELDS_MAX  8u
 #define LOG_FIELD_BYTES 160u
 
-/* The journal's fields beside the text, "NAME=value" each: how many. */
+/* Writes the journal's fields beside the text, "NAME=value" each. Returns their number. */
 size_t log_fields(enum log_level level, const struct log_subject *about,
                   char fields[LOG_FIELDS_MAX][LOG_FIELD_BYTES]);
 
-/* Makes text that came from elsewhere fit for a line: what is not printable ASCII becomes '?'. */
+/* Makes foreign text fit for a line: what is not printable ASCII becomes '?'. */
 void log_clean(char *text);
 
 #endif

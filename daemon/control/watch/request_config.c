@@ -1,4 +1,4 @@
-/* Owns what is shown of the configuration (request_config.h). */
+/* Owns the view of the configuration (request_config.h). */
 #include "daemon/control/watch/request_config.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static json_t *string_of(const char *text)
     return string ? string : json_string("(no UTF-8)");
 }
 
-/* What 0 has become. NULL: nothing bounds it. */
+/* What 0 stands for now. NULL: there is no bound. */
 static json_t *limit_of(uint64_t limit, uint64_t all)
 {
     return limit < UINT64_MAX ? json_integer((json_int_t)limit)
@@ -19,7 +19,7 @@ static json_t *limit_of(uint64_t limit, uint64_t all)
                               : json_null();
 }
 
-/* Values that are settled elsewhere where the key leaves that open; NULL: this is none of them. */
+/* The value in use for a key that leaves it to the daemon. NULL: for other keys. */
 static json_t *settled(const struct control *control, const struct config_key *key)
 {
     const struct engine_config *engine = &control->engine;

@@ -1,11 +1,11 @@
-/* Inspect "config": what holds in this daemon, and where each value came from. Thread: control. */
+/* Inspect "config": the values in use, and the source of each. Thread: control. */
 #ifndef PWC_CONTROL_REQUEST_CONFIG_H
 #define PWC_CONTROL_REQUEST_CONFIG_H
 
 #include <jansson.h>
 #include "daemon/control/control.h"
 
-/* The rows `config` of a document. A secret is shown by its path alone. */
+/* Adds the rows `config` to a document. Of a secret only the path is shown. */
 void request_config_put(json_t *document, struct control *control);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns what the service manager is told (service.h). */
+/* Owns the messages to the service manager (service.h). */
 #include "daemon/control/watch/service.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/control.h"
 
-enum { STATUS_MS = 200 /* of changes, one line at most in so long */ };
+enum { STATUS_MS = 200 /* at most one status line in this time */ };
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static void write_status(const struct control *control, char *to, size_t size)
                  control->worker_count == 1 ? "" : "s");
 }
 
-static void tell_status(uv_timer_t *timer)
+static void send_status(uv_timer_t *timer)
 {
     struct control *control = timer->data;
     struct service *s = &control->service;
@@ -49,7 +49,7 @@ void service_clients_changed(struct control *control)
     struct service *s = &control->service;
 
     if (s->manager && !control->stopping && !uv_is_active((uv_handle_t *)&s->status))
-        uv_timer_start(&s->status, tell_status, STATUS_MS, 0);
+        uv_timer_start(&s->status, send_status, STATUS_MS, 0);
 }
 
 void service_links_changed(struct control *control, uint32_t linked)

@@ -1,7 +1,7 @@
 /*
- * What the service manager is told, where there is one (NOTIFY_SOCKET; sd_notify(3)): that we are
- * ready, what we are about, who takes our place, and, while all engines live (watchdog.h), that
- * the watchdog need not bark.
+ * Messages to the service manager, if there is one (NOTIFY_SOCKET; sd_notify(3)): that the daemon
+ * is ready, its status, which process takes its place, and, while all engines live (watchdog.h),
+ * the watchdog's feed.
  *
  * Thread: control.
  */
@@ -17,25 +17,25 @@
 struct control;
 
 struct service {
-    bool manager; /* there is one */
+    bool manager; /* there is a service manager */
     struct watchdog watchdog;
     uint64_t look_ms;
-    uv_timer_t look;   /* at the engines; not where no watchdog is set */
-    uv_timer_t status; /* that is to be told */
-    char text[256];    /* that it has */
+    uv_timer_t look;   /* looks at the engines, if there is a watchdog */
+    uv_timer_t status; /* sends a changed status */
+    char text[256];    /* the status it has */
     uint32_t linked;   /* other nodes */
 };
 
-/* We serve. From now on the watchdog is fed. */
+/* The daemon serves. From now on the watchdog is fed. */
 void service_ready(struct control *control);
 /* Clients, or links to other nodes (so many stand now), have come or gone: the manager gets a new
  * status, soon. */
 void service_clients_changed(struct control *control);
 void service_links_changed(struct control *control, uint32_t linked);
-/* Another process is to take our place, or will not. */
+/* Another process is to take our place; or does not. */
 void service_leaving(struct control *control);
 void service_stays(struct control *control);
-/* It does now. */
+/* Another process has taken our place. */
 void service_handed_over(struct control *control, pid_t next);
 void service_ending(struct control *control);
 

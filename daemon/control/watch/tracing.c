@@ -1,4 +1,4 @@
-/* Owns the rings that engines record into, who reads them, and the answers (tracing.h). */
+/* Owns the rings that engines record into, their readers, and the answers (tracing.h). */
 #include "daemon/control/watch/tracing.h"
 
 #include <errno.h>
@@ -12,20 +12,20 @@
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
 
-/* Of all engines together, in one answer. */
+/* Records in one answer, of all engines together. */
 enum { ANSWER_RECORDS = 8192 };
 
-/* What one engine records into. */
+/* The ring of one engine. */
 struct tracing {
     struct trace_ring *ring;
-    struct call stop; /* its last: it cannot fail */
+    struct call stop; /* the last call about it: cannot fail */
 };
 
-/* A connection that reads. */
+/* A connection that reads the trace. */
 struct tracer {
-    uint64_t next[NODES_ENGINES_MAX]; /* of each engine's records */
-    uint32_t request, starting;       /* engines that do not record yet */
-    int status;                       /* why it cannot begin */
+    uint64_t next[NODES_ENGINES_MAX]; /* by engine: the next record to read */
+    uint32_t request, starting;       /* how many engines do not record yet */
+    int status;                       /* the reason why it cannot begin */
 };
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static void tracing_free(struct tracing *t)
     free(t);
 }
 
-/* Pages of it that nothing is recorded into are not there. */
+/* Pages of the ring take memory once something is recorded into them. */
 static struct tracing *tracing_new(void)
 {
     struct tracing *t = calloc(1, sizeof(*t));
@@ -59,12 +59,12 @@ static void stopped(struct call *call)
     tracing_free(call->owner);
 }
 
-/* The engine records nothing any more. */
+/* Has the engine stop recording. */
 static void tracing_stop(struct worker *w)
 {
     struct tracing *t = w->tracing;
 
-    if (!t || !w->progress) /* its engine may still write, and goes before the ring does */
+    if (!t || !w->progress) /* its engine may still write: tracing_close frees the ring */
         return;
     w->tracing = NULL;
     call_init(&t->stop, &w->target, CALL_TRACE, t, stopped);
@@ -106,7 +106,7 @@ void tracing_leave(struct client *c)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* Leaves those of its user; how many. */
+/* Keeps the records of the client's user. Returns their number. */
 static int keep_own(const struct client *c, struct trace_record *records, int count)
 {
     int kept = 0;
@@ -117,7 +117,7 @@ static int keep_own(const struct client *c, struct trace_record *records, int co
     return kept;
 }
 
-/* What an engine has recorded since the last time. */
+/* Reads what an engine has recorded since the last answer. */
 static void read_engine(const struct client *c, uint32_t engine, struct trace_record *records,
                         int room, Pwc__TracedEngine *out)
 {
@@ -174,8 +174,8 @@ static void fail(struct client *c)
     reply_error(c, request, status, "this daemon is out of memory");
 }
 
-/* It answers when all of its calls are back, also where one of them could not be made: another
- * start would count them as its own. */
+/* Answers when all calls have returned, also if one could not be made: a later start must not count
+ * them as its own. */
 static void started(struct call *call)
 {
     struct client *c = call->owner;
@@ -194,7 +194,8 @@ static int start_engine(struct client *c, struct worker *w)
         return -ENOMEM;
     if (!w->tracing)
         w->tracing = tracing_new();
-    /* Also where it records already, or is about to: its turn comes behind that. */
+    /* The call is made also if the engine records already: it returns behind the one that starts
+     * it. */
     call->trace = w->tracing ? w->tracing->ring : NULL;
     c->tracer->starting++;
     call_post(w->progress, call);
@@ -215,7 +216,7 @@ static void start(struct client *c, uint32_t request)
     for (uint32_t e = 0; rc == 0 && e < control->worker_count; e++) {
         const struct tracing *t = control->workers[e].tracing;
 
-        if (t) /* what others have recorded before is not for this one */
+        if (t) /* records from before are not for this reader */
             c->tracer->next[e] = trace_ring_head(t->ring);
         rc = start_engine(c, &control->workers[e]);
     }

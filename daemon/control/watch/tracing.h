@@ -1,8 +1,8 @@
 /*
- * Tracing: while any connection reads the trace, each engine records into a ring of its own; the
- * control thread reads there what is its to show, and holds no progress thread up.
+ * Tracing: while a connection reads the trace, each engine records into a ring of its own. The
+ * control thread reads the rings, and holds no progress thread up.
  *
- * A user is shown what operations of his own clients do here; root and the daemon's user, all.
+ * Users see the operations of their own clients on this node; root and the daemon's user see all.
  *
  * Thread: control.
  */
@@ -14,9 +14,10 @@
 /* Records of each engine; 8 MiB. */
 #define TRACING_RECORDS (UINT64_C(1) << 17)
 
-/* "Trace": the first of a connection begins it, and is answered when all engines record. */
+/* The request Trace. The first one of a connection begins the trace, and is answered when all
+ * engines record. */
 void request_trace(struct client *c, uint32_t request);
-/* The connection ends: records nothing for it any more. */
+/* A connection ends: without readers, engines stop recording. */
 void tracing_leave(struct client *c);
 /* After the loop: frees the rings that engines still have. */
 void tracing_close(struct control *control);

@@ -34,5 +34,5 @@ uint32_t watchdog_missed(const struct watchdog *h, uint32_t engine)
 {
     uint32_t silent = h->engine[engine].silent;
 
-    return silent > 0 ? silent - 1 : 0; /* it was not woken before the first */
+    return silent > 0 ? silent - 1 : 0; /* before the first of these looks it was not woken */
 }

@@ -1,17 +1,17 @@
 /*
- * Whether the engines live, told from how many rounds each progress thread has done: a decision
+ * Whether the engines live, judged by how many rounds each progress thread has done: a decision
  * without a clock, a thread or a socket.
  *
- * It looks a few times in each interval of the watchdog. An engine that has gone round since the
- * manager was told last has answered, however busy it is. One that has not may sleep: it is woken,
- * and has gone round at the next look, unless it is stuck. When all have answered the manager is to
- * be told, and counting begins anew:
+ * The engines are looked at a few times in each interval of the watchdog. An engine with a new
+ * round since the watchdog was fed has answered, however busy it is. One without may sleep: it is
+ * woken, and has done a round by the next look, unless it is stuck. When all have answered, the
+ * watchdog is fed and the count starts anew:
  *
  *     look                1        2        3        4
  *     busy engine     40211    88102   120773   171102      answers by itself
  *     idle engine         7 wake   8        8 wake   9      answers when it is woken
- *     told                         x                 x
- *     a stuck one     51377 wake 51377 wake 51377 wake      nobody is told any more
+ *     fed                          x                 x
+ *     a stuck one     51377 wake 51377 wake 51377 wake      the watchdog is not fed any more
  *
  * Thread: control.
  */
@@ -22,25 +22,25 @@
 #include <stdint.h>
 #include "daemon/control/nodes/nodes.h"
 
-/* So often in each interval: an idle engine is woken every half of it. */
+/* Looks in each interval: an idle engine is woken twice in it. */
 #define WATCHDOG_LOOKS 4u
 
 struct watchdog {
     uint32_t engines;
     struct watchdog_engine {
         uint64_t rounds; /* at the last look */
-        bool answered;   /* has gone round since the manager was told */
-        uint32_t silent; /* looks in a row at which it had not */
+        bool answered;   /* has done a round since the watchdog was fed */
+        uint32_t silent; /* looks in a row without a new round */
     } engine[NODES_ENGINES_MAX];
 };
 
-/* `engines` of them, up to NODES_ENGINES_MAX; none has answered. */
+/* For up to NODES_ENGINES_MAX engines; none has answered. */
 void watchdog_init(struct watchdog *h, uint32_t engines);
-/* This engine has done so many rounds by now, from 1 on. True: it is to be woken. */
+/* Looks at one engine, which has done so many rounds (1 or more). True: wake it. */
 bool watchdog_look(struct watchdog *h, uint32_t engine, uint64_t rounds);
-/* True: all have answered, the manager is to be told; and they are asked anew. */
+/* True: all have answered. Feed the watchdog; the count starts anew. */
 bool watchdog_feed(struct watchdog *h);
-/* Looks in a row at which it had not gone round, though it was woken before them. */
+/* Looks in a row without a new round, though the engine was woken before each. */
 uint32_t watchdog_missed(const struct watchdog *h, uint32_t engine);
 
 #endif
