@@ -4,12 +4,12 @@
  *
  *     header and global counters | session rows | peer rows
  *
- * Written by the progress threads with relaxed stores, some ten times a second while it works and
- * before it sleeps: each value is whole, a row is not a snapshot. Sizes and offsets stand in the
+ * The control thread writes it by relaxed stores: some ten times a second while the daemon works,
+ * once more behind the last work, and before it answers a view. Each value is whole; a row is not a
+ * snapshot: its values may be of moments some microseconds apart. Sizes and offsets stand in the
  * header; a reader takes rows by them, so that later versions can append to rows and, before the
- * first of them, to the header. Each progress
- * thread has its part of the rows, and the header has the sums of all. Values only grow
- * unless said otherwise.
+ * first of them, to the header. Each progress thread has its part of the rows, and the header has
+ * the sums over all threads. Values only grow unless said otherwise; views/fields.c describes them.
  */
 #ifndef PWC_PROTO_COUNTERS_ABI_H
 #define PWC_PROTO_COUNTERS_ABI_H
@@ -47,33 +47,51 @@ struct counters_header {
     /* of all contexts since the start, those that are gone included */
     _Atomic uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
     _Atomic uint64_t errors, delivered, spilled;
+
+    _Atomic uint64_t started_day_ns;            /* by the time of day; one value for a whole run */
+    _Atomic uint64_t segments, regions, memory; /* that clients hold now */
 };
+
+/* Rows are read and written word by word (counters_word). */
 
 /* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */
 struct counters_session {
-    _Atomic uint64_t session; /* engine << 32 | handle + 1; 0: the row is free */
-    _Atomic uint64_t client, rank, context;
-    _Atomic uint64_t submit_used, local_used, remote_used; /* bytes now */
-    _Atomic uint64_t submit_high, local_high, remote_high;
-    _Atomic uint64_t submitted, ended, in_flight, delivered;
-    _Atomic uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
-    _Atomic uint64_t am_ops, am_bytes;               /* active messages sent, replies included */
-    _Atomic uint64_t reply_used, reply_high;         /* bytes now, and at most */
-    _Atomic uint64_t replies_expected, replies_owed; /* now */
+    uint64_t session; /* engine << 32 | handle + 1; 0: the row is free */
+    uint64_t client, rank, context;
+    uint64_t submit_used, local_used, remote_used; /* bytes now */
+    uint64_t submit_high, local_high, remote_high;
+    uint64_t submitted, ended, in_flight, delivered;
+    uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
+    uint64_t am_ops, am_bytes;               /* active messages sent, replies included */
+    uint64_t reply_used, reply_high;         /* bytes now, and at most */
+    uint64_t replies_expected, replies_owed; /* now */
+    uint64_t waits;                          /* 1: it asks to be woken by the next event, it says */
+    uint64_t submit_size, local_size, remote_size, reply_size;
+    uint64_t pairs; /* now; what passes them (pair_abi.h) the client counts: */
+    uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;
+    uint64_t direct_am_ops, direct_am_bytes;
 };
 
 /* One peer of an engine. Its number is node + nodes * its own engine. */
 struct counters_peer {
-    _Atomic uint64_t node;  /* engine << 32 | number + 1; 0: the row is free */
-    _Atomic uint64_t state; /* engine.h: 0 none, 1 wanted, 2 up, 3 down */
-    _Atomic uint64_t tx_bytes, rx_bytes;
-    _Atomic uint64_t tx_tail, tx_sent, tx_consumed, tx_credit;
-    _Atomic uint64_t rx_consumed, rx_acked;
-    _Atomic uint64_t runs_out, runs_in, records_out, records_in, starved, grown, sent_pending;
+    uint64_t node;  /* engine << 32 | number + 1; 0: the row is free */
+    uint64_t state; /* 0 none, 1 wanted, 2 up, 3 down */
+    uint64_t tx_bytes, rx_bytes;
+    uint64_t tx_tail, tx_sent, tx_consumed, tx_credit;
+    uint64_t rx_consumed, rx_acked;
+    uint64_t runs_out, runs_in, records_out, records_in, starved, grown, sent_pending;
+    uint64_t incarnation;
+    /* Operations whose time was taken, by step, and these times together. */
+    uint64_t queued_count, queued_ns, fabric_count, fabric_ns, local_count, local_ns;
 };
 
+static inline uint64_t counters_word(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
-static_assert(sizeof(struct counters_session) == 27 * 8, "counters_session");
-static_assert(sizeof(struct counters_peer) == 17 * 8, "counters_peer");
+static_assert(sizeof(struct counters_session) == 39 * 8, "counters_session");
+static_assert(sizeof(struct counters_peer) == 24 * 8, "counters_peer");
 
 #endif

@@ -19,7 +19,6 @@
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/nodes/deferred_where.h"
-#include "daemon/control/watch/scrape.h"
 #include "daemon/control/start/secret.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/survive/takeover.h"
@@ -405,7 +404,6 @@ static void control_close(struct control *control)
 {
     control->stopping = true;
     store_clear(&control->store);
-    scrape_close(control);
     peers_close(control);
     for (struct client *c = control->clients; c; c = c->next)
         if (c->state != CLIENT_ENDING)
@@ -424,7 +422,6 @@ static void control_close(struct control *control)
     deferred_where_close(control);
     directory_client_close(control);
     (void)uv_loop_close(&control->loop);
-    scrape_free(control);
     pending_destroy(&control->pending);
     tracing_close(control);
     workers_close(control);
@@ -444,14 +441,11 @@ static void control_close(struct control *control)
 static int check_words(struct control *control)
 {
     const struct config *config = control->config;
-    struct node_address at;
     char why[WHY_MAX] = "";
     int rc = admission_open(&control->admission, config->allow_users, config->allow_groups,
                             config->inspect_groups, why, sizeof(why));
 
     admission_close(&control->admission);
-    if (rc == 0 && config->metrics)
-        rc = scrape_parse(config->metrics, &at, why, sizeof(why));
     return control_explain(control, rc, why);
 }
 
@@ -467,9 +461,11 @@ static int check_entry_of_ours(struct control *control)
 
 static int start_workers(struct control *control)
 {
-    static const struct worker_hooks hooks = {.opened = takeover_inherit, .notice = notice_take};
+    static const struct worker_hooks hooks = {
+        .opened = takeover_inherit, .notice = notice_take, .observe = publisher_observe};
+    int rc = publisher_open(control);
 
-    return workers_start(control, &hooks);
+    return rc < 0 ? rc : workers_start(control, &hooks);
 }
 
 static int control_open(struct control *control)
@@ -478,8 +474,7 @@ static int control_open(struct control *control)
         open_nodes,          open_identity, open_engine_config,  check_words,
         check_entry_of_ours, workers_open,  handover_await,      open_lifeline,
         open_socket,         open_inflight, workers_open_arenas, inherit_identity,
-        open_tables,         start_workers, open_peers,          scrape_open,
-        open_listener};
+        open_tables,         start_workers, open_peers,          open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
     /* Where several users are served, no process of theirs may read our memory. Before there is a

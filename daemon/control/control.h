@@ -33,7 +33,6 @@ struct client;
 struct link;
 struct pair;
 struct peers;
-struct scrape;
 
 #define QUARANTINE_HISTORY 32u
 
@@ -128,8 +127,6 @@ struct control {
     uint32_t deferred_count;
     uv_timer_t deferred_timer;
     uint8_t *sent; /* by node: has got a piece, while one piece is sent to all */
-
-    struct scrape *scrape; /* metrics over HTTP; NULL: none */
 
     uv_signal_t terminate, interrupt;
     bool stopping;

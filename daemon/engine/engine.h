@@ -20,6 +20,7 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/engine/watch/histogram.h"
 #include "proto/session_abi.h"
+#include "views/rows.h"
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
 #define ENGINE_NODES_MAX 16384u
@@ -314,28 +315,13 @@ int engine_notice(struct engine *e, struct engine_notice *out);
 bool engine_notice_pending(const struct engine *e);
 
 /* ---- looking inside ------------------------------------------------------------------------ */
-/* Each fills up to `room` rows from `*from` on and returns how many; *from moves on. Off the hot
- * path. */
-
-struct engine_client_view {
-    uint32_t client, uid, pid, rank, size, sessions, segments, regions;
-    char job[ENGINE_JOB_MAX];
-    const char *quarantine; /* NULL: not */
-};
-
-struct engine_session_view {
-    uint32_t session, client, rank, context;
-    struct session_sizes sizes;
-    uint64_t submit_used, local_used, remote_used;
-    uint64_t submit_high, local_high, remote_high; /* high-water marks, bytes */
-    uint64_t submitted, ended, in_flight, delivered;
-    uint64_t put_ops, get_ops, put_bytes, get_bytes, errors, spilled, spill_bytes;
-    uint64_t am_ops, am_bytes;       /* active messages, replies included */
-    uint64_t reply_used, reply_high; /* bytes of events */
-    uint64_t replies_expected;       /* requests that hold reply event space */
-    uint64_t replies_owed;           /* requests delivered that may be replied to and are not yet */
-    bool waits;                      /* it asks to be woken by the next event, it says */
-};
+/*
+ * Each fills up to `room` rows from `*from` on and returns how many; `*from` moves on.
+ *
+ * Any thread may look while the progress thread runs, which does nothing for it. Each word of a row
+ * is whole, but the words may be of different moments, and a row may be of something that is just
+ * beginning or ending. Who unmaps a session's memory is who looks, or has it wait for that.
+ */
 
 /* Of all contexts since this process opened the engine, those that are gone included. */
 struct engine_totals_view {
@@ -343,27 +329,7 @@ struct engine_totals_view {
     uint64_t errors, delivered, spilled;
 };
 
-struct engine_peer_view {
-    uint32_t node, state; /* 0 none, 1 wanted, 2 up, 3 down */
-    uint32_t incarnation;
-    uint32_t tx_bytes, rx_bytes;                       /* ring sizes */
-    uint64_t tx_tail, tx_sent, tx_consumed, tx_credit; /* positions and free bytes */
-    uint64_t rx_consumed, rx_acked;
-    uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
-    uint64_t sent_pending; /* operations whose consumption is awaited */
-};
-
 enum { ENGINE_REGION_OPEN = 1 }; /* of a view's state: not being withdrawn */
-
-struct engine_region_view {
-    uint32_t slot, generation, client, segment, rights, state, grants;
-    uint64_t offset, length;
-};
-
-struct engine_op_view {
-    uint32_t session, client, kind, state, flags, node;
-    uint64_t peer, sequence, length, age_ns;
-};
 
 /* Steps of operations whose time is counted (latency.h): all that have succeeded. */
 enum engine_latency {
@@ -378,23 +344,24 @@ enum engine_latency {
 #define ENGINE_LATENCY_SHARED UINT32_MAX
 struct engine_latency_view {
     uint32_t node;
-    struct histogram steps[ENGINE_LATENCIES];
+    const struct histogram *steps; /* ENGINE_LATENCIES of them, the engine's own, which go on */
 };
 
 /* Records what happens from now on into a ring (trace_ring.h), which is the caller's; NULL: no
  * longer. */
 void engine_trace(struct engine *e, struct trace_ring *ring);
 
-int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows,
-                        int room);
-int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session_view *rows,
+int engine_view_clients(const struct engine *e, uint32_t *from, struct view_client *rows, int room);
+/* `session` is the handle + 1; what passes pairs is the caller's to fill in. */
+int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters_session *rows,
                          int room);
-int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view *rows, int room);
-int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_view *rows,
-                        int room);
-int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *rows, int room);
-void engine_view_totals(const struct engine *e, struct engine_totals_view *out);
-int engine_view_latencies(struct engine *e, uint32_t *from, struct engine_latency_view *rows,
+/* `node` is the peer's number + 1. */
+int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_peer *rows, int room);
+int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room);
+int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room);
+/* False: contexts end just now; look again. */
+bool engine_view_totals(const struct engine *e, struct engine_totals_view *out);
+int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,
                           int room);
 
 #endif

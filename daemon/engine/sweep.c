@@ -219,6 +219,14 @@ static bool inflows_close(struct engine *e, uint32_t session)
     return true;
 }
 
+/* Around the move of a context's share: who adds them up sees a change, and looks again. */
+static void departure(struct engine *e)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&e->departures, e->departures + 1, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 /* Detaches its flows and frees it. 1 once it is free. */
 static int session_sweep(struct engine *e, uint32_t session)
 {
@@ -234,11 +242,13 @@ static int session_sweep(struct engine *e, uint32_t session)
     set64(e, &s->spill_bytes, 0);
     commit(e);
     queue_clear(&e->pool, &s->spill);
+    departure(e);
     if (live->attached)
         session_add_totals(s, live, &e->departed);
     set32(e, &s->state, SESSION_FREE);
     table_give(e, TABLE_SESSIONS, session);
     commit(e);
+    departure(e);
     if (live->attached) {
         uint32_t state = SESSION_LIVE, mode;
 
@@ -248,6 +258,7 @@ static int session_sweep(struct engine *e, uint32_t session)
             e->host->wake(e->host->context, session, mode);
     }
     live->attached = false;
+    live->shared = NULL; /* it may be unmapped: views look no more */
     return 1;
 }
 

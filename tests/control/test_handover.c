@@ -286,7 +286,6 @@ static void wrongly_configured(void)
     static const char *const words[] = {"--allow-users nobody-of-this-name",
                                         "--allow-groups nobody-of-this-name",
                                         "--inspect-groups nobody-of-this-name",
-                                        "--metrics 10.0.0.1",
                                         "--nodes 192.0.2.7:1,127.0.0.1:2 --node 0",
                                         "--nodes no.such.name.invalid:1,127.0.0.1:2 --node 0"};
     char path[128];

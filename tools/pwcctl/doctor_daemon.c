@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "tools/pwcctl/doctor.h"
 #include "tools/find_pwcd.h"
-#include "tools/pwcctl/request.h"
+#include "tools/request.h"
 #include "proto/session_abi.h"
 
 #define PROGRAM_MS 10000

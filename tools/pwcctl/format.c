@@ -27,30 +27,30 @@ static void format_ns(double ns, char *out)
                  (double)((long)(ns / 60e9) % 60));
 }
 
-void format_number(double value, enum format format, char *out)
+void format_number(double value, enum field_unit format, char *out)
 {
     static const char *const binary[] = {"", "K", "M", "G", "T", "P", NULL};
     static const char *const decimal[] = {"", "k", "M", "G", "T", "P", NULL};
     switch (format) {
-    case FORMAT_BYTES:
+    case UNIT_BYTES:
         scaled(value, 1024, binary, out);
         break;
-    case FORMAT_COUNT:
+    case UNIT_COUNT:
         if (value < 10000)
             snprintf(out, TABLE_CELL_MAX, "%.0f", value);
         else
             scaled(value, 1000, decimal, out);
         break;
-    case FORMAT_NS:
+    case UNIT_NS:
         format_ns(value, out);
         break;
-    case FORMAT_SECONDS:
+    case UNIT_SECOND:
         format_ns(value * 1e9, out);
         break;
-    case FORMAT_PERCENT:
+    case UNIT_PERCENT:
         snprintf(out, TABLE_CELL_MAX, "%.1f%%", value);
         break;
-    case FORMAT_PLAIN:
+    case UNIT_NONE:
         snprintf(out, TABLE_CELL_MAX, "%g", value);
         break;
     }
@@ -63,13 +63,13 @@ static void format_text(const char *text, char *out)
         strcpy(out + TABLE_CELL_MAX - 4, "...");
 }
 
-void format_cell(const json_t *value, enum format format, char *out)
+void format_cell(const json_t *value, enum field_unit format, char *out)
 {
     if (json_is_string(value))
         format_text(json_string_value(value), out);
     else if (json_is_boolean(value))
         snprintf(out, TABLE_CELL_MAX, "%s", json_is_true(value) ? "yes" : "no");
-    else if (json_is_integer(value) && format == FORMAT_PLAIN)
+    else if (json_is_integer(value) && format == UNIT_NONE)
         snprintf(out, TABLE_CELL_MAX, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else if (json_is_number(value))
         format_number(json_number_value(value), format, out);

@@ -7,7 +7,7 @@
 #include "tools/pwcctl/counters.h"
 #include "tools/pwcctl/doctor.h"
 #include "tools/pwcctl/options.h"
-#include "tools/pwcctl/request.h"
+#include "tools/request.h"
 #include "tools/pwcctl/top/top.h"
 #include "tools/pwcctl/trace.h"
 #include "tools/pwcctl/view.h"

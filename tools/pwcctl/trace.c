@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "proto/control.pb-c.h"
-#include "tools/pwcctl/request.h"
+#include "tools/request.h"
 #include "tools/pwcctl/trace_events.h"
 
 #define ENGINES_MAX 64u

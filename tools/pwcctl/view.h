@@ -1,15 +1,11 @@
-/* What each view shows: a document's rows as a table, or its members one a line. */
+/* The views of a daemon, as text. */
 #ifndef PWCCTL_VIEW_H
 #define PWCCTL_VIEW_H
 
 #include <stdio.h>
+#include "views/fields.h"
 
-struct view;
-
-/* NULL when there is none of that name. */
-const struct view *view_find(const char *name);
-
-/* Renders the daemon's document; -EBADMSG, said on stderr, when it is not what it should be. */
+/* 0, or a negative errno, said on stderr: the document is not one of that view. */
 int view_print(const struct view *view, const char *json, FILE *to);
 
 #endif

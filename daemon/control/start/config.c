@@ -132,7 +132,11 @@ static int unknown(const char *name, char *why, size_t why_size)
 
     for (const struct config_key *key = config_keys(); key->name; key++)
         nearest_try(name, key->name, &nearest, &distance);
-    if (nearest)
+    if (strcmp(name, "metrics") == 0 || strcmp(name, "metrics-clients") == 0)
+        snprintf(why, why_size,
+                 "no key \"%s\" any more: leave it out, and have pwc-exporter(8) serve metrics",
+                 name);
+    else if (nearest)
         snprintf(why, why_size, "no key \"%.64s\": did you mean %s?", name, nearest);
     else
         snprintf(why, why_size, "no key \"%.64s\": pwcd --help lists them", name);

@@ -55,7 +55,6 @@ struct config {
     char *address;
     char *allow_users;
     char *allow_groups;
-    char *metrics;
     char *inspect_groups;
     uint64_t node;     /* UINT64_MAX: not given */
     uint64_t protocol; /* enum engine_protocol */
@@ -66,7 +65,6 @@ struct config {
     uint64_t progress_threads;
     uint64_t direct;          /* enum config_direct */
     uint64_t log;             /* enum log_level */
-    uint64_t metrics_clients; /* with rows of clients */
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max, stripe_min;
     uint64_t delay_ns;

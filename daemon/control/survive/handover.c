@@ -17,7 +17,6 @@
 #include "daemon/control/clients/client.h"
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/nodes/peers.h"
-#include "daemon/control/watch/scrape.h"
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/fatal.h"
@@ -336,7 +335,6 @@ _Noreturn void handover_finish(struct control *control)
 
     (void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) & ~O_NONBLOCK);
     control->stopping = true;
-    scrape_close(control);
     if (workers_stop(control) < 0)
         control_end_at_once(control, CONTROL_STUCK);
     peers_close(control);

@@ -26,7 +26,7 @@ static void drop(int descriptor)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static bool view_client(struct engine *e, uint32_t number, struct engine_client_view *out)
+static bool view_client(struct engine *e, uint32_t number, struct view_client *out)
 {
     uint32_t from = number;
 
@@ -35,7 +35,7 @@ static bool view_client(struct engine *e, uint32_t number, struct engine_client_
 
 static uint32_t open_regions(struct engine *e, uint32_t client)
 {
-    struct engine_region_view rows[64];
+    struct view_region rows[64];
     uint32_t from = 0, count = 0;
     int n;
 
@@ -48,7 +48,7 @@ static uint32_t open_regions(struct engine *e, uint32_t client)
 /* The engine says which rank of which job the connection was. */
 static void restore_rank(struct worker *w, struct client *c, struct engine *e, uint32_t number)
 {
-    struct engine_client_view view;
+    struct view_client view;
 
     if (c->state == CLIENT_ENDING || number >= w->config.clients_max || w->by_handle[number] ||
         !view_client(e, number, &view) || view.uid != c->uid)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "daemon/control/threads/snapshot.h"
 
 static int client_open(struct call *c, struct engine *e)
 {
@@ -95,14 +94,10 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_PONG:
         engine_peer_answered(e, c->peer.node, c->peer.bytes);
         return 0;
-    case CALL_VIEW:
-        snapshot_fill(c->view, e);
+    case CALL_ECHO:
         return 0;
     case CALL_TRACE:
         engine_trace(e, c->trace);
-        return 0;
-    case CALL_COUNT:
-        c->target->count(c->target->count_context, e);
         return 0;
     case CALL_DETACH:
         return detach(c);

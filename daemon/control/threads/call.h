@@ -16,8 +16,6 @@
 #include "daemon/engine/engine.h"
 #include "daemon/control/threads/progress.h"
 
-struct snapshot;
-
 enum call_kind {
     CALL_CLIENT_OPEN = 1,
     CALL_CLIENT_CLOSE,
@@ -34,11 +32,10 @@ enum call_kind {
     CALL_PEER_UP,
     CALL_PEER_DOWN,
     CALL_PEER_LOST,
-    CALL_PING, /* bytes: out */
-    CALL_PONG, /* bytes: in */
-    CALL_VIEW,
+    CALL_PING,   /* bytes: out */
+    CALL_PONG,   /* bytes: in */
+    CALL_ECHO,   /* nothing: that it comes back says that the thread goes round */
     CALL_TRACE,  /* record into a ring, or no longer */
-    CALL_COUNT,  /* write the counters */
     CALL_DETACH, /* take a closed session or segment out of the host table */
 };
 
@@ -101,8 +98,6 @@ struct call_target {
     struct fabric *fabric;
     uint32_t number;         /* of the engine */
     _Atomic uint64_t *calls; /* carried out so far */
-    void *count_context;
-    void (*count)(void *context, struct engine *engine);
 };
 
 /* Owned by the control thread, lent to the progress thread until `done`. */
@@ -128,7 +123,6 @@ struct call {
         struct call_neighbour neighbour;
         struct call_peer peer;
         struct call_detach detach;
-        struct snapshot *view;
         struct trace_ring *trace;
     };
 };

@@ -329,6 +329,11 @@ uint64_t progress_cpu_ns(const struct progress *p)
     return pthread_getcpuclockid(p->thread, &clock) == 0 ? clock_of(clock) : 0;
 }
 
+const struct engine *progress_engine(const struct progress *p)
+{
+    return p->engine;
+}
+
 void progress_stats(const struct progress *p, struct progress_stats *out)
 {
     out->rounds = atomic_load_explicit(&p->rounds, memory_order_relaxed);

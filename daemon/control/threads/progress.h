@@ -26,7 +26,7 @@ struct progress;
 
 /* Called on the control thread, from its loop. */
 typedef void (*progress_notice)(void *context, const struct engine_notice *notice);
-/* Called on the progress thread now and then, and before it sleeps: publish counters. */
+/* Called on the progress thread now and then, and before it sleeps. */
 typedef void (*progress_observe)(void *context, struct engine *engine);
 
 struct progress_config {
@@ -67,5 +67,7 @@ void progress_unwatch(struct progress *p, int eventfd);
  * thread. */
 uint64_t progress_cpu_ns(const struct progress *p);
 void progress_stats(const struct progress *p, struct progress_stats *out);
+/* For the views of engine.h, which other threads may read while it runs. */
+const struct engine *progress_engine(const struct progress *p);
 
 #endif

@@ -18,7 +18,6 @@
 #include "daemon/control/nodes/nodes.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/fabric/provider.h"
-#include "daemon/control/watch/publisher.h"
 #include "daemon/fabric/router.h"
 #include "daemon/control/survive/takeover.h"
 #include "daemon/control/watch/tracing.h"
@@ -218,9 +217,7 @@ static int worker_prepare(struct worker *w)
     w->target = (struct call_target){.host_table = &w->host_table,
                                      .fabric = w->fabric,
                                      .number = w->number,
-                                     .calls = &w->counters.calls,
-                                     .count_context = w,
-                                     .count = publisher_count};
+                                     .calls = &w->counters.calls};
     return control_explain(w->control, rc, "");
 }
 
@@ -237,7 +234,7 @@ static int worker_start(struct worker *w, const struct worker_hooks *hooks)
         .context = w,
         .opened = hooks->opened,
         .notice = hooks->notice,
-        .observe = publisher_observe,
+        .observe = hooks->observe,
         .errand = w->wakes.flows ? wake_asked : NULL,
     };
     sigset_t blocked, before;
@@ -318,7 +315,7 @@ int workers_open_arenas(struct control *control)
 
 int workers_start(struct control *control, const struct worker_hooks *hooks)
 {
-    int rc = publisher_open(control);
+    int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         rc = worker_start(&control->workers[i], hooks);

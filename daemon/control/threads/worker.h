@@ -38,11 +38,10 @@ struct wakes {
 /* When its counters are written (publisher.h). */
 struct worker_counters {
     _Atomic(const struct progress *) progress; /* NULL: not started yet */
-    struct counters_share share;               /* the progress thread's */
-    uint64_t written_ns;                       /* the progress thread's */
-    uint64_t written_work;                     /* the progress thread's: what had been done then */
+    struct counters_share share;
+    uint64_t seen_work; /* the progress thread's: what was done when it was last observed */
     _Atomic uint64_t calls, quarantined, refused;
-    _Atomic bool due; /* work that has not been written */
+    _Atomic bool due; /* the control thread knows that there is something to write */
 };
 
 struct worker {
@@ -74,6 +73,7 @@ struct worker {
 struct worker_hooks {
     void (*opened)(void *context, struct engine *engine); /* before the engine's first step */
     progress_notice notice;                               /* on the control thread */
+    progress_observe observe;                             /* on the progress thread */
 };
 
 /* Makes control->worker_count of them, with their fabrics; control->engine says what each has. */

@@ -10,24 +10,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VIEW_BATCH = 16 };
+enum { VIEW_BATCH = 16, TOTALS_LOOKS = 8 };
 
-static void set(_Atomic uint64_t *to, uint64_t value)
+/* Adds what a share has grown by. */
+static void grow(_Atomic uint64_t *to, uint64_t *written, uint64_t value)
 {
-    atomic_store_explicit(to, value, memory_order_relaxed);
+    atomic_fetch_add_explicit(to, value - *written, memory_order_relaxed);
+    *written = value;
 }
 
-/* Of what is counted for all threads: our share is now `value`. */
-static void grow(_Atomic uint64_t *to, uint64_t *told, uint64_t value)
+/* The first word of a row comes last: a reader of a new row sees all of it. */
+static void write_row(uint64_t *to, const void *from, size_t bytes)
 {
-    atomic_fetch_add_explicit(to, value - *told, memory_order_relaxed);
-    *told = value;
-}
+    const uint64_t *words = from;
 
-/* The first word of a row: engine << 32 | number + 1. */
-static uint64_t row_name(const struct counters_share *share, uint32_t number)
-{
-    return (uint64_t)share->engine << 32 | (number + UINT64_C(1));
+    for (size_t i = 1; i < bytes / sizeof(*to); i++)
+        __atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&to[0], words[0], __ATOMIC_RELEASE);
 }
 
 static struct counters_session *session_rows(const struct counters *c)
@@ -95,6 +94,7 @@ int counters_open(struct counters *c, const struct counters_config *config)
     h->engines = config->engines;
     h->pid = (uint32_t)getpid();
     h->started_ns = config->now;
+    atomic_init(&h->started_day_ns, config->day);
     snprintf(h->provider, sizeof(h->provider), "%s", config->provider);
     atomic_thread_fence(memory_order_release);
     h->magic = COUNTERS_MAGIC;
@@ -107,141 +107,85 @@ fail:
     return rc;
 }
 
-static void write_session(struct counters_session *row, const struct engine_session_view *v)
-{
-    set(&row->client, v->client);
-    set(&row->rank, v->rank);
-    set(&row->context, v->context);
-    set(&row->submit_used, v->submit_used);
-    set(&row->local_used, v->local_used);
-    set(&row->remote_used, v->remote_used);
-    set(&row->submit_high, v->submit_high);
-    set(&row->local_high, v->local_high);
-    set(&row->remote_high, v->remote_high);
-    set(&row->submitted, v->submitted);
-    set(&row->ended, v->ended);
-    set(&row->in_flight, v->in_flight);
-    set(&row->delivered, v->delivered);
-    set(&row->put_ops, v->put_ops);
-    set(&row->get_ops, v->get_ops);
-    set(&row->put_bytes, v->put_bytes);
-    set(&row->get_bytes, v->get_bytes);
-    set(&row->errors, v->errors);
-    set(&row->spilled, v->spilled);
-    set(&row->spill_bytes, v->spill_bytes);
-    set(&row->am_ops, v->am_ops);
-    set(&row->am_bytes, v->am_bytes);
-    set(&row->reply_used, v->reply_used);
-    set(&row->reply_high, v->reply_high);
-    set(&row->replies_expected, v->replies_expected);
-    set(&row->replies_owed, v->replies_owed);
-}
-
-static void write_peer(struct counters_peer *row, const struct engine_peer_view *v)
-{
-    set(&row->state, v->state);
-    set(&row->tx_bytes, v->tx_bytes);
-    set(&row->rx_bytes, v->rx_bytes);
-    set(&row->tx_tail, v->tx_tail);
-    set(&row->tx_sent, v->tx_sent);
-    set(&row->tx_consumed, v->tx_consumed);
-    set(&row->tx_credit, v->tx_credit);
-    set(&row->rx_consumed, v->rx_consumed);
-    set(&row->rx_acked, v->rx_acked);
-    set(&row->runs_out, v->runs_out);
-    set(&row->runs_in, v->runs_in);
-    set(&row->records_out, v->records_out);
-    set(&row->records_in, v->records_in);
-    set(&row->starved, v->starved);
-    set(&row->grown, v->grown);
-    set(&row->sent_pending, v->sent_pending);
-}
-
 static uint64_t write_sessions(struct counters *c, const struct counters_share *share,
-                               struct engine *engine)
+                               const struct counters_source *source)
 {
     uint32_t count = c->shared->session_rows / c->engines;
     struct counters_session *rows = session_rows(c) + share->engine * count;
-    struct engine_session_view views[VIEW_BATCH];
+    struct counters_session views[VIEW_BATCH];
     uint32_t from = 0, row = 0, used;
     int got;
 
-    while ((got = engine_view_sessions(engine, &from, views, VIEW_BATCH)) > 0)
+    while ((got = engine_view_sessions(source->engine, &from, views, VIEW_BATCH)) > 0)
         for (int i = 0; i < got && row < count; i++) {
-            set(&rows[row].session, row_name(share, views[i].session));
-            write_session(&rows[row++], &views[i]);
+            source->pairs(source->context, (uint32_t)views[i].session - 1, &views[i]);
+            views[i].session |= (uint64_t)share->engine << 32;
+            write_row(&rows[row++].session, &views[i], sizeof(views[i]));
         }
     used = row;
-    while (row < count && atomic_load_explicit(&rows[row].session, memory_order_relaxed) != 0)
-        set(&rows[row++].session, 0);
+    while (row < count && rows[row].session != 0)
+        __atomic_store_n(&rows[row++].session, 0, __ATOMIC_RELAXED);
     return used;
 }
 
 static void write_peers(struct counters *c, const struct counters_share *share,
-                        struct engine *engine)
+                        const struct engine *engine)
 {
     uint32_t count = c->shared->peer_rows / c->engines;
     struct counters_peer *rows = peer_rows(c) + share->engine * count;
-    struct engine_peer_view views[VIEW_BATCH];
+    struct counters_peer views[VIEW_BATCH];
     uint32_t from = 0, row = 0;
     int got;
 
     while (row < count && (got = engine_view_peers(engine, &from, views, VIEW_BATCH)) > 0)
         for (int i = 0; i < got && row < count; i++) {
-            set(&rows[row].node, row_name(share, views[i].node));
-            write_peer(&rows[row++], &views[i]);
+            views[i].node |= (uint64_t)share->engine << 32;
+            write_row(&rows[row++].node, &views[i], sizeof(views[i]));
         }
-    while (row < count && atomic_load_explicit(&rows[row].node, memory_order_relaxed) != 0)
-        set(&rows[row++].node, 0);
+    while (row < count && rows[row].node != 0)
+        __atomic_store_n(&rows[row++].node, 0, __ATOMIC_RELAXED);
 }
 
-static uint64_t count_clients(struct engine *engine)
-{
-    struct engine_client_view views[VIEW_BATCH];
-    uint64_t clients = 0;
-    uint32_t from = 0;
-    int got;
-
-    while ((got = engine_view_clients(engine, &from, views, VIEW_BATCH)) > 0)
-        clients += (uint64_t)got;
-    return clients;
-}
-
+/* Where contexts end all the time, the next writing has the sums. */
 static void write_totals(struct counters_header *h, struct counters_share *share,
                          const struct engine *engine)
 {
-    struct engine_totals_view *told = &share->engine_told, now;
+    struct engine_totals_view *written = &share->engine_written, now;
+    int looks = 0;
 
-    engine_view_totals(engine, &now);
-    grow(&h->put_ops, &told->put_ops, now.put_ops);
-    grow(&h->get_ops, &told->get_ops, now.get_ops);
-    grow(&h->am_ops, &told->am_ops, now.am_ops);
-    grow(&h->put_bytes, &told->put_bytes, now.put_bytes);
-    grow(&h->get_bytes, &told->get_bytes, now.get_bytes);
-    grow(&h->am_bytes, &told->am_bytes, now.am_bytes);
-    grow(&h->errors, &told->errors, now.errors);
-    grow(&h->delivered, &told->delivered, now.delivered);
-    grow(&h->spilled, &told->spilled, now.spilled);
+    while (!engine_view_totals(engine, &now))
+        if (++looks == TOTALS_LOOKS)
+            return;
+    grow(&h->put_ops, &written->put_ops, now.put_ops);
+    grow(&h->get_ops, &written->get_ops, now.get_ops);
+    grow(&h->am_ops, &written->am_ops, now.am_ops);
+    grow(&h->put_bytes, &written->put_bytes, now.put_bytes);
+    grow(&h->get_bytes, &written->get_bytes, now.get_bytes);
+    grow(&h->am_bytes, &written->am_bytes, now.am_bytes);
+    grow(&h->errors, &written->errors, now.errors);
+    grow(&h->delivered, &written->delivered, now.delivered);
+    grow(&h->spilled, &written->spilled, now.spilled);
 }
 
-void counters_write(struct counters *c, struct counters_share *share, struct engine *engine,
-                    uint64_t now, const struct counters_totals *totals)
+void counters_write(struct counters *c, struct counters_share *share,
+                    const struct counters_source *from, uint64_t now)
 {
+    const struct counters_totals *totals = from->totals;
+    struct counters_totals *written = &share->written;
     struct counters_header *h = c->shared;
-    struct counters_totals *told = &share->told;
 
-    grow(&h->heartbeat, &told->heartbeat, totals->heartbeat);
-    grow(&h->cpu_ns, &told->cpu_ns, totals->cpu_ns);
-    grow(&h->work, &told->work, totals->work);
-    grow(&h->sleeps, &told->sleeps, totals->sleeps);
-    grow(&h->commands, &told->commands, totals->commands);
-    grow(&h->quarantined, &told->quarantined, totals->quarantined);
-    grow(&h->refused, &told->refused, totals->refused);
-    grow(&h->sessions, &share->sessions, write_sessions(c, share, engine));
-    grow(&h->clients, &share->clients, count_clients(engine));
-    write_totals(h, share, engine);
-    write_peers(c, share, engine);
-    set(&h->updated_ns, now);
+    grow(&h->heartbeat, &written->heartbeat, totals->heartbeat);
+    grow(&h->cpu_ns, &written->cpu_ns, totals->cpu_ns);
+    grow(&h->work, &written->work, totals->work);
+    grow(&h->sleeps, &written->sleeps, totals->sleeps);
+    grow(&h->commands, &written->commands, totals->commands);
+    grow(&h->quarantined, &written->quarantined, totals->quarantined);
+    grow(&h->refused, &written->refused, totals->refused);
+    grow(&h->sessions, &share->sessions, write_sessions(c, share, from));
+    grow(&h->clients, &share->clients, from->clients);
+    write_totals(h, share, from->engine);
+    write_peers(c, share, from->engine);
+    atomic_store_explicit(&h->updated_ns, now, memory_order_relaxed);
 }
 
 void counters_close(struct counters *c)

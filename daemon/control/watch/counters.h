@@ -1,10 +1,7 @@
 /*
  * The counters file (counters_abi.h): made at start, written while the daemon runs.
  *
- * Several progress threads write: each rows of its own, and to what is counted for all it adds what
- * its own share has grown by.
- *
- * Threads: opened and closed by main; counters_write is each progress thread's, with its share.
+ * Thread: control.
  */
 #ifndef PWC_CONTROL_COUNTERS_H
 #define PWC_CONTROL_COUNTERS_H
@@ -27,7 +24,7 @@ struct counters_config {
     const char *path;
     uint32_t node, nodes, engines, sessions_max;
     const char *provider;
-    uint64_t now;
+    uint64_t now, day; /* by CLOCK_MONOTONIC, and by the time of day */
 };
 
 /* What a progress thread counts itself. */
@@ -35,18 +32,30 @@ struct counters_totals {
     uint64_t heartbeat, cpu_ns, work, sleeps, commands, quarantined, refused;
 };
 
-/* What one progress thread has told so far. */
+/* One engine's part of what is counted for all: what it had counted when it was written last. */
 struct counters_share {
     uint32_t engine;
-    struct counters_totals told;
-    struct engine_totals_view engine_told;
+    struct counters_totals written;
+    struct engine_totals_view engine_written;
     uint64_t sessions, clients;
+};
+
+/* What the engine does not know of a context: fills in what passes pairs. */
+typedef void counters_pairs(void *context, uint32_t session, struct counters_session *row);
+
+/* What is written of one engine. */
+struct counters_source {
+    const struct engine *engine;
+    const struct counters_totals *totals;
+    uint64_t clients; /* now */
+    counters_pairs *pairs;
+    void *context;
 };
 
 /* Replaces a stale file of that name. */
 int counters_open(struct counters *c, const struct counters_config *config);
-void counters_write(struct counters *c, struct counters_share *share, struct engine *engine,
-                    uint64_t now, const struct counters_totals *totals);
+void counters_write(struct counters *c, struct counters_share *share,
+                    const struct counters_source *from, uint64_t now);
 /* Unmaps and unlinks. */
 void counters_close(struct counters *c);
 

@@ -1,12 +1,13 @@
-/* Owns when counters are written (publisher.h). */
+/* Owns when counters are written, and what control adds to them (publisher.h). */
 #include "daemon/control/watch/publisher.h"
 
 #include <stdio.h>
 #include <string.h>
+#include "daemon/control/clients/client.h"
+#include "daemon/control/clients/pairs.h"
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/fatal.h"
 
-#define INTERVAL_NS UINT64_C(100000000)
 #define INTERVAL_MS 100u
 
 void publisher_worker_totals(const struct worker *w, struct counters_totals *out)
@@ -45,22 +46,7 @@ void publisher_totals(const struct control *control, struct counters_totals *out
     }
 }
 
-void publisher_count(void *context, struct engine *engine)
-{
-    struct worker *w = context;
-    struct worker_counters *c = &w->counters;
-    struct counters_totals totals;
-    uint64_t now = clock_ns();
-
-    publisher_worker_totals(w, &totals);
-    c->share.engine = w->engine;
-    counters_write(&w->control->publisher.counters, &c->share, engine, now, &totals);
-    c->written_ns = now;
-    c->written_work = totals.work;
-    atomic_store_explicit(&c->due, false, memory_order_relaxed);
-}
-
-/* Called before each sleep too: what is too early now is written when the timer has run out. */
+/* Says so once; what comes until it has been written is in that writing. */
 void publisher_observe(void *context, struct engine *engine)
 {
     struct worker *w = context;
@@ -70,27 +56,68 @@ void publisher_observe(void *context, struct engine *engine)
 
     if (progress)
         progress_stats(progress, &stats);
-    if (stats.work == c->written_work)
+    if (stats.work == c->seen_work)
         return;
-    if (clock_ns() - c->written_ns >= INTERVAL_NS)
-        publisher_count(w, engine);
-    else if (!atomic_exchange_explicit(&c->due, true, memory_order_relaxed))
+    c->seen_work = stats.work;
+    if (!atomic_exchange_explicit(&c->due, true, memory_order_relaxed))
         uv_async_send(&w->control->publisher.nudge);
+}
+
+/* What a context has done by pairs, as its client says. */
+static void fill_pairs(void *context, uint32_t handle, struct counters_session *row)
+{
+    const struct client_session *s = worker_session(context, handle);
+    struct direct_counts counts;
+
+    if (!s) /* it is going */
+        return;
+    counts = pairs_count(s);
+    row->pairs = s->pairs;
+    row->direct_put_ops = counts.put_ops;
+    row->direct_put_bytes = counts.put_bytes;
+    row->direct_get_ops = counts.get_ops;
+    row->direct_get_bytes = counts.get_bytes;
+    row->direct_am_ops = counts.am_ops;
+    row->direct_am_bytes = counts.am_bytes;
+}
+
+static void write_held(struct control *control)
+{
+    struct counters_header *h = control->publisher.counters.shared;
+    uint64_t segments = 0, regions = 0, memory = 0;
+
+    for (const struct quota_user *u = control->users; u; u = u->next) {
+        segments += u->held[QUOTA_SEGMENTS];
+        regions += u->held[QUOTA_REGIONS];
+        memory += u->held[QUOTA_MEMORY];
+    }
+    atomic_store_explicit(&h->segments, segments, memory_order_relaxed);
+    atomic_store_explicit(&h->regions, regions, memory_order_relaxed);
+    atomic_store_explicit(&h->memory, memory, memory_order_relaxed);
+}
+
+void publisher_write(struct control *control)
+{
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        struct worker *w = &control->workers[i];
+        struct counters_totals totals;
+        struct counters_source source = {
+            .totals = &totals, .clients = w->clients, .pairs = fill_pairs, .context = w};
+
+        if (!w->progress)
+            continue;
+        source.engine = progress_engine(w->progress);
+        atomic_store_explicit(&w->counters.due, false, memory_order_relaxed);
+        publisher_worker_totals(w, &totals);
+        w->counters.share.engine = i;
+        counters_write(&control->publisher.counters, &w->counters.share, &source, clock_ns());
+    }
+    write_held(control);
 }
 
 static void interval_over(uv_timer_t *timer)
 {
-    struct control *control = timer->data;
-
-    for (uint32_t i = 0; i < control->worker_count; i++) {
-        struct worker *w = &control->workers[i];
-        struct call *call = NULL;
-
-        if (atomic_load_explicit(&w->counters.due, memory_order_relaxed))
-            call = call_new(&w->target, CALL_COUNT, control, NULL);
-        if (call)
-            call_post(w->progress, call);
-    }
+    publisher_write(timer->data);
 }
 
 static void nudged(uv_async_t *async)
@@ -111,6 +138,7 @@ int publisher_open(struct control *control)
         .sessions_max = control->engine.sessions_max,
         .provider = control->provider,
         .now = control->started_ns,
+        .day = control->started_day_ns,
     };
     char why[sizeof(control->socket.counters) + 128];
     int rc = counters_open(&p->counters, &config);

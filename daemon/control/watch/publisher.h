@@ -1,8 +1,9 @@
 /*
- * Publishing the counters: some ten times a second while there is work, and once more behind it.
+ * Publishing the counters: some ten times a second while there is work, once more behind it, and
+ * before a view is answered. The control thread reads the engines' tables for it; the progress
+ * threads only say that there is something new.
  *
- * Threads: publisher_observe and publisher_count are each progress thread's, their context its
- * worker; all else control's.
+ * Thread: control, but for what says otherwise.
  */
 #ifndef PWC_CONTROL_PUBLISHER_H
 #define PWC_CONTROL_PUBLISHER_H
@@ -11,10 +12,10 @@
 
 int publisher_open(struct control *control);
 void publisher_close(struct control *control);
-/* Of struct progress_config. */
+/* Of struct progress_config: on the progress thread, its context the worker. */
 void publisher_observe(void *context, struct engine *engine);
-/* Of struct call_target. */
-void publisher_count(void *context, struct engine *engine);
+/* Writes what has been counted by now. */
+void publisher_write(struct control *control);
 /* What the progress threads have counted so far, together. Any thread. */
 void publisher_totals(const struct control *control, struct counters_totals *out);
 /* What one has. Any thread. */

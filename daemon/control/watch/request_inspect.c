@@ -1,11 +1,11 @@
 /*
- * Inspect: one JSON document about the daemon, from the engine's views and what control knows.
+ * Inspect: one JSON document about the daemon, from the engines' tables and what control knows.
  *
- * The views are copied on the progress threads. Where one does not answer within a second the
- * document says so, and holds what the others and control know. With one thread a document says
- * nothing of engines; with several each row says whose it is.
+ * The control thread reads all of it by itself (engine.h, "looking inside"). Each progress thread
+ * only echoes a call: a document says of one that does not within a second that it is stuck. With
+ * one thread a document says nothing of engines; with several each row says whose it is.
  *
- * Root, our own user and members of an inspect group see all; others see the rows of their own
+ * Root, our own user and members of an inspect group see all; other users see the rows of their own
  * clients, and sums.
  */
 #include <errno.h>
@@ -15,449 +15,444 @@
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
 #include "daemon/control/threads/clock.h"
-#include "daemon/control/clients/pairs.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/watch/request_config.h"
-#include "daemon/control/watch/scrape.h"
-#include "daemon/control/threads/snapshot.h"
+#include "daemon/control/watch/request_inspect.h"
+#include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
-#include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/watch/request_inspect.h"
-#include "proto/session_abi.h"
+#include "views/json.h"
+#include "views/rows.h"
 
-enum { ANSWER_MS = 1000 };
+enum {
+    ANSWER_MS = 1000,
+    BATCH = 16,
+    /* Rows past these are left out, and the document says "truncated": a reply has to fit. */
+    ROWS_MAX = 1024,
+    LONG_ROWS_MAX = 2048,
+    LATENCY_FIRST_POWER = 10, /* of the first bound of all times together, 1 us; the last is 1 s */
+    LATENCY_BOUNDS = 21,
+};
 
-/* One question under way. The timer's callback and the call's may come in either order. */
+/* One question under way. The timer's callback and the calls' may come in any order. */
 struct inspection {
     struct client *client;
     uint32_t request;
     const struct topic *topic;
-    struct snapshot *snapshots[NODES_ENGINES_MAX]; /* by engine: lent to it, then what it saw */
-    bool viewed[NODES_ENGINES_MAX];
-    uint32_t calls; /* not back yet */
+    bool echoed[NODES_ENGINES_MAX]; /* by engine */
+    uint32_t calls;                 /* not back yet */
     uv_timer_t timer;
     bool answered;
     bool timer_closed;
 };
 
-struct topic {
-    const char *name;
-    unsigned parts;
-    const char *rows[2]; /* arrays of the document that engines fill */
-    void (*fill)(json_t *document, const struct worker *w, const struct snapshot *s);
-    /* What does not come from engines, before and behind those rows; or NULL. */
-    void (*before)(json_t *document, struct control *control);
-    void (*behind)(json_t *document, struct control *control);
+/* An answer that is being written. */
+struct answer {
+    json_t *document;
+    struct control *control;
+    const struct inspection *inspection;
+    bool truncated;
 };
 
-static void put(json_t *object, const char *key, uint64_t value)
+struct topic {
+    const char *name;
+    void (*fill)(struct answer *a);
+};
+
+/* Whether who asks sees what belongs to this user. */
+static bool sees(const struct answer *a, uint64_t uid)
 {
-    json_object_set_new(object, key, json_integer((json_int_t)value));
+    const struct client *c = a->inspection->client;
+
+    return c->sees_all || uid == c->uid;
 }
 
-static void text(json_t *object, const char *key, const char *value)
+/* The same by a handle of the worker's engine. */
+static bool sees_client(const struct answer *a, const struct worker *w, uint64_t handle)
 {
-    json_object_set_new(object, key, value ? json_string(value) : json_null());
+    const struct client *c = worker_client(w, (uint32_t)handle);
+
+    return a->inspection->client->sees_all || (c && sees(a, c->uid));
 }
 
-static json_t *row_in(json_t *array)
+static const struct engine *engine_of(const struct worker *w)
 {
-    json_t *row = json_object();
-
-    json_array_append_new(array, row);
-    return row;
+    return w->progress ? progress_engine(w->progress) : NULL;
 }
 
-static json_t *array_in(json_t *document, const char *key)
+/* A row of an engine; NULL: there are `max` already. */
+static json_t *row_of(struct answer *a, const char *key, size_t max, const struct worker *w)
 {
-    json_t *array = json_object_get(document, key);
+    json_t *array = json_array_in(a->document, key), *row;
 
-    if (!array) {
-        array = json_array();
-        json_object_set_new(document, key, array);
+    if (json_array_size(array) >= max) {
+        a->truncated = true;
+        return NULL;
     }
-    return array;
-}
-
-/* A row of an engine. */
-static json_t *row_of(json_t *array, const struct worker *w)
-{
-    json_t *row = row_in(array);
-
-    if (w->control->worker_count > 1)
-        put(row, "engine", w->engine);
+    row = json_row_in(array);
+    if (a->control->worker_count > 1)
+        json_put(row, "engine", w->engine);
     return row;
 }
 
-/* A peer's node, and which of its engines where it has several. */
-static void put_peer(json_t *row, const struct worker *w, uint32_t number)
+static void put_peer(const struct answer *a, json_t *row, uint64_t number)
 {
-    put(row, "node", number % w->control->node_count);
-    if (w->control->worker_count > 1 || number >= w->control->node_count)
-        put(row, "peer_engine", number / w->control->node_count);
+    json_put_peer(row, (uint32_t)number, a->control->node_count, a->control->worker_count);
 }
 
 /* ---- topics ---------------------------------------------------------------------------------- */
 
-static void put_engines(json_t *document, struct control *control)
+static void put_engines(struct answer *a)
 {
-    json_t *engines = array_in(document, "engines");
+    json_t *engines = json_array_in(a->document, "engines");
 
-    for (uint32_t i = 0; i < control->worker_count; i++) {
-        const struct worker *w = &control->workers[i];
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
         struct counters_totals totals;
-        json_t *row = row_in(engines);
+        struct view_engine row;
 
         publisher_worker_totals(w, &totals);
-        put(row, "engine", i);
-        put(row, "clients", w->clients);
-        put(row, "heartbeat", totals.heartbeat);
-        put(row, "work", totals.work);
-        put(row, "sleeps", totals.sleeps);
-        put(row, "progress_cpu_ns", totals.cpu_ns);
+        row = (struct view_engine){.engine = i,
+                                   .responding = a->inspection->echoed[i],
+                                   .clients = w->clients,
+                                   .heartbeat = totals.heartbeat,
+                                   .work = totals.work,
+                                   .sleeps = totals.sleeps,
+                                   .commands = totals.commands,
+                                   .progress_cpu_ns = totals.cpu_ns};
+        json_put_fields(json_row_in(engines), &row, sizeof(row), fields_engine);
     }
 }
 
-static void put_status(json_t *document, struct control *control)
+static void fill_status(struct answer *a)
 {
+    struct control *control = a->control;
+    json_t *document = a->document;
     struct counters_totals totals;
     uint64_t age = clock_ns() - control->started_ns, clients = 0;
 
     for (uint32_t i = 0; i < control->worker_count; i++)
         clients += control->workers[i].clients;
     publisher_totals(control, &totals);
-    text(document, "version", PWC_VERSION);
-    put(document, "session_version", SESSION_VERSION);
-    put(document, "pid", (uint64_t)getpid());
-    put(document, "node", control->node);
-    put(document, "nodes", control->node_count);
-    text(document, "provider", control->provider);
-    put(document, "rails", control->identity.rails ? control->identity.rails : 1);
-    text(document, "socket", control->socket.path);
-    text(document, "metrics", scrape_address(control));
+    json_put_text(document, "version", PWC_VERSION);
+    json_put(document, "session_version", SESSION_VERSION);
+    json_put(document, "pid", (uint64_t)getpid());
+    json_put(document, "node", control->node);
+    json_put(document, "nodes", control->node_count);
+    json_put_text(document, "provider", control->provider);
+    json_put(document, "rails", control->identity.rails ? control->identity.rails : 1);
+    json_put_text(document, "socket", control->socket.path);
     json_object_set_new(document, "uptime_s", json_real((double)age / 1e9));
-    put(document, "clients", clients);
-    put(document, "connections", control->client_count);
-    put(document, "heartbeat", totals.heartbeat);
-    put(document, "work", totals.work);
-    put(document, "sleeps", totals.sleeps);
-    put(document, "quarantined", totals.quarantined);
-    put(document, "refused", totals.refused);
-    put(document, "progress_cpu_ns", totals.cpu_ns);
+    json_put(document, "clients", clients);
+    json_put(document, "connections", control->client_count);
+    json_put(document, "heartbeat", totals.heartbeat);
+    json_put(document, "work", totals.work);
+    json_put(document, "sleeps", totals.sleeps);
+    json_put(document, "quarantined", totals.quarantined);
+    json_put(document, "refused", totals.refused);
+    json_put(document, "progress_cpu_ns", totals.cpu_ns);
     json_object_set_new(document, "progress_cpu_percent",
                         json_real(age ? 100.0 * (double)totals.cpu_ns / (double)age : 0));
     if (control->worker_count > 1)
-        put_engines(document, control);
+        put_engines(a);
 }
 
-static const char *engine_link(uint32_t state)
+/* All links with a node, as one: up where one is. */
+static void add_links(struct view_node *rows, uint32_t count, const struct control *control)
 {
-    static const char *const names[] = {"none", "wanted", "up", "down"};
+    const struct counters_header *h = control->publisher.counters.shared;
+    const struct counters_peer *p;
 
-    return state < sizeof(names) / sizeof(names[0]) ? names[state] : names[0];
+    for (uint32_t at = 0; (p = counters_next_peer(h, &at));) {
+        uint32_t node = ((uint32_t)p->node - 1) % control->node_count;
+
+        if (node >= count)
+            continue;
+        if (p->state == 2 || rows[node].ledgers != 2)
+            rows[node].ledgers = p->state ? p->state : rows[node].ledgers;
+        if (p->incarnation > 0)
+            rows[node].incarnation = p->incarnation;
+        rows[node].runs_out += p->runs_out;
+        rows[node].runs_in += p->runs_in;
+    }
 }
 
-static void put_nodes(json_t *document, struct control *control)
+static void fill_nodes(struct answer *a)
 {
-    json_t *nodes = array_in(document, "nodes");
+    struct control *control = a->control;
+    uint32_t count = control->node_count < ROWS_MAX ? control->node_count : ROWS_MAX;
+    struct view_node *rows = calloc(count, sizeof(*rows));
+    json_t *nodes = json_array_in(a->document, "nodes");
 
-    for (uint32_t i = 0; i < control->node_count && i < SNAPSHOT_PEERS_MAX; i++) {
-        const char *reason, *state = peers_state(control, i, &reason);
+    a->truncated |= count < control->node_count || !rows;
+    if (rows)
+        add_links(rows, count, control);
+    for (uint32_t i = 0; rows && i < count; i++) {
         char address[NODE_HOST_MAX + 8] = "";
-        json_t *row = row_in(nodes);
 
         if (control->nodes.count > 0)
             snprintf(address, sizeof(address), "%s:%s", control->nodes.nodes[i].host,
                      control->nodes.nodes[i].port);
-        put(row, "node", i);
-        text(row, "address", address);
-        text(row, "state", state);
-        text(row, "ledgers", engine_link(0));
-        put(row, "incarnation", 0);
-        put(row, "runs_out", 0);
-        put(row, "runs_in", 0);
-        text(row, "reason", *reason ? reason : NULL);
+        rows[i].node = i;
+        rows[i].address = address;
+        rows[i].state = peers_state(control, i, &rows[i].reason);
+        if (!*rows[i].reason)
+            rows[i].reason = NULL;
+        json_put_fields(json_row_in(nodes), &rows[i], sizeof(rows[i]), fields_node);
     }
+    free(rows);
 }
 
-static void grow(json_t *row, const char *key, uint64_t value)
+static void put_client(struct answer *a, const struct worker *w, struct view_client *v)
 {
-    put(row, key, (uint64_t)json_integer_value(json_object_get(row, key)) + value);
-}
+    const struct client *c = worker_client(w, (uint32_t)v->client);
+    json_t *row = sees(a, v->uid) ? row_of(a, "clients", ROWS_MAX, w) : NULL;
 
-/* All links with a node, as one: up where one is. */
-static void fill_nodes(json_t *document, const struct worker *w, const struct snapshot *s)
-{
-    json_t *nodes = array_in(document, "nodes");
-
-    for (int i = 0; i < s->peer_count; i++) {
-        const struct engine_peer_view *v = &s->peers[i];
-        json_t *row = json_array_get(nodes, v->node % w->control->node_count);
-        const char *before = row ? json_string_value(json_object_get(row, "ledgers")) : NULL;
-
-        if (!before)
-            continue;
-        if (v->state != 0 && strcmp(before, "up") != 0)
-            text(row, "ledgers", engine_link(v->state));
-        if (v->incarnation > 0)
-            put(row, "incarnation", v->incarnation);
-        grow(row, "runs_out", v->runs_out);
-        grow(row, "runs_in", v->runs_in);
+    if (!row)
+        return;
+    if (c) {
+        v->sessions = c->held[QUOTA_CONTEXTS];
+        v->segments = c->held[QUOTA_SEGMENTS];
+        v->regions = c->held[QUOTA_REGIONS];
+        v->bytes = c->held[QUOTA_MEMORY];
     }
-}
-
-static void fill_clients(json_t *document, const struct worker *w, const struct snapshot *s)
-{
-    json_t *clients = array_in(document, "clients");
-
-    for (int i = 0; i < s->client_count; i++) {
-        const struct engine_client_view *v = &s->clients[i];
-        const struct client *c = worker_client(w, v->client);
-        json_t *row = row_of(clients, w);
-
-        put(row, "client", v->client);
-        text(row, "job", v->job);
-        put(row, "rank", v->rank);
-        put(row, "size", v->size);
-        put(row, "uid", v->uid);
-        put(row, "pid", v->pid);
-        put(row, "sessions", v->sessions);
-        put(row, "segments", v->segments);
-        put(row, "regions", v->regions);
-        put(row, "bytes", c ? c->held[QUOTA_MEMORY] : 0);
-        text(row, "quarantine", v->quarantine);
-    }
+    json_put_fields(row, v, sizeof(*v), fields_client);
 }
 
 /* What each user holds, what is on its way out included. */
-static void put_users(json_t *document, const struct control *control)
+static void put_users(struct answer *a)
 {
-    json_t *users = array_in(document, "users");
+    json_t *users = json_array_in(a->document, "users");
 
-    for (const struct quota_user *u = control->users; u; u = u->next) {
-        json_t *row = row_in(users);
+    for (const struct quota_user *u = a->control->users; u; u = u->next) {
+        const struct view_user row = {.uid = u->uid,
+                                      .connections = u->connections,
+                                      .clients = u->held[QUOTA_CLIENTS],
+                                      .contexts = u->held[QUOTA_CONTEXTS],
+                                      .segments = u->held[QUOTA_SEGMENTS],
+                                      .regions = u->held[QUOTA_REGIONS],
+                                      .bytes = u->held[QUOTA_MEMORY],
+                                      .refused = u->refused};
 
-        put(row, "uid", u->uid);
-        put(row, "connections", u->connections);
-        put(row, "clients", u->held[QUOTA_CLIENTS]);
-        put(row, "contexts", u->held[QUOTA_CONTEXTS]);
-        put(row, "segments", u->held[QUOTA_SEGMENTS]);
-        put(row, "regions", u->held[QUOTA_REGIONS]);
-        put(row, "bytes", u->held[QUOTA_MEMORY]);
-        put(row, "refused", u->refused);
+        if (sees(a, u->uid))
+            json_put_fields(json_row_in(users), &row, sizeof(row), fields_user);
     }
 }
 
-static void put_users_and_gone(json_t *document, struct control *control)
+static void put_quarantined(struct answer *a)
 {
-    json_t *gone = array_in(document, "quarantined");
+    struct control *control = a->control;
     uint32_t kept =
         control->history_count < QUARANTINE_HISTORY ? control->history_count : QUARANTINE_HISTORY;
 
+    (void)json_array_in(a->document, "quarantined");
     for (uint32_t i = 0; i < kept; i++) {
         const struct quarantined *q =
             &control->history[(control->history_count - kept + i) % QUARANTINE_HISTORY];
-        json_t *row = row_of(gone, &control->workers[q->engine]);
+        const struct view_quarantined row = {.client = q->client,
+                                             .rank = q->rank,
+                                             .uid = q->uid,
+                                             .pid = q->pid,
+                                             .age_ns = clock_ns() - q->at_ns,
+                                             .job = q->job,
+                                             .quarantine = q->reason};
 
-        put(row, "client", q->client);
-        text(row, "job", q->job);
-        put(row, "rank", q->rank);
-        put(row, "uid", q->uid);
-        put(row, "pid", q->pid);
-        text(row, "quarantine", q->reason);
-        put(row, "age_ns", clock_ns() - q->at_ns);
-    }
-    put_users(document, control);
-}
-
-/* What it has done without us, as it says; NULL: it has gone meanwhile. */
-static void put_direct(json_t *row, const struct client_session *s)
-{
-    const struct direct_counts none = {0};
-    const struct direct_counts counts = s ? pairs_count(s) : none;
-
-    put(row, "pairs", s ? s->pairs : 0);
-    put(row, "direct_put_ops", counts.put_ops);
-    put(row, "direct_put_bytes", counts.put_bytes);
-    put(row, "direct_get_ops", counts.get_ops);
-    put(row, "direct_get_bytes", counts.get_bytes);
-    put(row, "direct_am_ops", counts.am_ops);
-    put(row, "direct_am_bytes", counts.am_bytes);
-}
-
-static void fill_queues(json_t *document, const struct worker *w, const struct snapshot *s)
-{
-    json_t *queues = array_in(document, "queues");
-
-    for (int i = 0; i < s->session_count; i++) {
-        const struct engine_session_view *v = &s->sessions[i];
-        json_t *row = row_of(queues, w);
-
-        put(row, "session", v->session);
-        put(row, "client", v->client);
-        put(row, "rank", v->rank);
-        put(row, "context", v->context);
-        json_object_set_new(row, "waits", json_boolean(v->waits));
-        put(row, "submit_size", v->sizes.submit);
-        put(row, "submit_used", v->submit_used);
-        put(row, "submit_high", v->submit_high);
-        put(row, "local_size", v->sizes.local);
-        put(row, "local_used", v->local_used);
-        put(row, "local_high", v->local_high);
-        put(row, "remote_size", v->sizes.remote);
-        put(row, "remote_used", v->remote_used);
-        put(row, "remote_high", v->remote_high);
-        put(row, "submitted", v->submitted);
-        put(row, "ended", v->ended);
-        put(row, "in_flight", v->in_flight);
-        put(row, "delivered", v->delivered);
-        put(row, "put_ops", v->put_ops);
-        put(row, "put_bytes", v->put_bytes);
-        put(row, "get_ops", v->get_ops);
-        put(row, "get_bytes", v->get_bytes);
-        put(row, "errors", v->errors);
-        put(row, "spilled", v->spilled);
-        put(row, "spill_bytes", v->spill_bytes);
-        put(row, "reply_size", v->sizes.reply_event);
-        put(row, "am_ops", v->am_ops);
-        put(row, "am_bytes", v->am_bytes);
-        put(row, "reply_used", v->reply_used);
-        put(row, "reply_high", v->reply_high);
-        put(row, "replies_expected", v->replies_expected);
-        put(row, "replies_owed", v->replies_owed);
-        put_direct(row, worker_session(w, v->session));
+        if (sees(a, q->uid))
+            json_put_fields(row_of(a, "quarantined", ROWS_MAX, &control->workers[q->engine]), &row,
+                            sizeof(row), fields_quarantined);
     }
 }
 
-static void fill_ledgers(json_t *document, const struct worker *w, const struct snapshot *s)
+static void fill_clients(struct answer *a)
 {
-    json_t *ledgers = array_in(document, "ledgers");
+    struct view_client rows[BATCH];
 
-    for (int i = 0; i < s->peer_count; i++) {
-        const struct engine_peer_view *v = &s->peers[i];
-        json_t *row = row_of(ledgers, w);
+    (void)json_array_in(a->document, "clients");
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+        int got;
 
-        put_peer(row, w, v->node);
-        text(row, "state", engine_link(v->state));
-        put(row, "tx_bytes", v->tx_bytes);
-        put(row, "tx_tail", v->tx_tail);
-        put(row, "tx_sent", v->tx_sent);
-        put(row, "tx_consumed", v->tx_consumed);
-        put(row, "tx_credit", v->tx_credit);
-        put(row, "rx_bytes", v->rx_bytes);
-        put(row, "rx_consumed", v->rx_consumed);
-        put(row, "rx_acked", v->rx_acked);
-        put(row, "runs_out", v->runs_out);
-        put(row, "runs_in", v->runs_in);
-        put(row, "records_out", v->records_out);
-        put(row, "records_in", v->records_in);
-        put(row, "starved", v->starved);
-        put(row, "grown", v->grown);
-        put(row, "sent_pending", v->sent_pending);
+        while (e && (got = engine_view_clients(e, &from, rows, BATCH)) > 0)
+            for (int r = 0; r < got; r++)
+                put_client(a, w, &rows[r]);
+    }
+    put_quarantined(a);
+    put_users(a);
+}
+
+static bool shows(void *context, const struct counters_session *row)
+{
+    const struct answer *a = context;
+    uint32_t engine = (uint32_t)(row->session >> 32) % a->control->worker_count;
+
+    return sees_client(a, &a->control->workers[engine], row->client);
+}
+
+static void put_sessions(struct answer *a, const char *key)
+{
+    a->truncated |= json_put_sessions(a->document, key, a->control->publisher.counters.shared,
+                                      ROWS_MAX, shows, a);
+}
+
+static void put_peers(struct answer *a, const char *key)
+{
+    a->truncated |=
+        json_put_peers(a->document, key, a->control->publisher.counters.shared, ROWS_MAX);
+}
+
+static void fill_queues(struct answer *a)
+{
+    put_sessions(a, "queues");
+}
+
+static void fill_ledgers(struct answer *a)
+{
+    put_peers(a, "ledgers");
+}
+
+static void fill_regions(struct answer *a)
+{
+    struct view_region rows[BATCH];
+
+    (void)json_array_in(a->document, "regions");
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+        int got;
+
+        while (e && !a->truncated && (got = engine_view_regions(e, &from, rows, BATCH)) > 0)
+            for (int r = 0; r < got; r++) {
+                json_t *row = sees_client(a, w, rows[r].client)
+                                  ? row_of(a, "regions", LONG_ROWS_MAX, w)
+                                  : NULL;
+
+                if (row)
+                    json_put_fields(row, &rows[r], sizeof(rows[r]), fields_region);
+            }
     }
 }
 
-static void fill_regions(json_t *document, const struct worker *w, const struct snapshot *s)
+/* The oldest of each flow, which are as many as `rows` has. */
+static void fill_ops(struct answer *a)
 {
-    static const char *const rights[] = {"none", "write", "read", "read, write"};
-    static const char *const states[] = {"free", "open", "revoking"};
-    json_t *regions = array_in(document, "regions");
+    struct view_op *rows = calloc(LONG_ROWS_MAX, sizeof(*rows));
 
-    for (int i = 0; i < s->region_count; i++) {
-        const struct engine_region_view *v = &s->regions[i];
-        json_t *row = row_of(regions, w);
+    (void)json_array_in(a->document, "ops");
+    a->truncated |= !rows;
+    for (uint32_t i = 0; rows && i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+        int got = e ? engine_view_ops(e, &from, rows, LONG_ROWS_MAX) : 0;
 
-        put(row, "slot", v->slot);
-        put(row, "generation", v->generation);
-        put(row, "client", v->client);
-        put(row, "segment", v->segment);
-        put(row, "offset", v->offset);
-        put(row, "length", v->length);
-        text(row, "rights", rights[v->rights & 3]);
-        text(row, "state", v->state < 3 ? states[v->state] : "unknown");
-        put(row, "grants", v->grants);
+        a->truncated |= got == LONG_ROWS_MAX;
+        for (int r = 0; r < got; r++) {
+            json_t *row =
+                sees_client(a, w, rows[r].client) ? row_of(a, "ops", LONG_ROWS_MAX, w) : NULL;
+
+            if (!row)
+                continue;
+            put_peer(a, row, rows[r].node);
+            json_put_fields(row, &rows[r], sizeof(rows[r]), fields_op);
+        }
     }
+    free(rows);
 }
 
-static void fill_ops(json_t *document, const struct worker *w, const struct snapshot *s)
+static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};
+
+/* A row for each step. */
+static void put_latency(struct answer *a, const struct worker *w,
+                        const struct engine_latency_view *v)
 {
-    static const char *const states[] = {"queued", "ready", "placed"};
-    json_t *ops = array_in(document, "ops");
+    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++) {
+        const struct histogram *h = &v->steps[i];
+        const struct view_latency times = {.step = steps[i],
+                                           .count = h->count,
+                                           .sum_ns = h->sum,
+                                           .p50_ns = histogram_quantile(h, 500000),
+                                           .p90_ns = histogram_quantile(h, 900000),
+                                           .p99_ns = histogram_quantile(h, 990000),
+                                           .p999_ns = histogram_quantile(h, 999000),
+                                           .max_ns = h->max};
+        json_t *row = row_of(a, "latency", 3 * ROWS_MAX, w);
 
-    for (int i = 0; i < s->op_count; i++) {
-        const struct engine_op_view *v = &s->ops[i];
-        const char *kind = submit_kind_name(v->kind);
-        json_t *row = row_of(ops, w);
-
-        put(row, "client", v->client);
-        put(row, "session", v->session);
-        put(row, "sequence", v->sequence);
-        text(row, "kind", kind ? kind : "unknown");
-        text(row, "state", v->state < 3 ? states[v->state] : "unknown");
-        put(row, "flags", v->flags);
-        put_peer(row, w, v->node);
-        put(row, "rank", (uint32_t)v->peer);
-        put(row, "context", v->peer >> 32);
-        put(row, "length", v->length);
-        put(row, "age_ns", v->age_ns);
-    }
-}
-
-/* A row for each peer and step; times are of operations that have succeeded. */
-static void fill_latency(json_t *document, const struct worker *w, const struct snapshot *s)
-{
-    static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};
-    static const struct {
-        const char *key;
-        uint32_t per_million;
-    } quantiles[] = {
-        {"p50_ns", 500000}, {"p90_ns", 900000}, {"p99_ns", 990000}, {"p999_ns", 999000}};
-    json_t *latency = array_in(document, "latency");
-
-    for (int i = 0; i < s->latency_count * ENGINE_LATENCIES; i++) {
-        const struct engine_latency_view *v = &s->latencies[i / ENGINE_LATENCIES];
-        const struct histogram *h = &v->steps[i % ENGINE_LATENCIES];
-        json_t *row = row_of(latency, w);
-
+        if (!row)
+            return;
         if (v->node == ENGINE_LATENCY_SHARED)
-            text(row, "node", NULL);
+            json_put_text(row, "node", NULL);
         else
-            put_peer(row, w, v->node);
-        text(row, "step", steps[i % ENGINE_LATENCIES]);
-        put(row, "count", histogram_count(h));
-        put(row, "sum_ns", h->sum);
-        for (size_t q = 0; q < sizeof(quantiles) / sizeof(quantiles[0]); q++)
-            put(row, quantiles[q].key, histogram_quantile(h, quantiles[q].per_million));
-        put(row, "max_ns", h->max);
+            put_peer(a, row, v->node);
+        json_put_fields(row, &times, sizeof(times), fields_latency);
     }
 }
 
-/* As the counters file has it, for those who cannot map it. */
-static void fill_counters(json_t *document, const struct worker *w, const struct snapshot *s)
+/* All peers together: how many took up to each bound, which is where buckets end. */
+static void put_sums(struct answer *a, const struct histogram *sums)
 {
-    fill_queues(document, w, s);
-    fill_ledgers(document, w, s);
+    json_t *array = json_array_in(a->document, "all");
+
+    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++) {
+        json_t *row = json_row_in(array), *buckets = json_array_in(row, "buckets");
+
+        json_put_text(row, "step", steps[i]);
+        json_put(row, "count", sums[i].count);
+        json_put(row, "sum_ns", sums[i].sum);
+        for (uint32_t b = 0; b < LATENCY_BOUNDS; b++) {
+            uint64_t bound = (UINT64_C(1) << (LATENCY_FIRST_POWER + b)) - 1;
+            json_t *bucket = json_row_in(buckets);
+
+            json_put(bucket, "to_ns", bound);
+            json_put(bucket, "count", histogram_count_to(&sums[i], bound));
+        }
+    }
+}
+
+static void fill_latency(struct answer *a)
+{
+    struct histogram sums[ENGINE_LATENCIES] = {0};
+    struct engine_latency_view v;
+
+    (void)json_array_in(a->document, "latency");
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+
+        while (e && engine_view_latencies(e, &from, &v, 1) == 1) {
+            put_latency(a, w, &v);
+            for (uint32_t s = 0; s < ENGINE_LATENCIES; s++)
+                histogram_merge(&sums[s], &v.steps[s]);
+        }
+    }
+    put_sums(a, sums);
+}
+
+/* As the counters file has it, for those who cannot map it; and what the threads say. */
+static void fill_counters(struct answer *a)
+{
+    json_put_text(a->document, "version", PWC_VERSION);
+    json_put_daemon(a->document, a->control->publisher.counters.shared);
+    put_sessions(a, "sessions");
+    put_peers(a, "peers");
+    put_engines(a);
+}
+
+static void fill_config(struct answer *a)
+{
+    request_config_put(a->document, a->control);
 }
 
 static const struct topic topics[] = {
-    {"status", SNAPSHOT_NONE, {NULL}, NULL, put_status, NULL},
-    {"nodes", SNAPSHOT_PEERS, {"nodes"}, fill_nodes, put_nodes, NULL},
-    {"clients", SNAPSHOT_CLIENTS, {"clients"}, fill_clients, NULL, put_users_and_gone},
-    {"queues", SNAPSHOT_SESSIONS, {"queues"}, fill_queues, NULL, NULL},
-    {"ledgers", SNAPSHOT_PEERS, {"ledgers"}, fill_ledgers, NULL, NULL},
-    {"regions", SNAPSHOT_REGIONS, {"regions"}, fill_regions, NULL, NULL},
-    {"ops", SNAPSHOT_OPS, {"ops"}, fill_ops, NULL, NULL},
-    {"counters",
-     SNAPSHOT_SESSIONS | SNAPSHOT_PEERS,
-     {"queues", "ledgers"},
-     fill_counters,
-     put_status,
-     NULL},
-    {"latency", SNAPSHOT_LATENCIES, {"latency"}, fill_latency, NULL, NULL},
-    {"config", SNAPSHOT_NONE, {"config"}, NULL, request_config_put, NULL},
+    {"status", fill_status}, {"nodes", fill_nodes},       {"clients", fill_clients},
+    {"queues", fill_queues}, {"ledgers", fill_ledgers},   {"regions", fill_regions},
+    {"ops", fill_ops},       {"counters", fill_counters}, {"latency", fill_latency},
+    {"config", fill_config},
 };
 
 static const struct topic *topic_find(const char *name)
@@ -471,60 +466,32 @@ static const struct topic *topic_find(const char *name)
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 /* Whether all engines have answered; which have not, where there are several. */
-static void put_progress(json_t *document, const struct inspection *i,
-                         const struct control *control)
+static void put_progress(const struct answer *a)
 {
     json_t *stuck = json_array();
 
-    for (uint32_t e = 0; e < control->worker_count; e++)
-        if (!i->viewed[e])
+    for (uint32_t e = 0; e < a->control->worker_count; e++)
+        if (!a->inspection->echoed[e])
             json_array_append_new(stuck, json_integer(e));
-    text(document, "progress", json_array_size(stuck) == 0 ? "running" : "stuck");
-    if (json_array_size(stuck) > 0 && control->worker_count > 1)
-        json_object_set(document, "stuck_engines", stuck);
+    json_put_text(a->document, "progress", json_array_size(stuck) == 0 ? "running" : "stuck");
+    if (json_array_size(stuck) > 0 && a->control->worker_count > 1)
+        json_object_set(a->document, "stuck_engines", stuck);
     json_decref(stuck);
 }
 
 static json_t *document_of(const struct inspection *i, struct control *control)
 {
-    const struct topic *topic = i->topic;
-    json_t *document = json_object();
-    bool truncated = false;
+    struct answer a = {.document = json_object(), .control = control, .inspection = i};
 
-    text(document, "what", topic->name);
-    put_progress(document, i, control);
-    for (uint32_t e = 0; e < control->worker_count; e++)
-        truncated |= i->viewed[e] && i->snapshots[e]->truncated;
-    if (truncated)
-        json_object_set_new(document, "truncated", json_true());
-    if (topic->before)
-        topic->before(document, control);
-    for (int r = 0; r < 2 && topic->rows[r]; r++)
-        (void)array_in(document, topic->rows[r]);
-    for (uint32_t e = 0; topic->fill && e < control->worker_count; e++)
-        if (i->viewed[e])
-            topic->fill(document, &control->workers[e], i->snapshots[e]);
-    if (topic->behind)
-        topic->behind(document, control);
-    return document;
+    json_put_text(a.document, "what", i->topic->name);
+    put_progress(&a);
+    publisher_write(control);
+    i->topic->fill(&a);
+    if (a.truncated)
+        json_object_set_new(a.document, "truncated", json_true());
+    return a.document;
 }
 
-/* Whoever asks is no more than a user: rows of others go. */
-static void keep_own(json_t *document, uid_t uid)
-{
-    const char *key;
-    json_t *rows;
-
-    json_object_foreach(document, key, rows) for (size_t i = json_array_size(rows); i-- > 0;)
-    {
-        const json_t *owner = json_object_get(json_array_get(rows, i), "uid");
-
-        if (owner && json_integer_value(owner) != (json_int_t)uid)
-            json_array_remove(rows, i);
-    }
-}
-
-/* With what has been seen by now. */
 static void answer(struct inspection *i)
 {
     struct client *c = i->client;
@@ -533,8 +500,6 @@ static void answer(struct inspection *i)
     json_t *document = document_of(i, c->control);
     char *json;
 
-    if (!c->sees_all)
-        keep_own(document, c->uid);
     json = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
     i->answered = true;
     json_decref(document);
@@ -551,17 +516,10 @@ static void answer(struct inspection *i)
     free(json);
 }
 
-static void inspection_free(struct inspection *i)
-{
-    for (uint32_t e = 0; e < NODES_ENGINES_MAX; e++)
-        snapshot_free(i->snapshots[e]);
-    free(i);
-}
-
 static void release(struct inspection *i)
 {
     if (i->calls == 0 && i->timer_closed)
-        inspection_free(i);
+        free(i);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -581,39 +539,14 @@ static void too_late(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, timer_closed);
 }
 
-/* Who looks, and at which engine's clients. */
-struct onlooker {
-    uid_t uid;
-    const struct worker *worker;
-};
-
-static bool is_own(void *context, uint32_t handle)
-{
-    const struct onlooker *onlooker = context;
-    const struct client *c = worker_client(onlooker->worker, handle);
-
-    return c && c->uid == onlooker->uid;
-}
-
-/* At once: a handle may be another client's soon. */
-static void see(struct inspection *i, uint32_t engine)
-{
-    const struct client *c = i->client;
-    struct onlooker onlooker = {.uid = c->uid, .worker = &c->control->workers[engine]};
-
-    i->viewed[engine] = true;
-    if (!c->sees_all)
-        snapshot_keep(i->snapshots[engine], is_own, &onlooker);
-}
-
-static void viewed(struct call *call)
+static void echoed(struct call *call)
 {
     struct inspection *i = (struct inspection *)(uintptr_t)call->cookie;
     struct client *c = call->owner;
 
     for (uint32_t e = 0; e < c->control->worker_count; e++)
-        if (i->snapshots[e] == call->view)
-            see(i, e);
+        if (&c->control->workers[e].target == call->target)
+            i->echoed[e] = true;
     if (--i->calls == 0) {
         if (!i->answered && c->state != CLIENT_ENDING)
             answer(i);
@@ -621,22 +554,6 @@ static void viewed(struct call *call)
             uv_close((uv_handle_t *)&i->timer, timer_closed);
         release(i);
     }
-}
-
-static struct inspection *inspection_new(uint32_t engines, const struct topic *topic)
-{
-    struct inspection *i = calloc(1, sizeof(*i));
-    bool whole = i != NULL;
-
-    for (uint32_t e = 0; whole && e < engines; e++) {
-        i->snapshots[e] = snapshot_new(topic->parts, engines);
-        whole = i->snapshots[e] != NULL;
-    }
-    if (whole)
-        i->topic = topic;
-    else if (i)
-        inspection_free(i);
-    return whole ? i : NULL;
 }
 
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect)
@@ -656,23 +573,23 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
         return;
     if (c->state == CLIENT_LOOKING)
         client_await_question(c);
-    i = inspection_new(control->worker_count, topic);
+    i = calloc(1, sizeof(*i));
     if (!i) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
     i->client = c;
+    i->topic = topic;
     i->request = request;
     i->timer.data = i;
     uv_timer_init(&control->loop, &i->timer);
     uv_timer_start(&i->timer, too_late, ANSWER_MS, 0);
     for (uint32_t e = 0; e < control->worker_count; e++) {
-        struct call *call = client_call_to(c, &control->workers[e], CALL_VIEW, viewed);
+        struct call *call = client_call_to(c, &control->workers[e], CALL_ECHO, echoed);
 
         if (!call)
-            continue; /* what it would see is missing, as of one that is stuck */
+            continue; /* as one that is stuck */
         call->cookie = (uintptr_t)i;
-        call->view = i->snapshots[e];
         i->calls++;
         call_post(control->workers[e].progress, call);
     }

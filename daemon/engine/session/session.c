@@ -77,7 +77,7 @@ void session_views(struct engine *e, uint32_t session, void *base)
     ring_producer_init(&live->reply_event, &live->shared->reply_event, data, s->sizes.reply_event,
                        s->reply_tail);
     memset(live->drained, 0, sizeof(live->drained));
-    live->attached = true;
+    __atomic_store_n(&live->attached, true, __ATOMIC_RELEASE); /* views may look from here on */
     session_dirty(e, session);
 }
 

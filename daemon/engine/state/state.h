@@ -107,6 +107,7 @@ struct engine {
     uint32_t record_max;
 
     struct engine_totals_view departed; /* of contexts that are gone */
+    uint32_t departures; /* odd while a context's share moves there (view.c) */
 };
 
 /* Cookies of fabric operations: what the completion is for. */

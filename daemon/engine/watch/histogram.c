@@ -17,33 +17,25 @@ void histogram_merge(struct histogram *to, const struct histogram *from)
 {
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++)
         to->counts[i] += from->counts[i];
+    to->count += from->count;
     to->sum += from->sum;
     to->max = from->max > to->max ? from->max : to->max;
 }
 
-static uint64_t count_buckets(const struct histogram *h, uint32_t until)
-{
-    uint64_t count = 0;
-
-    for (uint32_t i = 0; i < until; i++)
-        count += h->counts[i];
-    return count;
-}
-
-uint64_t histogram_count(const struct histogram *h)
-{
-    return count_buckets(h, HISTOGRAM_BUCKETS);
-}
-
 uint64_t histogram_count_to(const struct histogram *h, uint64_t value)
 {
-    return count_buckets(h, histogram_bucket(value) + 1);
+    uint32_t last = histogram_bucket(value);
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i <= last; i++)
+        count += h->counts[i];
+    return count;
 }
 
 /* The first that has so many values behind it. */
 uint64_t histogram_quantile(const struct histogram *h, uint32_t per_million)
 {
-    uint64_t count = histogram_count(h), seen = 0;
+    uint64_t count = h->count, seen = 0;
     /* Rounded up; in two parts, which cannot overflow. */
     uint64_t wanted =
         count / 1000000 * per_million + (count % 1000000 * per_million + 999999) / 1000000;

@@ -15,6 +15,7 @@
 
 struct histogram {
     uint64_t counts[HISTOGRAM_BUCKETS];
+    uint64_t count; /* of all buckets */
     uint64_t sum;
     uint64_t max;
 };
@@ -35,6 +36,7 @@ static inline uint32_t histogram_bucket(uint64_t value)
 static inline void histogram_record(struct histogram *h, uint64_t value, uint64_t times)
 {
     h->counts[histogram_bucket(value)] += times;
+    h->count += times;
     h->sum += value * times;
     h->max = value > h->max ? value : h->max;
 }
@@ -42,8 +44,7 @@ static inline void histogram_record(struct histogram *h, uint64_t value, uint64_
 /* The largest value of a bucket; UINT64_MAX of the last. */
 uint64_t histogram_upper(uint32_t bucket);
 void histogram_merge(struct histogram *to, const struct histogram *from);
-/* How many values there are; how many of them up to `value`, those of its bucket included. */
-uint64_t histogram_count(const struct histogram *h);
+/* How many values there are up to `value`, those of its bucket included. */
 uint64_t histogram_count_to(const struct histogram *h, uint64_t value);
 /* So many of a million values are not above what this gives: the end of their bucket, and never
  * more than the largest value. 0 when it is empty. */

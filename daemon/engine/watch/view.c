@@ -1,37 +1,40 @@
-/* Looking inside: rows for the tools. Off the hot path. Thread: the progress thread. */
+/*
+ * Looking inside: rows for the tools, read from the engine's tables while it runs (engine.h).
+ *
+ * What is read may change meanwhile. So a word that decides something is read once (PEEK), an index
+ * is checked before it is followed, and a list is followed only so far as it can be long.
+ *
+ * Thread: any; the progress thread does nothing for it, but for `departures`.
+ */
 #include "daemon/engine/engine.h"
 
 #include <string.h>
-#include "daemon/engine/session/quarantine.h"
-#include "shm_ring/doorbell.h"
-#include "daemon/engine/ops/flow.h"
-#include "daemon/engine/ops/op.h"
 #include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/session/session.h"
+#include "shm_ring/doorbell.h"
 
-int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_view *rows, int room)
+#define PEEK(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+
+int engine_view_clients(const struct engine *e, uint32_t *from, struct view_client *rows, int room)
 {
     int n = 0;
 
     for (; *from < e->config.clients_max && n < room; ++*from) {
         const struct client *c = &e->clients[*from];
-        struct engine_client_view *v = &rows[n];
+        struct view_client *v = &rows[n];
 
-        if (c->state == CLIENT_FREE)
+        if (PEEK(c->state) == CLIENT_FREE)
             continue;
-        *v = (struct engine_client_view){.client = *from,
-                                         .uid = c->uid,
-                                         .pid = c->pid,
-                                         .rank = c->rank,
-                                         .size = c->size,
-                                         .quarantine = quarantine_text(c->quarantine)};
+        *v = (struct view_client){.client = *from,
+                                  .uid = c->uid,
+                                  .pid = c->pid,
+                                  .rank = c->rank,
+                                  .size = c->size,
+                                  .quarantine = quarantine_text(PEEK(c->quarantine))};
         memcpy(v->job, c->job, sizeof(v->job));
-        for (uint32_t i = 0; i < e->config.sessions_max; i++)
-            v->sessions += e->sessions[i].state != SESSION_FREE && e->sessions[i].client == *from;
-        for (uint32_t i = 0; i < e->config.segments_max; i++)
-            v->segments += e->segments[i].state != SEGMENT_FREE && e->segments[i].client == *from;
-        for (uint32_t i = 0; i < e->config.regions_max; i++)
-            v->regions += e->regions[i].state != REGION_FREE && e->regions[i].client == *from;
+        v->job[sizeof(v->job) - 1] = '\0';
         n++;
     }
     return n;
@@ -39,83 +42,126 @@ int engine_view_clients(struct engine *e, uint32_t *from, struct engine_client_v
 
 static uint64_t replies_owed(const struct engine *e, const struct session *s)
 {
+    uint32_t at = PEEK(s->first_inflow);
     uint64_t owed = 0;
 
-    for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
-        owed += e->inflows[i].owed;
+    for (uint32_t i = 0; at < e->config.flows_max && i < e->config.flows_max; i++) {
+        owed += PEEK(e->inflows[at].owed);
+        at = PEEK(e->inflows[at].next);
+    }
     return owed;
 }
 
-int engine_view_sessions(struct engine *e, uint32_t *from, struct engine_session_view *rows,
+/* Bytes of a ring that its client has not taken yet. */
+static uint64_t ring_fill(uint64_t tail, const struct ring_control *shared, uint64_t size)
+{
+    uint64_t used = tail - PEEK(shared->head);
+
+    return used <= size ? used : 0;
+}
+
+static void fill_session(const struct engine *e, uint32_t session,
+                         const struct session_shared *shared, struct counters_session *v)
+{
+    const struct session *s = &e->sessions[session];
+    const struct session_live *live = &e->session_live[session];
+    uint64_t submitted, ended = PEEK(s->ended);
+    uint32_t client = PEEK(s->client);
+
+    submitted = PEEK(s->submitted);
+    *v = (struct counters_session){
+        .session = session + UINT64_C(1),
+        .client = client,
+        .rank = client < e->config.clients_max ? e->clients[client].rank : 0,
+        .context = s->context,
+        .submit_size = s->sizes.submit,
+        .local_size = s->sizes.local,
+        .remote_size = s->sizes.remote,
+        .reply_size = s->sizes.reply_event,
+        .submit_used = live->submit.tail_seen - live->submit.head,
+        .local_used = ring_fill(PEEK(live->local.tail), &shared->local, s->sizes.local),
+        .remote_used = ring_fill(PEEK(live->remote.tail), &shared->remote, s->sizes.remote),
+        .submit_high = live->submit_high,
+        .local_high = live->local_high,
+        .remote_high = live->remote_high,
+        .submitted = submitted,
+        .ended = ended,
+        .in_flight = submitted - ended,
+        .delivered = s->delivered,
+        .put_ops = live->ops[OP_COUNT_PUT],
+        .get_ops = live->ops[OP_COUNT_GET],
+        .put_bytes = live->bytes[OP_COUNT_PUT],
+        .get_bytes = live->bytes[OP_COUNT_GET],
+        .errors = live->errors,
+        .spilled = live->spilled,
+        .spill_bytes = s->spill_bytes,
+        .am_ops = live->ops[OP_COUNT_MESSAGE],
+        .am_bytes = live->bytes[OP_COUNT_MESSAGE],
+        .reply_used =
+            ring_fill(PEEK(live->reply_event.tail), &shared->reply_event, s->sizes.reply_event),
+        .reply_high = live->reply_high,
+        .replies_owed = replies_owed(e, s),
+        .replies_expected = s->reply_reserved / event_bytes(e->message_max),
+        .waits = PEEK(shared->event_bell.armed) != DOORBELL_AWAKE,
+    };
+}
+
+int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters_session *rows,
                          int room)
 {
     int n = 0;
 
     for (; *from < e->config.sessions_max && n < room; ++*from) {
-        const struct session *s = &e->sessions[*from];
-        struct session_live *live = &e->session_live[*from];
-        int64_t local, remote, reply;
+        const struct session_live *live = &e->session_live[*from];
+        bool attached = __atomic_load_n(&live->attached, __ATOMIC_ACQUIRE);
+        const struct session_shared *shared = PEEK(live->shared);
 
-        if (s->state == SESSION_FREE || !live->attached)
-            continue;
-        local = ring_used(&live->local);
-        remote = ring_used(&live->remote);
-        reply = ring_used(&live->reply_event);
-        rows[n++] = (struct engine_session_view){
-            .session = *from,
-            .client = s->client,
-            .rank = e->clients[s->client].rank,
-            .context = s->context,
-            .sizes = s->sizes,
-            .submit_used = live->submit.tail_seen - live->submit.head,
-            .local_used = local < 0 ? 0 : (uint64_t)local,
-            .remote_used = remote < 0 ? 0 : (uint64_t)remote,
-            .submit_high = live->submit_high,
-            .local_high = live->local_high,
-            .remote_high = live->remote_high,
-            .submitted = s->submitted,
-            .ended = s->ended,
-            .in_flight = s->submitted - s->ended,
-            .delivered = s->delivered,
-            .put_ops = live->ops[OP_COUNT_PUT],
-            .get_ops = live->ops[OP_COUNT_GET],
-            .put_bytes = live->bytes[OP_COUNT_PUT],
-            .get_bytes = live->bytes[OP_COUNT_GET],
-            .errors = live->errors,
-            .spilled = live->spilled,
-            .spill_bytes = s->spill_bytes,
-            .am_ops = live->ops[OP_COUNT_MESSAGE],
-            .am_bytes = live->bytes[OP_COUNT_MESSAGE],
-            .reply_used = reply < 0 ? 0 : (uint64_t)reply,
-            .reply_high = live->reply_high,
-            .replies_owed = replies_owed(e, s),
-            .waits = atomic_load_explicit(&live->shared->event_bell.armed, memory_order_relaxed) !=
-                     DOORBELL_AWAKE,
-            .replies_expected = s->reply_reserved / event_bytes(e->message_max),
-        };
+        if (PEEK(e->sessions[*from].state) != SESSION_FREE && attached && shared)
+            fill_session(e, *from, shared, &rows[n++]);
     }
     return n;
 }
 
-void engine_view_totals(const struct engine *e, struct engine_totals_view *out)
+/* A context that ends moves its share into `departed`: neither twice nor never is it counted. */
+bool engine_view_totals(const struct engine *e, struct engine_totals_view *out)
 {
+    uint32_t before = __atomic_load_n(&e->departures, __ATOMIC_ACQUIRE);
+
     *out = e->departed;
     for (uint32_t i = 0; i < e->config.sessions_max; i++)
-        if (e->sessions[i].state != SESSION_FREE && e->session_live[i].attached)
+        if (PEEK(e->sessions[i].state) != SESSION_FREE && PEEK(e->session_live[i].attached))
             session_add_totals(&e->sessions[i], &e->session_live[i], out);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return before % 2 == 0 && PEEK(e->departures) == before;
 }
 
 /* The states that tools show: 0 none, 1 wanted, 2 up, 3 down. */
 static uint32_t peer_state_shown(const struct peer *p, const struct peer_live *live)
 {
-    if (live->link == LINK_UP)
+    if (PEEK(live->link) == LINK_UP)
         return 2;
     if (live->wanted)
         return 1;
     return p->their_id != 0 ? 3 : 0;
 }
 
-int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view *rows, int room)
+/* Peers without histograms of their own have no times. */
+static void fill_times(const struct engine *e, uint32_t peer, struct counters_peer *v)
+{
+    uint32_t own = PEEK(e->peer_live[peer].latency);
+    const struct histogram *steps = e->latencies[own < LATENCIES_MAX ? own : 0].steps;
+
+    if (own == 0)
+        return;
+    v->queued_count = steps[ENGINE_LATENCY_QUEUED].count;
+    v->queued_ns = steps[ENGINE_LATENCY_QUEUED].sum;
+    v->fabric_count = steps[ENGINE_LATENCY_FABRIC].count;
+    v->fabric_ns = steps[ENGINE_LATENCY_FABRIC].sum;
+    v->local_count = steps[ENGINE_LATENCY_LOCAL].count;
+    v->local_ns = steps[ENGINE_LATENCY_LOCAL].sum;
+}
+
+int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_peer *rows, int room)
 {
     int n = 0;
 
@@ -123,13 +169,13 @@ int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view 
         const struct peer *p = &e->peers[*from];
         const struct peer_live *live = &e->peer_live[*from];
 
-        if (!live->known)
+        if (!PEEK(live->known))
             continue;
-        rows[n++] = (struct engine_peer_view){
-            .node = *from,
+        rows[n] = (struct counters_peer){
+            .node = *from + UINT64_C(1),
             .state = peer_state_shown(p, live),
             .incarnation = p->their_incarnation,
-            .tx_bytes = live->link == LINK_UP ? live->out.size : 0,
+            .tx_bytes = PEEK(live->link) == LINK_UP ? live->out.size : 0,
             .rx_bytes = live->in.ring ? live->in.size : 0,
             .tx_tail = p->tx_tail,
             .tx_sent = live->out.sent,
@@ -145,90 +191,126 @@ int engine_view_peers(struct engine *e, uint32_t *from, struct engine_peer_view 
             .grown = live->grown,
             .sent_pending = queue_count(&p->sent),
         };
+        fill_times(e, *from, &rows[n++]);
     }
     return n;
 }
 
-int engine_view_regions(struct engine *e, uint32_t *from, struct engine_region_view *rows, int room)
+static uint64_t grants_of(const struct engine *e, const struct region *r)
+{
+    uint32_t at = PEEK(r->first_grant);
+    uint64_t grants = 0;
+
+    for (; at < e->config.remotes_max && grants < e->config.remotes_max; grants++)
+        at = PEEK(e->grants[at].next);
+    return grants;
+}
+
+int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room)
 {
     int n = 0;
 
     for (; *from < e->config.regions_max && n < room; ++*from) {
         const struct region *r = &e->regions[*from];
-        struct engine_region_view *v = &rows[n];
+        uint32_t state = PEEK(r->state);
 
-        if (r->state == REGION_FREE)
+        if (state == REGION_FREE)
             continue;
-        *v = (struct engine_region_view){.slot = *from,
+        rows[n++] = (struct view_region){.slot = *from,
                                          .generation = r->generation,
                                          .client = r->client,
                                          .segment = r->segment,
                                          .rights = r->rights,
-                                         .state = r->state,
+                                         .state = state,
                                          .offset = r->offset,
-                                         .length = r->length};
-        for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
-            v->grants++;
-        n++;
+                                         .length = r->length,
+                                         .grants = grants_of(e, r)};
     }
     return n;
 }
 
-static bool latency_has_any(const struct latency *l)
-{
-    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
-        if (histogram_count(&l->steps[i]) > 0)
-            return true;
-    return false;
-}
-
 /* `*from` counts peers, and behind them what those share that have none of their own. */
-int engine_view_latencies(struct engine *e, uint32_t *from, struct engine_latency_view *rows,
+int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,
                           int room)
 {
     int n = 0;
 
     for (; *from <= e->config.nodes && n < room; ++*from) {
         bool shared = *from == e->config.nodes;
-        uint32_t own = shared ? 0 : e->peer_live[*from].latency;
+        uint32_t own = shared ? 0 : PEEK(e->peer_live[*from].latency);
+        const struct histogram *steps = e->latencies[own < LATENCIES_MAX ? own : 0].steps;
+        bool any = false;
 
-        if ((own == 0 && !shared) || !latency_has_any(&e->latencies[own]))
+        for (uint32_t i = 0; i < ENGINE_LATENCIES; i++)
+            any |= steps[i].count > 0;
+        if ((own == 0 && !shared) || !any)
             continue;
-        rows[n].node = shared ? ENGINE_LATENCY_SHARED : *from;
-        memcpy(rows[n++].steps, e->latencies[own].steps, sizeof(rows->steps));
+        rows[n++] = (struct engine_latency_view){
+            .node = shared ? ENGINE_LATENCY_SHARED : *from,
+            .steps = steps,
+        };
+    }
+    return n;
+}
+
+/* As queue_at. NULL: its chunk is being taken away. */
+static const struct op *op_at(const struct engine *e, const struct queue *q, uint64_t slot)
+{
+    uint32_t per_chunk = 14 - OP_SHIFT, directory = PEEK(q->directory), chunk;
+    const uint32_t *links;
+
+    if (directory >= e->pool.state->count)
+        return NULL;
+    links = (const void *)(e->pool.chunks + (uint64_t)directory * CHUNK_BYTES);
+    chunk = PEEK(links[(slot >> per_chunk) & (CHUNK_LINKS - 1)]);
+    if (chunk >= e->pool.state->count)
+        return NULL;
+    return (const struct op *)(const void *)(e->pool.chunks + (uint64_t)chunk * CHUNK_BYTES) +
+           (slot & ((UINT64_C(1) << per_chunk) - 1));
+}
+
+static int fill_ops(const struct engine *e, const struct flow *f, struct view_op *rows, int room)
+{
+    uint64_t tail = PEEK(f->ops.tail), slot = PEEK(f->ops.head);
+    uint32_t session = PEEK(f->session);
+    int n = 0;
+
+    if (PEEK(f->state) == FLOW_FREE || session >= e->config.sessions_max)
+        return 0;
+    while (slot < tail && n < room) {
+        const struct op *op = op_at(e, &f->ops, slot);
+        uint16_t span = op ? PEEK(op->span) : 0;
+        const char *kind;
+
+        if (span == 0)
+            break;
+        kind = submit_kind_name(op_shown_kind(op));
+        rows[n++] = (struct view_op){
+            .session = session,
+            .client = e->sessions[session].client,
+            .kind = kind ? kind : "unknown",
+            .state = slot < f->staged    ? 2u
+                     : slot < f->started ? 1u
+                                         : 0u,
+            .flags = op->flags,
+            .node = f->node,
+            .rank = (uint32_t)f->peer,
+            .context = f->peer >> 32,
+            .sequence = slot,
+            .length = op->length,
+            .age_ns = e->now > op->submitted_at ? e->now - op->submitted_at : 0,
+        };
+        slot += span;
     }
     return n;
 }
 
 /* The oldest operations of each flow: `*from` counts flows. */
-int engine_view_ops(struct engine *e, uint32_t *from, struct engine_op_view *rows, int room)
+int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room)
 {
     int n = 0;
 
-    for (; *from < e->config.flows_max && n < room; ++*from) {
-        struct flow *f = &e->flows[*from];
-
-        if (f->state == FLOW_FREE || f->session == NONE)
-            continue;
-        for (uint64_t slot = f->ops.head; slot < f->ops.tail && n < room;) {
-            const struct op *op = flow_op(e, f, slot);
-
-            rows[n++] = (struct engine_op_view){
-                .session = f->session,
-                .client = e->sessions[f->session].client,
-                .kind = op_shown_kind(op),
-                .state = slot < f->staged    ? 2u
-                         : slot < f->started ? 1u
-                                             : 0u,
-                .flags = op->flags,
-                .node = f->node,
-                .peer = f->peer,
-                .sequence = slot,
-                .length = op->length,
-                .age_ns = e->now > op->submitted_at ? e->now - op->submitted_at : 0,
-            };
-            slot += op->span;
-        }
-    }
+    for (; *from < e->config.flows_max && n < room; ++*from)
+        n += fill_ops(e, &e->flows[*from], rows + n, room - n);
     return n;
 }

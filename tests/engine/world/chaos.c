@@ -326,8 +326,8 @@ static void wait_for_all(struct chaos *c)
 
 static void count(struct chaos *c)
 {
-    struct engine_session_view session;
-    struct engine_peer_view peer;
+    struct counters_session session;
+    struct counters_peer peer;
 
     for (uint32_t node = 0; node < c->nodes; node++) {
         struct engine *e = c->world->nodes[node].engine;

@@ -406,7 +406,7 @@ static void say_what_is_stuck(struct flood *f)
 /* The daemons' accounts, too, say that nothing is outstanding. */
 static void check_accounts(struct flood *f)
 {
-    struct engine_session_view v;
+    struct counters_session v;
 
     for (uint32_t node = 0; node < f->world->options.nodes; node++) {
         uint32_t from = 0;
@@ -417,7 +417,7 @@ static void check_accounts(struct flood *f)
             if (v.rank < f->clients && !f->dead[v.rank] &&
                 (v.replies_expected || v.replies_owed || v.in_flight))
                 world_fail(f->world, "client %u: %llu replies expected, %llu owed, %llu in flight",
-                           v.rank, (unsigned long long)v.replies_expected,
+                           (unsigned)v.rank, (unsigned long long)v.replies_expected,
                            (unsigned long long)v.replies_owed, (unsigned long long)v.in_flight);
     }
 }

@@ -93,8 +93,8 @@ static void disturb(struct flood *f, const struct plan *p, struct message_counte
 
 static void count(struct flood *f, struct message_counters *counters)
 {
-    struct engine_session_view session;
-    struct engine_peer_view peer;
+    struct counters_session session;
+    struct counters_peer peer;
 
     for (uint32_t node = 0; node < f->world->options.nodes; node++) {
         uint32_t from = 0;

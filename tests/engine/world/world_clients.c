@@ -269,7 +269,7 @@ static void attach_segment(struct world *w, struct world_client *c, struct world
 
 static bool client_exists(const struct world *w, const struct world_client *c)
 {
-    struct engine_client_view view;
+    struct view_client view;
     uint32_t from = 0;
 
     while (engine_view_clients(w->nodes[c->node].engine, &from, &view, 1) == 1)
@@ -282,8 +282,8 @@ static bool client_exists(const struct world *w, const struct world_client *c)
 static void end_strangers(struct world *w, uint32_t node)
 {
     struct engine *e = w->nodes[node].engine;
-    struct engine_client_view client;
-    struct engine_region_view region;
+    struct view_client client;
+    struct view_region region;
 
     for (uint32_t from = 0; w->nodes[node].alive && engine_view_clients(e, &from, &client, 1);) {
         struct world_command close = {.kind = WORLD_CLIENT_CLOSE, .client = client.client};

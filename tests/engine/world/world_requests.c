@@ -106,7 +106,7 @@ void world_request_free(struct world *w, int request)
 
 static bool region_exists(struct engine *e, const struct engine_key *key)
 {
-    struct engine_region_view view;
+    struct view_region view;
     uint32_t from = 0;
 
     while (engine_view_regions(e, &from, &view, 1) == 1)

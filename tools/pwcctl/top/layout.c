@@ -64,7 +64,7 @@ static void bar(double share, double high, size_t width, char *out)
     out[width] = '\0';
 }
 
-static const char *count_text(bool known, double value, enum format format, char *out)
+static const char *count_text(bool known, double value, enum field_unit format, char *out)
 {
     if (known)
         format_number(value, format, out);
@@ -78,7 +78,7 @@ static void add_title(struct top_screen *s, const struct top_model *m, const str
 {
     char left[TOP_LINE_MAX], up[TABLE_CELL_MAX];
     size_t width = room_of(view), length, end = strlen(clock);
-    format_number(m->uptime_s, FORMAT_SECONDS, up);
+    format_number(m->uptime_s, UNIT_SECOND, up);
     snprintf(left, sizeof(left), "pwcd %s  node %ld of %ld  %s  pid %ld  up %s%s", m->version,
              m->node, m->nodes, m->provider, m->pid, up, m->stuck ? "  STUCK" : "");
     length = strlen(left);
@@ -96,20 +96,20 @@ static void add_head(struct top_screen *s, const struct top_model *m, const stru
     add_title(s, m, view, clock);
     bar(t->known ? (t->cpu_share > 1 ? 1 : t->cpu_share) : 0, 0, 20, cpu);
     add_text(s, view, TOP_PLAIN, "cpu %6s [%s]  work %s/s  sleeps %s/s",
-             count_text(t->known, 100 * t->cpu_share, FORMAT_PERCENT, text[0]), cpu,
-             count_text(t->known, t->work, FORMAT_COUNT, text[1]),
-             count_text(t->known, t->sleeps, FORMAT_COUNT, text[2]));
+             count_text(t->known, 100 * t->cpu_share, UNIT_PERCENT, text[0]), cpu,
+             count_text(t->known, t->work, UNIT_COUNT, text[1]),
+             count_text(t->known, t->sleeps, UNIT_COUNT, text[2]));
     add_text(s, view, TOP_PLAIN, "put %s/s  get %s/s  am %s/s  %s/s  direct %s/s",
-             count_text(t->known, t->put_ops, FORMAT_COUNT, text[0]),
-             count_text(t->known, t->get_ops, FORMAT_COUNT, text[1]),
-             count_text(t->known, t->am_ops, FORMAT_COUNT, text[2]),
-             count_text(t->known, t->op_bytes, FORMAT_BYTES, text[3]),
-             count_text(t->known, t->direct_ops, FORMAT_COUNT, text[4]));
+             count_text(t->known, t->put_ops, UNIT_COUNT, text[0]),
+             count_text(t->known, t->get_ops, UNIT_COUNT, text[1]),
+             count_text(t->known, t->am_ops, UNIT_COUNT, text[2]),
+             count_text(t->known, t->op_bytes, UNIT_BYTES, text[3]),
+             count_text(t->known, t->direct_ops, UNIT_COUNT, text[4]));
     add_text(s, view, TOP_PLAIN,
              "events %s/s  in flight %s  errors %s  refused %ld  quarantined %ld",
-             count_text(t->known, t->delivered, FORMAT_COUNT, text[0]),
-             count_text(true, t->in_flight, FORMAT_COUNT, text[1]),
-             count_text(true, t->errors, FORMAT_COUNT, text[2]), m->refused, m->quarantined);
+             count_text(t->known, t->delivered, UNIT_COUNT, text[0]),
+             count_text(true, t->in_flight, UNIT_COUNT, text[1]),
+             count_text(true, t->errors, UNIT_COUNT, text[2]), m->refused, m->quarantined);
     add_text(s, view, TOP_NOTE, "%s", m->note);
 }
 

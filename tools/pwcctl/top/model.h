@@ -35,7 +35,7 @@ struct top_column {
     const char *title;
     const char *key; /* of a row */
     enum top_kind kind;
-    enum format format;
+    enum field_unit format;
     size_t width;  /* at least */
     unsigned need; /* 1: always there; who needs it least goes first on a narrow screen */
     const char *size_key, *high_key; /* of a bar; high NULL: none is kept */

@@ -1,6 +1,6 @@
 /* One question to the daemon over its socket. */
-#ifndef PWCCTL_REQUEST_H
-#define PWCCTL_REQUEST_H
+#ifndef PWC_TOOLS_REQUEST_H
+#define PWC_TOOLS_REQUEST_H
 
 #include <stddef.h>
 #include "proto/control.pb-c.h"

@@ -1,10 +1,11 @@
 /*
- * Metrics of a daemon over HTTP, asked for by strangers who are slow, many, rude, or wrong; and
- * while the progress thread stands still.
+ * pwc-exporter beside a daemon: strangers who are slow, many, rude, or wrong; a progress thread
+ * that stands still; a daemon that goes and comes back; and what a look costs the progress thread.
  *
- *     test_scrape PWCD
+ *     test_exporter PWCD PWC-EXPORTER
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -15,35 +16,49 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/lib/process.h"
 #include "tests/lib/raw/look.h"
 #include "tests/control/thread.h"
 #include "tests/suite.h"
+#include "tests/lib/command.h"
 
 enum { WAIT_MS = 20000, ANSWER_ROOM = 1 << 20 };
 
 #define GET      "GET /metrics HTTP/1.1\r\n"
 #define GET_OPEN GET "Accept: application/openmetrics-text\r\n\r\n"
 
-static const char *program;
-static struct daemon d, first; /* first: set aside while another takes its place */
+static const char *program, *exporter_path;
+static struct daemon d;
+static struct command *exporter;
+static unsigned port; /* where it serves */
 static char answer[ANSWER_ROOM];
 
-/* Where it serves metrics, by `status`: 0 nowhere. */
-static unsigned port_of(const struct daemon *of)
+/* Starts the exporter for the daemon; true once it serves. */
+static bool exporter_start(const char *option)
 {
-    json_t *status = look_at(of, "status");
-    const char *at = json_string_value(json_object_get(status, "metrics"));
-    unsigned port = at && strrchr(at, ':') ? (unsigned)atoi(strrchr(at, ':') + 1) : 0;
+    const char *argv[] = {exporter_path, "--socket", d.socket, "--listen", "0", option, NULL};
+    const char *at;
 
-    json_decref(status);
-    return port;
+    exporter = command_start(argv, NULL);
+    at = command_await(exporter, "/metrics\n") ? strstr(exporter->out_text, "127.0.0.1:") : NULL;
+    port = at ? (unsigned)atoi(at + 10) : 0;
+    return port != 0;
+}
+
+/* Its exit status. */
+static int exporter_stop(void)
+{
+    int status;
+
+    kill(exporter->pid, SIGTERM);
+    status = command_finish(exporter);
+    command_free(exporter);
+    return status;
 }
 
 static int visit(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port_of(&d)),
+                             .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -97,9 +112,9 @@ static void answers(void)
     } rows[] = {
         {GET_OPEN, 200, "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8"},
         {GET "\r\n", 200, "Content-Type: text/plain; version=0.0.4; charset=utf-8"},
-        {"GET / HTTP/1.1\r\n\r\n", 404, "Content-Length: 0"},
+        {"GET / HTTP/1.1\r\n\r\n", 404, "metrics are at /metrics"},
         {"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 405, "Allow: GET"},
-        {"nonsense\r\n\r\n", 400, "Connection: close"},
+        {"nonsense\r\n\r\n", 0, ""}, /* hangs up */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -172,13 +187,13 @@ static void half_closed(void)
 
 static void too_long(void)
 {
-    static char head[8192];
+    static char head[65536];
     int s = visit();
 
     memset(head, 'x', sizeof(head));
     (void)!send(s, head, sizeof(head), MSG_NOSIGNAL);
     CU_ASSERT_TRUE(read_all(s) > 0);
-    CU_ASSERT_PTR_NOT_NULL(strstr(answer, "431 "));
+    CU_ASSERT_PTR_NULL(strstr(answer, "200 OK"));
     close(s);
 }
 
@@ -209,7 +224,21 @@ static void silent_crowd(void)
         CU_ASSERT_EQUAL(read_all(crowd[i]), 0);
         close(crowd[i]);
     }
-    CU_ASSERT_TRUE(raw_is_served(&d));
+}
+
+static int descriptors(void)
+{
+    char path[64];
+    DIR *folder;
+    int count = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)exporter->pid);
+    folder = opendir(path);
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
 }
 
 /* Asks and goes, as often as it can; nothing of them stays. */
@@ -218,7 +247,7 @@ static void rude(void)
     int before;
 
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
-    before = process_descriptors(d.pid);
+    before = descriptors();
     for (int i = 0; i < 500; i++) {
         const struct linger reset = {.l_onoff = 1};
         int s = visit();
@@ -229,9 +258,9 @@ static void rude(void)
         close(s);
     }
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
-    for (int i = 0; i < 1000 && process_descriptors(d.pid) > before; i++)
+    for (int i = 0; i < 1000 && descriptors() > before; i++)
         usleep(10000);
-    CU_ASSERT_TRUE(process_descriptors(d.pid) <= before);
+    CU_ASSERT_TRUE(descriptors() <= before);
 }
 
 /* ---- a progress thread that stands still ------------------------------------------------------
@@ -266,47 +295,114 @@ static void stuck(void)
     CU_ASSERT_EQUAL(value_of("pwcd_progress_responding{engine=\"0\"} "), 1);
 }
 
-/* ---- daemons of their own -------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------ */
 
-static void other_daemons(void)
+/* A text is given again for 250 ms. */
+static bool becomes(const char *sample, double value)
+{
+    for (int i = 0; i < 2000; i++) {
+        CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
+        if (value_of(sample) == value)
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+/* Without a daemon it says so and nothing else; with the next one, on the same socket, it goes on.
+ */
+static void comes_back(void)
 {
     static const char *const none[] = {NULL};
-    static const char *const open[] = {"--metrics", "127.0.0.1:0", "--metrics-clients", "on", NULL};
-    char taken[32];
-    const char *same[] = {"--metrics", taken, NULL};
-    struct daemon other;
-    bool ready = true, shown = false;
-    int s;
+    struct daemon first = d;
+    bool ready;
 
-    first = d;
-    CU_ASSERT_EQUAL_FATAL(daemon_start(&other, program, none), 0);
-    CU_ASSERT_EQUAL(port_of(&other), 0); /* off by default */
-    CU_ASSERT_EQUAL(daemon_stop(&other), 0);
+    CU_ASSERT_TRUE(becomes("\npwcd_up ", 1));
+    CU_ASSERT_EQUAL_FATAL(kill(d.pid, SIGKILL), 0);
+    CU_ASSERT_TRUE(becomes("\npwcd_up ", 0));
+    CU_ASSERT_PTR_NULL(strstr(answer, "pwcd_nodes"));
+    CU_ASSERT_EQUAL_FATAL(
+        daemon_start_beside(&d, &first, strrchr(first.socket, '/') + 1, program, none, &ready), 0);
+    CU_ASSERT_TRUE(ready);
+    CU_ASSERT_TRUE(becomes("\npwcd_up ", 1));
+    CU_ASSERT_EQUAL(value_of("\npwcd_nodes "), 1);
+    CU_ASSERT_EQUAL(exporter_stop(), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    daemon_kill(&first);
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, none), 0);
+    CU_ASSERT_TRUE_FATAL(exporter_start("--clients"));
+}
 
-    snprintf(taken, sizeof(taken), "%u", port_of(&d));
-    CU_ASSERT_EQUAL_FATAL(daemon_start_beside(&other, &d, "second.sock", program, same, &ready), 0);
-    CU_ASSERT_FALSE(ready);
-    CU_ASSERT_TRUE(daemon_says(&other, "give another port"));
-    CU_ASSERT_NOT_EQUAL(daemon_stop(&other), 0);
+static void rows_of_clients(void)
+{
+    bool shown = false;
+    int s = raw_connect(&d);
 
-    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, open), 0);
-    s = raw_connect(&d);
     CU_ASSERT_EQUAL_FATAL(raw_hello(s, "my-job", 0, 1), 0);
-    for (int i = 0; i < 200 && !shown; i++) {
+    for (int i = 0; i < 2000 && !shown; i++) {
         CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
         shown = strstr(answer, "job_name=\"my-job\",rank=\"0\"} ") != NULL;
         usleep(10000);
     }
     CU_ASSERT_TRUE(shown);
     close(s);
-    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
-    d = first;
-    first.pid = 0;
+}
+
+static json_int_t counter(const char *key)
+{
+    json_t *counters = look_at(&d, "counters");
+    json_int_t value = json_integer_value(json_object_get(counters, key));
+
+    json_decref(counters);
+    return value;
+}
+
+/* Views are read on the control thread: each asks the progress thread for an echo, and for nothing
+ * else, however often they are asked for. */
+static void views_cost_an_echo(void)
+{
+    static const char *const views[] = {"status",  "nodes", "clients",  "queues", "ledgers",
+                                        "regions", "ops",   "counters", "latency"};
+    enum { VIEWS = sizeof(views) / sizeof(views[0]), ROUNDS = 50 };
+    json_int_t commands, work;
+
+    CU_ASSERT_TRUE_FATAL(becomes("\npwcd_clients ", 0)); /* those of other tests have left */
+    commands = counter("commands");
+    work = counter("work");
+    for (int i = 0; i < ROUNDS * VIEWS; i++)
+        json_decref(look_at(&d, views[i % VIEWS]));
+    CU_ASSERT_EQUAL(counter("commands") - commands, ROUNDS * VIEWS + 2); /* two looks of ours */
+    CU_ASSERT_EQUAL(counter("work") - work, 0);
+}
+
+static void wrong_options(void)
+{
+    char taken[16];
+    const struct {
+        const char *words[3];
+        int status;
+        const char *says;
+    } rows[] = {{{"--listen", "localhost"}, 2, "give a port"},
+                {{"--listen", "65536"}, 2, "give a port"},
+                {{"--listen", taken}, 1, "give another port, or 0"},
+                {{"--listen", "192.0.2.7:0"}, 1, "cannot listen at 192.0.2.7:0"},
+                {{"--colour"}, 2, "usage"},
+                {{"status"}, 2, "\"status\" is no option"}};
+
+    snprintf(taken, sizeof(taken), "%u", port);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *argv[] = {exporter_path, rows[i].words[0], rows[i].words[1], NULL};
+        struct command *command = command_start(argv, NULL);
+
+        CU_ASSERT_EQUAL(command_finish(command), rows[i].status);
+        CU_ASSERT_TRUE(command_said(command, rows[i].says));
+        command_free(command);
+    }
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const arguments[] = {"--metrics", "0", NULL};
+    static const char *const none[] = {NULL};
     CU_TestInfo tests[] = {{"answers", answers},
                            {"whole", whole},
                            {"clients show", clients_show},
@@ -317,16 +413,20 @@ int main(int argc, char **argv)
                            {"a silent crowd", silent_crowd},
                            {"rude", rude},
                            {"stuck", stuck},
-                           {"other daemons", other_daemons},
+                           {"comes back", comes_back},
+                           {"wrong options", wrong_options},
+                           {"rows of clients", rows_of_clients},
+                           {"views cost an echo", views_cost_an_echo},
                            CU_TEST_INFO_NULL};
     int failures;
 
-    if (argc != 2 || daemon_start(&d, argv[1], arguments) < 0)
+    signal(SIGPIPE, SIG_IGN);
+    if (argc != 3 || daemon_start(&d, argv[1], none) < 0)
         return 2;
     program = argv[1];
-    signal(SIGPIPE, SIG_IGN);
-    failures = suite_run("scrape", tests);
-    if (first.pid != 0 && first.pid != d.pid) /* a test that gave up */
-        daemon_kill(&first);
+    exporter_path = argv[2];
+    failures = exporter_start(NULL) ? suite_run("exporter", tests) : 1;
+    if (exporter_stop() != 0)
+        failures++;
     return daemon_stop(&d) == 0 ? failures : 1;
 }

@@ -1,5 +1,5 @@
 /* Owns how metrics are written (openmetrics.h). */
-#include "daemon/control/watch/openmetrics.h"
+#include "tools/pwc-exporter/openmetrics.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -10,8 +10,8 @@
  *
  * Thread: any; a writer is its owner's.
  */
-#ifndef PWC_CONTROL_OPENMETRICS_H
-#define PWC_CONTROL_OPENMETRICS_H
+#ifndef PWC_EXPORTER_OPENMETRICS_H
+#define PWC_EXPORTER_OPENMETRICS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Connects, asks, and reads the answer; each step bounded in time and size. */
-#include "tools/pwcctl/request.h"
+#include "tools/request.h"
 #include <endian.h>
 #include <errno.h>
 #include <stdbool.h>

@@ -1,0 +1,329 @@
+/* Owns the tables of fields (fields.h). */
+#include "views/fields.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include "views/rows.h"
+
+/* What each table's lines begin with: key, and place in the row. */
+#define DAEMON(member)      #member, offsetof(struct counters_header, member)
+#define SESSION(member)     #member, offsetof(struct counters_session, member)
+#define PEER(member)        #member, offsetof(struct counters_peer, member)
+#define ENGINE(member)      #member, offsetof(struct view_engine, member)
+#define NODE(member)        #member, offsetof(struct view_node, member)
+#define CLIENT(member)      #member, offsetof(struct view_client, member)
+#define USER(member)        #member, offsetof(struct view_user, member)
+#define QUARANTINED(member) #member, offsetof(struct view_quarantined, member)
+#define REGION(member)      #member, offsetof(struct view_region, member)
+#define OP(member)          #member, offsetof(struct view_op, member)
+#define LATENCY(member)     #member, offsetof(struct view_latency, member)
+
+static const char *const link_states[] = {"none", "wanted", "up", "down", NULL};
+static const char *const rights[] = {"none", "write", "read", "read, write", NULL};
+static const char *const region_states[] = {"free", "open", "revoking", NULL};
+static const char *const op_states[] = {"queued", "ready", "placed", NULL};
+
+const struct field fields_daemon[] = {
+    {"pid", .kind = FIELD_OTHER},
+    {"node", .kind = FIELD_OTHER},
+    {"nodes", .kind = FIELD_OTHER, .each = {"nodes", "Nodes in the list, this one included."}},
+    {"provider", .kind = FIELD_OTHER},
+    {"uptime_ns", .kind = FIELD_OTHER},
+    {"age_ns", .kind = FIELD_OTHER},
+    {"start_ns_since_1970", offsetof(struct counters_header, started_day_ns),
+     .each = {"start_time_seconds", "When the process started, in seconds of the time of day."}},
+    {DAEMON(heartbeat), FIELD_COUNT},
+    {DAEMON(cpu_ns), FIELD_COUNT, UNIT_NS},
+    {DAEMON(work), FIELD_COUNT},
+    {DAEMON(sleeps), FIELD_COUNT},
+    {DAEMON(commands), FIELD_COUNT},
+    {DAEMON(clients), .each = {"clients", "Processes that are attached."}},
+    {"contexts", offsetof(struct counters_header, sessions),
+     .each = {"contexts", "Contexts of clients."}},
+    {DAEMON(segments), .each = {"segments", "Segments of clients."}},
+    {DAEMON(regions), .each = {"regions", "Regions that peers may reach."}},
+    {DAEMON(memory), FIELD_NOW, UNIT_BYTES,
+     .each = {"memory_bytes", "Segments and rings of all clients."}},
+    {DAEMON(quarantined), FIELD_COUNT,
+     .each = {"clients_quarantined", "Clients that were ended because they broke the protocol."}},
+    {DAEMON(refused), FIELD_COUNT, .each = {"requests_refused", "Requests beyond a quota."}},
+    {DAEMON(put_ops), FIELD_COUNT, UNIT_COUNT,
+     .each = {"operations kind=put",
+              "Operations that the daemon has taken from clients, by kind."}},
+    {DAEMON(put_bytes), FIELD_COUNT, UNIT_BYTES,
+     .each = {"operation_bytes kind=put", "Payload of these operations."}},
+    {DAEMON(get_ops), FIELD_COUNT, UNIT_COUNT, .each = {"operations kind=get"}},
+    {DAEMON(get_bytes), FIELD_COUNT, UNIT_BYTES, .each = {"operation_bytes kind=get"}},
+    {DAEMON(am_ops), FIELD_COUNT, UNIT_COUNT, .each = {"operations kind=am"}},
+    {DAEMON(am_bytes), FIELD_COUNT, UNIT_BYTES, .each = {"operation_bytes kind=am"}},
+    {DAEMON(errors), FIELD_COUNT, UNIT_COUNT,
+     .each = {"operation_errors", "Operations that ended with an error."}},
+    {DAEMON(delivered), FIELD_COUNT, UNIT_COUNT,
+     .each = {"events_delivered", "Remote events and messages that were delivered to clients."}},
+    {DAEMON(spilled), FIELD_COUNT, UNIT_COUNT,
+     .each = {"events_spilled", "Events that found a client's ring full, and were kept aside."}},
+    {0},
+};
+
+#define CONTEXT_OPS   "Operations that the daemon has taken from the context, by kind."
+#define CONTEXT_RINGS "What stands in the rings of the context."
+#define ALL_RINGS     "What stands in the rings of all contexts."
+#define DIRECT_OPS    "Operations to neighbours without the daemon, as the client says."
+#define THEIR_BYTES   "Payload of these operations."
+
+const struct field fields_session[] = {
+    {"session", .kind = FIELD_OTHER},
+    {SESSION(client), .title = "client"},
+    {SESSION(rank), .title = "rank"},
+    {SESSION(context), .title = "ctx"},
+    {SESSION(waits), FIELD_FLAG, .title = "waits"},
+    {SESSION(submit_size), FIELD_NOW, UNIT_BYTES},
+    {SESSION(submit_used), FIELD_NOW, UNIT_BYTES, "submit",
+     .each = {"context_ring_used_bytes ring=submit", CONTEXT_RINGS},
+     .sum = {"ring_used_bytes ring=submit", ALL_RINGS}},
+    {SESSION(submit_high), FIELD_COUNT, UNIT_BYTES, "high"},
+    {SESSION(local_size), FIELD_NOW, UNIT_BYTES},
+    {SESSION(local_used), FIELD_NOW, UNIT_BYTES, "local",
+     .each = {"context_ring_used_bytes ring=local"}, .sum = {"ring_used_bytes ring=local"}},
+    {SESSION(local_high), FIELD_COUNT, UNIT_BYTES, "high"},
+    {SESSION(remote_size), FIELD_NOW, UNIT_BYTES},
+    {SESSION(remote_used), FIELD_NOW, UNIT_BYTES, "remote",
+     .each = {"context_ring_used_bytes ring=remote"}, .sum = {"ring_used_bytes ring=remote"}},
+    {SESSION(remote_high), FIELD_COUNT, UNIT_BYTES, "high"},
+    {SESSION(reply_size), FIELD_NOW, UNIT_BYTES},
+    {SESSION(reply_used), FIELD_NOW, UNIT_BYTES, .each = {"context_ring_used_bytes ring=reply"},
+     .sum = {"ring_used_bytes ring=reply"}},
+    {SESSION(reply_high), FIELD_COUNT, UNIT_BYTES},
+    {SESSION(submitted), FIELD_COUNT},
+    {SESSION(ended), FIELD_COUNT},
+    {SESSION(in_flight), FIELD_NOW, UNIT_COUNT, "flight",
+     .each = {"context_operations_in_flight", "Operations of the context that have not ended."},
+     .sum = {"operations_in_flight", "Operations that have not ended."}},
+    {SESSION(delivered), FIELD_COUNT,
+     .each = {"context_events_delivered",
+              "Remote events and messages that were delivered to the context."}},
+    {SESSION(put_ops), FIELD_COUNT, UNIT_COUNT, "puts",
+     .each = {"context_operations kind=put", CONTEXT_OPS}},
+    {SESSION(put_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+     .each = {"context_operation_bytes kind=put", THEIR_BYTES}},
+    {SESSION(get_ops), FIELD_COUNT, UNIT_COUNT, "gets", .each = {"context_operations kind=get"}},
+    {SESSION(get_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+     .each = {"context_operation_bytes kind=get"}},
+    {SESSION(am_ops), FIELD_COUNT, UNIT_COUNT, "AMs", .each = {"context_operations kind=am"}},
+    {SESSION(am_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+     .each = {"context_operation_bytes kind=am"}},
+    {SESSION(pairs)},
+    {SESSION(direct_put_ops), FIELD_COUNT, UNIT_COUNT, "direct puts",
+     .each = {"context_direct_operations kind=put", DIRECT_OPS}},
+    {SESSION(direct_put_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+     .each = {"context_direct_operation_bytes kind=put", THEIR_BYTES}},
+    {SESSION(direct_get_ops), FIELD_COUNT, UNIT_COUNT, "direct gets",
+     .each = {"context_direct_operations kind=get"}},
+    {SESSION(direct_get_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+     .each = {"context_direct_operation_bytes kind=get"}},
+    {SESSION(direct_am_ops), FIELD_COUNT, UNIT_COUNT,
+     .each = {"context_direct_operations kind=am"}},
+    {SESSION(direct_am_bytes), FIELD_COUNT, UNIT_BYTES,
+     .each = {"context_direct_operation_bytes kind=am"}},
+    {SESSION(replies_expected), FIELD_NOW, UNIT_COUNT, "awaits",
+     .sum = {"replies_expected",
+             "Requests of clients here that may be replied to and are not yet."}},
+    {SESSION(replies_owed), FIELD_NOW, UNIT_COUNT, "owes",
+     .sum = {"replies_owed",
+             "Requests delivered to clients here that may be replied to and are not yet."}},
+    {SESSION(errors), FIELD_COUNT, UNIT_COUNT, "errors",
+     .each = {"context_operation_errors", "Operations of the context that ended with an error."}},
+    {SESSION(spilled), FIELD_COUNT, UNIT_COUNT,
+     .each = {"context_events_spilled", "Events that found the context's ring full."}},
+    {SESSION(spill_bytes), FIELD_NOW, UNIT_BYTES, "spill",
+     .each = {"context_spill_bytes", "Its events kept aside now."},
+     .sum = {"spill_bytes", "Events kept aside now."}},
+    {0},
+};
+
+#define PEER_SECONDS "How long operations towards that node took in all, by step."
+
+const struct field fields_peer[] = {
+    {"node", .kind = FIELD_OTHER, .title = "node"},
+    {PEER(state), FIELD_WORD, .words = link_states},
+    {PEER(incarnation)},
+    {PEER(tx_bytes), FIELD_NOW, UNIT_BYTES, "out",
+     .each = {"peer_ledger_bytes direction=out", "Size of the ledgers."}},
+    {PEER(tx_tail), FIELD_COUNT},
+    {PEER(tx_sent), FIELD_COUNT,
+     .each = {"peer_ledger_traffic_bytes direction=out",
+              "What went through the ledgers: records, and payload packed with them."}},
+    {PEER(tx_consumed), FIELD_COUNT},
+    {PEER(tx_credit), FIELD_NOW, UNIT_BYTES, "credit",
+     .each = {"peer_ledger_credit_bytes", "What is free in the ledger towards that node."}},
+    {PEER(records_out), FIELD_COUNT, UNIT_COUNT, "records",
+     .each = {"peer_records direction=out", "Records to and from that node."}},
+    {PEER(sent_pending), FIELD_NOW, UNIT_COUNT, "awaited",
+     .each = {"peer_operations_awaited", "Operations whose consumption by that node is awaited."}},
+    {PEER(starved), FIELD_COUNT, UNIT_COUNT, "starved",
+     .each = {"peer_ledger_starved", "How often a record waited for room in the ledger."}},
+    {PEER(grown), FIELD_COUNT, UNIT_COUNT, "grown",
+     .each = {"peer_ledger_grown", "How often a ledger was made larger."}},
+    {PEER(rx_bytes), FIELD_NOW, UNIT_BYTES, "in", .each = {"peer_ledger_bytes direction=in"}},
+    {PEER(records_in), FIELD_COUNT, UNIT_COUNT, "records", .each = {"peer_records direction=in"}},
+    {PEER(rx_consumed), FIELD_COUNT, UNIT_NONE, "consumed",
+     .each = {"peer_ledger_traffic_bytes direction=in"}},
+    {PEER(rx_acked), FIELD_COUNT, UNIT_NONE, "returned"},
+    {PEER(runs_out), FIELD_COUNT,
+     .each = {"peer_runs direction=out",
+              "Runs of records to and from that node, one fabric write each."}},
+    {PEER(runs_in), FIELD_COUNT, .each = {"peer_runs direction=in"}},
+    {PEER(queued_count), FIELD_COUNT,
+     .each = {"peer_operations_timed step=queued", "How many of them there were."}},
+    {PEER(queued_ns), FIELD_COUNT, UNIT_NS,
+     .each = {"peer_operation_latency_seconds step=queued", PEER_SECONDS}},
+    {PEER(fabric_count), FIELD_COUNT, .each = {"peer_operations_timed step=fabric"}},
+    {PEER(fabric_ns), FIELD_COUNT, UNIT_NS, .each = {"peer_operation_latency_seconds step=fabric"}},
+    {PEER(local_count), FIELD_COUNT, .each = {"peer_operations_timed step=local"}},
+    {PEER(local_ns), FIELD_COUNT, UNIT_NS, .each = {"peer_operation_latency_seconds step=local"}},
+    {0},
+};
+
+const struct field fields_engine[] = {
+    {ENGINE(engine)},
+    {ENGINE(responding),
+     .each = {"progress_responding",
+              "1 where the progress thread has answered within a second; 0: it is stuck."}},
+    {ENGINE(clients), .title = "clients",
+     .each = {"progress_clients", "Clients that the thread serves."}},
+    {ENGINE(heartbeat), FIELD_COUNT, UNIT_COUNT, "rounds",
+     .each = {"progress_rounds", "Rounds of the progress thread."}},
+    {ENGINE(work), FIELD_COUNT, UNIT_COUNT, "work",
+     .each = {"progress_work", "Records and events that it has handled."}},
+    {ENGINE(sleeps), FIELD_COUNT, UNIT_COUNT, "sleeps",
+     .each = {"progress_sleeps", "How often it went to sleep."}},
+    {ENGINE(commands), FIELD_COUNT,
+     .each = {"progress_commands", "Commands of the control thread that it has carried out."}},
+    {ENGINE(progress_cpu_ns), FIELD_COUNT, UNIT_NS, "processor",
+     .each = {"progress_cpu_seconds", "Processor time of the progress thread."}},
+    {0},
+};
+
+const struct field fields_node[] = {
+    {NODE(node), .title = "node"},
+    {NODE(address), FIELD_TEXT, .title = "address"},
+    {NODE(state), FIELD_TEXT, .title = "state"},
+    {NODE(ledgers), FIELD_WORD, .title = "ledgers", .words = link_states},
+    {NODE(incarnation), .title = "incarnation"},
+    {NODE(runs_out), FIELD_COUNT, UNIT_COUNT, "runs out"},
+    {NODE(runs_in), FIELD_COUNT, UNIT_COUNT, "in"},
+    {NODE(reason), FIELD_TEXT, .title = "reason"},
+    {0},
+};
+
+const struct field fields_client[] = {
+    {CLIENT(client), .title = "client"},
+    {CLIENT(job), FIELD_CHARS, .title = "job"},
+    {CLIENT(rank), .title = "rank"},
+    {CLIENT(size), .title = "of"},
+    {CLIENT(uid), .title = "uid"},
+    {CLIENT(pid), .title = "pid"},
+    {CLIENT(sessions), .title = "contexts"},
+    {CLIENT(segments), .title = "segments"},
+    {CLIENT(regions), .title = "regions"},
+    {CLIENT(bytes), FIELD_NOW, UNIT_BYTES,
+     .each = {"client_memory_bytes", "Segments and rings of the client."}},
+    {CLIENT(quarantine), FIELD_TEXT, .title = "quarantine"},
+    {0},
+};
+
+const struct field fields_user[] = {
+    {USER(uid), .title = "user"},
+    {USER(connections)},
+    {USER(clients), .title = "clients"},
+    {USER(contexts), .title = "contexts"},
+    {USER(segments), .title = "segments"},
+    {USER(regions), .title = "regions"},
+    {USER(bytes), FIELD_NOW, UNIT_BYTES, "bytes"},
+    {USER(refused), FIELD_COUNT, UNIT_COUNT, "refused"},
+    {0},
+};
+
+const struct field fields_quarantined[] = {
+    {QUARANTINED(client), .title = "gone"},
+    {QUARANTINED(job), FIELD_TEXT, .title = "job"},
+    {QUARANTINED(rank), .title = "rank"},
+    {QUARANTINED(uid), .title = "uid"},
+    {QUARANTINED(pid), .title = "pid"},
+    {QUARANTINED(age_ns), FIELD_NOW, UNIT_NS, "ago"},
+    {QUARANTINED(quarantine), FIELD_TEXT, .title = "why"},
+    {0},
+};
+
+const struct field fields_region[] = {
+    {REGION(slot), .title = "slot"},
+    {REGION(generation), .title = "gen"},
+    {REGION(client), .title = "client"},
+    {REGION(segment), .title = "segment"},
+    {REGION(offset), .title = "offset"},
+    {REGION(length), FIELD_NOW, UNIT_BYTES, "length"},
+    {REGION(rights), FIELD_WORD, .title = "rights", .words = rights},
+    {REGION(state), FIELD_WORD, .title = "state", .words = region_states},
+    {REGION(grants), .title = "grants"},
+    {0},
+};
+
+const struct field fields_op[] = {
+    {OP(client), .title = "client"},
+    {OP(session), .title = "session"},
+    {OP(sequence), .title = "sequence"},
+    {OP(kind), FIELD_TEXT, .title = "kind"},
+    {OP(state), FIELD_WORD, .title = "state", .words = op_states},
+    {OP(flags)},
+    {"node", .kind = FIELD_OTHER, .title = "node"},
+    {OP(rank), .title = "rank"},
+    {OP(context)},
+    {OP(length), FIELD_NOW, UNIT_BYTES, "length"},
+    {OP(age_ns), FIELD_NOW, UNIT_NS, "age"},
+    {0},
+};
+
+const struct field fields_latency[] = {
+    {"node", .kind = FIELD_OTHER, .title = "node"},
+    {LATENCY(step), FIELD_TEXT, .title = "step"},
+    {LATENCY(count), FIELD_COUNT, UNIT_COUNT, "count"},
+    {LATENCY(sum_ns), FIELD_COUNT, UNIT_NS},
+    {LATENCY(p50_ns), FIELD_NOW, UNIT_NS, "p50"},
+    {LATENCY(p90_ns), FIELD_NOW, UNIT_NS, "p90"},
+    {LATENCY(p99_ns), FIELD_NOW, UNIT_NS, "p99"},
+    {LATENCY(p999_ns), FIELD_NOW, UNIT_NS, "p99.9"},
+    {LATENCY(max_ns), FIELD_NOW, UNIT_NS, "max"},
+    {0},
+};
+
+const struct field fields_config[] = {
+    {"key", .kind = FIELD_OTHER, .title = "key"},
+    {"value", .kind = FIELD_OTHER, .title = "value"},
+    {"source", .kind = FIELD_OTHER, .title = "from"},
+    {"place", .kind = FIELD_OTHER, .title = "where"},
+    {0},
+};
+
+const struct view views[] = {
+    {"status", {{"engines", fields_engine}}},
+    {"nodes", {{"nodes", fields_node}}},
+    {"clients",
+     {{"clients", fields_client}, {"users", fields_user}, {"quarantined", fields_quarantined}}},
+    {"queues", {{"queues", fields_session}}},
+    {"ledgers", {{"ledgers", fields_peer}}},
+    {"regions", {{"regions", fields_region}}},
+    {"ops", {{"ops", fields_op}}},
+    {"latency", {{"latency", fields_latency}}},
+    {"config", {{"config", fields_config}}},
+    {"counters",
+     {{"sessions", fields_session}, {"peers", fields_peer}, {"engines", fields_engine}}},
+    {0},
+};
+
+const struct view *view_find(const char *name)
+{
+    for (const struct view *v = views; v->name; v++)
+        if (strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
+}

@@ -1,0 +1,88 @@
+/*
+ * The fields of the views: each described once.
+ *
+ *     engine, control --rows (rows.h, counters_abi.h)--> JSON (json.h) --> pwcctl, pwcctl top
+ *                                                              \--> pwc-exporter --> Prometheus
+ *
+ * A new counter is a word in its row, the place that counts it, a line in its table in fields.c,
+ * and its key in docs/inspect.md (with its metric in docs/metrics.md); tests compare them.
+ *
+ * Thread: any; constants.
+ */
+#ifndef PWC_VIEWS_FIELDS_H
+#define PWC_VIEWS_FIELDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the row has it. */
+enum field_kind {
+    FIELD_NOW = 0, /* uint64_t that rises and falls */
+    FIELD_COUNT,   /* uint64_t that only grows */
+    FIELD_FLAG,    /* uint64_t: 0 or not */
+    FIELD_WORD,    /* uint64_t: which of `words` */
+    FIELD_TEXT,    /* const char *, NULL for none */
+    FIELD_CHARS,   /* char [] */
+    FIELD_OTHER,   /* not at all: the document gets it otherwise */
+};
+
+/* How people read it. */
+enum field_unit {
+    UNIT_NONE = 0,
+    UNIT_BYTES,  /* 4.0K, 1.5M: powers of 1024 */
+    UNIT_COUNT,  /* 12.3k, 4.5M: powers of 1000; exact below 10,000 */
+    UNIT_NS,     /* a duration: 850ns, 12.3us, 4.5s */
+    UNIT_SECOND, /* a duration given in seconds */
+    UNIT_PERCENT,
+};
+
+/* A metric of pwc-exporter, without "pwcd_" in front and "_total" behind; its unit is the end of
+ * its name. Fields of one metric name the label that tells them apart: "operations kind=put". */
+struct field_metric {
+    const char *name; /* NULL: none */
+    const char *help; /* of the first field of a metric */
+};
+
+struct field {
+    const char *key; /* in JSON; NULL: behind the last field */
+    size_t offset;   /* in the row */
+    enum field_kind kind;
+    enum field_unit unit;
+    const char *title;        /* of pwcctl's column; NULL: not shown */
+    const char *const *words; /* of FIELD_WORD, behind the last one NULL */
+    struct field_metric each; /* a sample for each row */
+    struct field_metric sum;  /* one sample for all rows */
+};
+
+/* The rows of a document. */
+struct view_rows {
+    const char *key; /* of the array; NULL: behind the last one */
+    const struct field *fields;
+};
+
+#define VIEW_ROWS_MAX 3
+
+struct view {
+    const char *name; /* NULL: behind the last view */
+    struct view_rows rows[VIEW_ROWS_MAX + 1];
+};
+
+extern const struct view views[];
+
+extern const struct field fields_daemon[];  /* struct counters_header */
+extern const struct field fields_session[]; /* struct counters_session */
+extern const struct field fields_peer[];    /* struct counters_peer */
+extern const struct field fields_engine[];
+extern const struct field fields_node[];
+extern const struct field fields_client[];
+extern const struct field fields_user[];
+extern const struct field fields_quarantined[];
+extern const struct field fields_region[];
+extern const struct field fields_op[];
+extern const struct field fields_latency[];
+extern const struct field fields_config[];
+
+/* NULL: there is none of that name. */
+const struct view *view_find(const char *name);
+
+#endif

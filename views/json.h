@@ -1,0 +1,46 @@
+/*
+ * Rows as JSON, by their tables of fields (fields.h).
+ *
+ * Thread: any; documents are their owner's.
+ */
+#ifndef PWC_VIEWS_JSON_H
+#define PWC_VIEWS_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "proto/counters_abi.h"
+#include "views/fields.h"
+
+void json_put(json_t *object, const char *key, uint64_t value);
+/* NULL: null. */
+void json_put_text(json_t *object, const char *key, const char *text);
+/* The array of that name, made where it is not there. */
+json_t *json_array_in(json_t *document, const char *key);
+/* A new object, the last of the array. */
+json_t *json_row_in(json_t *array);
+
+/* Adds the fields that lie within the row's `bytes`: an older daemon's rows have fewer. */
+void json_put_fields(json_t *to, const void *row, size_t bytes, const struct field *fields);
+
+/* A peer's node by its number, and which of its engines where there are several. */
+void json_put_peer(json_t *row, uint32_t number, uint32_t nodes, uint32_t engines);
+
+/* The counters, a whole file of `size` bytes: -EPROTONOSUPPORT of another version, -EBADMSG where
+ * rows do not fit. */
+int counters_check(const struct counters_header *counters, size_t size);
+void json_put_daemon(json_t *document, const struct counters_header *counters);
+/* Up to `max` sessions, those that `shows` says (NULL: all), and peers, as an array of that name;
+ * true: there are more. */
+typedef bool counters_shows(void *context, const struct counters_session *session);
+bool json_put_sessions(json_t *document, const char *key, const struct counters_header *counters,
+                       size_t max, counters_shows *shows, void *context);
+bool json_put_peers(json_t *document, const char *key, const struct counters_header *counters,
+                    size_t max);
+
+/* Rows of peers, one after another: `*at` counts rows; NULL behind the last. */
+const struct counters_peer *counters_next_peer(const struct counters_header *counters,
+                                               uint32_t *at);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * The rows that the daemon shows, beside those of the counters file (counters_abi.h): what one
+ * client, region, operation ... is at a moment. fields.h describes each word of them.
+ *
+ * Thread: a row is its owner's; the strings that it points to are constants, or outlive it.
+ */
+#ifndef PWC_VIEWS_ROWS_H
+#define PWC_VIEWS_ROWS_H
+
+#include <stdint.h>
+#include "proto/counters_abi.h"
+
+/* A process that is attached. */
+struct view_client {
+    uint64_t client, rank, size, uid, pid;
+    char job[64];
+    const char *quarantine;                      /* NULL: not */
+    uint64_t sessions, segments, regions, bytes; /* what it holds; control counts it */
+};
+
+/* A client that broke the protocol and is gone. */
+struct view_quarantined {
+    uint64_t client, rank, uid, pid, age_ns;
+    const char *job, *quarantine;
+};
+
+/* What a user holds. */
+struct view_user {
+    uint64_t uid, connections, clients, contexts, segments, regions, bytes, refused;
+};
+
+/* Memory that peers may reach. */
+struct view_region {
+    uint64_t slot, generation, client, segment, offset, length;
+    uint64_t rights, state; /* 1 open, 2 revoking */
+    uint64_t grants;
+};
+
+/* An operation in flight. */
+struct view_op {
+    uint64_t client, session, sequence;
+    const char *kind;
+    uint64_t state; /* 0 queued, 1 ready, 2 placed */
+    uint64_t flags, node, rank, context, length, age_ns;
+};
+
+/* A progress thread. */
+struct view_engine {
+    uint64_t engine, responding, clients, heartbeat, work, sleeps, commands, progress_cpu_ns;
+};
+
+/* A node. */
+struct view_node {
+    uint64_t node, ledgers, incarnation, runs_out, runs_in;
+    const char *address, *state, *reason; /* reason NULL: the link stands, or is not wanted */
+};
+
+/* A step of the operations towards a peer: how long it took. */
+struct view_latency {
+    const char *step;
+    uint64_t count, sum_ns, p50_ns, p90_ns, p99_ns, p999_ns, max_ns;
+};
+
+#endif
