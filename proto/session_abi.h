@@ -36,6 +36,8 @@
 
 #define SESSION_MAGIC       UINT64_C(0x3430304453435750) /* "PWCSD004" */
 #define SESSION_VERSION     4u
+/* That of a library or daemon 0.1, which did not send it in Hello or Welcome. */
+#define SESSION_VERSION_UNSENT 4u
 #define SESSION_DATA_OFFSET 4096u
 #define SESSION_RING_MIN    8192u
 #define SESSION_RING_MAX    (64u << 20)

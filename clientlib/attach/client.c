@@ -21,6 +21,10 @@
 #include "proto/job_socket.h"
 #include "clientlib/memory/region.h"
 
+#define TEXT_OF(number)                   #number
+#define RELEASE_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+#define RELEASE                           RELEASE_TEXT(PWC_VERSION_MAJOR, PWC_VERSION_MINOR, PWC_VERSION_PATCH)
+
 enum {
     VERSION_MIN = 1, /* of the control protocol */
     VERSION_MAX = 1,
@@ -107,23 +111,53 @@ static int connect_daemon(const struct environment *environment, char *why, size
     }
 }
 
+/* What a Welcome brings. */
+struct accepted {
+    struct pwc_client *client;
+    uint32_t version, rings;
+    char release[16];
+};
+
 static int accept_welcome(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
 {
     const Pwc__Welcome *welcome = reply->welcome;
-    struct pwc_client *client = context;
+    struct accepted *accepted = context;
+    struct pwc_client *client = accepted->client;
 
-    if (welcome->version < VERSION_MIN || welcome->version > VERSION_MAX)
-        return -EPROTONOSUPPORT;
+    accepted->rings = welcome->rings ? welcome->rings : SESSION_VERSION_UNSENT;
+    snprintf(accepted->release, sizeof(accepted->release), "%s",
+             *welcome->release ? welcome->release : "0.1");
+    accepted->version = welcome->version;
     client->packed_max = welcome->packed_max;
     client->bounce_max = welcome->bounce_max;
     client->message_max = welcome->message_max;
     return 1;
 }
 
+/* 0, or -EPROTONOSUPPORT with a sentence. */
+static int check_versions(struct pwc_client *client, const struct accepted *daemon)
+{
+    bool daemon_is_older = daemon->version < VERSION_MIN || daemon->rings < SESSION_VERSION;
+    char why[DAEMON_TEXT_MAX];
+
+    if (daemon->version >= VERSION_MIN && daemon->version <= VERSION_MAX &&
+        daemon->rings == SESSION_VERSION)
+        return 0;
+    snprintf(why, sizeof(why),
+             "library %s speaks versions %d to %d with rings %u, daemon %s version %u with rings "
+             "%u: upgrade %s",
+             RELEASE, VERSION_MIN, VERSION_MAX, SESSION_VERSION, daemon->release, daemon->version,
+             daemon->rings,
+             daemon_is_older ? "the daemon, pwcd" : "the library, and build the program anew");
+    return daemon_link_refuse(&client->link, -EPROTONOSUPPORT, why);
+}
+
 static int say_hello(struct pwc_client *client, struct environment *environment)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Hello hello = PWC__HELLO__INIT;
+    struct accepted accepted = {.client = client};
+    int rc;
 
     hello.version_min = VERSION_MIN;
     hello.version_max = VERSION_MAX;
@@ -131,9 +165,12 @@ static int say_hello(struct pwc_client *client, struct environment *environment)
     hello.rank = environment->rank;
     hello.size = environment->size;
     request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
+    hello.release = (char *)(uintptr_t)RELEASE;
+    hello.rings = SESSION_VERSION;
     request.hello = &hello;
-    return daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_WELCOME, accept_welcome,
-                       client);
+    rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_WELCOME, accept_welcome,
+                     &accepted);
+    return rc == 0 ? check_versions(client, &accepted) : rc;
 }
 
 /* Everything of an attachment but the greeting. Takes `fd` on success. */

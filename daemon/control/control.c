@@ -172,6 +172,7 @@ static int open_identity(struct control *control)
         .nodes = control->node_count,
         .version_min = HANDSHAKE_VERSION_MIN,
         .version_max = HANDSHAKE_VERSION_MAX,
+        .release = PWC_VERSION,
     };
     randombytes_buf(self->boot_id, sizeof(self->boot_id));
     return control_explain(control, open_auth(control, why, sizeof(why)), why);

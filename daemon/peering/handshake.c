@@ -111,16 +111,22 @@ static const char *auth_name(uint32_t auth)
                                           : "something unknown";
 }
 
+static const char *release_name(const char *release)
+{
+    return release && *release ? release : "0.1";
+}
+
 static int check_terms(struct handshake *h, const struct handshake_greeting *g)
 {
     const struct handshake_identity *self = h->self;
 
     if (g->version_min > self->version_max || g->version_max < self->version_min)
         return refuse(h, -EPROTONOSUPPORT,
-                      "node %u speaks control versions %u to %u, node %u speaks %u to %u: install "
-                      "versions of pwcd that overlap",
+                      "node %u speaks control versions %u to %u, node %u speaks %u to %u; they are "
+                      "pwcd %.16s and %s: upgrade pwcd on node %u",
                       g->node, g->version_min, g->version_max, self->node, self->version_min,
-                      self->version_max);
+                      self->version_max, release_name(g->release), release_name(self->release),
+                      g->version_max < self->version_min ? g->node : self->node);
     if (strcmp(g->provider, self->provider) != 0)
         return refuse(h, -EXDEV,
                       "node %u uses provider \"%.63s\", node %u uses \"%s\": give both the same "

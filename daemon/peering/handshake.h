@@ -60,6 +60,7 @@ struct handshake_identity {
     uint32_t node;
     uint32_t nodes;
     uint32_t version_min, version_max;
+    const char *release; /* of pwcd, as "0.2.0"; NULL or empty: 0.1, which sent none */
     char provider[HANDSHAKE_PROVIDER_MAX];
     uint32_t rails;                        /* 0 counts as 1 */
     uint32_t engines;                      /* 0 counts as 1 */
@@ -71,6 +72,7 @@ struct handshake_identity {
 /* The other side's greeting, parsed: plain data from a stranger. */
 struct handshake_greeting {
     uint32_t version_min, version_max;
+    const char *release; /* as handshake_identity's */
     uint32_t node, target, nodes;
     const char *provider;
     uint32_t rails;   /* 0 counts as 1 */

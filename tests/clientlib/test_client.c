@@ -22,17 +22,36 @@ static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *r
     return true;
 }
 
-static bool newer_version(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+/* A daemon whose versions do not fit, which has not noticed. */
+static bool welcome_as(struct fake_daemon *daemon, const Pwc__ClientRequest *request,
+                       uint32_t version, uint32_t rings)
 {
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Welcome welcome = PWC__WELCOME__INIT;
 
-    welcome.version = 2;
+    welcome.version = version;
+    welcome.rings = rings;
+    welcome.release = (char *)(uintptr_t) "9.8.7";
     reply.id = request->id;
     reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
     reply.welcome = &welcome;
     fake_daemon_reply(daemon, &reply, NULL, 0);
     return true;
+}
+
+static bool newer_version(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    return welcome_as(daemon, request, 2, SESSION_VERSION);
+}
+
+static bool newer_rings(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    return welcome_as(daemon, request, 1, SESSION_VERSION + 1);
+}
+
+static bool older_rings(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    return welcome_as(daemon, request, 1, SESSION_VERSION - 1);
 }
 
 static bool stay_silent(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
@@ -48,24 +67,29 @@ static void test_attach_refused(void)
         const char *text;
     } rows[] = {
         {refuse_hello, -EADDRINUSE, 10000, "rank 0 of test is live: pid 123"},
-        {newer_version, -EPROTONOSUPPORT, 10000, NULL},
+        {newer_version, -EPROTONOSUPPORT, 10000, "daemon 9.8.7 version 2 with"},
+        {newer_rings, -EPROTONOSUPPORT, 10000, "upgrade the library, and build the program anew"},
+        {older_rings, -EPROTONOSUPPORT, 10000, "upgrade the daemon, pwcd"},
         {stay_silent, -ETIMEDOUT, 50, NULL},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fake_daemon *daemon = calloc(1, sizeof(*daemon));
-        char error[128] = "";
+        char error[256] = "";
         struct pwc_attr attr = {.job = "test",
                                 .size = 1,
                                 .timeout_ms = rows[i].timeout_ms,
                                 .error = error,
-                                .error_size = 128};
+                                .error_size = sizeof(error)};
         pwc_client *client = NULL;
 
         CU_ASSERT_EQUAL_FATAL(fake_daemon_start(daemon, rows[i].hook), 0);
         attr.socket = daemon->path;
         CU_ASSERT_EQUAL(pwc_init(&attr, &client), rows[i].result);
-        CU_ASSERT_STRING_EQUAL(error, rows[i].text ? rows[i].text : pwc_strerror(rows[i].result));
+        CU_ASSERT_PTR_NOT_NULL(
+            strstr(error, rows[i].text ? rows[i].text : pwc_strerror(rows[i].result)));
+        if (rows[i].result == -EPROTONOSUPPORT)
+            CU_ASSERT_PTR_NOT_NULL(strstr(error, "library 0."));
         fake_daemon_stop(daemon);
         CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ENOENT);
         CU_ASSERT_PTR_NOT_NULL(strstr(error, daemon->path));

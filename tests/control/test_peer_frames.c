@@ -242,6 +242,7 @@ static const char *const elsewhere[] = {
     "rank_at.cookie",   /* the asker's own */
     "where_is.cookie",  /* the asker's own */
     "contribution.sequence", /* names an exchange, whichever it is */
+    "greeting.release",      /* words for a message: versions */
     "offer.incarnation",     /* compared only */
     "offer.consumed",        /* of a state that both know: tests/engine */
     "offer.peer_state_id",   /* compared only */
@@ -388,16 +389,20 @@ static void versions(void)
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         struct raw_peer p;
         Pwc__PeerFrame frame;
-        char says[64];
+        char says[160];
 
         CU_ASSERT_TRUE_FATAL(raw_peer_dial(&p, &plan, WE));
         fill(&p);
+        greeting.release = (char *)(uintptr_t) "9.8.7";
         greeting.version_min = ranges[i].min;
         greeting.version_max = ranges[i].max;
         frame = frame_of("greeting");
         CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
-        snprintf(says, sizeof(says), "node 0 speaks control versions %u to %u, node 1 speaks %u",
-                 ranges[i].min, ranges[i].max, HANDSHAKE_VERSION_MIN);
+        snprintf(
+            says, sizeof(says),
+            "node 0 speaks control versions %u to %u, node 1 speaks %u to %u; they are pwcd 9.8.7 "
+            "and ",
+            ranges[i].min, ranges[i].max, HANDSHAKE_VERSION_MIN, HANDSHAKE_VERSION_MAX);
         expect_refusal(&p, -EPROTONOSUPPORT, says);
         raw_peer_close(&p);
     }

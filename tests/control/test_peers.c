@@ -303,7 +303,7 @@ static void versions(void)
     document = look_at(&d[0], "nodes");
     row = json_array_get(json_object_get(document, "nodes"), 1);
     reason = json_string_value(json_object_get(row, "reason"));
-    CU_ASSERT(reason && strstr(reason, says) && strstr(reason, "install versions of pwcd"));
+    CU_ASSERT(reason && strstr(reason, says) && strstr(reason, "upgrade pwcd on node 0"));
     json_decref(document);
     /* The other way round too. */
     CU_ASSERT_EQUAL(hello(&d[1], job_at(0), 0, &s), -EHOSTDOWN);

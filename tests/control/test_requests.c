@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "proto/session_abi.h"
 #include "tests/lib/bystanders.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
@@ -175,8 +176,10 @@ struct row {
 #define RING_OVER ((64u << 20) + 1)
 
 static const struct row rows[] = {
-    {"hello.version_min", 2, NULL, -EPROTONOSUPPORT, "versions 2 to 1, this daemon 1"},
-    {"hello.version_max", 0, NULL, -EPROTONOSUPPORT, "versions 1 to 0, this daemon 1"},
+    {"hello.version_min", 2, NULL, -EPROTONOSUPPORT, "versions 2 to 1 with rings"},
+    {"hello.version_max", 0, NULL, -EPROTONOSUPPORT, "versions 1 to 0 with rings"},
+    {"hello.rings", SESSION_VERSION - 1, NULL, -EPROTONOSUPPORT, "upgrade the library, and build"},
+    {"hello.rings", SESSION_VERSION + 1, NULL, -EPROTONOSUPPORT, "upgrade the daemon, pwcd"},
     {"hello.job", 0, "", -EINVAL, "job \"\": give a name"},
     {"hello.job", 0, "a b", -EINVAL, "job \"a b\""},
     {"hello.job", 0, "a\nb", -EINVAL, "job \"a?b\""},
@@ -259,6 +262,7 @@ static const struct {
 } unbounded[] = {
     {"id", "the client's own; 0 ends the connection (test_daemon)"},
     {"context_open.direct", "yes or no"},
+    {"hello.release", "words for a message"},
     {"exchange.sequence", "names an exchange, whichever it is"},
 };
 
@@ -374,9 +378,9 @@ static void versions(void)
     static const struct {
         uint32_t min, max;
         const char *says;
-    } ranges[] = {{0, 0, "versions 0 to 0, this daemon 1: install versions that fit"},
-                  {2, 2, "versions 2 to 2, this daemon 1: install versions that fit"},
-                  {2, UINT32_MAX, "versions 2 to 4294967295, this daemon 1"}};
+    } ranges[] = {{0, 0, "library 0.1 speaks versions 0 to 0 with rings 4, daemon "},
+                  {2, 2, "upgrade the daemon, pwcd"},
+                  {2, UINT32_MAX, "versions 2 to 4294967295 with rings"}};
 
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
         struct client c = {.socket = connected()};

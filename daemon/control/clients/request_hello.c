@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/control/clients/client.h"
+#include "proto/session_abi.h"
 #include "shm_ring/fault.h"
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/clients/client_stream.h"
@@ -38,6 +39,8 @@ static void welcome(struct client *c)
     keep_connection(c);
     service_clients_changed(control);
     w.version = VERSION;
+    w.release = (char *)(uintptr_t)PWC_VERSION;
+    w.rings = SESSION_VERSION;
     w.client = c->number;
     w.node = control->node;
     w.nodes = control->node_count;
@@ -162,17 +165,37 @@ static void opened(struct call *call)
     }
 }
 
+static uint32_t rings_of(const Pwc__Hello *hello)
+{
+    return hello->rings ? hello->rings : SESSION_VERSION_UNSENT;
+}
+
+static bool fits(const Pwc__Hello *hello)
+{
+    return hello->version_min <= VERSION && hello->version_max >= VERSION &&
+           rings_of(hello) == SESSION_VERSION;
+}
+
+static void refuse_version(struct client *c, uint32_t request, const Pwc__Hello *hello)
+{
+    bool library_is_older = hello->version_max < VERSION || rings_of(hello) < SESSION_VERSION;
+
+    reply_error(c, request, -EPROTONOSUPPORT,
+                "library %.16s speaks versions %u to %u with rings %u, daemon %s version %d with "
+                "rings %u: upgrade %s",
+                *hello->release ? hello->release : "0.1", hello->version_min, hello->version_max,
+                rings_of(hello), PWC_VERSION, VERSION, SESSION_VERSION,
+                library_is_older ? "the library, and build the program anew" : "the daemon, pwcd");
+}
+
 static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hello)
 {
     if (c->state != CLIENT_STRANGER && c->state != CLIENT_LOOKING)
         reply_error(c, request, -EALREADY, "a second Hello: open another connection");
     else if (!c->may_serve)
         reply_error(c, request, -EACCES, "%s", CLIENT_NOT_SERVED);
-    else if (hello->version_min > VERSION || hello->version_max < VERSION)
-        reply_error(c, request, -EPROTONOSUPPORT,
-                    "the library speaks versions %u to %u, this daemon %d: install versions that "
-                    "fit each other",
-                    hello->version_min, hello->version_max, VERSION);
+    else if (!fits(hello))
+        refuse_version(c, request, hello);
     else if (!directory_name_valid(hello->job))
         reply_error(c, request, -EINVAL,
                     "job \"%.64s\": give a name of 1 to %u printable characters without spaces",

@@ -244,6 +244,7 @@ static int send_greeting(struct link *link, uint32_t target)
     randombytes_buf(nonce, sizeof(nonce));
     greeting.version_min = self->version_min;
     greeting.version_max = self->version_max;
+    greeting.release = (char *)(uintptr_t)self->release;
     greeting.node = self->node;
     greeting.target = target;
     greeting.nodes = self->nodes;
@@ -338,6 +339,7 @@ static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_
     const struct handshake_greeting theirs = {
         .version_min = g->version_min,
         .version_max = g->version_max,
+        .release = g->release,
         .node = g->node,
         .target = g->target,
         .nodes = g->nodes,
