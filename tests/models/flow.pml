@@ -2,7 +2,7 @@
  * Back-pressure of one flow: a full event ring spills, STOP and GO hold and release the origin, and
  * what finds no room in the spill either is refused and comes again.
  *
- * Stands for: daemon/engine/session/session_event.c (session_tell_remote, spill_room, session_drain_spill,
+ * Stands for: daemon/engine/session/session_event.c (session_deliver, spill_room, session_drain_spill,
  * session_release_spill), daemon/engine/ledger/record_op.c (take_by_inflow, refuse), daemon/engine/ledger/notes.c
  * (notes_stage, notes_unanswered), daemon/engine/ops/flow_end.c (flow_refused, flow_hold,
  * flow_acknowledged), daemon/engine/ledger/ledger_in.c (ledger_stage_ack).

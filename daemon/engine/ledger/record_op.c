@@ -325,7 +325,7 @@ static int take_reply(struct engine *e, uint32_t node, struct arrival *a)
     if (status == 0 && !(w->head.flags & WIRE_NO_EVENT)) {
         reply_came(e, flow);
         draft_event(a, node, e->flows[flow].peer, &draft);
-        session_tell_reply(e, session, &draft);
+        session_report_reply(e, session, &draft);
         step_event(e, TRACE_REPLY, session, node, w->flow, &draft.head, 1);
         return 0;
     }

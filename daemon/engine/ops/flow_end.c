@@ -38,8 +38,8 @@ struct finish {
 /* The end of an operation, by an event where its client wants one. */
 static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
 {
-    if (session_tells(op)) {
-        session_tell_local(e, flow, done->reported, op);
+    if (session_reports(op)) {
+        session_report_local(e, flow, done->reported, op);
     } else {
         done->silent += op_count(op);
         done->silent_bytes += op->reserve;
@@ -99,7 +99,7 @@ static bool finish_some(struct engine *e, uint32_t flow)
     if (moves == 0)
         return false;
     if (done.silent > 0)
-        session_tell_none(e, f->session, done.silent, done.silent_bytes);
+        session_end_silent(e, f->session, done.silent, done.silent_bytes);
     if (done.reported != f->reported)
         set64(e, &f->reported, done.reported);
     if (done.head != f->ops.head)
@@ -134,7 +134,7 @@ static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struc
     if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
         e->flows[flow].session == NONE)
         return;
-    session_tell_local(e, flow, slot, op);
+    session_report_local(e, flow, slot, op);
     step_reported(e, flow, slot, op);
     commit(e);
 }

@@ -23,15 +23,15 @@ struct event_draft {
 /* Takes answers, then submissions, each up to `budget`. The number taken. */
 int session_take(struct engine *e, uint32_t session, int budget);
 /* Its client wants to hear of its end: errors are told even under SUBMIT_NO_LCE. */
-static inline bool session_tells(const struct op *op)
+static inline bool session_reports(const struct op *op)
 {
     return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
 }
 /* Within a transaction: ends the operation for its client, by an event or without. */
-void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 /* Within a transaction: `count` operations have ended without an event, which had reserved so many
  * bytes. */
-void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
+void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
 /* Where events go whose room is reserved. */
 enum event_place {
     EVENT_DROPPED = 0, /* with their client */
@@ -58,7 +58,7 @@ void session_deliver(struct engine *e, uint32_t inflow, const struct event_room 
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
                            const struct event_record *like, const uint8_t *block);
 /* Within a transaction: the event of a reply, for which there is room or the client has lied. */
-void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
+void session_report_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
 /* Whether a client has a handler at this index: the one look at its word. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
 /* Nothing is spilled: those who were told to wait may go on. Twice does no harm. */

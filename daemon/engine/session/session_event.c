@@ -11,7 +11,7 @@
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/state/table.h"
 
-void session_tell_none(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
+void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
 {
     struct session *s = &e->sessions[session];
 
@@ -72,7 +72,7 @@ static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const str
     return r;
 }
 
-void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];
     struct session *s = &e->sessions[f->session];
@@ -80,8 +80,8 @@ void session_tell_local(struct engine *e, uint32_t flow, uint64_t slot, struct o
     int r = 0;
 
     set8(e, &op->ended, 1);
-    if (!session_tells(op)) {
-        session_tell_none(e, f->session, op_count(op), op->reserve);
+    if (!session_reports(op)) {
+        session_end_silent(e, f->session, op_count(op), op->reserve);
         return;
     }
     if (op->status < 0)
@@ -250,7 +250,7 @@ void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event
     delivered(e, session, room, (uint64_t)size * room->count);
 }
 
-void session_tell_reply(struct engine *e, uint32_t session, const struct event_draft *d)
+void session_report_reply(struct engine *e, uint32_t session, const struct event_draft *d)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];

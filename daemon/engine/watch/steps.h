@@ -61,7 +61,8 @@ static inline void step_placed(struct engine *e, uint32_t flow, uint64_t slot, c
 }
 
 /* Locally complete: its client has an event, if it wants one. */
-static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
+                                 const struct op *op)
 {
     const struct flow *f = &e->flows[flow];
 
@@ -69,7 +70,7 @@ static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
     probe_local(f->node, flow, slot, op->status);
     if (trace_on(e))
         trace_operation(e, TRACE_LOCAL, flow, slot, op,
-                        session_tells(op) ? e->session_live[f->session].local.tail : 0);
+                        session_reports(op) ? e->session_live[f->session].local.tail : 0);
 }
 
 /* ---- at the target --------------------------------------------------------------------------- */
