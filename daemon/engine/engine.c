@@ -27,7 +27,7 @@
 #include "daemon/engine/layout.h"
 
 #define FABRIC_BATCH 64
-/* In order at any length that there is. */
+/* Caps the length up to which a fabric keeps writes in order; longer than any write. */
 #define ORDERED_MOST (UINT64_C(1) << 48)
 /* While events wait in a spill, look again at how far the client has got. */
 #define SPILL_LOOK_NS 1000000u
@@ -54,7 +54,7 @@ static void arena_fill(struct engine *e)
     *(volatile uint64_t *)&e->arena.header->magic = ARENA_MAGIC;
 }
 
-/* What dies with the process is set to "nothing is under way". */
+/* Sets those fields of the arena that mean nothing in a new process to "nothing is under way". */
 static void arena_inherit(struct engine *e)
 {
     const struct engine_config *c = &e->config;
@@ -99,7 +99,7 @@ static void arena_inherit(struct engine *e)
         if (e->peers[i].discarding)
             peer_activate(e, i);
         else if (peer_pending(e, i) || (e->peers[i].their_id != 0 && i != c->node))
-            peer_want(e, i); /* who knows us, too: what it has for us waits for us to come back */
+            peer_want(e, i); /* a peer that remembers us may have records for us */
     }
     for (uint32_t i = 0; i < c->flows_max; i++) {
         if (e->flows[i].state != FLOW_FREE && e->flows[i].session != NONE)
@@ -273,8 +273,8 @@ static int fabric_step(struct engine *e)
 static void publish(struct engine *e)
 {
     e->published |= e->dirty_count > 0;
-    /* Events before ends: whoever sees that an operation has ended finds its event shown, also one
-     * in another context. */
+    /* Events are shown before the counts of ended operations: a thread that sees the end of an
+     * operation then finds its event, even in another context. */
     sessions_show(e);
     if (e->dirty_count > 0)
         FAULT(EVENTS_SHOWN);
@@ -282,7 +282,8 @@ static void publish(struct engine *e)
         session_publish(e, e->dirty[--e->dirty_count]);
 }
 
-/* Whoever touched it: the fabric, a ring's turn, a packed put. */
+/* Quarantines clients whose memory has faulted. The fabric, the intake of a ring, or a packed put
+ * may have touched the memory, so all clients are looked at. */
 static void faults_step(struct engine *e)
 {
     if (!e->host->any_faulted || !e->host->any_faulted(e->host->context))
@@ -293,15 +294,16 @@ static void faults_step(struct engine *e)
 }
 
 /*
- * Who is told of much at a time wakes seldom, and with many clients on few processors waking is
- * what costs: so what a step may do grows with the contexts there are. It is bounded, for a record
- * that comes alone waits for the step before.
+ * A step's budget grows with the number of contexts: a client that gets many events at a time is
+ * woken seldom, and waking is the main cost when many clients share few processors. The budget is
+ * bounded, because a record that comes alone waits until the step before it has ended.
  */
-#define TAKE_BUDGETS 4  /* of one context's records, in a step; of its answers as many */
-#define STEP_BUDGETS 32 /* of all contexts', before the next step goes on */
-#define PEER_BUDGETS 16 /* of all peers', one for each context; of each peer at least one */
+#define TAKE_BUDGETS 4  /* for the records of one context in a step; the same for its replies */
+#define STEP_BUDGETS 32 /* for the records of all contexts in a step */
+#define PEER_BUDGETS 16 /* for all peers, one for each context; a peer gets at least one */
 
-/* Of each context its share, the next step's first is who had no turn in this. */
+/* Takes a bounded share from each context. Where the budget ends, the next step resumes (round
+ * robin). */
 static int sessions_step(struct engine *e, int budget)
 {
     int work = 0;
@@ -323,7 +325,7 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 
     if (budgets > count && count > 0)
         budget = budget * (int)budgets / (int)count;
-    /* Those that stay active are put behind `count`, then moved to the front. */
+    /* Peers that stay active are put behind `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t node = e->active[i];
 
@@ -342,8 +344,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     e->now = now;
     e->published = false;
     *deadline = UINT64_MAX;
-    /* What clients have submitted leaves before the fabric is asked, which costs system calls; and
-     * what the fabric brings is shown before anything else is sent. */
+    /* New submissions leave before the fabric is looked at, which costs system calls. Arrivals from
+     * the fabric are shown to clients before anything else is sent. */
     work = sessions_step(e, budget);
     if (work > 0)
         look_at_clock(e);

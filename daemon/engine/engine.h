@@ -30,7 +30,7 @@
 struct engine;
 struct trace_ring;
 
-/* Of which of its ends a flow's number is. */
+/* The end of a flow whose engine gave it the number. */
 enum engine_flow_end {
     ENGINE_FLOW_TARGET = 0,
     ENGINE_FLOW_ORIGIN = 1,
@@ -51,7 +51,8 @@ struct engine_host {
     int (*fence)(void *context);
     /* Since the last call, has memory of this client faulted (sigbus.h)? NULL: never. */
     bool (*faulted)(void *context, uint32_t client);
-    /* Whether it would say so of any: asked at each step, so one load. NULL: never. */
+    /* Whether the memory of any client has faulted. The engine calls this at each step, so the host
+     * answers with one load. NULL: never. */
     bool (*any_faulted)(void *context);
     /* Has another engine of this node do engine_wake(e, flow, end). NULL: there is none. */
     void (*wake_sibling)(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end);
@@ -67,11 +68,11 @@ enum engine_protocol {
 /* Zero means the default. Fixed for the life of an arena: numbers, the sizes of tables, packed_max;
  * all else may be another at the next start. */
 struct engine_config {
-    uint32_t node;         /* which we are */
-    uint32_t nodes;        /* how many there are, or can be */
-    uint32_t stride;       /* nodes. Less: several engines of one machine are a node each to us, and
-                              their numbers differ by multiples of this; those from it on take
-                              memory once they are named */
+    uint32_t node;   /* which we are */
+    uint32_t nodes;  /* how many there are, or can be */
+    uint32_t stride; /* by default `nodes`. When less, the engines of one machine have numbers that
+                        differ by multiples of this, and a peer with such a number takes memory once
+                        it is named */
     uint32_t clients_max;  /* 256 */
     uint32_t sessions_max; /* 512: contexts of all clients */
     uint32_t segments_max; /* 1024 */
@@ -86,8 +87,8 @@ struct engine_config {
     uint32_t packed_max;   /* 4096: also of a Medium */
     uint32_t spill_max;    /* 1 MiB: events kept for a context that does not drain, then refused */
     uint32_t ops_max;      /* 262144: operations in flight of one context */
-    /* What one client, and all of one user, may have (quota.h): seven eighths of all, but for
-       chunks_client, which is all. */
+    /* The quota of one client, and of all clients of one user (quota.h). The default is seven
+     * eighths of all, and all for chunks_client. */
     uint32_t binds_client, binds_user;
     uint32_t pairs_client, pairs_user;
     uint32_t chunks_client, chunks_user;
@@ -158,7 +159,7 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base);
 /* ENGINE_SESSION_CLOSED comes when its mapping may go. */
 void engine_session_close(struct engine *e, uint32_t session);
 
-/* Of an inherited arena: what a session or segment was made with. -ENOENT: there is none. */
+/* How a session or segment of an inherited arena was made. -ENOENT: there is none. */
 struct engine_session_found {
     uint32_t client, context;
     struct session_sizes sizes;
@@ -213,7 +214,7 @@ struct engine_way {
     uint32_t slot, generation; /* of the region */
 };
 
-/* What stands at the end of a way, for a context that reaches it without the engines. */
+/* The end of a way, for a context that reaches it without the engines. */
 struct engine_neighbour {
     uint32_t session; /* the peer's; UINT32_MAX: none here */
     uint32_t segment; /* of its region; UINT32_MAX: bound without a key */
@@ -243,8 +244,8 @@ struct engine_offer {
     struct fabric_address address;
 };
 
-/* ENGINE_WANT_PEER asks for a handshake with a node. -EAGAIN: the ring is being registered,
- * ENGINE_OFFER_READY says when to ask again. */
+/* Our half of the handshake that ENGINE_WANT_PEER has asked for. -EAGAIN: the ring is being
+ * registered; call again after ENGINE_OFFER_READY. */
 int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out);
 /* The handshake succeeded. -EPROTO, -EINVAL on an offer that makes no sense. */
 int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs);
@@ -275,7 +276,7 @@ bool engine_published(const struct engine *e);
 /* Before sleeping: arms every session's word that does not stand armed; -EAGAIN when work appeared,
  * and then none is. */
 int engine_arm(struct engine *e);
-/* Before polling for a while: who submits need not ring. */
+/* Before polling for a while: clients that submit need not ring. */
 void engine_disarm(struct engine *e);
 
 enum engine_notice_kind {
@@ -305,7 +306,8 @@ struct engine_notice {
     uint64_t length;
     uint32_t rights;
     const char *reason; /* a constant string */
-    /* Of ENGINE_BOUND: where the bind leads, and, where the peer is this engine's own, to what. */
+    /* With ENGINE_BOUND: where the bind leads, and to which session if the peer is a client of this
+     * engine. */
     struct engine_way way;
     struct engine_neighbour neighbour;
 };
@@ -316,14 +318,15 @@ bool engine_notice_pending(const struct engine *e);
 
 /* ---- looking inside ------------------------------------------------------------------------ */
 /*
- * Each fills up to `room` rows from `*from` on and returns how many; `*from` moves on.
+ * Each call fills up to `room` rows from `*from` on, moves `*from`, and returns the number of rows.
  *
  * Any thread may look while the progress thread runs, which does nothing for it. Each word of a row
  * is whole, but the words may be of different moments, and a row may be of something that is just
- * beginning or ending. Who unmaps a session's memory is who looks, or has it wait for that.
+ * beginning or ending. A thread that unmaps a session's memory must not do so while another thread
+ * looks.
  */
 
-/* Of all contexts since this process opened the engine, those that are gone included. */
+/* Sums over all contexts since this process opened the engine, closed ones included. */
 struct engine_totals_view {
     uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
     uint64_t errors, delivered, spilled;
@@ -339,8 +342,8 @@ enum engine_latency {
     ENGINE_LATENCIES
 };
 
-/* Of a peer that has had any, since this process began. Nanoseconds. There are 1023 rows for peers
- * of their own; the others share one. */
+/* The latencies of a peer that has had operations, in nanoseconds, since this process began. 1023
+ * peers have a row of their own; the others share one. */
 #define ENGINE_LATENCY_SHARED UINT32_MAX
 struct engine_latency_view {
     uint32_t node;

@@ -15,7 +15,7 @@ static bool power_of_two(uint64_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-/* A Medium's block. That of a Long has no payload, and is shorter than an id may be. */
+/* The longest block is a Medium's. The block of a Long has no payload and fits where an id does. */
 uint32_t message_longest(const struct engine_config *c)
 {
     return message_bytes_max(abi_pad8(c->packed_max));

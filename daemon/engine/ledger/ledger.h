@@ -2,21 +2,21 @@
  * Ledgers: the stream of records to a peer (out) and from it (in).
  *
  * Out: records are staged into a ring that mirrors the peer's, and leave as runs, one fabric write
- * each. Staging is derived: what has not been consumed when a link breaks is staged again from the
- * operation queues and the notes, so nothing of it needs to survive. In: runs are consumed when
- * announced, in the order of their numbers; the consumed position is the only state, and it moves
- * in the same transaction as the effects of the record.
+ * each. Staging is derived: records that were not consumed when a link breaks are staged again from
+ * the operation queues and the notes, so the staging ring need not survive. In: runs are consumed
+ * when announced, in the order of their numbers; the consumed position is the only state, and it
+ * moves in the same transaction as the effects of the record.
  *
  * Credit is space: ring size less (tail - acknowledged). An eighth of each ring is kept for control
- * records, so that acknowledgements and failures always find room.
- * Thread: the progress thread.
+ * records, so that acknowledgements and failures always find room. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_LEDGER_H
 #define PWC_ENGINE_LEDGER_H
 
 #include "daemon/engine/state/state.h"
 
-/* How far into the ring a record may go: each kind leaves room for those that free its own. */
+/* How far into the ring a record may go: each share leaves room for the records that free its own
+ * space. */
 enum ledger_share {
     LEDGER_OPERATION, /* leaves an eighth */
     LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
@@ -25,8 +25,8 @@ enum ledger_share {
 };
 #define LEDGER_ACK_BYTES 256u
 
-/* What a staged record stands for: an operation; with flow NONE a note, or with epoch NOTES_QUEUES
- * nothing but its nonce. */
+/* The source of a staged record: an operation; with flow NONE a note; with flow NONE and epoch
+ * NOTES_QUEUES only a nonce. */
 struct ledger_mark {
     uint32_t flow;
     uint32_t epoch;
@@ -52,25 +52,28 @@ void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status);
  * -EPROTO.
  */
 int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed, struct sent *done);
-/* The link begins again at `consumed`. As above, from the last record on: each goes back to its
- * queue. False when no more has been staged behind `consumed`. */
+/* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
+ * takes the first, so that the caller returns it to its queue. False when no record is left behind
+ * `consumed`. */
 bool ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed, struct sent *undone);
 void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce);
-/* So many stripes of the payload with this nonce are on their way, and its record does not follow
- * now. The next step tells the peer, before any operation: then both have the nonce back. */
+/* `stripes` stripes of the payload with this nonce are on their way, and the record does not follow
+ * now. The next step stages a VOID for the peer, before any operation: then both sides have the
+ * nonce back. */
 void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes);
-/* Does that: 0, or -ENOSPC while some are left. */
+/* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t node);
 
 /* Free bytes for operations. */
 uint64_t ledger_credit(const struct engine *e, uint32_t node);
 
-/* Whether a run may leave that is not to take those that are kept for ACKs. */
+/* Whether a run without an ACK may leave: the last runs of the window are kept for ACKs. */
 bool ledger_runs_free(const struct engine *e, uint32_t node);
 
 /* An announced write has arrived. */
 int ledger_arrived(struct engine *e, uint32_t immediate);
-/* What its sender keeps until a record is acknowledged. */
+/* The state that the sender of a record keeps until its ACK; an ACK waits longer for the cheap
+ * ones. */
 enum ledger_wait {
     LEDGER_WAIT_NONE = 0,
     LEDGER_WAIT_NOTE,      /* a little memory: the ACK may come late */
@@ -83,10 +86,10 @@ struct ledger_record {
     const uint8_t *at;
     uint32_t size;
 };
-/* The next record of those that were announced, if there is one and it need not wait for a payload.
- * 1, 0 or -EPROTO. */
+/* The next announced record, if there is one that need not wait for a payload. 1, 0 or -EPROTO. */
 int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next);
-/* Commits its effects together with its consumption. What it costs of a step's budget. */
+/* Commits the record's effects together with its consumption. Returns its cost in the step's
+ * budget. */
 int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record,
                     enum ledger_wait wait);
 /* Stages an ACK if one is due now (or rides along with what is staged). */

@@ -122,7 +122,8 @@ static bool stage_ack(struct engine *e, uint32_t node, uint64_t upto)
 {
     struct wire_ack *ack;
 
-    /* Its client may write to ours at once, without us: what came by us goes before. */
+    /* A client of a sibling may write to our clients without us as soon as it has this ACK: events
+     * that came through us are shown first. */
     if (e->peer_live[node].sibling)
         sessions_show(e);
     ack = ledger_stage(e, node, WIRE_ACK, sizeof(*ack), LEDGER_ACK, NULL);
@@ -180,8 +181,8 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
         in->ack_due = true;
         in->ack_at = 0;
     }
-    /* Due now, or something leaves anyway and can carry it. It must not pass a note: a FAIL tells
-     * of something that it would cover. */
+    /* The ACK leaves when it is due, or rides when other records leave. An ACK must not pass a
+     * verdict: a FAIL is about a record that the ACK would cover. */
     if (!(in->ack_due && in->ack_at <= e->now) && live->out.sent == p->tx_tail)
         return;
     upto = notes_unanswered(e, node);

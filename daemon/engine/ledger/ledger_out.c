@@ -8,9 +8,10 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/watch/steps.h"
 
-/* Runs outstanding that carry no ACK; the rest of the window is for those that do, or two full
- * windows would wait for each other. So an ACK does not stand behind more than may leave
- * (waits_for_runs), and takes of that rest only when it covers much (ledger_stage_ack). */
+/* The most runs outstanding without an ACK. The rest of the window is kept for runs with an ACK, or
+ * two full windows would wait for each other. So no more records are staged before an ACK than may
+ * leave (waits_for_runs), and an ACK uses the kept runs only when it covers much
+ * (ledger_stage_ack). */
 #define RUNS_WITHOUT_ACK (RUN_WINDOW - 16u)
 
 static uint64_t credit_floor(const struct peer *p, const struct ledger_out *out)
@@ -85,8 +86,8 @@ void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
     return head;
 }
 
-/* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed, those of a ring
- * that was left for a larger one too. */
+/* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed. Runs in a ring
+ * that was left for a larger one count too. */
 static bool run_window_open(const struct ledger_out *out)
 {
     uint16_t unwritten = (uint16_t)(out->run - out->run_done);
@@ -204,7 +205,7 @@ void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
         out->nonces[out->nonces_free++] = (uint16_t)nonce;
 }
 
-/* Those to be voided stand at the other end of the stack of free ones, with their stripes - 1. */
+/* Nonces to be voided stand at the far end of the stack of free nonces, with their stripes - 1. */
 #define VOID_STRIPES_SHIFT 8u
 static_assert(NONCE_WINDOW == 1u << VOID_STRIPES_SHIFT, "a nonce and its stripes in 16 bits");
 
@@ -242,7 +243,7 @@ int ledger_stage_voids(struct engine *e, uint32_t node)
     return 0;
 }
 
-/* Records from the first on that tell of one flow's operations in a row: how many. */
+/* The number of records, from the first on, that belong to consecutive operations of one flow. */
 static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
                               const struct sent *first, uint64_t consumed)
 {

@@ -13,10 +13,11 @@
 int notes_push(struct engine *e, uint32_t node, const void *record, uint32_t size);
 int notes_push_flow(struct engine *e, uint32_t node, uint8_t kind, uint32_t flow, uint32_t sequence,
                     int32_t status);
-/* Whether there are any; whether any is not staged yet. */
+/* Whether there are notes; whether one is not staged yet. */
 bool notes_pending(const struct engine *e, uint32_t node);
 bool notes_waiting(const struct engine *e, uint32_t node);
-/* What may be acknowledged: all before the record that caused the oldest verdict not staged yet. */
+/* The position that may be acknowledged: up to the record that caused the oldest verdict not staged
+ * yet. */
 uint64_t notes_unanswered(const struct engine *e, uint32_t node);
 /* Stages what waits. The number staged. */
 int notes_stage(struct engine *e, uint32_t node);

@@ -39,7 +39,7 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
     return e->sessions[in->session].spill_bytes > 0;
 }
 
-/* In how many writes its payload was announced: STRIPES_MAX at most. */
+/* The number of writes in which the payload is announced, at most STRIPES_MAX. */
 static uint32_t stripes_of(uint8_t flags)
 {
     static_assert(STRIPES_MAX == 1 + (WIRE_STRIPES >> WIRE_STRIPES_SHIFT), "stripes");
@@ -155,7 +155,7 @@ static int request_admit(struct engine *e, uint32_t session, const struct arriva
     return a->w.op.head.flags & WIRE_NO_REPLY ? 0 : reply_flow_open(e, a->w.op.flow);
 }
 
-/* The same for a reply, whose event space is there. */
+/* Admits a reply, which needs no room: its request has reserved the event space. */
 static int reply_admit(const struct engine *e, uint32_t session, const struct arrival *a)
 {
     if (a->w.op.head.flags & WIRE_NO_EVENT)

@@ -102,7 +102,7 @@ static int take_ack(struct engine *e, uint32_t node, const struct ledger_record 
     return 0;
 }
 
-/* What the peer has consumed ends. */
+/* Ends the operations and notes whose records the peer has consumed. */
 static int ack_after(struct engine *e, uint32_t node)
 {
     uint64_t consumed = e->peer_live[node].in.their_ack;

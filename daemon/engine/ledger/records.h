@@ -11,19 +11,19 @@
 
 struct arrival_kind;
 
-/* What differs between the kinds of records. A hook that is NULL has nothing to do. */
+/* The differences between the kinds of records. A hook that is NULL has nothing to do. */
 struct record_kind {
     uint16_t size;         /* of the fixed part, head included */
     bool longer;           /* more may follow the fixed part */
     uint8_t flags;         /* that it may have */
-    enum ledger_wait wait; /* what its sender keeps until the ACK */
+    enum ledger_wait wait; /* the sender's state until the ACK */
     /* The record's effects, left uncommitted for the caller to commit together with its
      * consumption; what is committed on the way may happen twice. 0; -EAGAIN: cannot be taken now
      * (what is open is put back, the record stays); -EPROTO. */
     int (*take)(struct engine *e, uint32_t node, const struct ledger_record *record);
     /* Instead of `take`: the record of an operation. */
     const struct arrival_kind *arrival;
-    /* After the commit: what takes transactions of its own. 0 or -EPROTO. */
+    /* After the commit: effects that take transactions of their own. 0 or -EPROTO. */
     int (*after)(struct engine *e, uint32_t node);
 };
 
@@ -45,14 +45,15 @@ struct arrival {
         struct wire_batch batch;
     } w;                    /* the fixed part, a copy */
     struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
-    const uint8_t *id;      /* in the ring: the id or the block, then what else follows */
+    const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* of a batch: its puts, a copy */
     uint8_t *base;          /* what it writes to, once it is admitted */
 };
 
 /*
- * What differs between operations at their target. Each arrival is parsed, admitted, has room
- * reserved for its event, acts, and is reported: what is refused for want of room has not acted.
+ * The differences between operations at their target. Each arrival is parsed, admitted, has room
+ * reserved for its event, acts, and is reported. So an operation that is refused for want of room
+ * has not acted.
  */
 struct arrival_kind {
     uint8_t op;   /* kind of its event, enum submit_kind */
@@ -71,7 +72,7 @@ extern const struct arrival_kind arrival_got;
 extern const struct arrival_kind arrival_note;
 extern const struct arrival_kind arrival_batch; /* record_batch.c */
 
-/* As the rows' `take`. */
+/* Takes the record of an operation, or a VOID; results as those of record_kind.take. */
 int record_take_op(struct engine *e, uint32_t node, const struct record_kind *kind,
                    const struct ledger_record *record);
 int record_take_void(struct engine *e, uint32_t node, const struct ledger_record *record);

@@ -1,4 +1,4 @@
-/* What stands in a batch of small puts, in its operation (op_batch.c) and on the wire
+/* The format of a batch of small puts, in its operation (op_batch.c) and on the wire
  * (record_batch.c). Thread: the progress thread. */
 #ifndef PWC_ENGINE_BATCH_FORMAT_H
 #define PWC_ENGINE_BATCH_FORMAT_H
@@ -10,7 +10,7 @@
 #define BATCH_BYTES_MAX   2048u /* of puts and payloads */
 #define BATCH_PAYLOAD_MAX 256u  /* of one put */
 
-/* Most payloads have eight bytes: those are copied without a call. */
+/* Most payloads have eight bytes, and are copied without a call. */
 static inline void batch_copy(void *to, const void *from, uint32_t bytes)
 {
     if (bytes == sizeof(uint64_t))

@@ -6,9 +6,9 @@
  *      | the target   | their event   | read is on   | room, fence,    |
  *      |              |               | its way      | hold            |
  *
- * A flow is the unit of order and of hold (STOP). It is advanced in its client's turn (turn.h), and
- * stops for a reason that something else ends: then it is ready again.
- * Thread: the progress thread.
+ * A flow is the unit of order and of hold (STOP). A flow advances in its client's turn (turn.h).
+ * When it has to stop, the event that ends the reason makes it ready again. Thread: the progress
+ * thread.
  */
 #ifndef PWC_ENGINE_FLOW_H
 #define PWC_ENGINE_FLOW_H
@@ -17,7 +17,8 @@
 
 /* The flow of this pair's requests, or -ENOENT. */
 int flow_find(const struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
-/* That, or a new one (a transaction of its own). Flow number, -ENOSPC. */
+/* The flow of this pair's requests, which may be a new one (in a transaction of its own). Flow
+ * number, -ENOSPC. */
 int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer);
 /* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
 int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic);
@@ -26,7 +27,7 @@ static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot
     return queue_at(&e->pool, &f->ops, slot);
 }
 
-/* Whether something of it is still to come: an operation that has not left, or a reply. */
+/* Whether the flow waits: for an operation that is not staged, or for a reply. */
 static inline bool flow_waits(const struct flow *f)
 {
     return f->state != FLOW_FREE && (f->staged < f->ops.tail || f->replies_expected > 0);
@@ -34,7 +35,7 @@ static inline bool flow_waits(const struct flow *f)
 
 /* Puts it on its turn's list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
-/* The same for all that may have operations over this remote. */
+/* Calls flow_ready for all flows that may have operations over this remote. */
 void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
  * Starts and stages operations, and takes their bytes off what its turn has left, until that is not
@@ -59,18 +60,19 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status);
 void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence);
 void flow_hold(struct engine *e, uint32_t flow, bool held);
-/* Within a transaction: the target's context has ended. What this means for the operations follows
- * by flow_gone, at once or, after a restart, when the link is up again. */
+/* Within a transaction: the target's context has ended. flow_gone then ends the operations, at once
+ * or, after a restart, when the link is up again. */
 void flow_gone_known(struct engine *e, uint32_t flow);
-/* What stands in the ledger is still answered, the rest fails. */
+/* Operations whose records stand in the ledger are still answered; the others fail. */
 void flow_gone(struct engine *e, uint32_t flow);
-/* The peer's state is lost: everything fails, what had started with an unknown outcome. */
+/* The peer's state is lost: all operations fail, and those that had started have an unknown
+ * outcome. */
 void flow_kill(struct engine *e, uint32_t flow);
-/* Its context is gone: drops the operations that are left. */
+/* The flow's context is gone: drops the operations that are left. */
 void flow_empty(struct engine *e, uint32_t flow);
-/* Its context lets go of it: it is on its way out. */
+/* The flow's context lets go of the flow, which goes on the leaving list. */
 void flow_detach(struct engine *e, uint32_t flow);
-/* One of requests that nothing names any more goes, when nothing of it is under way. */
+/* Retires a flow of requests that no remote names any more and that has nothing under way. */
 void flow_retire(struct engine *e, uint32_t flow);
 
 /* Within a transaction: the operation ends here and now with `status`. */

@@ -20,8 +20,8 @@ static bool flow_awaited(const struct flow *f, uint64_t slot)
     return f->epoch > 0 && slot == f->rewound;
 }
 
-/* It cannot be done. A reply goes all the same, but without its event, for its requester waits; and
- * so does an operation that its target waits for. */
+/* The operation cannot be done. A reply is sent anyway, without its event, because its requester
+ * waits; and so is an operation that its target waits for. */
 static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
                          int32_t status)
 {

@@ -28,7 +28,7 @@ static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
 /* Operations that finish in one transaction: what they note fits the undo log. */
 #define FINISH_BATCH 32u
 
-/* What leaves a flow in one transaction. */
+/* The operations that leave a flow in one transaction. */
 struct finish {
     uint64_t reported, head; /* where the flow's will be */
     uint64_t silent_bytes;
@@ -128,7 +128,7 @@ void flow_finish(struct engine *e, uint32_t flow)
         flow_ready(e, flow);
 }
 
-/* UNORDERED: the event need not wait for those before it. */
+/* Posts the event of an UNORDERED operation, which need not wait for the operations before it. */
 static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
@@ -184,7 +184,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
     } else if (status < 0) {
         peer_broken(e, node, status);
     } else if (!e->peer_live[node].broken) {
-        /* Else a stripe of it may have failed: it goes again. */
+        /* With a broken link a stripe may have failed, and the payload is sent again. */
         if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
             step_completed(e, flow, slot, op);
         if (op_row(op)->on_fabric)

@@ -1,4 +1,4 @@
-/* What the operation kinds share. Thread: the progress thread. */
+/* Checks and helpers that the operation kinds share. Thread: the progress thread. */
 #include "daemon/engine/ops/op.h"
 
 #include <string.h>
@@ -139,8 +139,8 @@ void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, ui
     }
 }
 
-/* What failed and still goes, goes without its event: a reply (the requester gets its credit back),
- * and what its target has refused and waits for. */
+/* A failed operation that is sent anyway brings no event: a reply (the requester gets its credit
+ * back), or an operation that its target has refused and waits for. */
 static bool op_brings_event(const struct op *op)
 {
     return !(op->flags & SUBMIT_NO_RCE) && op->status == 0;
