@@ -383,8 +383,10 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
     if (live->link != LINK_UP)
         return work + 1;
     work += notes_stage(e, node);
-    ring_offer_larger(e, node);
-    ring_leave(e, node);
+    if (live->in.next_ready && !live->in.next_offered)
+        ring_offer_larger(e, node);
+    if (live->out.next.bytes > 0)
+        ring_leave(e, node);
     /* What was refused before goes first, or payloads would take every place that becomes free. */
     r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
     if (r != -EAGAIN && live->link == LINK_UP)

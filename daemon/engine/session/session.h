@@ -42,6 +42,7 @@ struct event_room {
     enum event_place where;
     uint32_t count; /* of events */
     uint64_t slot;  /* of the first, in the spill */
+    void *at;       /* of the first, in the ring, where there is one event alone */
 };
 /*
  * Within a transaction, and before anything is done for a record that came by `inflow`: room for

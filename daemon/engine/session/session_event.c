@@ -145,14 +145,13 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t
 }
 
 /* Whether the ring has room for so many events; a look at the client's index at most. */
-static int ring_room(struct session_live *live, uint32_t size, uint32_t count)
+static int ring_room(struct session_live *live, uint32_t size, uint32_t count, void **at)
 {
-    void *event;
     int64_t used;
     uint64_t need;
 
     if (count == 1)
-        return ring_reserve(&live->remote, size, &event);
+        return ring_reserve(&live->remote, size, at);
     need = (uint64_t)size * (count + 1); /* padding takes less than an event */
     used = (int64_t)(live->remote.tail - live->remote.head_seen);
     if (live->remote.size - (uint64_t)used < need)
@@ -168,10 +167,10 @@ int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t c
     struct session_live *live = &e->session_live[session];
     int r;
 
-    *room = (struct event_room){EVENT_DROPPED, count, s->spill.tail};
+    *room = (struct event_room){EVENT_DROPPED, count, s->spill.tail, NULL};
     if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
         return 0;
-    r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, size, count);
+    r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, size, count, &room->at);
     if (r == -EAGAIN) {
         room->where = EVENT_SPILLED;
         return spill_room(e, inflow, size, count);
@@ -211,10 +210,9 @@ void session_deliver(struct engine *e, uint32_t inflow, const struct event_room 
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint32_t size = d->head.size, entry = 1u << SPILL_SHIFT;
-    void *event;
 
-    if (room->where == EVENT_IN_RING && ring_reserve(&live->remote, size, &event) == 0) {
-        draft_copy(d, 0, size, event);
+    if (room->where == EVENT_IN_RING) {
+        draft_copy(d, 0, size, room->at);
         FAULT(REMOTE_EVENT);
         ring_advance(&live->remote, size);
     }
@@ -231,20 +229,22 @@ void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint32_t size = event_bytes(0), at = 0, length;
+    uint32_t count = room->where == EVENT_DROPPED ? 0 : room->count;
+    bool spilled = room->where == EVENT_SPILLED;
     uint64_t offset;
 
     static_assert(sizeof(struct event_record) <= 1u << SPILL_SHIFT, "one entry an event");
-    for (uint32_t i = 0; room->where != EVENT_DROPPED && i < room->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct event_record *event;
 
-        if (room->where == EVENT_SPILLED)
+        if (spilled)
             event = queue_at(&e->pool, &s->spill, room->slot + i);
         else if (ring_reserve(&live->remote, size, (void **)&event) < 0)
             break; /* there was room for it */
         *event = *like;
         at = batch_step(block, at, &event->id, &offset, &length);
         event->bytes = length;
-        if (room->where == EVENT_IN_RING)
+        if (!spilled)
             ring_advance(&live->remote, size);
     }
     delivered(e, session, room, (uint64_t)size * room->count);
