@@ -183,8 +183,8 @@ int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t c
 }
 
 /* Within a transaction: the events stand where there was room for them. */
-static void delivered(struct engine *e, uint32_t session, const struct event_room *room,
-                      uint64_t bytes)
+static inline void delivered(struct engine *e, uint32_t session, const struct event_room *room,
+                             uint64_t bytes)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
