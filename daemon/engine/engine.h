@@ -117,16 +117,17 @@ bool engine_arena_fits(const struct engine_config *config, const void *arena);
  * the process. The fabric is new in both cases. The caller of an inherited arena then says what it
  * has inherited itself, before the first step:
  *
- *     the arena has      the caller has     the caller                      then
- *     a client           its connection     keeps it (engine_view_clients)  it goes on
- *     a client           no connection      engine_client_close             it ends
- *     a session, segment its mapping        engine_*_find, engine_*_inherit it goes on
- *     a session, segment no mapping         does nothing                    the first step closes
- * it a region           no answer yet      finds it (engine_view_regions), engine_region_close it
- * ends
+ *     the arena has       the caller has   the caller                  then
+ *     a client            its connection   keeps it                    the client resumes
+ *     a client            no connection    engine_client_close         the client ends
+ *     a session, segment  its mapping      engine_*_inherit            the entry resumes
+ *     a session, segment  no mapping       does nothing                the first step closes it
+ *     a region            no answer yet    engine_region_close         the region ends
  *
- * Until that step a context whose session is not inherited cannot be opened again (-EADDRINUSE).
- * Calls whose results the earlier process has not seen are made again.
+ * engine_view_clients, engine_view_regions and engine_*_find list them.
+ *
+ * Until the first step a context whose session is not inherited cannot be opened again
+ * (-EADDRINUSE). The caller repeats calls whose results the earlier process has not seen.
  */
 int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
@@ -326,7 +327,7 @@ bool engine_notice_pending(const struct engine *e);
  * looks.
  */
 
-/* Sums over all contexts since this process opened the engine, closed ones included. */
+/* Sums over all contexts since this process opened the engine, closed contexts included. */
 struct engine_totals_view {
     uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
     uint64_t errors, delivered, spilled;

@@ -193,7 +193,8 @@ static bool segment_leaves(struct engine *e, uint32_t segment)
 
 /* ---- sessions and clients ---- */
 
-/* The flows that end here: their origins are told, what comes by them fails. */
+/* Closes the inflows of a session: notes report the end to their origins, and records that still
+ * arrive fail. */
 static bool inflows_close(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];

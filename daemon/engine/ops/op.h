@@ -1,6 +1,6 @@
 /*
- * Operation kinds: one row and one file each. Nothing but the row knows what is special about a
- * kind; the other files ask it. Thread: the progress thread.
+ * Operation kinds: one row and one file each. Only the row knows what is special about a kind; the
+ * other files call its hooks. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_OP_H
 #define PWC_ENGINE_OP_H
@@ -17,8 +17,8 @@ struct op_kind {
     uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
     enum op_counter counter; /* that its session counts it in */
 
-    /* A submission that is no operation: does all there is to do. 0, or the reason why no honest
-     * library submits it. The other hooks of such a row are NULL. */
+    /* Does all the work of a submission that is no operation. 0, or the reason why no honest
+     * library submits this record. The other hooks of such a row are NULL. */
     enum quarantine_reason (*at_once)(struct engine *e, uint32_t session,
                                       const struct submit_record *r);
     /* At submission: 0, an errno that becomes the operation's status, or, for what no honest
@@ -29,21 +29,22 @@ struct op_kind {
     void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
     /* Bytes that the operation moves, for the session's counter; NULL: the record's length. */
     uint64_t (*bytes)(const struct submit_record *r);
-    /* Posts what goes by itself (a payload, a read): 0 when started or when there is nothing to
-     * post; -EAGAIN: the fabric is full; -EBUSY: its peer has no nonce left for it; -EINPROGRESS:
-     * wait; other errors end the operation. */
+    /* Posts the payload write or the read, if there is one: 0 when started or when there is nothing
+     * to post; -EAGAIN: the fabric is full; -EBUSY: the peer has no nonce left for it;
+     * -EINPROGRESS: wait; other errors end the operation. */
     int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* Stages the record: 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet. */
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-    /* What start posted has ended (success only; failures break the link). */
+    /* The payload write or read that `start` posted has ended (success only; failures break the
+     * link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
-    /* The record does not follow now what start has posted: gives back what they share. */
+    /* The record does not follow the posted payload now: gives back the nonce that both share. */
     void (*abandon)(struct engine *e, uint32_t node, struct op *op);
-    /* Within a transaction: the operation leaves its flow, and gives back what it held besides its
-     * local event. */
+    /* Within a transaction: the operation leaves its flow, and gives back everything it held
+     * besides the room of its local event. */
     void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
-    /* For an operation that is several to its client: id and bytes of the i-th one, which stands at
-     * `at` (0 the first); returns where the next one stands. */
+    /* For an operation that stands for several of its client: id and bytes of the i-th one, which
+     * begins at `at` (0 for the first). Returns where the next one begins. */
     uint32_t (*part)(const struct op *op, uint32_t i, uint32_t at, uint64_t *lid, uint64_t *bytes);
 };
 
@@ -70,14 +71,15 @@ static inline const struct op_kind *op_row(const struct op *op)
     return op_kinds[op->kind];
 }
 
-/* What it has posted is on its way, and its record does not follow now. */
+/* The operation's payload may be on its way, and its record does not follow now. */
 static inline void op_abandon(struct engine *e, uint32_t node, struct op *op)
 {
     if (op_row(op)->abandon)
         op_row(op)->abandon(e, node, op);
 }
 
-/* Operations as their client counts them, and their kind as it knows it: a batch is several. */
+/* The number and the kind of operations as the client submitted them: a batch stands for
+ * several. */
 static inline uint32_t op_count(const struct op *op)
 {
     return op->kind == OP_BATCH ? op->batch.count : 1;
@@ -98,7 +100,7 @@ int op_check_local(const struct engine *e, const struct session *s, const struct
 /* Whether the operation may start now, its memory and its remote being what they were at
  * submission: 0, -EINPROGRESS, or the errno that ends it. */
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
-/* Its payload travels in 1 << this writes. */
+/* The operation's payload travels in 1 << this writes. */
 uint32_t op_stripe_shift(const struct engine *e, const struct op *op);
 /* Counts a fabric operation of this operation in, and out. */
 void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op);
@@ -109,13 +111,13 @@ void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, ui
 uint32_t op_id_len(const struct op *op);
 /* Whether its remote is still one of this flow's session, towards this flow's peer. */
 bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
-/* Stages PLACED, GOT or NOTE: a record without payload. As `record`. */
+/* Stages PLACED, GOT or NOTE, records without payload. Results as those of op_kind.record. */
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
 /* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`. */
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id);
 
-/* What active messages take from put: op_put.c. */
+/* Hooks that active messages share with put (op_put.c). */
 int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);

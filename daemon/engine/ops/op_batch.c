@@ -1,16 +1,17 @@
 /*
  * A batch: small puts of one flow over one remote, one behind the other in the submit ring, taken
- * as one operation (session_batch.c): one record on the wire, one acknowledgement. They succeed or
- * fail together, which they would anyway, for they differ in nothing that a target can refuse; each
- * has its own events.
+ * as one operation (session_batch.c): one record on the wire, one acknowledgement. The puts succeed
+ * or fail together, as they would anyway: they do not differ in anything that a target can refuse.
+ * Each put has its own events.
  *
- * The client knows nothing of it. The operation's entries hold, behind the first, what goes on the
- * wire (struct wire_batch_put and payload, of each), then the lids:
+ * The client does not see the batch. The operation's entries hold, behind the first, what goes on
+ * the wire (struct wire_batch_put and payload, of each), then the lids:
  *
  *     op | put, payload | put, payload | ... | lid | lid | ...
  *         <--------- batch.bytes ----------> <- 8 * batch.count ->
  *
- * They stand in one chunk, so they can be copied in one piece. Thread: the progress thread.
+ * All entries of a batch stand in one chunk, so they can be copied in one piece. Thread: the
+ * progress thread.
  */
 #include "daemon/engine/ops/batch_format.h"
 

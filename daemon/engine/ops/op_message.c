@@ -13,7 +13,7 @@ static int plain_validate(struct engine *e, const struct session *s, const struc
     return 0;
 }
 
-/* The target is told where it landed, so a Long of no bytes has a place too. */
+/* The event names the place where a Long landed, so a Long of no bytes needs a valid place too. */
 static int long_validate(struct engine *e, const struct session *s, const struct submit_record *r,
                          const struct remote *remote)
 {

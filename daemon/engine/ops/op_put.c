@@ -22,7 +22,7 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
     return status;
 }
 
-/* As the operation says, else as the daemon does. */
+/* The protocol that the operation names, or else the configured one. */
 static uint32_t protocol_for(const struct engine *e, const struct op *op)
 {
     uint32_t asked = op->flags & SUBMIT_PROTOCOL;
@@ -76,7 +76,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     bool fresh = op->posted == 0;
     int r;
 
-    /* What it held was given back, or was of an earlier link. */
+    /* An earlier nonce was given back, or belonged to an earlier link. */
     if (fresh)
         op->nonce = UINT16_MAX;
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY)
@@ -133,7 +133,7 @@ void put_abandon(struct engine *e, uint32_t node, struct op *op)
         return;
     ledger_void(e, node, op->nonce, stripes);
     op->nonce = UINT16_MAX;
-    op->posted = 0; /* if it goes on it begins anew */
+    op->posted = 0; /* all stripes are sent again if the flow goes on */
 }
 
 static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)

@@ -16,7 +16,8 @@ static enum quarantine_reason wake_at_once(struct engine *e, uint32_t session,
         return QUARANTINE_REMOTE;
     else if (op_remote_given(e, session, r->remote))
         direct_wake(e, &e->flows[e->remotes[r->remote].flow]);
-    /* Else unbound meanwhile: the control room does not wait for this ring. */
+    /* Otherwise the remote was unbound meanwhile, which is no fault: an unbind does not wait until
+     * this ring is empty. */
     return QUARANTINE_NONE;
 }
 

@@ -10,7 +10,7 @@
 /* Whether records may be staged: not for replies whose requester is gone, for its flow's number may
  * soon be another's. */
 bool reply_way_open(const struct engine *e, const struct flow *f);
-/* What stands in the reply_submit ring: whether that request is owed a reply by this session. */
+/* Whether this session owes a reply to the request that a record of its reply_submit ring names. */
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
 /* Within a transaction: one less is owed. */
 void reply_answered(struct engine *e, uint32_t inflow);

@@ -12,14 +12,15 @@ struct aside {
     int count;
 };
 
-/* The first of them stages, until its turn or what it has is over. As turns_step. */
+/* The first turn of the list stages until its bytes or its operations are used up. Results as those
+ * of turns_step. */
 static int turn_take(struct engine *e, struct ready_list *list, struct aside *aside, int *work)
 {
     struct turn *turn = &e->turns[list->first];
     uint32_t flow = turn->ready.first;
     int r = 0;
 
-    /* In debt for a payload: that matters to the others, if there are any. */
+    /* A turn may be in debt for a payload. The debt counts only while other turns wait. */
     if (turn->left <= 0 && list->first == list->last)
         turn->left = TURN_BYTES;
     if (turn->left > 0) {

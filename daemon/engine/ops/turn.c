@@ -25,7 +25,7 @@ static void turn_leave(struct engine *e, uint32_t flow)
     e->free_turns = left;
 }
 
-/* There are as many turns as flows, so one is free. */
+/* The table has as many turns as flows, so one is free. */
 static uint32_t turn_new(struct engine *e, const struct flow *f, uint32_t client)
 {
     struct peer_live *peer = &e->peer_live[f->node];

@@ -233,8 +233,8 @@ int bind_asked(struct engine *e, uint32_t node, const struct ledger_record *reco
     struct peer *p = &e->peers[node];
 
     memcpy(&w, record->at, sizeof(w));
-    /* It has asked for more than its table of remotes holds, and acknowledges none of the answers:
-     * they would take every chunk that there is. */
+    /* The peer has sent more BINDs than its table of remotes holds, and acknowledges none of the
+     * answers, which would take all chunks. */
     if (p->bound_owed >= 2 * e->config.remotes_max)
         return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
@@ -260,7 +260,8 @@ int bind_answered(struct engine *e, uint32_t node, const struct ledger_record *r
         return 0;
     set32(e, &r->asked, r->asked - 1);
     f = &e->flows[r->flow];
-    /* Also of an answer that is not final: what the target has opened is to be closed. */
+    /* An answer that is not final sets the number, too: the inflow that the target has opened must
+     * be closed later. */
     if (w.flow != WIRE_NONE && f->inflow == NONE)
         set32(e, &f->inflow, w.flow);
     if (r->state != REMOTE_BINDING && r->state != REMOTE_STALE) {
@@ -307,7 +308,8 @@ int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
         inflow_free(e, inflow);
         return 0;
     }
-    /* Its number is in the hands of our client. */
+    /* Our client holds the inflow's number as a token, so the inflow stays until all replies are
+     * sent. */
     set32(e, &in->state, INFLOW_PARTING);
     if (in->reply_flow != NONE)
         table_leaves(e, TABLE_FLOWS, in->reply_flow);
@@ -321,7 +323,8 @@ void bind_refresh_node(struct engine *e, uint32_t node)
 
         if (r->node != node || r->state != REMOTE_READY || !r->has_key)
             continue;
-        /* With the question, or a restart between the two would leave it unasked. */
+        /* The state changes in the transaction of the new BIND, or a restart between the two would
+         * lose the BIND. */
         set32(e, &r->state, REMOTE_STALE);
         if (bind_ask(e, i) < 0) {
             arena_rollback(&e->arena);

@@ -12,7 +12,7 @@ void keepalive_open(struct engine *e)
 {
     uint64_t interval = e->config.keepalive_ns, deadline = e->config.peer_deadline_ns;
 
-    /* Also a short deadline has room for questions, answers, and a new link. */
+    /* A short deadline must have room for questions, answers, and a new link, too. */
     if (interval > deadline / 5)
         interval = deadline / 5;
     e->keepalive.interval = interval;
@@ -40,7 +40,7 @@ static bool is_waited_for(const struct engine *e, uint32_t node)
            queue_count(&e->peers[node].sent) > 0;
 }
 
-/* Who is waited for no more is not watched any more. */
+/* Stops watching peers that nothing waits for. */
 static void forget_idle(struct engine *e)
 {
     struct keepalive *k = &e->keepalive;
@@ -73,7 +73,7 @@ static bool silent_again(struct engine *e, uint32_t node)
     struct peer_live *live = &e->peer_live[node];
     uint64_t extra;
 
-    /* What it said before it fell silent is no reason to wait now. */
+    /* Bytes that the peer named before it fell silent grant no more time. */
     if (live->silence++ == 0)
         live->bytes_theirs = 0;
     extra = grant(e, live);

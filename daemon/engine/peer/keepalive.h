@@ -12,10 +12,10 @@
  *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
- * seen one. Slowness is no silence: what arrives may stand behind long payloads, so for each
- * second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up to
- * KEEPALIVE_GRANT deadlines. A question costs the control thread some work: at most KEEPALIVE_ASKS
- * leave in one interval, and peers that were not asked are not counted as silent.
+ * seen one interval. Slowness is no silence: what arrives may stand behind long payloads, so for
+ * each second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up
+ * to KEEPALIVE_GRANT deadlines. A question costs the control thread some work: at most
+ * KEEPALIVE_ASKS leave in one interval, and peers that were not asked are not counted as silent.
  *
  * Thread: the progress thread.
  */
@@ -29,7 +29,7 @@
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest of fabrics carries in a second */
 #define KEEPALIVE_GRANT   12u        /* deadlines */
 
-/* How often is looked, by the configuration. */
+/* Sets how often keepalive_step looks, by the configuration. */
 void keepalive_open(struct engine *e);
 /* The look, when it is due. *deadline is lowered to the next. */
 void keepalive_step(struct engine *e, uint64_t *deadline);

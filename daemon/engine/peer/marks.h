@@ -12,9 +12,9 @@ uint64_t peer_new_id(struct engine *e);
 void peer_init(struct engine *e, uint32_t node);
 /* Before anything else about a peer: its entries are made when it is named for the first time. */
 void peer_know(struct engine *e, uint32_t node);
-/* Puts it on the list of those that the next step advances. */
+/* Puts the peer on the active list: the next step advances it. */
 void peer_activate(struct engine *e, uint32_t node);
-/* Something waits for this peer: ask for a handshake unless one is on its way. */
+/* Something waits for this peer: posts ENGINE_WANT_PEER unless a handshake is on its way. */
 void peer_want(struct engine *e, uint32_t node);
 /* The fabric or the peer's records failed: reported to the caller, once. */
 void peer_broken(struct engine *e, uint32_t node, int status);

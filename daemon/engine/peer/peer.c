@@ -16,8 +16,8 @@
 #include "daemon/engine/ledger/records.h"
 #include "daemon/engine/peer/remote.h"
 
-/* What the fabric has refused: often there is room soon; a connection that is not there yet takes
- * its time, and its coming wakes who sleeps. */
+/* Pauses between tries of an operation that the fabric has refused. Often there is room soon. A
+ * connection that does not stand yet takes longer, and wakes the progress thread when it comes. */
 #define REFUSED_RETRY_NS   2000u
 #define REFUSED_MOST_NS    1024000u
 #define REFUSED_LOOKING_NS 32000u /* where only a look makes room (see fabric_traits.can_sleep) */
@@ -71,7 +71,7 @@ int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
         peer_discard(e, node);
     live->offer_asked = true;
     live->wanted = true;
-    /* Its ring will need a place, too, on its way out. */
+    /* The new ring needs a free place in `parting` for its own way out. */
     if (live->link == LINK_NONE && rings_parting(live) < PARTING_RINGS) {
         r = e->heap_registered ? ring_prepare(e, node) : 0;
         if (r < 0)
@@ -134,7 +134,8 @@ static void flows_resume(struct engine *e, uint32_t node)
     }
 }
 
-/* What was staged and not consumed goes back to its queue. Nonces are the old link's. */
+/* Records that were staged and not consumed go back to their queues. Their nonces end with the old
+ * link. */
 static void link_rewind(struct engine *e, uint32_t node, uint64_t consumed)
 {
     struct sent undone;
@@ -208,7 +209,8 @@ bool peer_pending(const struct engine *e, uint32_t node)
         if (e->flows[i].node == node && flow_waits(&e->flows[i]))
             return true;
     }
-    /* Who holds something for the other asks whether it still is who it was. */
+    /* An inflow is held for the peer: a new link shows whether the peer still has the same
+     * state. */
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         const struct inflow *in = &e->inflows[i];
 
@@ -331,8 +333,8 @@ static void ledger_want(struct engine *e, uint32_t node)
     live->starved++;
 }
 
-/* What the fabric refused is tried again, though no event may come: soon, and where nothing leaves
- * meanwhile, less and less soon. */
+/* Sets the time of the next try after a refusal by the fabric, which may not bring an event. The
+ * pause grows while nothing leaves. */
 static void try_again(struct engine *e, uint32_t node, bool refused, bool worked,
                       uint64_t *deadline)
 {
@@ -387,7 +389,8 @@ int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
         ring_offer_larger(e, node);
     if (live->out.next.bytes > 0)
         ring_leave(e, node);
-    /* What was refused before goes first, or payloads would take every place that becomes free. */
+    /* A run that was refused before goes first, or payloads would take every place that becomes
+     * free. */
     r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
     if (r != -EAGAIN && live->link == LINK_UP)
         flows = ledger_stage_voids(e, node);

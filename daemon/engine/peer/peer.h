@@ -7,11 +7,12 @@
  *
  * A link begins with an empty inbound ring at the position that its receiver has consumed. DRAINING
  * lasts until the fabric has given back every operation and the ring: only then may a new link
- * begin, so nothing late can land in it. What was not consumed is staged again from the queues.
+ * begin, so nothing late can land in it. Records that were not consumed are staged again from the
+ * queues.
  *
- * Each side names its state for the other by a random id. When both remember the other's, the link
- * is resumed; otherwise both start anew, and what was under way has ended with an error. Thread:
- * the progress thread.
+ * Each side names its state for the other by a random id. When both remember the other's id, the
+ * link is resumed; otherwise both start anew, and operations that were under way end with an error.
+ * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_PEER_H
 #define PWC_ENGINE_PEER_H

@@ -22,7 +22,7 @@ int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_rec
 int region_revoke_answered(struct engine *e, uint32_t node, const struct ledger_record *record);
 /* The last fabric operation of a revoked remote has ended. */
 void region_answer_revoke(struct engine *e, uint32_t remote);
-/* All grants of a lost node. */
+/* Drops all grants of a lost node. */
 void region_forget_node(struct engine *e, uint32_t node);
 /* Begins the withdrawal of all regions of a client. The number that still stand. */
 uint32_t region_withdraw_client(struct engine *e, uint32_t client);

@@ -34,7 +34,7 @@ void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
     /* Only where the fabric lets go of none of them: this one stays registered and taken, too. */
 }
 
-/* What the fabric could not let go of may still be written to: it stays taken. */
+/* A ring that the fabric could not let go of may still be written to, so its memory stays taken. */
 void ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status)
 {
     struct parting_ring *parting = &e->peer_live[node].parting[place];

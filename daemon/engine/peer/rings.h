@@ -14,7 +14,7 @@
 /* An inbound ring for the next link, of the preferred size or less: being registered, or -ENOMEM.
  */
 int ring_prepare(struct engine *e, uint32_t node);
-/* Withdraws a registered ring; its memory is free when the fabric says so. */
+/* Withdraws a registered ring; its memory is free after the fabric has dropped the registration. */
 void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
                const struct fabric_memory *memory);
 /* Rings on their way out. */

@@ -116,13 +116,14 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base)
         return -EINVAL;
     session_views(e, session, base);
     doorbell_disarm(&e->session_live[session].shared->submit_bell); /* it may have died unfenced */
-    /* An earlier process has told of them. */
+    /* An earlier process has delivered these events, so the sums since this process started leave
+     * them out. */
     e->departed.delivered -= e->sessions[session].delivered;
     e->session_live[session].shared->fences = e->host->fence != NULL;
     bind_show_ended(e, session);
     if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)
         quarantine_show(e, session);
-    /* What only waited for a fabric operation of the old process waits no more. */
+    /* Operations that waited only for a fabric operation of the old process can finish now. */
     for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
         flow_finish(e, i);
     if (e->sessions[session].spill_bytes == 0)

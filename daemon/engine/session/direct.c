@@ -3,7 +3,7 @@
 
 #include "daemon/engine/session/session.h"
 
-/* Of the flow that the origin has named so; or NONE. */
+/* The session at which this flow from the origin arrives, or NONE. */
 static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t inflow)
 {
     const struct inflow *in;
@@ -110,7 +110,7 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
         wake_target(e, &e->inflows[flow]);
 }
 
-/* Whether it is of this node, and so may be a neighbour's. */
+/* Whether the origin is on this node, and so may be a neighbour. */
 static bool from_here(const struct engine *e, const struct inflow *in)
 {
     return in->node == e->config.node || e->peer_live[in->node].sibling;

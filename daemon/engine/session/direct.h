@@ -1,7 +1,7 @@
 /*
- * Neighbours: what the engine does for contexts of this node that reach each other without it. It
- * tells where a bind leads, tells the origin when the way ends, and wakes a target that sleeps.
- * Thread: the progress thread.
+ * Neighbours: the engine's part for contexts of this node that reach each other without the engine.
+ * The engine answers where a bind leads, shows the origin when the way ends, and wakes a target
+ * that sleeps. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_DIRECT_H
 #define PWC_ENGINE_DIRECT_H
@@ -10,15 +10,16 @@
 
 /* Where a bind leads, for its ENGINE_BOUND notice. */
 void direct_way(const struct engine *e, uint32_t remote, struct engine_way *out);
-/* Tells its session whether this remote has ended: from now on the engine alone can say why. */
+/* Shows the session whether this remote has ended: operations over an ended remote go through the
+ * engine, which knows the reason. */
 void direct_show_ended(struct engine *e, uint32_t remote, bool ended);
-/* The same of all remotes of a flow. */
+/* Shows that all remotes of a flow have ended. */
 void direct_end_flow(struct engine *e, uint32_t flow);
-/* The peer at the other end of the flow is woken if it sleeps, where it is on this node. */
+/* Wakes the peer at the other end of the flow, if the peer is on this node and sleeps. */
 void direct_wake(struct engine *e, const struct flow *f);
-/* The same of the peer, of this node, that has bound a context of the session. */
+/* Wakes the peer of this node that has bound a context of the session. */
 void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer);
-/* Events of the session wait behind those in its ring, or not any more. */
+/* Shows the session whether spilled events wait behind the events in its ring. */
 void direct_show_spill(struct session_live *live, bool spilled);
 
 #endif

@@ -43,7 +43,7 @@ void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason
 
     if (c->quarantine != QUARANTINE_NONE || c->state != CLIENT_LIVE)
         return;
-    /* What was read after a fault was the daemon's zero pages. */
+    /* After a fault the daemon reads zero pages, so the fault is the real reason. */
     if (e->host->faulted && e->host->faulted(e->host->context, client))
         reason = QUARANTINE_MEMORY;
     c->quarantine = reason;

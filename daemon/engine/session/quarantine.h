@@ -1,6 +1,6 @@
 /*
- * Quarantine: a client broke the protocol. The engine takes nothing more of it; the caller is asked
- * to end it. Thread: the progress thread.
+ * Quarantine: a client broke the protocol. The engine takes no more submissions of the client, and
+ * a notice asks the caller to end the client. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_QUARANTINE_H
 #define PWC_ENGINE_QUARANTINE_H
@@ -23,10 +23,10 @@ enum quarantine_reason {
     QUARANTINE_REASONS
 };
 
-/* Once: later reasons of the same client are dropped. */
+/* Quarantines the client once: later reasons are dropped. */
 void client_quarantine(struct engine *e, uint32_t client, enum quarantine_reason reason);
 const char *quarantine_text(uint32_t reason);
-/* In the session's shared memory, and to the caller. */
+/* Shows the quarantine in the session's shared memory; posts the notice to the caller. */
 void quarantine_show(struct engine *e, uint32_t session);
 void quarantine_notice(struct engine *e, uint32_t client);
 

@@ -1,4 +1,5 @@
-/* What clients and users have of the shared tables (quota.h). Thread: the progress thread. */
+/* Counts the entries that clients and users have in the shared tables (quota.h). Thread: the
+ * progress thread. */
 #include "daemon/engine/session/quota.h"
 
 static uint32_t share(uint32_t configured, uint32_t all)
@@ -18,7 +19,7 @@ void quota_defaults(struct engine_config *c)
     c->chunks_user = share(c->chunks_user, c->chunks_max);
 }
 
-/* What a client and its user have of one thing. */
+/* The number of entries that a client and its user have. */
 struct held {
     uint32_t client, user;
 };
@@ -41,7 +42,7 @@ static void count_flow(const struct engine *e, uint32_t flow, bool own, struct h
     pairs->client += own;
 }
 
-/* Replies have flows of their own, which take places beside those of requests. */
+/* Flows of replies take places in the same table as flows of requests. */
 static void count_flows(const struct engine *e, uint32_t session, struct held *binds,
                         struct held *pairs)
 {
@@ -56,7 +57,7 @@ static void count_flows(const struct engine *e, uint32_t session, struct held *b
         for (uint32_t f = s->first_flow; f != NONE; f = e->flows[f].next)
             count_flow(e, f, s->client == client, binds, pairs);
     }
-    /* Those whose context is gone are still the user's. */
+    /* Flows whose context is gone still count for their user. */
     for (uint32_t i = 0; i < leaving->count; i++) {
         uint32_t flow = leaving->entries[(leaving->head + i) % leaving->size];
         const struct flow *f = &e->flows[flow];
@@ -148,7 +149,7 @@ static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uin
            chunks.user + need <= e->config.chunks_user;
 }
 
-/* It takes `grows` chunks more. */
+/* Pushes entries for which the queue takes `grows` more chunks. */
 static int push_counted(struct engine *e, uint32_t session, struct queue *q, uint32_t n,
                         uint32_t grows, uint32_t keep)
 {

@@ -1,5 +1,5 @@
 /*
- * Quotas: what a client and its user may have of the tables that all clients share.
+ * Quotas: the share of a client, and of its user, in the tables that all clients use.
  *
  *     binds    remotes that name a flow of theirs, and as many places in the list of which node
  *              has resolved a region of theirs
@@ -7,13 +7,14 @@
  *              inflows towards theirs
  *     queues   chunks that their operations and spilled events take
  *
- * Binds and pairs beyond are refused. Queues only wait: submissions stay in their ring, events in
- * their origin's queue. Besides, a client leaves as many chunks free as it has, so that any number
- * of clients that flood or don't drain leave some to the next; and a context has a few chunks
- * whatever its client's others do, so that a full one does not stop them.
+ * Binds and pairs beyond the quota are refused. Queues at the quota only wait: submissions stay in
+ * their ring, events in their origin's queue. Besides, a client leaves as many chunks free as it
+ * has, so that any number of clients that flood or don't drain leave some to the next client. A
+ * context has a few chunks whatever the other contexts of its client do, so that a full context
+ * does not stop the others.
  *
- * Owns nothing; counts when it is asked, off the hot path: at a bind, and when a queue takes a
- * chunk more. Thread: the progress thread.
+ * Owns nothing. The entries are counted off the hot path: at a bind, and when a queue takes one
+ * more chunk. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_QUOTA_H
 #define PWC_ENGINE_QUOTA_H
@@ -23,7 +24,7 @@
 /* Chunks that a context may have at any rate. */
 #define QUOTA_CONTEXT_CHUNKS 4u
 
-/* Fills in what is not configured, and takes what is more than there is for all. */
+/* Fills in the quotas that are not configured, and bounds each by the size of its table. */
 void quota_defaults(struct engine_config *c);
 
 /* One bind more, and one flow more, from this session; one inflow more to it. 0 or -EDQUOT. */

@@ -2,8 +2,8 @@
  * Sessions: a context's rings as the engine sees them. Submissions are taken from here, local and
  * remote events are posted here, and remote events that find their ring full wait in the spill.
  *
- * A published tail tells only what is committed: events are written past the tail, the arena's tail
- * moves with the operation's end in one transaction, and sessions_show shows it. Thread: the
+ * A published tail covers only committed events: events are written past the tail, the arena's tail
+ * moves with the operation's end in one transaction, and sessions_show shows that tail. Thread: the
  * progress thread.
  */
 #ifndef PWC_ENGINE_SESSION_H
@@ -15,22 +15,23 @@
 struct event_draft {
     struct event_record head;
     struct message message; /* of an active message: the id's first bytes, as they were checked */
-    const uint8_t *rest;    /* the id, or what follows that: in the ledger, read once */
+    const uint8_t *rest;    /* in the ledger, read once: the id, or the block behind its head */
     uint32_t front;         /* bytes of head and message */
     uint32_t rest_len;
 };
 
 /* Takes answers, then submissions, each up to `budget`. The number taken. */
 int session_take(struct engine *e, uint32_t session, int budget);
-/* Its client wants to hear of its end: errors are told even under SUBMIT_NO_LCE. */
+/* Whether the operation's end is reported to the client: errors are reported even under
+ * SUBMIT_NO_LCE. */
 static inline bool session_reports(const struct op *op)
 {
     return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
 }
 /* Within a transaction: ends the operation for its client, by an event or without. */
 void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Within a transaction: `count` operations have ended without an event, which had reserved so many
- * bytes. */
+/* Within a transaction: `count` operations have ended without an event; `bytes` of reserved event
+ * space are free again. */
 void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
 /* Where events go whose room is reserved. */
 enum event_place {
@@ -52,21 +53,22 @@ struct event_room {
  */
 int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
                     struct event_room *room);
-/* In the same transaction: the event. */
+/* Writes the event, in the transaction of session_reserve. */
 void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
                      const struct event_draft *draft);
 /* The events of a batch's puts, which are `like` one another but for id and bytes. */
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
                            const struct event_record *like, const uint8_t *block);
-/* Within a transaction: the event of a reply, for which there is room or the client has lied. */
+/* Within a transaction: writes the event of a reply. The request has reserved the room; a client
+ * whose ring has none is quarantined. */
 void session_report_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
 /* Whether a client has a handler at this index: the one look at its word. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
-/* Nothing is spilled: those who were told to wait may go on. Twice does no harm. */
+/* The spill is empty: posts GO to the flows that were stopped. A second call does no harm. */
 void session_release_spill(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);
-/* It has something to publish. */
+/* The session has something to publish. */
 static inline void session_dirty(struct engine *e, uint32_t session)
 {
     struct session_live *live = &e->session_live[session];
@@ -78,11 +80,11 @@ static inline void session_dirty(struct engine *e, uint32_t session)
 }
 /* Shows the events that have been committed since the last call. */
 void sessions_show(struct engine *e);
-/* Then what has ended, and wakes the client if it sleeps. */
+/* After sessions_show: shows the counts of ended operations, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */
 void session_views(struct engine *e, uint32_t session, void *base);
-/* What it has counted since this process attached it, to the sums of all. */
+/* Adds the session's counts since this process attached the session to the sums of all. */
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to);
 

@@ -10,7 +10,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 
-/* What is collected before it is known how much it will be. */
+/* The puts collected so far; their number is known only at the end of the batch. */
 struct gathering {
     uint32_t count, bytes;
     uint32_t count_most; /* by budget, quota and event space */
@@ -38,7 +38,7 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
     return ring->tail_seen - ring->head > first->size && batchable(first);
 }
 
-/* What the checks of a single put would say of the next, which is like the first. */
+/* Whether the next put is like the first, and would pass the checks of a single put. */
 static bool batch_joins(const struct submit_record *r, uint32_t size,
                         const struct submit_record *first, const struct remote *remote)
 {
@@ -57,7 +57,7 @@ static inline bool fits(const struct gathering *g, uint32_t payload)
            bytes + 8 * (g->count + 1) <= g->room;
 }
 
-/* Its payload is to be filled in, at what is returned. */
+/* Adds a put. Returns the place at which the caller fills in the payload. */
 static inline uint64_t *add(struct gathering *g, uint64_t lid, uint64_t rid, uint64_t offset,
                             uint32_t length)
 {

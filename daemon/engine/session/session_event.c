@@ -55,7 +55,7 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
     return 0;
 }
 
-/* All local events of an operation. */
+/* Posts all local events of an operation. */
 static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     const struct op_kind *kind = op_row(op);

@@ -14,9 +14,9 @@
 
 struct intake;
 
-/* What differs between the two rings that a session submits through. */
+/* The differences between the two rings that a session submits through. */
 struct intake_rules {
-    /* What no honest library submits in this ring: 0 or the reason. */
+    /* Checks for records that no honest library submits in this ring: 0 or the reason. */
     enum quarantine_reason (*check)(const struct engine *e, uint32_t session,
                                     const struct submit_record *r);
     /* The flow that a record in good order goes to. */
@@ -36,7 +36,7 @@ struct intake {
     bool *stalled;  /* no room to take its next record */
 };
 
-/* What no honest library submits in either ring: 0 or the reason. */
+/* Checks for records that no honest library submits in either ring: 0 or the reason. */
 static enum quarantine_reason record_check(const struct engine *e, const struct submit_record *r)
 {
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
@@ -136,7 +136,7 @@ static enum quarantine_reason submission_check(struct engine *e, uint32_t sessio
     return QUARANTINE_NONE;
 }
 
-/* The ring's head is where the arena knows it to be from the next commit on. */
+/* Moves past the record; the arena has the new head of the ring from the next commit on. */
 static void intake_pass(struct engine *e, const struct intake *in, const struct submit_record *r)
 {
     ring_consume(in->ring, r->size);
@@ -222,7 +222,7 @@ static int request_room(struct engine *e, uint32_t session, struct queue *ops, u
     return quota_push(e, session, ops, span);
 }
 
-/* As many puts as go together, from `r` on; 0: take it by itself. */
+/* Takes the puts from `r` on that go together as one batch. Their number; 0: take `r` by itself. */
 static int batch_submit(struct engine *e, uint32_t session, const struct submit_record *r,
                         int budget)
 {

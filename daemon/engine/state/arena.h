@@ -2,17 +2,17 @@
  * The state arena: all of the engine's state that outlives the process, and its transactions.
  *
  * The arena is memory that only the daemon maps. It holds a header, then tables of fixed entries
- * (state.h, table.h); links between entries are indices. An engine that dies at any store leaves it
- * such that the next engine_open can go on:
+ * (state.h, table.h); links between entries are indices. An engine that dies at any store leaves
+ * the arena such that the next engine_open can resume:
  *
- *   - what no index reaches yet (a new entry, bytes past a tail) is written freely;
+ *   - memory that no index reaches yet (a new entry, bytes past a tail) is written freely;
  *   - everything else is changed by arena_set*, which first notes the old value in the undo log;
  *   - arena_commit ends the transaction by emptying the log;
  *   - opening puts the values of an unfinished transaction back, latest first.
  *
- * Nothing leaves the engine (a published tail, a fabric write) before the commit of what it tells.
- * Only the compiler may reorder these stores, for the reader is the same machine later, so compiler
- * barriers are enough.
+ * Nothing leaves the engine (a published tail, a fabric write) before the changes that it shows are
+ * committed. Only the compiler may reorder these stores, for the reader is the same machine later,
+ * so compiler barriers are enough.
  *
  * Thread: the progress thread.
  */

@@ -133,7 +133,7 @@ struct op {
         uint64_t rid;
         struct {
             uint32_t count; /* of operations */
-            uint16_t bytes; /* of what goes on the wire, behind the entry */
+            uint16_t bytes; /* bytes on the wire, which stand behind the entry */
             uint8_t kind;   /* of each, enum submit_kind */
             uint8_t record; /* that carries them, enum wire_kind */
         } batch;            /* of OP_BATCH */
@@ -163,7 +163,7 @@ struct flow_live {
     bool let_go;          /* one of them was unbound while operations were in flight */
 };
 
-/* What a client may stage towards a peer before another one does (turn.c). */
+/* The share that a client may stage towards a peer before another client does (turn.c). */
 struct turn {
     uint32_t client;
     uint32_t node;

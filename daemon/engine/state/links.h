@@ -20,9 +20,9 @@
 
 /*
  * Control records wait in two queues, each in order. An acknowledgement must not pass a verdict on
- * what it covers; so verdicts go first, and have room of their own in the ledger: those that wait
- * for credit would otherwise hold back the acknowledgements that give credit to the other side,
- * which may hold back ours for the same reason.
+ * a record that it covers; so verdicts go first, and have room of their own in the ledger. Without
+ * that room, verdicts that wait for credit would hold back the acknowledgements that give the other
+ * side credit, and the other side would hold back ours for the same reason.
  */
 enum notes_queue {
     NOTES_VERDICTS = 0, /* FAIL, REFUSE */
@@ -39,13 +39,13 @@ struct peer {
     uint64_t link_id;     /* ours: new when we dropped our state for this peer */
     uint64_t their_id;    /* theirs; 0: none */
     uint64_t tx_tail;     /* position behind the last record staged */
-    uint64_t tx_acked;    /* consumed there, as told by ACK */
+    uint64_t tx_acked;    /* position consumed by the peer, by its last ACK */
     uint64_t rx_consumed; /* position behind the last record consumed */
     struct queue sent;    /* struct sent: records staged and not acknowledged */
     struct notes notes[NOTES_QUEUES];
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
-    uint32_t discarding;   /* what was under way is being dropped; a restart goes on with it */
+    uint32_t discarding;   /* operations under way are being dropped; a restart resumes that */
     uint32_t bound_owed;   /* BOUND notes that it has not acknowledged */
 };
 
@@ -76,7 +76,7 @@ static_assert(sizeof(struct note) == 256, "note");
 /* Nonces that requests leave to replies. */
 #define NONCES_FOR_REPLIES 32u
 #define STRIPES_MAX        4u  /* of one payload */
-#define STRIPE_ALIGN       64u /* where they meet: not in the middle of a cache line */
+#define STRIPE_ALIGN       64u /* two stripes do not share a cache line */
 
 /* Outbound ledger of a link. */
 struct ledger_out {
@@ -101,7 +101,7 @@ struct ledger_out {
     bool switching;                /* SWITCH is staged */
     bool wanting;                  /* WANT is staged since credit came last */
     bool urgent;                   /* an ACK is staged: it may use the whole window of runs */
-    uint16_t nonces[NONCE_WINDOW]; /* free ones, a stack; at its other end those to be voided */
+    uint16_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */
     uint32_t nonces_free, voids;
 };
 
@@ -157,8 +157,8 @@ struct peer_live {
     bool wanted;          /* a handshake has been asked for */
     bool offer_asked;
     bool active;                /* on the active list */
-    bool broken;                /* told the caller already */
-    bool known;                 /* peer_know has made it what it is */
+    bool broken;                /* reported to the caller already */
+    bool known;                 /* peer_know has made its entries */
     bool sibling;               /* another engine of this machine: our clients share memory */
     struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
     uint32_t turns;             /* list of all of them */
@@ -171,16 +171,16 @@ struct peer_live {
     bool watched;      /* keepalive.h, and so are these: */
     bool flow_waits;
     uint32_t silence;       /* intervals in which nothing has come from it */
-    uint32_t silence_at_up; /* of those, before this link */
-    uint64_t bytes;         /* of payloads and reads on their way, ours and, as told, theirs */
+    uint32_t silence_at_up; /* intervals of `silence` before this link */
+    uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by the last answer */
     uint64_t bytes_theirs;
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
 };
 
-/* How long operations towards a peer have taken. A peer gets one with its first link; the first is
- * shared by those that come when all are given, or are told of before. */
+/* How long operations towards a peer have taken. A peer gets an entry with its first link. Entry 0
+ * is shared by peers without one: all were given, or no link was up yet. */
 struct latency {
     struct histogram steps[ENGINE_LATENCIES];
 };

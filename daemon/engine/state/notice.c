@@ -13,7 +13,8 @@ int engine_notice(struct engine *e, struct engine_notice *out)
     if (e->notice_head == e->notice_tail)
         return 0;
     *out = e->notices[e->notice_head++ % e->notices_max];
-    /* From the beginning again, so that few pages of a ring for the worst case are ever touched. */
+    /* An empty ring starts at its beginning again, so that few pages of a ring sized for the worst
+     * case are touched. */
     if (e->notice_head == e->notice_tail)
         e->notice_head = e->notice_tail = 0;
     return 1;

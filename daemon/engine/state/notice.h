@@ -5,7 +5,8 @@
 
 #include "daemon/engine/state/state.h"
 
-/* There is room for one of each thing that can end or be answered (notices_max). */
+/* Posts a notice. The ring has room for one notice of each thing that can end or be answered
+ * (notices_max). */
 void notice_push(struct engine *e, const struct engine_notice *notice);
 
 #endif

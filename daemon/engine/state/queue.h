@@ -26,7 +26,7 @@
 #define CHUNK_LINKS (CHUNK_BYTES / 4u)
 #define CHUNK_NONE  UINT32_MAX
 
-/* In the arena: a stack of free chunks. */
+/* A stack of free chunks, in the arena. */
 struct chunk_pool_state {
     uint32_t count; /* of all chunks */
     uint32_t free;  /* on the stack */
@@ -70,17 +70,17 @@ static inline void *queue_at(const struct chunk_pool *pool, const struct queue *
     return pool->chunks + (uint64_t)chunk * CHUNK_BYTES + (in_chunk << q->shift);
 }
 
-/* The same where chunks come or go. */
+/* queue_push and queue_pop where a chunk is taken or given back. */
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
 void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n);
 
-/* Both indices stand in one chunk. */
+/* Whether both indices stand in one chunk. */
 static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b)
 {
     return ((a ^ b) >> (14 - q->shift)) == 0;
 }
 
-/* With n entries more, or n less at the head: whether no chunk comes, or goes. */
+/* Whether a push of n entries takes no chunk, or a pop of n entries gives none back. */
 static inline bool queue_push_stays(const struct queue *q, uint32_t n)
 {
     return q->head != q->tail && queue_one_chunk(q, q->tail - 1, q->tail + n - 1);
@@ -93,9 +93,9 @@ static inline bool queue_pop_stays(const struct queue *q, uint32_t n)
 
 /*
  * Within a transaction: makes entries [tail, tail + n) exist and moves the tail behind them; the
- * caller fills them before the commit. At least `keep` chunks stay free: what must not fail keeps
- * 0, what can wait keeps a share for it. -ENOBUFS, nothing changed, when the pool or the directory
- * is full.
+ * caller fills them before the commit. At least `keep` chunks stay free: a push that must not fail
+ * keeps 0, a push that can wait leaves a share to the others. -ENOBUFS, nothing changed, when the
+ * pool or the directory is full.
  */
 static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
@@ -114,7 +114,8 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
         queue_pop_chunks(pool, q, n);
 }
 
-/* Chunks that it holds, its directory included; and how many more with n entries more. */
+/* The number of chunks that the queue holds, its directory included; and how many more n more
+ * entries take. */
 uint32_t queue_chunks(const struct queue *q);
 uint32_t queue_growth(const struct queue *q, uint32_t n);
 void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);

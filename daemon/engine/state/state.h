@@ -1,6 +1,6 @@
 /*
- * What the engine knows: its tables (clients.h, flows.h, links.h), and what belongs to none of
- * them. Thread: the progress thread owns all of it.
+ * The engine's state: its tables (clients.h, flows.h, links.h), and the fields that belong to no
+ * table. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_STATE_H
 #define PWC_ENGINE_STATE_H
@@ -67,7 +67,7 @@ struct engine {
     struct turn *turns; /* as many as flows */
     uint32_t *flow_next, *turn_next;
     uint32_t free_turns; /* list */
-    uint32_t turns_used; /* those from here on were never on it */
+    uint32_t turns_used; /* turns from here on were never on the free list */
     struct peer_live *peer_live;
     struct latency *latencies;
     uint32_t latency_count; /* given */
@@ -90,7 +90,7 @@ struct engine {
     bool sweep;         /* what leaves may go a step further (sweep.h) */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
-    bool armed;         /* bells stand since engine_arm, but for those that were rung */
+    bool armed;         /* engine_arm has armed the bells; since then some may have rung */
     bool fabric_failed;
     bool orphans;         /* sessions and segments that were not attached are to be closed */
     uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */
@@ -107,7 +107,7 @@ struct engine {
     uint32_t record_max;
 
     struct engine_totals_view departed; /* of contexts that are gone */
-    uint32_t departures; /* odd while a context's share moves there (view.c) */
+    uint32_t departures;                /* odd while a context's share moves there (view.c) */
 };
 
 /* Cookies of fabric operations: what the completion is for. */
@@ -126,7 +126,8 @@ static inline uint64_t cookie_of(uint32_t kind, uint64_t value)
     return (uint64_t)kind << 60 | value;
 }
 
-/* What a fabric operation of the operation `slot` of a flow comes back with; and the reverse. */
+/* The cookie of a fabric operation that belongs to the operation `slot` of a flow; and the
+ * reverse. */
 static inline uint64_t cookie_of_op(uint32_t flow, uint64_t slot)
 {
     return cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1)));

@@ -1,4 +1,4 @@
-/* What is read from histograms, and their sum (histogram.h). */
+/* Reading and adding histograms (histogram.h). */
 #include "daemon/engine/watch/histogram.h"
 
 uint64_t histogram_upper(uint32_t bucket)

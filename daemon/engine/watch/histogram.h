@@ -1,8 +1,8 @@
 /*
- * A histogram of durations: log-linear, 8 buckets for each power of two, so that what it tells is
- * less than an eighth too large. Of fixed size, and two of them add up to one.
+ * A histogram of durations: log-linear, 8 buckets for each power of two, so that a value read from
+ * it is less than an eighth too large. The size is fixed, and two histograms add up to one.
  *
- * Owned by whoever embeds it; zeroed is empty. Pure. Thread: its owner's.
+ * Owned by the struct that embeds the histogram; zeroed is empty. Pure. Thread: the owner's.
  */
 #ifndef PWC_ENGINE_HISTOGRAM_H
 #define PWC_ENGINE_HISTOGRAM_H
@@ -44,10 +44,10 @@ static inline void histogram_record(struct histogram *h, uint64_t value, uint64_
 /* The largest value of a bucket; UINT64_MAX of the last. */
 uint64_t histogram_upper(uint32_t bucket);
 void histogram_merge(struct histogram *to, const struct histogram *from);
-/* How many values there are up to `value`, those of its bucket included. */
+/* The number of values up to `value`, all values of its bucket included. */
 uint64_t histogram_count_to(const struct histogram *h, uint64_t value);
-/* So many of a million values are not above what this gives: the end of their bucket, and never
- * more than the largest value. 0 when it is empty. */
+/* The value that `per_million` of a million values do not exceed: the end of a bucket, and never
+ * more than the largest value. 0 when the histogram is empty. */
 uint64_t histogram_quantile(const struct histogram *h, uint32_t per_million);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * How long operations take, step by step and peer by peer: the hooks of the hot path.
  *
- * Times are those of the engine's clock (engine_host.clock), read where a step has taken something
- * in and where the fabric has told something: what happens in between has one time.
- * Thread: the progress thread.
+ * Times are those of the engine's clock (engine_host.clock), read after a step has taken records
+ * and after the fabric has reported completions: all that happens in between has one time. Thread:
+ * the progress thread.
  */
 #ifndef PWC_ENGINE_LATENCY_H
 #define PWC_ENGINE_LATENCY_H
@@ -24,8 +24,9 @@ static inline void latency_record(struct engine *e, uint32_t node, enum engine_l
     histogram_record(&latency->steps[what], latency_since(e, then), times);
 }
 
-/* Its payload or its read is with the fabric, or, where it has none, its record in the ledger. Once
- * only is it counted, but when it goes again its time on the fabric is that of the last. */
+/* The fabric has the operation's payload or read, or, without either, the ledger has its record.
+ * Each operation is counted once; when it is sent again, its time on the fabric is that of the last
+ * try. */
 static inline void latency_posted(struct engine *e, uint32_t node, struct op *op)
 {
     uint64_t after = latency_since(e, op->submitted_at);
@@ -42,7 +43,7 @@ static inline void latency_fabric(struct engine *e, uint32_t node, const struct 
         latency_record(e, node, ENGINE_LATENCY_FABRIC, op->submitted_at + op->posted_after, 1);
 }
 
-/* Its client is told, or would be if it wanted to. */
+/* The operation has ended for its client, with an event or without. */
 static inline void latency_local(struct engine *e, uint32_t node, const struct op *op)
 {
     if (op->status == 0 && !op_row(op)->at_head)

@@ -25,7 +25,7 @@ static inline void probe_submit(uint32_t node, uint32_t flow, uint64_t sequence,
     DTRACE_PROBE5(pwcd, op_submit, node, flow, sequence, count, bytes);
 }
 
-/* With the fabric: a payload or a read; or its record in the ledger. */
+/* The fabric has the operation's payload or read, or the ledger has its record. */
 static inline void probe_post(uint32_t node, uint32_t flow, uint64_t sequence, uint32_t bytes)
 {
     DTRACE_PROBE4(pwcd, op_post, node, flow, sequence, bytes);
@@ -37,13 +37,13 @@ static inline void probe_complete(uint32_t node, uint32_t flow, uint64_t sequenc
     DTRACE_PROBE4(pwcd, op_complete, node, flow, sequence, status);
 }
 
-/* Locally complete: its client is told, if it wants to. */
+/* The operation is locally complete: its client has an event, if it wants one. */
 static inline void probe_local(uint32_t node, uint32_t flow, uint64_t sequence, int32_t status)
 {
     DTRACE_PROBE4(pwcd, op_local, node, flow, sequence, status);
 }
 
-/* At the target: its event, or that of a reply. */
+/* The event at the target, or the event of a reply. */
 static inline void probe_event(uint32_t session, uint32_t node, uint32_t flow, uint64_t sequence,
                                uint64_t bytes)
 {

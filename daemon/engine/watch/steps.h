@@ -1,7 +1,6 @@
 /*
- * The steps of an operation, as whoever watches sees them: each is counted (latency.h), can be
- * probed from outside (probes.h), and is recorded while somebody traces (trace.h).
- * Thread: the progress thread.
+ * The steps of an operation, for measurements: each step is counted (latency.h), can be probed from
+ * outside (probes.h), and is recorded while a trace runs (trace.h). Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_STEPS_H
 #define PWC_ENGINE_STEPS_H
@@ -21,7 +20,7 @@ static inline void step_submitted(struct engine *e, uint32_t flow, uint64_t slot
         trace_operation(e, TRACE_SUBMITTED, flow, slot, op, e->flows[flow].peer);
 }
 
-/* Its payload or its read is with the fabric. */
+/* The fabric has the operation's payload or read. */
 static inline void step_posted(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     latency_posted(e, e->flows[flow].node, op);
@@ -30,7 +29,7 @@ static inline void step_posted(struct engine *e, uint32_t flow, uint64_t slot, s
         trace_operation(e, TRACE_POSTED, flow, slot, op, 0);
 }
 
-/* Its record stands in the ledger. */
+/* The operation's record stands in the ledger. */
 static inline void step_staged(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     uint32_t node = e->flows[flow].node;
@@ -43,7 +42,7 @@ static inline void step_staged(struct engine *e, uint32_t flow, uint64_t slot, s
         trace_operation(e, TRACE_STAGED, flow, slot, op, e->peers[node].tx_tail);
 }
 
-/* All fabric operations of its payload, or its read, have ended. */
+/* All fabric operations of the payload, or the read, have ended. */
 static inline void step_completed(struct engine *e, uint32_t flow, uint64_t slot,
                                   const struct op *op)
 {
@@ -53,14 +52,14 @@ static inline void step_completed(struct engine *e, uint32_t flow, uint64_t slot
         trace_operation(e, TRACE_COMPLETED, flow, slot, op, 0);
 }
 
-/* The target has consumed its record. */
+/* The target has consumed the operation's record. */
 static inline void step_placed(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     if (trace_on(e))
         trace_operation(e, TRACE_PLACED, flow, slot, op, 0);
 }
 
-/* Locally complete: its client has an event, if it wants one. */
+/* The operation is locally complete: its client has an event, if it wants one. */
 static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
                                  const struct op *op)
 {

@@ -1,4 +1,4 @@
-/* What is recorded of each step (trace.h). */
+/* Fills and writes the records of a trace (trace.h). */
 #include "daemon/engine/watch/trace.h"
 
 #include "daemon/engine/ops/op.h"
@@ -6,7 +6,7 @@
 void engine_trace(struct engine *e, struct trace_ring *ring)
 {
     e->trace = ring;
-    /* Whose that is which waits in the ledgers is not known any more. */
+    /* The owners of records that already wait in the ledgers are not known. */
     for (uint32_t i = 0; ring && i < e->config.nodes; i++) {
         struct ledger_out *out = &e->peer_live[i].out;
 
@@ -73,7 +73,7 @@ void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint3
                      });
 }
 
-/* What belongs to no operation. */
+/* Writes a record that belongs to no operation. */
 static void write_other(struct engine *e, struct trace_record *r)
 {
     r->flow = r->session = NONE;

@@ -1,7 +1,7 @@
 /*
- * The trace: what the engine records of operations while somebody asks for it (engine_trace).
+ * The trace: records of the steps of operations, written while a trace runs (engine_trace).
  *
- * Each hook is one look at a pointer while nobody does. Thread: the progress thread.
+ * Each hook costs one look at a pointer while no trace runs. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_TRACE_H
 #define PWC_ENGINE_TRACE_H
@@ -17,10 +17,11 @@ static inline bool trace_on(const struct engine *e)
 /* A step of an operation at its origin. */
 void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint64_t slot,
                      const struct op *op, uint64_t position);
-/* The event of an operation, or its reply's, that came from `node`. */
+/* The event of an operation, or of a reply, that came from `node`. */
 void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint32_t node,
                  uint32_t origin_flow, const struct event_record *event, uint32_t count);
-/* A run towards a peer, posted or ended; what it carries has one owner, or none is told. */
+/* A run towards a peer, posted or ended. The record names an owner only when all of the run has
+ * one. */
 void trace_run(struct engine *e, enum trace_kind kind, uint32_t node, uint16_t run, uint64_t bytes,
                int status);
 void trace_peer(struct engine *e, enum trace_kind kind, uint32_t node);

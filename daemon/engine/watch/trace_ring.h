@@ -1,6 +1,6 @@
 /*
- * The ring that a trace is written into: of fixed size, the oldest records are overwritten, and who
- * reads finds out how many he has missed.
+ * The ring of a trace: the size is fixed, the oldest records are overwritten, and a reader gets the
+ * number of records it has missed.
  *
  * Memory: its maker's (trace_ring_bytes, zeroed). One thread writes; any number of threads read,
  * each with a place of its own, and hold nothing up.
@@ -31,8 +31,9 @@ static inline uint64_t trace_ring_head(const struct trace_ring *ring)
 {
     return atomic_load_explicit(&ring->head, memory_order_acquire);
 }
-/* Up to `room` records from *from on (0 is the first ever); how many. *from moves on, and *lost
- * grows by those that were overwritten before they could be read. */
+/* Reads up to `room` records from *from on (0 is the first ever) and returns their number. Moves
+ * *from, and adds to *lost the number of records that were overwritten before they could be
+ * read. */
 int trace_ring_read(const struct trace_ring *ring, uint64_t *from, struct trace_record *records,
                     int room, uint64_t *lost);
 

@@ -229,7 +229,7 @@ int engine_view_regions(const struct engine *e, uint32_t *from, struct view_regi
     return n;
 }
 
-/* `*from` counts peers, and behind them what those share that have none of their own. */
+/* `*from` counts peers, and behind them the one entry that is shared. */
 int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,
                           int room)
 {
@@ -253,7 +253,7 @@ int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_
     return n;
 }
 
-/* As queue_at. NULL: its chunk is being taken away. */
+/* The operation, as queue_at gives it. NULL: its chunk is being taken away. */
 static const struct op *op_at(const struct engine *e, const struct queue *q, uint64_t slot)
 {
     uint32_t per_chunk = 14 - OP_SHIFT, directory = PEEK(q->directory), chunk;
