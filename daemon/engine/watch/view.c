@@ -55,7 +55,7 @@ static uint64_t replies_owed(const struct engine *e, const struct session *s)
 /* Bytes of a ring that its client has not taken yet. */
 static uint64_t ring_fill(uint64_t tail, const struct ring_control *shared, uint64_t size)
 {
-    uint64_t used = tail - PEEK(shared->head);
+    uint64_t used = tail - atomic_load_explicit(&shared->head, memory_order_relaxed);
 
     return used <= size ? used : 0;
 }
@@ -102,7 +102,8 @@ static void fill_session(const struct engine *e, uint32_t session,
         .reply_high = live->reply_high,
         .replies_owed = replies_owed(e, s),
         .replies_expected = s->reply_reserved / event_bytes(e->message_max),
-        .waits = PEEK(shared->event_bell.armed) != DOORBELL_AWAKE,
+        .waits =
+            atomic_load_explicit(&shared->event_bell.armed, memory_order_relaxed) != DOORBELL_AWAKE,
     };
 }
 
