@@ -297,10 +297,10 @@ const struct field fields_latency[] = {
 };
 
 const struct field fields_config[] = {
-    {"key", .kind = FIELD_OTHER, .title = "key"},
-    {"value", .kind = FIELD_OTHER, .title = "value"},
-    {"source", .kind = FIELD_OTHER, .title = "from"},
-    {"place", .kind = FIELD_OTHER, .title = "where"},
+    {"key", .kind = FIELD_TEXT, .title = "key"},
+    {"value", .kind = FIELD_TEXT, .title = "value"},
+    {"source", .kind = FIELD_TEXT, .title = "from"},
+    {"place", .kind = FIELD_TEXT, .title = "where"},
     {0},
 };
 

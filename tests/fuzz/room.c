@@ -13,6 +13,7 @@
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/requests.h"
 #include "daemon/control/notices.h"
+#include "daemon/control/watch/publisher.h"
 
 #define TURNS  64
 #define MEMORY (UINT64_C(16) << 20) /* of a client */
@@ -33,6 +34,7 @@ struct room {
 void __wrap_call_post(struct progress *progress, struct call *call);
 int __wrap_progress_watch(struct progress *p, int fd);
 void __wrap_progress_unwatch(struct progress *p, int fd);
+const struct engine *__wrap_progress_engine(const struct progress *p);
 
 /* The pointer to the progress thread, which nobody looks behind, is the room. */
 void __wrap_call_post(struct progress *progress, struct call *call)
@@ -52,6 +54,11 @@ int __wrap_progress_watch(struct progress *p, int fd)
 
 void __wrap_progress_unwatch(struct progress *p, int fd)
 {
+}
+
+const struct engine *__wrap_progress_engine(const struct progress *p)
+{
+    return ((const struct room *)p)->engine;
 }
 
 static int results(struct room *room)
@@ -159,7 +166,7 @@ static bool open_control(struct room *room)
     w->segments = calloc(w->config.segments_max, sizeof(*w->segments));
     return control->frame && w->by_handle && w->sessions && w->segments &&
            inflight_open(&control->inflight, &control->store, 2 * w->config.clients_max) == 1 &&
-           directory_client_open(control) == 0 &&
+           directory_client_open(control) == 0 && publisher_open(control) == 0 &&
            admission_open(&control->admission, NULL, NULL, NULL, why, sizeof(why)) == 0;
 }
 
@@ -205,6 +212,7 @@ void room_free(struct room *room)
     for (uint32_t i = 0; i < control->engine.sessions_max; i++)
         if (w->sessions[i] || w->segments[i])
             abort();
+    publisher_close(control);
     uv_walk(&control->loop, close_handle, NULL);
     for (int i = 0; i < TURNS && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;

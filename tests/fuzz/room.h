@@ -2,7 +2,7 @@
  * The control room and an engine in one thread: a call is carried out when it is posted, and what
  * comes of it at the next turn, the same at each start. For what clients say on their sockets.
  *
- * call_post, progress_watch and progress_unwatch are replaced (--wrap).
+ * call_post, progress_watch, progress_unwatch and progress_engine are replaced (--wrap).
  *
  * Thread: one.
  */
