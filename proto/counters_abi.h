@@ -44,7 +44,7 @@ struct counters_header {
     _Atomic uint64_t sessions;    /* now */
     _Atomic uint64_t refused;     /* requests beyond a quota, so far */
 
-    /* of all contexts since the start, those that are gone included */
+    /* of all contexts since the start, closed contexts included */
     _Atomic uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
     _Atomic uint64_t errors, delivered, spilled;
 

@@ -1,7 +1,7 @@
 /*
- * Where the socket of a job's own daemon is, and how sockets are named: a name that begins with @
- * is an abstract one. It has no file, so nothing is left of it, however the daemon ends; and no
- * mode, so each end looks at whom the kernel says the other one is: anybody may take such a name.
+ * The socket of a job's own daemon, and the names of sockets. A name that begins with @ is
+ * abstract. An abstract socket has no file, so nothing is left when the daemon ends; and it has no
+ * mode, so anybody may take its name, and each end checks the other end's user with the kernel.
  */
 #ifndef PWC_JOB_SOCKET_H
 #define PWC_JOB_SOCKET_H
@@ -53,8 +53,8 @@ static inline uid_t job_socket_peer(int socket)
 }
 
 /*
- * Whether who serves at this name may: at an abstract one that is we ourselves, root, or the user
- * whose number stands in the name. `owner`: as job_socket_peer says.
+ * Whether `owner`, the user of the serving end (job_socket_peer), may serve at this name. At an
+ * abstract name that is our own user, root, or the user whose number stands in the name.
  */
 static inline bool job_socket_trusted(const char *name, uid_t owner)
 {

@@ -25,8 +25,8 @@
  *     | sequence | PAIR_MORE    | -      | id bytes, 56                          |  those behind
  *     +----------+--------------+--------+---------------------------------------+
  *
- * `sequence` is the line's position, counted from 1, in 32 bits: it tells a new line from what an
- * earlier lap left there, so that the reader sees arrival in the line itself. The writer writes the
+ * `sequence` is the line's position, counted from 1, in 32 bits: a new line differs by it from a
+ * line of an earlier lap, so that the reader sees arrival in the line itself. The writer writes the
  * first eight bytes of the first line last. An id of length 0 is the eight bytes by value in `id`.
  *
  * The id of a message is its block (struct message, session_abi.h): a block with one argument takes
@@ -59,12 +59,12 @@ enum pair_kind {
     PAIR_GET = 2,        /* of requests */
     PAIR_MESSAGE = 3,    /* of both */
     PAIR_UNANSWERED = 4, /* of answers */
-    PAIR_MORE = 5,       /* goes on with the id of the line before */
+    PAIR_MORE = 5,       /* continues the id of the line before */
 };
 
 enum pair_flags {
-    PAIR_AFTER =
-        1 << 0, /* the origin's operations before went through the daemon: show those first */
+    PAIR_AFTER = 1 << 0, /* earlier operations of the origin went through the daemon: show their
+                            events first */
 };
 
 struct pair_line {
@@ -98,15 +98,15 @@ struct pair_ring {
      * ring is full.
      */
     _Atomic uint32_t room_bell;
-    /* The reader sleeps; the writer has the daemon wake it, or, where that is DOORBELL_QUIET, sets
-     * its bit on the reader's board. Of requests armed when the pair is new: the target may not
-     * know of it yet. */
+    /* The reader sleeps; the writer has the daemon wake the reader, or, with DOORBELL_QUIET, sets
+     * its bit on the reader's board. In a new pair the bell of `requests` is armed, because the
+     * target may not have the pair yet. */
     struct doorbell_word bell;
 };
 static_assert(sizeof(struct pair_ring) == 128, "pair_ring");
 static_assert(offsetof(struct pair_ring, bell) == 64, "pair_ring.bell");
 
-/* What a side has done through this pair, by its own count. pwcctl shows it. */
+/* The operations of a side through this pair, by its own count. pwcctl shows them. */
 struct pair_counts {
     _Atomic uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };
@@ -117,9 +117,9 @@ struct pair_side {
      * handler goes by this pair: a request goes to the daemon, which reports the error, and the
      * replier's library reports that of a reply. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
-    /* Of the target, 1: it has mapped the pair, and reads what stands in it. Until then the origin
-     * writes no record. Of the origin, 1: it has mapped the target's board (board_abi.h), and may
-     * be left quiet. */
+    /* In the target's part, 1: the target has mapped the pair and reads its records; until then the
+     * origin writes none. In the origin's part, 1: the origin has mapped the target's board
+     * (board_abi.h), and may be left quiet. */
     _Atomic uint32_t met;
     _Alignas(64) struct pair_counts counts;
 };
@@ -145,8 +145,8 @@ static_assert(sizeof(struct pair_shared) <= PAIR_DATA_OFFSET, "pair header");
 #define PAIR_RING_BYTES (PAIR_LINES * (uint32_t)sizeof(struct pair_line))
 #define PAIR_BYTES      (PAIR_DATA_OFFSET + 2 * PAIR_RING_BYTES)
 
-/* What the daemon writes to a target's wake socket, with the descriptor of a new pair, and, but for
- * BOARD_NONE, that of its board. */
+/* The message that the daemon writes to a target's wake socket, with the descriptor of a new pair
+ * and, unless BOARD_NONE, the descriptor of its board. */
 struct pair_note {
     uint64_t peer; /* the origin: rank in the low, context in the high 32 bits */
     uint32_t slot; /* on the board */

@@ -34,26 +34,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC       UINT64_C(0x3430304453435750) /* "PWCSD004" */
-#define SESSION_VERSION     4u
-/* That of a library or daemon 0.1, which did not send it in Hello or Welcome. */
+#define SESSION_MAGIC   UINT64_C(0x3430304453435750) /* "PWCSD004" */
+#define SESSION_VERSION 4u
+/* The version of a library or daemon 0.1, which did not send its version in Hello or Welcome. */
 #define SESSION_VERSION_UNSENT 4u
-#define SESSION_DATA_OFFSET 4096u
-#define SESSION_RING_MIN    8192u
-#define SESSION_RING_MAX    (64u << 20)
+#define SESSION_DATA_OFFSET    4096u
+#define SESSION_RING_MIN       8192u
+#define SESSION_RING_MAX       (64u << 20)
 
 #define SESSION_ID_MAX 1024u /* bytes of a completion id */
 
 #define SESSION_HANDLERS      256u /* indices of active message handlers */
 #define SESSION_ARGUMENTS_MAX 16u  /* of an active message, 8 bytes each */
 
-#define SESSION_REMOTES 16384u /* handles whose end is told in session_shared.ended_remotes */
+#define SESSION_REMOTES 16384u /* handles whose end session_shared.ended_remotes can show */
 
-/* What stands in `session_shared.state`. A futex wakes sleepers when it changes. */
+/* The values of `session_shared.state`. A futex wakes sleepers when the state changes. */
 enum session_state {
     SESSION_LIVE = 1,
     SESSION_CLOSED = 2,      /* the daemon ended it in order */
-    SESSION_QUARANTINED = 3, /* the client broke the protocol; pwcctl tells the reason */
+    SESSION_QUARANTINED = 3, /* the client broke the protocol; pwcctl shows the reason */
 };
 
 /* One ring's indices. Counters of bytes that only grow; the low bits index the data area. */
@@ -85,7 +85,7 @@ struct session_shared {
     uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
     uint32_t fences;      /* 1: the daemon fences for who rings submit_bell (shm_ring/doorbell.h) */
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
-    /* Counts what the daemon has told of neighbours, pairs made or gone (pair_abi.h): when it
+    /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
     _Atomic uint32_t neighbours;
     _Atomic uint32_t spilled; /* 1: remote events wait in the daemon, behind those in the ring */
@@ -104,8 +104,8 @@ struct session_shared {
      * has made room without one, that is taken submissions or replies, or given event space back.
      */
     struct doorbell_word event_bell;
-    /* Bit i % 64 of word i / 64: what is done by remote i must go through the daemon, which knows
-     * why it fails: the region is withdrawn, or the peer is gone. */
+    /* Bit i % 64 of word i / 64: operations over remote i must go through the daemon, which reports
+     * why they fail: the region is withdrawn, or the peer is gone. */
     _Alignas(64) _Atomic uint64_t ended_remotes[SESSION_REMOTES / 64];
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
@@ -236,8 +236,8 @@ static_assert(offsetof(struct submit_record, lid_len) == 48, "submit_record.lid_
  *     of each argument, then the payload_len bytes of a Medium, padded to 8
  *
  * The sender's library fills in index, kind, arguments and payload_len; daemons the rest. slot,
- * generation and offset tell where a Long landed, in the target's own region. token, in the event
- * of a request, is what a reply to it must name (WIRE_NONE: it cannot be replied to).
+ * generation and offset name the place where a Long landed, in the target's own region. token, in
+ * the event of a request, is the number that a reply must name (WIRE_NONE: no reply is possible).
  */
 struct message {
     uint16_t index; /* of the handler */

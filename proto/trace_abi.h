@@ -1,10 +1,10 @@
 /*
- * What a trace consists of (Traced.records): one record of 64 bytes for each step of an operation,
- * in this machine's byte order. Times are CLOCK_MONOTONIC's.
+ * The format of a trace (Traced.records): one record of 64 bytes for each step of an operation, in
+ * this machine's byte order. Times are CLOCK_MONOTONIC's.
  *
- * An operation is named by the number of its origin, the number of its flow there and its sequence
- * in it, of which a target knows the low 32 bits. Small puts that travel as one are one operation,
- * with a count. Numbers of nodes are those of engines: node + nodes * engine.
+ * An operation is named by the number of its origin, the number of its flow there, and its sequence
+ * in that flow; a target has the low 32 bits of the sequence. Small puts that travel as one are one
+ * operation, with a count. Numbers of nodes are those of engines: node + nodes * engine.
  */
 #ifndef PWC_PROTO_TRACE_ABI_H
 #define PWC_PROTO_TRACE_ABI_H
@@ -12,16 +12,16 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* What has happened, and what `position` is. */
+/* The steps, and the meaning of `position` in each. */
 enum trace_kind {
     TRACE_SUBMITTED = 1, /* taken from the client's ring; the target: context << 32 | rank */
     TRACE_STAGED,        /* its record stands in the ledger to `node`; the position behind it */
-    TRACE_POSTED,        /* its payload or its read is with the fabric */
-    TRACE_COMPLETED,     /* and has ended there */
+    TRACE_POSTED,        /* the fabric has its payload or read */
+    TRACE_COMPLETED,     /* the payload or read has ended there */
     TRACE_PLACED,        /* its target has consumed its record */
-    TRACE_LOCAL,         /* its client is told; that ring's position behind the event, 0: without */
+    TRACE_LOCAL,         /* its local event is posted; the ring's position behind it, 0: no event */
     TRACE_REMOTE,        /* at the target: its event; that ring's position, 0: spilled */
-    TRACE_REPLY,         /* the same of a reply, whose ring is another */
+    TRACE_REPLY,         /* as TRACE_REMOTE, for a reply, which has another ring */
     TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to here */
     TRACE_RUN,           /* records up to this position of the ledger to `node` left in one write,
                             the sequence its number, the length its bytes */

@@ -1,10 +1,10 @@
 /*
- * The wire: what one daemon writes into another's ledger, and the immediate data of each fabric
- * write.
+ * The wire: the records that one daemon writes into another's ledger, and the immediate data of
+ * each fabric write.
  *
  * A ledger is a stream of records at positions that only grow. A record is contiguous in the ring;
  * a pad fills up to the ring's end. Any contiguous run of records travels as one fabric write,
- * announced by its immediate data; the first record of a run tells the run's length.
+ * announced by its immediate data; the first record of a run holds the run's length.
  *
  *     position p        p+24              p+80                 ring end
  *     +-----------------+-----------------+---------+----------+
@@ -18,7 +18,7 @@
  *     | kind| sender             | run or nonce       |
  *     +-----+--------------------+--------------------+
  *
- * The sender is told by its number, which is that of its node and engine (control/nodes/nodes.h).
+ * The sender field is the number of the sender's node and engine (control/nodes/nodes.h).
  *
  * Little-endian; both ends of a link run the same byte order (the handshake's version says which).
  */
@@ -70,7 +70,7 @@ enum wire_kind {
 
 enum wire_flags {
     WIRE_NO_EVENT = 1 << 0, /* no remote event */
-    WIRE_NONCE = 1 << 1,    /* the payload is announced by itself; meet it by nonce */
+    WIRE_NONCE = 1 << 1,    /* the payload is announced by itself and matched by nonce */
     WIRE_MESSAGE = 1 << 2,  /* an active message: the id is its block */
     WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
                                and `flow` the replier's own number, for a FAIL to name */
@@ -113,11 +113,11 @@ struct wire_put {
 static_assert(sizeof(struct wire_put) == 48, "wire_put");
 
 /*
- * BATCH: count is the number of puts, length the bytes of their payloads together. What follows:
+ * BATCH: count is the number of puts, length the bytes of their payloads together. The puts follow:
  *
  *     rid | offset << 16, length | payload, padded to 8 | rid | ...
  *
- * They are placed, or fail, all of them; then each has its event.
+ * All puts are placed, or all fail; then each has its event.
  */
 struct wire_batch {
     struct wire_op op;
@@ -134,8 +134,7 @@ static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_LENGTH_BITS 16
 #define BATCH_OFFSET_BITS 48
 
-/* VOID: its flags are WIRE_NONCE and WIRE_STRIPES, which tells of the pieces that have been sent.
- */
+/* VOID: the flags are WIRE_NONCE and WIRE_STRIPES, the number of pieces that have been sent. */
 struct wire_void {
     struct wire_record head;
     uint16_t nonce;

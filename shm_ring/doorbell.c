@@ -90,7 +90,7 @@ int doorbell_register(void)
 
 #elif defined(THREAD_SANITIZER)
 
-/* It does not understand this either. */
+/* The kernel does not support this call either. */
 int doorbell_fence_others(void)
 {
     return -ENOSYS;
@@ -163,6 +163,7 @@ int doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
 
 void doorbell_wake(struct doorbell_word *word)
 {
-    /* One sleeper. What else a client parks here costs us nothing and is not woken. */
+    /* Wakes one sleeper. Other sleepers that a client parks on this word cost the daemon nothing
+     * and are not woken. */
     (void)syscall(SYS_futex, &word->armed, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -59,7 +59,8 @@ void doorbell_disarm(struct doorbell_word *word);
  * disarmed), or 0 when nobody sleeps. Values that are no mode count as 0.
  */
 uint32_t doorbell_ring(struct doorbell_word *word);
-/* The same without the fence, by a registered process, where the sleeper fences for others. */
+/* doorbell_ring without the fence, for a registered process, where the sleeper fences for
+ * others. */
 uint32_t doorbell_ring_unfenced(struct doorbell_word *word);
 
 /* Futex on the word while it is `DOORBELL_FUTEX`: 0 woken or word changed, -ETIMEDOUT, -EINTR.

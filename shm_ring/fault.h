@@ -1,13 +1,14 @@
 /*
  * Named points at which a test makes a process die, kills its client, or makes a call fail.
  *
- *     FAULT(SUBMIT_WRITTEN);                      a step: whoever is to die here, dies
- *     rc = FAULT(SEGMENT_REGISTER);               a call: 0, or the error that it is to give
+ *     FAULT(SUBMIT_WRITTEN);                      a step: the chosen process dies here
+ *     rc = FAULT(SEGMENT_REGISTER);               a call: 0, or the error to return
  *
- * Only a build with -Dfaults=true has them; in any other FAULT is the constant 0, and nothing of it
- * is left. A test shares one page with the process, the board, by a descriptor whose number stands
- * in PWC_FAULT_FD: each passing of a point is counted there, and the board says at which passing of
- * which point what happens. So a test counts first, and then goes through the enumeration.
+ * Only a build with -Dfaults=true has the points; in any other build FAULT is the constant 0 and
+ * leaves no code. A test shares one page with the process, the board, by a descriptor whose number
+ * stands in PWC_FAULT_FD: each passing of a point is counted there, and the board holds the action
+ * and the passing of a point at which the action happens. So a test counts first, and then takes
+ * the points and passings one by one.
  *
  * Points of the library come first, in the order of a client's life, then those of the daemon.
  *
@@ -46,7 +47,7 @@ enum fault_point {
     FAULT_MESSAGE_MET, /* its handler has not run */
     FAULT_MESSAGE_RUN, /* it has, the record still stands there */
     /* ---- library: past the daemon ---- */
-    FAULT_DIRECT_COPIED, /* bytes of an operation, of which the target does not know */
+    FAULT_DIRECT_COPIED, /* bytes of an operation that the target has not seen */
     FAULT_PAIR_HALF,     /* the lines of a record, but not the head that shows it */
     FAULT_PAIR_SHOWN,
     FAULT_PAIR_BELL,  /* the neighbour's bell is taken, its wake-up not asked for */
@@ -55,16 +56,16 @@ enum fault_point {
 
     /* ---- daemon: control ---- */
     FAULT_CLIENT_ACCEPTED,
-    FAULT_CLIENT_GREETED, /* the engine knows it, the job's home does not */
+    FAULT_CLIENT_GREETED, /* the engine has the client, the job's home does not */
     FAULT_CLIENT_SERVED,
-    FAULT_SESSION_MADE, /* its memory is there, the engine does not know it */
+    FAULT_SESSION_MADE, /* its memory is there, the engine does not have it */
     FAULT_SESSION_OPENED,
     FAULT_SEGMENT_MADE,
     FAULT_SEGMENT_READY, /* registered, not yet given to the client */
     FAULT_REGION_MADE,
     FAULT_BIND_ASKED,
     FAULT_BOUND,
-    FAULT_PAIR_MADE, /* the target does not know it */
+    FAULT_PAIR_MADE, /* the target has not seen the pair */
     FAULT_PAIR_TOLD,
     FAULT_REPLY_QUEUED,
     FAULT_CLIENT_ENDS,
@@ -106,12 +107,12 @@ enum fault_point {
 
 enum fault_action {
     FAULT_DIE = 1, /* this process, by SIGKILL */
-    FAULT_KILL,    /* the process `victim`, and goes on when it is dead */
+    FAULT_KILL,    /* the process `victim`, and continues when that process is dead */
     FAULT_FAIL,    /* the call gives `error` */
     FAULT_FAIL_ON, /* and so all that follow */
 };
 
-/* What a test and one process share. All of it belongs to the test, but the counts. */
+/* The page that a test and one process share. The test writes all of the page except the counts. */
 struct fault_board {
     _Atomic uint64_t passed[FAULT_POINTS];
     _Atomic uint64_t at;     /* the passing, from 1 */

@@ -1,7 +1,7 @@
 /*
  * Owns the life of a sealed memfd mapping: create or adopt, close its descriptor, unmap.
  *
- * Thread: any; a struct mapping belongs to whoever holds it.
+ * Thread: any; a struct mapping belongs to its holder.
  */
 #include "shm_ring/mapping.h"
 
@@ -55,7 +55,7 @@ static int open_reader(int fd)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* What others write there is no part of our core. Where it cannot be, no harm is done here. */
+/* Keeps the shared pages out of our core dumps. A failure does no harm. */
 static void leave_core(const struct mapping *m)
 {
     (void)madvise(m->base, m->size, MADV_DONTDUMP);
@@ -98,13 +98,13 @@ close_fd:
     return rc;
 }
 
-/* What came over a socket is what we think it is, and can never be resized. */
+/* Checks that a descriptor from a socket is a memfd of the right size that can never be resized. */
 static int check_sealed(int fd, size_t size)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat st;
 
-    if (seals < 0) /* EINVAL: a file that knows no seals */
+    if (seals < 0) /* EINVAL: a file without seals */
         return errno == EINVAL ? -EPROTO : -errno;
     if (fstat(fd, &st) != 0)
         return -errno;

@@ -20,13 +20,13 @@ struct mapping {
 
 /* Creates, sizes, seals and maps. `name` is for /proc only. Zeroed memory. */
 int mapping_create(struct mapping *m, const char *name, size_t size);
-/* The same, with a second descriptor that allows no more than reading, now or later: -1 where the
- * system gives none. The caller's to close. */
+/* Creates a mapping with a second descriptor that only ever allows reading: -1 where the system
+ * gives none. The caller closes it. */
 int mapping_create_with_reader(struct mapping *m, const char *name, size_t size, int *reader);
 /* Maps a received descriptor (ownership passes on success) after checking its seals and size:
  * -EPROTO when it lacks a seal or its size differs from `size`. */
 int mapping_adopt(struct mapping *m, int fd, size_t size);
-/* As adopt, of one that an earlier process of this daemon created: it is treated like our own. */
+/* Adopts a mapping that an earlier process of this daemon created, and treats it like our own. */
 int mapping_inherit(struct mapping *m, int fd, size_t size);
 /* Some bytes of a sealed file; the descriptor need not allow writing where none is asked for. */
 struct mapping_part {
@@ -34,10 +34,10 @@ struct mapping_part {
     uint64_t offset, length;
     bool writable;
 };
-/* As adopt, of the pages that hold a part, *at where it begins. -ERANGE: it is not in the file. The
- * descriptor stays the caller's. */
+/* Adopts the pages that hold a part of a file; *at is the part's first byte. -ERANGE: the part is
+ * not in the file. The descriptor stays the caller's. */
 int mapping_adopt_part(struct mapping *m, int fd, const struct mapping_part *part, void **at);
-/* As adopt, at a fixed address over existing pages (PWC_MOVE). */
+/* Adopts at a fixed address over existing pages (PWC_MOVE). */
 int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at);
 /* Closes the descriptor, keeps the memory. */
 void mapping_close_fd(struct mapping *m);

@@ -68,7 +68,7 @@ struct pair_reader {
     uint32_t block_max; /* the longest message that is taken; 0: none */
 };
 
-/* What a record says, in private memory. */
+/* The contents of a record, in private memory. */
 struct pair_record {
     uint8_t kind; /* enum pair_kind, but for PAIR_MORE */
     uint8_t flags;
@@ -158,8 +158,8 @@ static inline void pair_write(struct pair_writer *w, const struct pair_record *r
 }
 
 /*
- * The same with an id that is at hand in pieces: pair_id_begin, pair_id_add for each, multiples of
- * 8 bytes but for the last, together id_len or a padding less; then pair_show.
+ * pair_write with an id in pieces: pair_id_begin, pair_id_add for each, multiples of 8 bytes but
+ * for the last, together id_len or a padding less; then pair_show.
  */
 struct pair_id {
     struct pair_writer *to;

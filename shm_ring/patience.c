@@ -1,4 +1,4 @@
-/* What a yield's length says (patience.h). Thread: the one that waits. */
+/* Decides by the length of yields (patience.h). Thread: the one that waits. */
 #include "shm_ring/patience.h"
 
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after)

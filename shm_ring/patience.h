@@ -1,6 +1,6 @@
 /*
- * Patience: what a thread that waits does next. Owns when there was work last, and what has been
- * learnt about the core that it runs on.
+ * Patience: the next action of a thread that waits. Owns the time of the last work, and a measure
+ * of how busy the thread's core is.
  *
  *               no work                    none for `window_ns`
  *     work ---------------> yield, again ------------------------> sleep
@@ -10,10 +10,10 @@
  *                           sleep at once: 1, 4, 16 .. 1024 ms -----+
  *
  * Polling with a yield is the fastest way to wait where all others on the core yield or sleep soon,
- * and the slowest where one of them computes: he keeps the core for a scheduler's slice, while a
- * sleeper would be woken at once. A yield that took long tells that; to ask again takes another
- * such yield, so it is asked less and less often. It is forgotten when yields have been short for
- * as long as it was last believed.
+ * and the slowest where one of them computes: a computing thread keeps the core for a scheduler's
+ * slice, while a sleeper would be woken at once. A long yield shows such a thread. Each new try
+ * costs another long yield, so tries become rarer; when yields have been short for as long as the
+ * last sleep phase, the thread is forgotten.
  *
  * Pure: it is handed times in ns, of one clock. Thread: the one that waits.
  */
@@ -31,7 +31,7 @@ enum patience_mode {
 
 enum patience_step {
     PATIENCE_POLL,
-    PATIENCE_YIELD,  /* and poll again; tell patience_yielded */
+    PATIENCE_YIELD,  /* and poll again; call patience_yielded */
     PATIENCE_HASTEN, /* do what is due at the deadline: sleeping until then takes longer */
     PATIENCE_SLEEP_NOW,
 };
@@ -60,7 +60,7 @@ static inline void patience_init(struct patience *p, enum patience_mode mode, ui
     *p = (struct patience){.mode = mode, .window_ns = PATIENCE_WINDOW_NS, .long_ns = long_ns};
 }
 
-/* There was work, or somebody begins to wait: the window is open again. */
+/* There was work, or a wait begins: the window is open again. */
 static inline void patience_worked(struct patience *p, uint64_t now)
 {
     p->worked = now;
@@ -78,7 +78,7 @@ static inline bool patience_yields(const struct patience *p, uint64_t now)
     return p->mode == PATIENCE_DEDICATED || patience_may_yield(p, now);
 }
 
-/* There is nothing to do before `deadline` (UINT64_MAX: at all). */
+/* The action when there is nothing to do before `deadline` (UINT64_MAX: no deadline). */
 static inline enum patience_step patience_next(const struct patience *p, uint64_t now,
                                                uint64_t deadline)
 {

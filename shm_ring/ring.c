@@ -1,6 +1,6 @@
 /*
- * Owns nothing: the producer's and the consumer's calls on a ring (ring.h tells how it is laid out
- * and which barriers pair).
+ * Owns nothing: the producer's and the consumer's calls on a ring (ring.h has the layout and the
+ * paired barriers).
  *
  * Thread: each view belongs to one thread; the two sides meet only in ring_control and the data.
  */

@@ -3,8 +3,8 @@
  *
  * The shared part is a `struct ring_control` (two counters, each on its own line, each with one
  * writer) and a data area of a power of two. The types below are the private views: each side keeps
- * its own counter, and its last sight of the other's, in memory that the other cannot reach. What
- * stands in shared memory is only published, and what is read from it is checked.
+ * its own counter, and its last sight of the other's, in memory that the other cannot reach. The
+ * counter in shared memory is only published, and values read from shared memory are checked.
  *
  *     data area      head                      tail
  *     +--------------+-------------------------+---------------+-----+
@@ -12,8 +12,8 @@
  *     +--------------+-------------------------+---------------+-----+
  *
  * A record is contiguous: where it does not fit before the end of the data area, the producer fills
- * the rest with one padding record (kind 0) and starts at offset 0. Records start with
- * { uint32_t size; uint8_t kind; ... } and sizes are multiples of 8.
+ * the rest with one padding record (kind 0) and starts at offset 0. Records start with { uint32_t
+ * size; uint8_t kind; ... } and sizes are multiples of 8.
  *
  * Paired barriers (each atomic in ring.c cites its letter):
  *
@@ -96,8 +96,8 @@ int64_t ring_used(struct ring_producer *p);
  */
 int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
 /*
- * The same without a copy: the record where it stands, until ring_release after its ring_consume.
- * For a consumer that trusts the producer, which could change the record while it is read.
+ * Peeks without a copy: the record where it stands, until ring_release after its ring_consume. For
+ * a consumer that trusts the producer, which could change the record while it is read.
  */
 int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out);
 /* Passes over the record that ring_copy or ring_look gave, in the private head. */
@@ -115,8 +115,8 @@ int ring_pending(struct ring_consumer *c);
 
 /*
  * Where records may be looked at a word at a time: *out at the next one, and the bytes that stand
- * there in one piece, by the last sight of the producer. The first word of each tells whether it is
- * a record of the size that is looked for, and no padding. Consumed by ring_consume.
+ * there in one piece, by the last sight of the producer. The first word of each record shows
+ * whether it has the wanted size and is no padding. The caller consumes records with ring_consume.
  */
 static inline uint64_t ring_piece(const struct ring_consumer *c, const _Atomic uint64_t **out)
 {

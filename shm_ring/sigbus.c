@@ -49,7 +49,7 @@ static struct range *find_range(uintptr_t address, uintptr_t *base, size_t *size
 static void give_up(const siginfo_t *info)
 {
     signal(SIGBUS, SIG_DFL);
-    if (info->si_code <= 0) /* sent, not faulted: returning would not meet it again */
+    if (info->si_code <= 0) /* sent, not faulted: a return would not raise it again */
         raise(SIGBUS);
 }
 
