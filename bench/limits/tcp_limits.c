@@ -9,9 +9,8 @@
  *
  *     rank -> ring -> relay -> TCP -> relay -> ring -> rank      (and the same way back)
  *
- * A message is one record of 64 bytes, what an 8-byte put takes with its header and completion id.
- * latency: half a round trip; stream: records a second, as many of them in a write as are there.
- * Prints one JSON line.
+ * Each message is 64 bytes: the size of the record of an 8-byte put. latency: half a round trip;
+ * stream: records a second, one write carries all records that are ready. Prints one JSON line.
  */
 #include "bench/limits/pair.h"
 

@@ -1,6 +1,6 @@
 /*
- * Owns what comes by the wake socket: bytes that only wake, and notes of new neighbours with a
- * descriptor each. Thread: the one that owns the context.
+ * Reads the wake socket. A plain byte wakes the context; a note announces a new neighbour and
+ * carries one descriptor. Thread: the one that owns the context.
  */
 #include "clientlib/attach/wake_socket.h"
 

@@ -445,7 +445,7 @@ static void serve_data(struct fake_daemon *daemon)
         while (context->open && !daemon->hold && (record = fake_session_read(&context->session))) {
             if (record->kind == SUBMIT_WAKE)
                 fake_carry_wake(daemon, record);
-            else if (record->kind >= SUBMIT_SHORT)
+            else if (submit_is_message(record->kind))
                 fake_carry_request(daemon, context, record);
             else
                 execute(daemon, context, record);

@@ -60,18 +60,18 @@ void record_make(struct bytes *out, struct values *v, const struct given *g, boo
         .local_offset = values_below(v, 1000),
     };
     if (!answer)
-        r->flags = (uint16_t)(values_below(v, 2) ? 0 : values_below(v, SUBMIT_WAKE));
+        r->flags = (uint16_t)(values_below(v, 2) ? 0 : values_below(v, SUBMIT_LCE_SOURCE + 4u));
     if (r->kind == SUBMIT_FLUSH) {
         r->flags = 0;
         r->length = 0;
-    } else if (r->kind >= SUBMIT_SHORT) {
+    } else if (submit_is_message(r->kind)) {
         r->flags &= (uint16_t)~SUBMIT_NO_RCE;
         r->length = r->kind == SUBMIT_LONG ? r->length : 0;
         make_message(out, v, answer);
     } else {
         r->rid_len = (uint16_t)(values_below(v, 4) ? 0 : values_below(v, 100));
     }
-    if (r->kind < SUBMIT_SHORT)
+    if (!submit_is_message(r->kind))
         r->rid = values_any(v);
     else if (answer)
         r->rid = g->token;
@@ -97,7 +97,7 @@ uint32_t record_spoil(struct bytes *b, struct values *v)
 {
     uint32_t count = 1 + (uint32_t)values_below(v, 3);
     uint32_t lid = abi_pad8(b->record.lid_len);
-    bool message = b->record.kind >= SUBMIT_SHORT;
+    bool message = submit_is_message(b->record.kind);
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t at = values_below(v, COUNT(fields) + (message ? COUNT(block) : 0));

@@ -87,7 +87,7 @@ struct engine {
     uint64_t ride_ns;   /* how long an acknowledgement waits for one */
     bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
-    bool sweep;         /* what leaves may go a step further (sweep.h) */
+    bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
     bool armed;         /* engine_arm has armed the bells; since then some may have rung */
