@@ -99,6 +99,8 @@ int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
     }
     begin_waiting(ctx);
     rc = begin_flush(ctx, remote, deadline);
+    if (rc < 0)
+        return rc; /* nothing is submitted whose end could be awaited */
     while (rc == 0 && ctx->channel.flushed < remote->flush)
         rc = pass_time(ctx, deadline);
     return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;

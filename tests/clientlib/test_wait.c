@@ -178,6 +178,29 @@ static void test_flush(void)
     world_free(w);
 }
 
+/* A flush that finds no room to be submitted has flushed nothing: an earlier one's end does not
+ * stand for it. */
+static void test_flush_without_room(void)
+{
+    struct world *w = world_new();
+    uint64_t puts = 0;
+    int rc;
+
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, PWC_NO_RCE | PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
+    w->daemon.hold = true;
+    while ((rc = put(w, 0, NULL, 0, 0, PWC_NO_LCE)) == 0) /* as long as a flush in the ring */
+        puts++;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT(puts > 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, 0), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, 5), -ETIMEDOUT);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
+    world_free(w);
+}
+
 int main(void)
 {
     static const struct suite_test tests[] = {
@@ -187,6 +210,7 @@ int main(void)
         {"the daemon dies", test_daemon_dies},
         {"the daemon dies in a flush", test_daemon_dies_in_flush},
         {"flush and unbind", test_flush},
+        {"a flush that finds no room", test_flush_without_room},
     };
 
     return suite_run("wait", tests, sizeof(tests) / sizeof(tests[0]));

@@ -60,7 +60,7 @@ void record_make(struct bytes *out, struct values *v, const struct given *g, boo
         .local_offset = values_below(v, 1000),
     };
     if (!answer)
-        r->flags = (uint16_t)(values_below(v, 2) ? 0 : values_below(v, SUBMIT_LCE_SOURCE + 4u));
+        r->flags = (uint16_t)(values_below(v, 2) ? 0 : values_below(v, SUBMIT_FENCE));
     if (r->kind == SUBMIT_FLUSH) {
         r->flags = 0;
         r->length = 0;

@@ -209,7 +209,8 @@ const char *store_next(const struct store *s, uint32_t *at, const char *prefix)
 
 static bool is_ours(const char *name)
 {
-    static const char *const ours[] = {"keeper",  "lock",     "listen", "inflight",
+    /* "journal" is what 0.1 called "inflight": dropped. */
+    static const char *const ours[] = {"keeper",  "lock",     "listen", "inflight", "journal",
                                        "client.", "process.", "guest.", "pair."};
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)

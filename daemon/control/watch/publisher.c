@@ -59,7 +59,8 @@ void publisher_observe(void *context, struct engine *engine)
     if (stats.work == c->seen_work)
         return;
     c->seen_work = stats.work;
-    if (!atomic_exchange_explicit(&c->due, true, memory_order_relaxed))
+    /* Pairs with publisher_write: the work is visible there, or `due` is clear here. */
+    if (!atomic_exchange(&c->due, true))
         uv_async_send(&w->control->publisher.nudge);
 }
 
@@ -107,7 +108,7 @@ void publisher_write(struct control *control)
         if (!w->progress)
             continue;
         source.engine = progress_engine(w->progress);
-        atomic_store_explicit(&w->counters.due, false, memory_order_relaxed);
+        (void)atomic_exchange(&w->counters.due, false); /* before the tables are read */
         publisher_worker_totals(w, &totals);
         w->counters.share.engine = i;
         counters_write(&control->publisher.counters, &w->counters.share, &source, clock_ns());

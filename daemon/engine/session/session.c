@@ -10,6 +10,7 @@ static void session_show(struct engine *e, uint32_t session)
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint64_t local, remote, reply;
+    int64_t used;
 
     if (!live->attached)
         return;
@@ -17,7 +18,9 @@ static void session_show(struct engine *e, uint32_t session)
     remote = live->remote.tail - live->remote.head_seen;
     reply = live->reply_event.tail - live->reply_event.head_seen;
     live->local_high = local > live->local_high ? local : live->local_high;
-    live->remote_high = remote > live->remote_high ? remote : live->remote_high;
+    /* head_seen may be old: look at the consumer's index before the mark rises. */
+    if (remote > live->remote_high && (used = ring_used(&live->remote)) > 0)
+        live->remote_high = (uint64_t)used > live->remote_high ? (uint64_t)used : live->remote_high;
     live->reply_high = reply > live->reply_high ? reply : live->reply_high;
     /* Padding before an event that found no room is published with what stands before it. */
     if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||

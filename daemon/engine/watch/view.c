@@ -52,6 +52,15 @@ static uint64_t replies_owed(const struct engine *e, const struct session *s)
     return owed;
 }
 
+/* From `head` to `tail`, at most `most`. Head is read first: a tail read later is never behind. */
+static uint64_t between(const uint64_t *head, const uint64_t *tail, uint64_t most)
+{
+    uint64_t from = __atomic_load_n(head, __ATOMIC_ACQUIRE);
+    uint64_t used = PEEK(*tail) - from;
+
+    return used < most ? used : most;
+}
+
 /* Bytes of a ring that its client has not taken yet. */
 static uint64_t ring_fill(uint64_t tail, const struct ring_control *shared, uint64_t size)
 {
@@ -78,7 +87,7 @@ static void fill_session(const struct engine *e, uint32_t session,
         .local_size = s->sizes.local,
         .remote_size = s->sizes.remote,
         .reply_size = s->sizes.reply_event,
-        .submit_used = live->submit.tail_seen - live->submit.head,
+        .submit_used = between(&live->submit.head, &live->submit.tail_seen, s->sizes.submit),
         .local_used = ring_fill(PEEK(live->local.tail), &shared->local, s->sizes.local),
         .remote_used = ring_fill(PEEK(live->remote.tail), &shared->remote, s->sizes.remote),
         .submit_high = live->submit_high,
@@ -190,7 +199,7 @@ int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_pe
             .records_in = live->records_in,
             .starved = live->starved,
             .grown = live->grown,
-            .sent_pending = queue_count(&p->sent),
+            .sent_pending = between(&p->sent.head, &p->sent.tail, UINT32_MAX),
         };
         fill_times(e, *from, &rows[n++]);
     }
