@@ -164,7 +164,7 @@ bool client_may_look(struct client *c, uint32_t request)
 {
     if (clients_count(c->control, c->uid, CLIENT_LOOKING) >= CLIENT_LOOKERS_MAX) {
         reply_error(c, request, -EUSERS,
-                    "user %u looks on through %u connections already: close one of them",
+                    "user %u already has %u connections that only look: close one of them",
                     (unsigned)c->uid, CLIENT_LOOKERS_MAX);
         return false;
     }

@@ -35,7 +35,8 @@ static const struct config_key keys[] = {
      .help = "with the secret that all nodes share: ours, mode 0600, 32 bytes or more; needed with "
              "two nodes or more where MUNGE does not run"},
     {"auth", CONFIG_CHOICE, FIELD(auth), .choices = "auto|munge|secret",
-     .help = "how daemons know one another; auto: by the secret where one is given, else by MUNGE"},
+     .help = "how daemons authenticate each other; auto: by the secret where one is given, else by "
+             "MUNGE"},
     {"provider", CONFIG_STRING, FIELD(provider), .what = "NAME",
      .unset = "that of a card, else stream (with several rails: libfabric's first)",
      .help = "of the fabric: libfabric's provider, or stream"},
