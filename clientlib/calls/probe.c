@@ -36,7 +36,7 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
     return rc;
 }
 
-/* The same of one event, as channel_probe. */
+/* Takes one event in that way; returns as channel_probe. */
 static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                              struct pwc_event *out)
 {

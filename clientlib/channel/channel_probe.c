@@ -201,7 +201,7 @@ static __attribute__((noinline)) bool take_kept(struct channel *ch, uint64_t pee
     return true;
 }
 
-/* What comes by neighbours is asked for, or runs handlers. */
+/* Whether events from neighbours are asked for, or would run handlers. */
 static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 {
     return ch->neighbours.awaited > 0 ||

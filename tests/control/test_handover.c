@@ -283,11 +283,10 @@ static void asked_meanwhile(void)
 /* What is wrong with its configuration, it finds while the one before it still serves. */
 static void wrongly_configured(void)
 {
-    static const char *const words[] = {"--allow-users nobody-of-this-name",
-                                        "--allow-groups nobody-of-this-name",
-                                        "--inspect-groups nobody-of-this-name",
-                                        "--nodes 192.0.2.7:1,127.0.0.1:2 --node 0",
-                                        "--nodes no.such.name.invalid:1,127.0.0.1:2 --node 0"};
+    static const char *const words[] = {
+        "--allow-users nobody-of-this-name", "--allow-groups nobody-of-this-name",
+        "--inspect-groups nobody-of-this-name", "--nodes 192.0.2.7:1,127.0.0.1:2 --node 0",
+        "--nodes no.such.name.invalid:1,127.0.0.1:2 --node 0"};
     char path[128];
     pid_t daemon;
     int s;

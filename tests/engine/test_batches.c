@@ -1,6 +1,6 @@
 /*
- * Which puts of a client go as one batch (session_batch.c), and what its record then says. One engine
- * over a fabric that only remembers; the test is the client and the peer. One thread.
+ * Which puts of a client go as one batch (session_batch.c), and what its record then says. One
+ * engine over a fabric that only remembers; the test is the client and the peer. One thread.
  */
 #include "tests/suite.h"
 #include <stdio.h>

@@ -63,8 +63,8 @@ struct config {
     uint64_t job_port; /* 0: from the job's number */
     uint64_t progress; /* enum patience_mode */
     uint64_t progress_threads;
-    uint64_t direct;          /* enum config_direct */
-    uint64_t log;             /* enum log_level */
+    uint64_t direct; /* enum config_direct */
+    uint64_t log;    /* enum log_level */
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max, stripe_min;
     uint64_t delay_ns;
