@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What one end sends the other before it starts. */
+/* The address and key that each end sends the other before it starts. */
 struct card {
     char address[256];
     size_t address_size;

@@ -40,7 +40,7 @@ struct options {
     bool fence;
 };
 
-/* What one side sends the other before it starts. */
+/* The addresses and keys that each side sends the other before it starts. */
 struct card {
     uint64_t memory;
     uint32_t address_size;

@@ -111,7 +111,7 @@ static int connect_daemon(const struct environment *environment, char *why, size
     }
 }
 
-/* What a Welcome brings. */
+/* The contents of a Welcome, as they are taken over. */
 struct accepted {
     struct pwc_client *client;
     uint32_t version, rings;

@@ -1,7 +1,7 @@
 /*
  * Where a call must not run: in a child made by fork, and, where it may block, inside a handler.
  *
- * A forked child is told from its parent without a system call: the kernel wipes a page in the
+ * A forked child is recognised without a system call: the kernel wipes a page in the
  * child (MADV_WIPEONFORK), which in the process that made it holds a nonzero word.
  *
  * Threads: any. The word never changes after fork_guard_open. Whether a handler runs is a state of

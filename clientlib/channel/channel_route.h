@@ -1,6 +1,6 @@
 /*
- * What becomes of an event or a message, whichever ring it has come by. For the channel's own
- * files.
+ * Routes each event and message to its end, from any ring. Only the channel's own files include
+ * this header.
  *
  *     a message     its handler runs, if there is room for the reply; an event of that is shown,
  *                   where the probe asks for it
@@ -15,7 +15,7 @@
 
 #include "clientlib/channel/channel.h"
 
-/* What a probe asks for. */
+/* The filter of one probe. */
 struct asked {
     uint64_t peer; /* or PWC_ANY */
     unsigned kinds;

@@ -88,7 +88,8 @@ PWC_API int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler
 PWC_API size_t pwc_am_max_medium(const pwc_client *client);
 PWC_API size_t pwc_am_max_long(const pwc_client *client);
 
-/* What a request or a reply carries. Start from a zeroed one; read during the call only. */
+/* The contents of a request or a reply. Start from a zeroed struct; calls read it only until they
+ * return. */
 struct pwc_am_send {
     unsigned index;            /* the handler at the receiver */
     unsigned count;            /* of arguments, up to PWC_AM_ARGUMENTS_MAX */
