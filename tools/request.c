@@ -32,7 +32,7 @@ static int explain(const struct reason *reason, const char *path, int rc)
     switch (rc) {
     case -ENOENT:
     case -ECONNREFUSED:
-        advice = ": no daemon serves there (--socket tells where it does)";
+        advice = ": no daemon serves there (name its socket with --socket)";
         break;
     case -EACCES:
     case -EPERM:

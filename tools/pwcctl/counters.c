@@ -59,7 +59,7 @@ int counters_read(const char *socket_path, char **out)
     }
     if (rc < 0)
         fprintf(stderr, "pwcctl: %s: %s%s\n", path, strerror(-rc),
-                rc == -ENOENT            ? ": no daemon runs there (--socket tells where it does)"
+                rc == -ENOENT            ? ": no daemon runs there (name its socket with --socket)"
                 : rc == -EPROTONOSUPPORT ? ": pwcctl and the daemon are of different versions"
                                          : "");
     return rc;

@@ -87,7 +87,7 @@ static int missed(struct top *top, int rc)
 {
     if (!top->model.seen) {
         const char *advice = rc == -ENOENT || rc == -ECONNREFUSED
-                                 ? ": no daemon serves there (--socket tells where it does)"
+                                 ? ": no daemon serves there (name its socket with --socket)"
                                  : "";
         fprintf(stderr, "pwcctl: %s: %s%s\n", top->options->socket, top->source.why, advice);
         return rc;
