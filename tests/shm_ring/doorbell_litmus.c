@@ -208,21 +208,47 @@ static int run_races(struct ground *g, bool expect_lost)
     return t.lost == 0 && t.races == g->wanted ? 0 : 1;
 }
 
+/*
+ * How long the waker waits before its record, turn by turn: from well before the sleep to well
+ * inside it. How long a sleeper takes to fall asleep differs by machine (a membarrier takes 1 to
+ * 50 us), so the sweep grows until a quarter of its turns found the sleeper asleep.
+ */
+struct sweep {
+    unsigned turn;
+    unsigned stride;
+    uint64_t sleeps; /* of the sleeper, when this sweep began */
+};
+
+enum { SWEEP_TURNS = 64, STRIDE_MAX = 1 << 14 };
+
+static void sweep_wait(struct sweep *s, uint64_t sleeps)
+{
+    if (s->turn == SWEEP_TURNS) {
+        if (sleeps - s->sleeps < SWEEP_TURNS / 4 && s->stride < STRIDE_MAX)
+            s->stride *= 2;
+        s->turn = 0;
+        s->sleeps = sleeps;
+    }
+    skew(s->turn++ * s->stride);
+}
+
 static void *wake_many(void *arg)
 {
     struct ground *g = arg;
     struct ring_producer ring;
+    struct sweep sweep = {.stride = 64};
     bool end = false;
 
     ring_producer_init(&ring, &g->control, g->data, RING, 0);
-    for (unsigned turn = 0; !end; turn++) {
+    while (!end) {
         unsigned spins = 0;
         void *record;
 
         while (ring_used(&ring) != 0)
             cores_spin(&spins);
-        skew((turn & 63) * 64); /* from well before the sleep to well inside it */
-        end = atomic_load_explicit(&g->sleeps, memory_order_relaxed) >= g->wanted;
+        uint64_t sleeps = atomic_load_explicit(&g->sleeps, memory_order_relaxed);
+        sweep_wait(&sweep, sleeps);
+        end = sleeps >= g->wanted;
         struct ring_record_head head = {.size = sizeof(head), .kind = end ? KIND_END : KIND_WORK};
         if (ring_reserve(&ring, sizeof(head), &record) != 0)
             break;
