@@ -69,14 +69,14 @@ __attribute__((noinline)) int path_target_step(struct engine *e, uint64_t now, i
 
 int __wrap_engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 {
-    uint32_t node = e->config.node;
+    uint32_t self = e->config.self;
     uint64_t start = now_ns();
-    int work = node == 0 ? path_origin_step(e, now, 256, deadline)
+    int work = self == 0 ? path_origin_step(e, now, 256, deadline)
                          : path_target_step(e, now, 256, deadline);
 
     if (work > 0) {
-        step_ns[node] += now_ns() - start;
-        step_work[node]++;
+        step_ns[self] += now_ns() - start;
+        step_work[self]++;
     }
     return work;
 }

@@ -206,7 +206,7 @@ static int open_engine_config(struct control *control)
         return control_explain(control, -EINVAL, why);
     }
     /* Other nodes may have more engines than this one. */
-    engine->nodes = control->node_count > 1
+    engine->peers = control->node_count > 1
                         ? control->node_count * nodes_engines_max(control->node_count)
                         : control->worker_count;
     engine->stride = control->node_count;

@@ -87,18 +87,18 @@ static void arena_inherit(struct engine *e)
         e->spilling += e->sessions[i].spill_bytes > 0;
     }
     /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
-    for (uint32_t i = c->stride; i < c->nodes; i++)
+    for (uint32_t i = c->stride; i < c->peers; i++)
         if (e->peers[i].link_id != 0)
             peer_know(e, i);
-    for (uint32_t i = 0; i < c->nodes; i++)
+    for (uint32_t i = 0; i < c->peers; i++)
         if (e->peer_live[i].known)
             notes_inherit(e, i);
-    for (uint32_t i = 0; i < c->nodes; i++) {
+    for (uint32_t i = 0; i < c->peers; i++) {
         if (!e->peer_live[i].known)
             continue;
         if (e->peers[i].discarding)
             peer_activate(e, i);
-        else if (peer_pending(e, i) || (e->peers[i].their_id != 0 && i != c->node))
+        else if (peer_pending(e, i) || (e->peers[i].their_id != 0 && i != c->self))
             peer_want(e, i); /* a peer that remembers us may have records for us */
     }
     for (uint32_t i = 0; i < c->flows_max; i++) {
@@ -107,7 +107,7 @@ static void arena_inherit(struct engine *e)
         flow_ready(e, i);
         /* A held flow has nothing to send, but waits for its GO. */
         if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
-            peer_want(e, e->flows[i].node);
+            peer_want(e, e->flows[i].peer);
     }
     client_inherit(e);
     for (uint32_t t = 0; t < TABLES; t++)
@@ -164,8 +164,8 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
         arena_fill(e);
     for (uint32_t i = 0; i < e->config.stride; i++)
         peer_know(e, i);
-    if (e->config.node >= e->config.stride)
-        peer_know(e, e->config.node);
+    if (e->config.self >= e->config.stride)
+        peer_know(e, e->config.self);
     if (r == 0)
         arena_inherit(e);
     e->arena.header->incarnation++;
@@ -195,12 +195,12 @@ static void heap_added(struct engine *e, const struct fabric_event *event)
     if (event->status < 0) {
         notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN,
                                                .status = event->status,
-                                               .node = e->config.node});
+                                               .peer = e->config.self});
         return;
     }
     e->heap_memory = event->memory;
     e->heap_registered = true;
-    for (uint32_t i = 0; i < e->config.nodes; i++)
+    for (uint32_t i = 0; i < e->config.peers; i++)
         if (e->peer_live[i].wanted)
             peer_activate(e, i);
 }
@@ -251,10 +251,10 @@ static int fabric_step(struct engine *e)
         if (event->kind == FABRIC_ARRIVED) {
             int r = ledger_arrived(e, event->immediate);
 
-            if (r < 0 && (event->immediate >> 16 & 0x3fffu) < e->config.nodes)
+            if (r < 0 && (event->immediate >> 16 & 0x3fffu) < e->config.peers)
                 peer_broken(e, event->immediate >> 16 & 0x3fffu, r);
         } else if (event->kind == FABRIC_BROKEN) {
-            if (event->peer < e->config.nodes)
+            if (event->peer < e->config.peers)
                 peer_broken(e, event->peer, event->status);
         } else {
             completed(e, event);
@@ -327,10 +327,10 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
         budget = budget * (int)budgets / (int)count;
     /* Peers that stay active are put behind `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t node = e->active[i];
+        uint32_t peer = e->active[i];
 
-        e->peer_live[node].active = false;
-        work += peer_step(e, node, budget, deadline);
+        e->peer_live[peer].active = false;
+        work += peer_step(e, peer, budget, deadline);
     }
     e->active_count -= count;
     memmove(e->active, e->active + count, e->active_count * sizeof(e->active[0]));

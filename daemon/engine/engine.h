@@ -23,7 +23,7 @@
 #include "views/rows.h"
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
-#define ENGINE_NODES_MAX 16384u
+#define ENGINE_PEERS_MAX 16384u
 /* A chunk (engine_config.chunks_max). */
 #define ENGINE_CHUNK_BYTES 16384u
 
@@ -68,9 +68,9 @@ enum engine_protocol {
 /* Zero means the default. Fixed for the life of an arena: numbers, the sizes of tables, packed_max;
  * all else may be another at the next start. */
 struct engine_config {
-    uint32_t node;   /* which we are */
-    uint32_t nodes;  /* how many there are, or can be */
-    uint32_t stride; /* by default `nodes`. When less, the engines of one machine have numbers that
+    uint32_t self;   /* our own number among the peers */
+    uint32_t peers;  /* how many there are, or can be */
+    uint32_t stride; /* by default `peers`. When less, the engines of one machine have numbers that
                         differ by multiples of this, and a peer with such a number takes memory once
                         it is named */
     uint32_t clients_max;  /* 256 */
@@ -202,13 +202,13 @@ int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint
 int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                         uint64_t cookie);
 
-/* Resolve (session -> peer on `node`, and its region where key is given). ENGINE_BOUND brings the
- * handle. */
-int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
+/* Resolve (session -> endpoint at `peer`, and its region where key is given). ENGINE_BOUND brings
+ * the handle. */
+int engine_bind(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint,
                 const struct engine_key *key, uint64_t cookie);
 int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
 
-/* Where a bind leads, in numbers of the engine that its peer belongs to. */
+/* Where a bind leads, in numbers of the engine that its endpoint belongs to. */
 struct engine_way {
     uint32_t inflow; /* that engine's number of the flow; UINT32_MAX: no way beside the engines */
     uint32_t has_key;
@@ -217,13 +217,13 @@ struct engine_way {
 
 /* The end of a way, for a context that reaches it without the engines. */
 struct engine_neighbour {
-    uint32_t session; /* the peer's; UINT32_MAX: none here */
+    uint32_t session; /* the endpoint's; UINT32_MAX: none here */
     uint32_t segment; /* of its region; UINT32_MAX: bound without a key */
     uint64_t offset;  /* of the region */
 };
 
-/* At the peer's engine, for a way from the engine `origin`. 0; -ENOENT: it leads nowhere any more.
- * The handles are good until the next call or step. */
+/* At the endpoint's engine, for a way from the engine `origin`. 0; -ENOENT: it leads nowhere any
+ * more. The handles are good until the next call or step. */
 int engine_neighbour(const struct engine *e, uint32_t origin, const struct engine_way *way,
                      struct engine_neighbour *out);
 /* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
@@ -233,7 +233,7 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
 /* One side's half of what the handshake carries for engines: plain data, authenticated by it. */
 struct engine_offer {
-    uint32_t node;
+    uint32_t peer; /* the number of its side */
     uint32_t incarnation;
     uint64_t state_id;
     uint64_t peer_state_id; /* the other's state_id as we remember it; 0: we do not */
@@ -247,20 +247,20 @@ struct engine_offer {
 
 /* Our half of the handshake that ENGINE_WANT_PEER has asked for. -EAGAIN: the ring is being
  * registered; call again after ENGINE_OFFER_READY. */
-int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out);
+int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out);
 /* The handshake succeeded. -EPROTO, -EINVAL on an offer that makes no sense. */
-int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs);
+int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *theirs);
 /* The link is gone; the engine keeps what is unfinished and asks again (ENGINE_WANT_PEER). */
-void engine_peer_down(struct engine *e, uint32_t node);
+void engine_peer_down(struct engine *e, uint32_t peer);
 /* The peer is given up: everything towards it ends. */
-void engine_peer_lost(struct engine *e, uint32_t node);
+void engine_peer_lost(struct engine *e, uint32_t peer);
 /*
  * The peer has asked for a sign of life: gives it one through the fabric, and says how many bytes
  * it may stand behind. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
  */
-int engine_beat(struct engine *e, uint32_t node, uint64_t *bytes);
+int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes);
 /* The bytes that the peer named when we asked. */
-void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes);
+void engine_peer_answered(struct engine *e, uint32_t peer, uint64_t bytes);
 
 /* ---- progress ------------------------------------------------------------------------------ */
 
@@ -281,8 +281,8 @@ int engine_arm(struct engine *e);
 void engine_disarm(struct engine *e);
 
 enum engine_notice_kind {
-    ENGINE_WANT_PEER = 1,      /* node */
-    ENGINE_OFFER_READY = 2,    /* node */
+    ENGINE_WANT_PEER = 1,      /* peer */
+    ENGINE_OFFER_READY = 2,    /* peer */
     ENGINE_SEGMENT_READY = 3,  /* handle, status */
     ENGINE_SEGMENT_CLOSED = 4, /* handle */
     ENGINE_REGION_CLOSED = 5,  /* cookie */
@@ -292,9 +292,9 @@ enum engine_notice_kind {
     ENGINE_QUARANTINED =
         9, /* handle (client), reason: the caller ends it with engine_client_close */
     ENGINE_PEER_BROKEN =
-        10, /* node, status: the fabric or the peer's records failed; drop the link */
-    ENGINE_PEER_SILENT = 11,   /* node: ask it for a sign of life (engine_beat there) */
-    ENGINE_PEER_GONE = 12,     /* node: nothing came from it for the deadline; give it up */
+        10, /* peer, status: the fabric or the peer's records failed; drop the link */
+    ENGINE_PEER_SILENT = 11,   /* peer: ask it for a sign of life (engine_beat there) */
+    ENGINE_PEER_GONE = 12,     /* peer: nothing came from it for the deadline; give it up */
     ENGINE_FABRIC_FAILED = 13, /* status: it brings nothing any more, from anyone */
 };
 
@@ -302,13 +302,13 @@ struct engine_notice {
     uint32_t kind;
     int32_t status;
     uint32_t handle;
-    uint32_t node;
+    uint32_t peer;
     uint64_t cookie;
     uint64_t length;
     uint32_t rights;
     const char *reason; /* a constant string */
-    /* With ENGINE_BOUND: where the bind leads, and to which session if the peer is a client of this
-     * engine. */
+    /* With ENGINE_BOUND: where the bind leads, and to which session if the endpoint is a client of
+     * this engine. */
     struct engine_way way;
     struct engine_neighbour neighbour;
 };
@@ -347,7 +347,7 @@ enum engine_latency {
  * peers have a row of their own; the others share one. */
 #define ENGINE_LATENCY_SHARED UINT32_MAX
 struct engine_latency_view {
-    uint32_t node;
+    uint32_t peer;
     const struct histogram *steps; /* ENGINE_LATENCIES of them, the engine's own, which go on */
 };
 

@@ -31,8 +31,8 @@ uint32_t record_longest(const struct engine_config *c)
 
 int engine_config_check(struct engine_config *c)
 {
-    default32(&c->nodes, 1);
-    default32(&c->stride, c->nodes);
+    default32(&c->peers, 1);
+    default32(&c->stride, c->peers);
     default32(&c->clients_max, 256);
     default32(&c->sessions_max, 512);
     default32(&c->segments_max, 1024);
@@ -55,7 +55,7 @@ int engine_config_check(struct engine_config *c)
         c->keepalive_ns = UINT64_C(1000000000);
     if (c->peer_deadline_ns == 0)
         c->peer_deadline_ns = UINT64_C(5000000000);
-    if (c->node >= c->nodes || c->nodes > ENGINE_NODES_MAX || c->stride > c->nodes ||
+    if (c->self >= c->peers || c->peers > ENGINE_PEERS_MAX || c->stride > c->peers ||
         c->flows_max > 1u << 20 || c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
         c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
         c->stripe_min < STRIPES_MAX * STRIPE_ALIGN || c->peer_deadline_ns < 1000)
@@ -112,7 +112,7 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->remotes = carve(&carver, sizeof(*e->remotes), c->remotes_max, 64);
     e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
     e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
-    e->peers = carve(&carver, sizeof(*e->peers), c->nodes, 64);
+    e->peers = carve(&carver, sizeof(*e->peers), c->peers, 64);
     for (uint32_t t = 0; t < TABLES; t++) {
         e->unused[t].count = carve(&carver, sizeof(uint32_t), 1, 64);
         e->unused[t].stack = carve(&carver, sizeof(uint32_t), table_size(c, t), 4);
@@ -127,9 +127,9 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
 {
     struct carver carver = {.base = base, .used = sizeof(struct engine)};
 
-    /* One for each thing that can end or be answered, and a few for each node. */
+    /* One for each thing that can end or be answered, and a few for each peer. */
     e->notices_max = (uint64_t)c->clients_max * 2 + c->sessions_max + 2ull * c->segments_max +
-                     c->regions_max + c->remotes_max + 8ull * c->nodes;
+                     c->regions_max + c->remotes_max + 8ull * c->peers;
     for (uint32_t t = 0; t < TABLES; t++) {
         struct leaving *leaving = &e->leaving[t];
 
@@ -143,12 +143,12 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->turns = carve(&carver, sizeof(*e->turns), c->flows_max, 64);
     e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->turn_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
-    e->peer_live = carve(&carver, sizeof(*e->peer_live), c->nodes, 64);
+    e->peer_live = carve(&carver, sizeof(*e->peer_live), c->peers, 64);
     e->latencies = carve(&carver, sizeof(*e->latencies), LATENCIES_MAX, 4096);
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
-    e->active = carve(&carver, sizeof(uint32_t), 2ull * c->nodes, 64);
-    e->keepalive.watched = carve(&carver, sizeof(uint32_t), c->nodes, 64);
+    e->active = carve(&carver, sizeof(uint32_t), 2ull * c->peers, 64);
+    e->keepalive.watched = carve(&carver, sizeof(uint32_t), c->peers, 64);
     e->dirty = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->notices = carve(&carver, sizeof(*e->notices), e->notices_max, 64);
     e->record_max =
@@ -179,8 +179,8 @@ size_t engine_private_bytes(const struct engine_config *config)
 uint64_t layout_fingerprint(const struct engine_config *c)
 {
     uint64_t numbers[] = {
-        c->node,
-        c->nodes,
+        c->self,
+        c->peers,
         c->stride,
         c->clients_max,
         c->sessions_max,

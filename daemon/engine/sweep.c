@@ -69,7 +69,7 @@ static void flow_sweep(struct engine *e, uint32_t flow)
     } else {
         uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
 
-        if (notes_push_flow(e, f->node, WIRE_CLOSE, number, flow, 0) < 0) {
+        if (notes_push_flow(e, f->peer, WIRE_CLOSE, number, flow, 0) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return;
@@ -132,7 +132,7 @@ static void region_ask(struct engine *e, uint32_t slot)
 
         if (g->asked)
             continue;
-        if (notes_push(e, g->node, &record, sizeof(record)) < 0) {
+        if (notes_push(e, g->peer, &record, sizeof(record)) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return;
@@ -142,7 +142,7 @@ static void region_ask(struct engine *e, uint32_t slot)
     }
 }
 
-/* Asks the nodes that hold grants of the region, and frees it when none is left. */
+/* Asks the peers that hold grants of the region, and frees it when none is left. */
 static bool region_leaves(struct engine *e, uint32_t slot)
 {
     struct region *region = &e->regions[slot];
@@ -207,7 +207,7 @@ static bool inflows_close(struct engine *e, uint32_t session)
             commit(e);
             continue;
         }
-        if (notes_push_flow(e, in->node, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
+        if (notes_push_flow(e, in->peer, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return false;

@@ -191,7 +191,7 @@ static int open_with(enum patience_mode mode, uint64_t delay_ns)
     memset(&world, 0, sizeof(world));
     world.host = (struct engine_host){.wake = host_wake, .random = host_random};
     world.config =
-        (struct engine_config){.nodes = 1, .clients_max = CROWD + 1, .ledger_bytes = 4u << 20};
+        (struct engine_config){.peers = 1, .clients_max = CROWD + 1, .ledger_bytes = 4u << 20};
     if (engine_config_check(&world.config) < 0 || loop_open(&(struct loop_config){0}, &loop) < 0)
         return -1;
     if (delay_ns > 0 && delay_open(loop, &delay, &loop) < 0)

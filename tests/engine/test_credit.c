@@ -21,7 +21,7 @@ static void test_offers(void)
     } rows[] = {{0, false, true},         {16384, false, true},    {49152, false, true},
                 {32768, true, false},     {65536, true, false},    {131072, false, false},
                 {1u << 19, false, false}, {1u << 31, false, false}};
-    struct engine_offer theirs = {.node = 1, .incarnation = 1, .state_id = 77};
+    struct engine_offer theirs = {.peer = 1, .incarnation = 1, .state_id = 77};
     struct bench *b;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

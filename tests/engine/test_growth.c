@@ -15,7 +15,7 @@
 #define PEERS  10000u
 #define LINKED 500u
 
-static const struct engine_config plain = {.nodes = PEERS};
+static const struct engine_config plain = {.peers = PEERS};
 
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
@@ -45,9 +45,9 @@ static double each(uint32_t *field, struct engine_config *config)
 
 static double each_peer(void)
 {
-    struct engine_config config = {.nodes = 2};
+    struct engine_config config = {.peers = 2};
 
-    return each(&config.nodes, &config);
+    return each(&config.peers, &config);
 }
 
 static void test_table(void)
@@ -114,7 +114,7 @@ static void step(struct engine *e, uint64_t *now, int times)
 /* The peer's word of a handshake: it offers a ring of the size that ours has at first. */
 static int link_to(struct engine *e, uint32_t node, uint64_t *now)
 {
-    struct engine_offer ours, theirs = {.node = node, .incarnation = 1, .state_id = 1 + node};
+    struct engine_offer ours, theirs = {.peer = node, .incarnation = 1, .state_id = 1 + node};
     int r;
 
     step(e, now, 1);

@@ -201,7 +201,7 @@ static void step(struct alone *a, uint64_t ns)
 
 static void link_to(struct alone *a, uint32_t node)
 {
-    struct engine_offer ours, theirs = {.node = node, .incarnation = 1, .state_id = 1 + node};
+    struct engine_offer ours, theirs = {.peer = node, .incarnation = 1, .state_id = 1 + node};
 
     while (engine_offer(a->engine, node, &ours) == -EAGAIN)
         step(a, 1000);
@@ -211,7 +211,7 @@ static void link_to(struct alone *a, uint32_t node)
 
 static void begin_alone(struct alone *a)
 {
-    struct engine_config config = {.nodes = PEERS + 1,
+    struct engine_config config = {.peers = PEERS + 1,
                                    .flows_max = 8192,
                                    .keepalive_ns = 1000000000,
                                    .ledger_start = 16384,

@@ -111,7 +111,7 @@ static bool open_engine(struct room *room)
     struct worker *w = &room->worker;
     struct engine_config *engine = &w->config;
 
-    *engine = (struct engine_config){.nodes = 1,
+    *engine = (struct engine_config){.peers = 1,
                                      .clients_max = 4,
                                      .sessions_max = 4,
                                      .segments_max = 4,

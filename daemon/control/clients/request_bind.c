@@ -94,7 +94,7 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
     p->kind = PENDING_BIND;
     p->located = NULL;
     call->bind = (struct call_bind){
-        .session = p->session, .node = number, .peer = p->peer, .cookie = cookie};
+        .session = p->session, .peer = number, .endpoint = p->peer, .cookie = cookie};
     if (key) {
         call->bind.has_key = true;
         call->bind.key = *key;
@@ -106,7 +106,7 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
  * linked. */
 static bool may_exist(const struct control *control, uint32_t number)
 {
-    return number < control->engine.nodes && (number % control->node_count != control->node ||
+    return number < control->engine.peers && (number % control->node_count != control->node ||
                                               number / control->node_count < control->worker_count);
 }
 
@@ -230,7 +230,7 @@ static bool ask_sibling(struct client *c, struct worker *sibling, uint32_t reque
 void bind_ended(struct control *control, const struct engine_notice *notice)
 {
     struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
-    struct worker *theirs = worker_of(control, notice->node);
+    struct worker *theirs = worker_of(control, notice->peer);
     struct call_neighbour bound = {.remote = notice->handle,
                                    .rights = notice->rights,
                                    .length = notice->length,

@@ -192,7 +192,7 @@ static struct call *peer_call(struct association *a, enum call_kind kind,
     struct call *call = call_new(&a->worker->target, kind, a, done);
 
     if (call) {
-        call->peer.node = a->number;
+        call->peer.number = a->number;
         call->cookie = a->link_number;
     } else {
         log_line(&a->peer->control->log, LOG_LEVEL_ERROR, "out of memory: the link with node %u",
@@ -297,7 +297,7 @@ static void ask_for_offer(struct association *a);
 static void take_offer(struct association *a, const struct engine_offer *theirs)
 {
     a->theirs = *theirs;
-    a->theirs.node = a->number;
+    a->theirs.peer = a->number;
     a->offer_come = true;
     ask_for_offer(a);
     go_up(a);

@@ -48,7 +48,7 @@ static struct call *peer_ping_call(struct peer_ping *b, enum call_kind kind,
     struct call *call = call_new(&b->worker->target, kind, b, done);
 
     if (call) {
-        call->peer.node = b->number;
+        call->peer.number = b->number;
         call->cookie = b->generation;
     }
     return call;

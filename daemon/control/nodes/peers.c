@@ -228,10 +228,10 @@ static void attempt_later(struct peer *p)
 void peers_notice(struct worker *worker, const struct engine_notice *notice)
 {
     uint32_t nodes = worker->control->node_count;
-    struct peer *p = peer_of(worker->control, notice->node % nodes);
+    struct peer *p = peer_of(worker->control, notice->peer % nodes);
 
-    if (p && notice->node != worker->number)
-        association_notice(p, worker, notice->node / nodes, notice);
+    if (p && notice->peer != worker->number)
+        association_notice(p, worker, notice->peer / nodes, notice);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */

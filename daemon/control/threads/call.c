@@ -73,26 +73,26 @@ static int carry_out(struct call *c, struct engine *e)
         return engine_region_close(e, c->region.client, c->region.slot, c->region.generation,
                                    c->region.cookie);
     case CALL_BIND:
-        return engine_bind(e, c->bind.session, c->bind.node, c->bind.peer,
+        return engine_bind(e, c->bind.session, c->bind.peer, c->bind.endpoint,
                            c->bind.has_key ? &c->bind.key : NULL, c->bind.cookie);
     case CALL_UNBIND:
         return engine_unbind(e, c->bind.session, c->bind.remote);
     case CALL_NEIGHBOUR:
         return engine_neighbour(e, c->neighbour.origin, &c->neighbour.way, &c->neighbour.found);
     case CALL_OFFER:
-        return engine_offer(e, c->peer.node, &c->peer.offer);
+        return engine_offer(e, c->peer.number, &c->peer.offer);
     case CALL_PEER_UP:
-        return engine_peer_up(e, c->peer.node, &c->peer.offer);
+        return engine_peer_up(e, c->peer.number, &c->peer.offer);
     case CALL_PEER_DOWN:
-        engine_peer_down(e, c->peer.node);
+        engine_peer_down(e, c->peer.number);
         return 0;
     case CALL_PEER_LOST:
-        engine_peer_lost(e, c->peer.node);
-        return fabric_disconnect(c->target->fabric, c->peer.node);
+        engine_peer_lost(e, c->peer.number);
+        return fabric_disconnect(c->target->fabric, c->peer.number);
     case CALL_PING:
-        return engine_beat(e, c->peer.node, &c->peer.bytes);
+        return engine_beat(e, c->peer.number, &c->peer.bytes);
     case CALL_PONG:
-        engine_peer_answered(e, c->peer.node, c->peer.bytes);
+        engine_peer_answered(e, c->peer.number, c->peer.bytes);
         return 0;
     case CALL_ECHO:
         return 0;

@@ -65,8 +65,8 @@ struct call_region {
 };
 
 struct call_bind {
-    uint32_t session, node, remote;
-    uint64_t peer;
+    uint32_t session, peer, remote;
+    uint64_t endpoint;
     bool has_key;
     struct engine_key key;
     uint64_t cookie;
@@ -81,7 +81,7 @@ struct call_neighbour {
 };
 
 struct call_peer {
-    uint32_t node;
+    uint32_t number;
     struct engine_offer offer; /* in or out */
     uint64_t bytes;
 };

@@ -125,7 +125,7 @@ static int open_fabric(struct worker *w)
     rc = provider_open(&(struct provider_config){.name = config->provider,
                                                  .bind = config->address,
                                                  .rails = 1u << config->rails,
-                                                 .peers_max = w->config.nodes,
+                                                 .peers_max = w->config.peers,
                                                  .message = why,
                                                  .message_size = sizeof(why)},
                        &net, control->provider);
@@ -268,7 +268,7 @@ int workers_open(struct control *control)
         w->engine = i;
         w->number = nodes_number(control->node_count, control->node, i);
         w->config = control->engine;
-        w->config.node = w->number;
+        w->config.self = w->number;
         w->arena_fd = -1;
         w->arena_bytes = (engine_arena_bytes(&w->config) + page - 1) & ~(page - 1);
     }

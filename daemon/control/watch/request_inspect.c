@@ -384,10 +384,10 @@ static void put_latency(struct answer *a, const struct worker *w,
 
         if (!row)
             return;
-        if (v->node == ENGINE_LATENCY_SHARED)
+        if (v->peer == ENGINE_LATENCY_SHARED)
             json_put_text(row, "node", NULL);
         else
-            put_peer(a, row, v->node);
+            put_peer(a, row, v->peer);
         json_put_fields(row, &times, sizeof(times), fields_latency);
     }
 }

@@ -38,37 +38,37 @@ struct ledger_mark {
  * Within a transaction: room for a record of `size` bytes, head filled in. NULL when there is no
  * credit (or no chunk for the mark).
  */
-void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
+void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
 /* Posts what is staged and not yet sent. 1 if something was, 0, or -EAGAIN: more remains to be
  * posted. */
-int ledger_post(struct engine *e, uint32_t node);
+int ledger_post(struct engine *e, uint32_t peer);
 /* The write of a run has completed. */
-void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status);
+void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);
 /*
  * The peer has consumed up to `consumed`. Returns how many records are done, which is one, or
  * several of one flow's operations in a row: *done is the first; their removal is left to the
  * caller to commit, with what follows from it. Called again until it returns 0 (no more) or
  * -EPROTO.
  */
-int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed, struct sent *done);
+int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done);
 /* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
  * takes the first, so that the caller returns it to its queue. False when no record is left behind
  * `consumed`. */
-bool ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed, struct sent *undone);
-void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce);
+bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *undone);
+void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce);
 /* `stripes` stripes of the payload with this nonce are on their way, and the record does not follow
  * now. The next step stages a VOID for the peer, before any operation: then both sides have the
  * nonce back. */
-void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes);
+void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t stripes);
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
-int ledger_stage_voids(struct engine *e, uint32_t node);
+int ledger_stage_voids(struct engine *e, uint32_t peer);
 
 /* Free bytes for operations. */
-uint64_t ledger_credit(const struct engine *e, uint32_t node);
+uint64_t ledger_credit(const struct engine *e, uint32_t peer);
 
 /* Whether a run without an ACK may leave: the last runs of the window are kept for ACKs. */
-bool ledger_runs_free(const struct engine *e, uint32_t node);
+bool ledger_runs_free(const struct engine *e, uint32_t peer);
 
 /* An announced write has arrived. */
 int ledger_arrived(struct engine *e, uint32_t immediate);
@@ -87,15 +87,15 @@ struct ledger_record {
     uint32_t size;
 };
 /* The next announced record, if there is one that need not wait for a payload. 1, 0 or -EPROTO. */
-int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next);
+int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next);
 /* Commits the record's effects together with its consumption. Returns its cost in the step's
  * budget. */
-int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record,
+int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record *record,
                     enum ledger_wait wait);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
-void ledger_stage_ack(struct engine *e, uint32_t node);
+void ledger_stage_ack(struct engine *e, uint32_t peer);
 /* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
-bool ledger_beat(struct engine *e, uint32_t node);
+bool ledger_beat(struct engine *e, uint32_t peer);
 /*
  * Where daemons cannot sleep on the fabric, they look at it now and then; and a read, or a payload
  * that has not arrived whole, gives the one that it goes through nothing to see, so that each of
@@ -103,6 +103,6 @@ bool ledger_beat(struct engine *e, uint32_t node);
  * acknowledged already) whenever no run has left for a while: both sides stay awake. Whether it
  * did.
  */
-bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline);
+bool ledger_nudge(struct engine *e, uint32_t peer, uint64_t *deadline);
 
 #endif

@@ -10,17 +10,17 @@
 
 int ledger_arrived(struct engine *e, uint32_t immediate)
 {
-    uint32_t node = immediate >> 16 & 0x3fffu;
+    uint32_t peer = immediate >> 16 & 0x3fffu;
     uint16_t number = (uint16_t)immediate;
     struct ledger_in *in;
 
-    if (node >= e->config.nodes)
+    if (peer >= e->config.peers)
         return -EPROTO;
-    in = &e->peer_live[node].in;
-    if (e->peer_live[node].link != LINK_UP && e->peer_live[node].link != LINK_OFFERED)
+    in = &e->peer_live[peer].in;
+    if (e->peer_live[peer].link != LINK_UP && e->peer_live[peer].link != LINK_OFFERED)
         return 0; /* of a link that is gone: what it wrote will be sent again */
     in->dirty = true;
-    keepalive_heard(e, node);
+    keepalive_heard(e, peer);
     if (immediate >> 30 == WIRE_PAYLOAD) {
         if (number >= NONCE_WINDOW || in->payloads[number] == STRIPES_MAX)
             return -EPROTO;
@@ -35,15 +35,15 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
     } else {
         return -EPROTO;
     }
-    peer_activate(e, node);
+    peer_activate(e, peer);
     return 0;
 }
 
 /* Starts on the next run if it has been announced. 1, 0, or -EPROTO. */
-static int run_begin(struct engine *e, uint32_t node)
+static int run_begin(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct peer *p = &e->peers[peer];
+    struct ledger_in *in = &e->peer_live[peer].in;
     uint32_t offset = (uint32_t)(p->rx_consumed - in->base) & (in->size - 1);
     uint64_t bit = UINT64_C(1) << (in->run % RUN_WINDOW);
     struct wire_record head;
@@ -56,7 +56,7 @@ static int run_begin(struct engine *e, uint32_t node)
     in->arrived &= ~bit;
     in->run++;
     in->run_end = p->rx_consumed + head.run;
-    e->peer_live[node].runs_in++;
+    e->peer_live[peer].runs_in++;
     return 1;
 }
 
@@ -75,15 +75,15 @@ static void ack_wanted(const struct engine *e, struct ledger_in *in, uint64_t de
  */
 #define CONSUME_BYTES 64u
 
-int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next)
+int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next)
 {
-    struct peer *p = &e->peers[node];
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct peer *p = &e->peers[peer];
+    struct ledger_in *in = &e->peer_live[peer].in;
 
     if (in->blocked)
         return 0;
     if (in->run_end == 0) {
-        int r = run_begin(e, node);
+        int r = run_begin(e, peer);
 
         if (r <= 0)
             return r;
@@ -97,15 +97,15 @@ int ledger_next(struct engine *e, uint32_t node, struct ledger_record *next)
     return 1;
 }
 
-int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record *record,
+int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record *record,
                     enum ledger_wait wait)
 {
-    struct peer *p = &e->peers[node];
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct peer *p = &e->peers[peer];
+    struct ledger_in *in = &e->peer_live[peer].in;
 
     set64(e, &p->rx_consumed, p->rx_consumed + record->size);
     commit(e);
-    e->peer_live[node].records_in++;
+    e->peer_live[peer].records_in++;
     if (p->rx_consumed == in->run_end) {
         in->run_end = 0;
         in->runs_unacked++;
@@ -118,54 +118,54 @@ int ledger_consumed(struct engine *e, uint32_t node, const struct ledger_record 
 /* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */
 #define NUDGE_NS 100000u
 
-static bool stage_ack(struct engine *e, uint32_t node, uint64_t upto)
+static bool stage_ack(struct engine *e, uint32_t peer, uint64_t upto)
 {
     struct wire_ack *ack;
 
     /* A client of a sibling may write to our clients without us as soon as it has this ACK: events
      * that came through us are shown first. */
-    if (e->peer_live[node].sibling)
+    if (e->peer_live[peer].sibling)
         sessions_show(e);
-    ack = ledger_stage(e, node, WIRE_ACK, sizeof(*ack), LEDGER_ACK, NULL);
+    ack = ledger_stage(e, peer, WIRE_ACK, sizeof(*ack), LEDGER_ACK, NULL);
     if (!ack)
         return false;
     ack->consumed = upto;
     commit(e);
-    e->peer_live[node].out.urgent = true;
+    e->peer_live[peer].out.urgent = true;
     return true;
 }
 
-bool ledger_beat(struct engine *e, uint32_t node)
+bool ledger_beat(struct engine *e, uint32_t peer)
 {
-    const struct ledger_in *in = &e->peer_live[node].in;
+    const struct ledger_in *in = &e->peer_live[peer].in;
 
-    if (in->acked > 0 || e->peers[node].rx_consumed == 0)
-        return stage_ack(e, node, in->acked);
-    peer_activate(e, node); /* the first ACK of this link is due */
+    if (in->acked > 0 || e->peers[peer].rx_consumed == 0)
+        return stage_ack(e, peer, in->acked);
+    peer_activate(e, peer); /* the first ACK of this link is due */
     return true;
 }
 
-bool ledger_nudge(struct engine *e, uint32_t node, uint64_t *deadline)
+bool ledger_nudge(struct engine *e, uint32_t peer, uint64_t *deadline)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     uint16_t runs = (uint16_t)(live->out.run - live->out.run_done);
     uint64_t last = live->out.run_posted[(uint16_t)(live->out.run - 1) % RUN_WINDOW];
 
-    if (e->fabric->traits.can_sleep || node == e->config.node || live->outstanding <= runs ||
-        live->out.sent < e->peers[node].tx_tail || !ledger_runs_free(e, node))
+    if (e->fabric->traits.can_sleep || peer == e->config.self || live->outstanding <= runs ||
+        live->out.sent < e->peers[peer].tx_tail || !ledger_runs_free(e, peer))
         return false;
-    peer_activate(e, node);
+    peer_activate(e, peer);
     if (e->now - last >= NUDGE_NS)
-        return ledger_beat(e, node);
+        return ledger_beat(e, peer);
     if (last + NUDGE_NS < *deadline)
         *deadline = last + NUDGE_NS;
     return false;
 }
 
-void ledger_stage_ack(struct engine *e, uint32_t node)
+void ledger_stage_ack(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
-    struct peer_live *live = &e->peer_live[node];
+    struct peer *p = &e->peers[peer];
+    struct peer_live *live = &e->peer_live[peer];
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
     bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
@@ -175,7 +175,7 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
         return;
     /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
      * a peer whose window is full as well has more than that out. */
-    if (!much && !ledger_runs_free(e, node))
+    if (!much && !ledger_runs_free(e, peer))
         return;
     if (much) {
         in->ack_due = true;
@@ -185,8 +185,8 @@ void ledger_stage_ack(struct engine *e, uint32_t node)
      * verdict: a FAIL is about a record that the ACK would cover. */
     if (!(in->ack_due && in->ack_at <= e->now) && live->out.sent == p->tx_tail)
         return;
-    upto = notes_unanswered(e, node);
-    if (upto <= in->acked || !stage_ack(e, node, upto))
+    upto = notes_unanswered(e, peer);
+    if (upto <= in->acked || !stage_ack(e, peer, upto))
         return;
     in->acked = upto;
     in->ack_due = upto != p->rx_consumed;

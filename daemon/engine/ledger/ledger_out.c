@@ -21,10 +21,10 @@ static uint64_t credit_floor(const struct peer *p, const struct ledger_out *out)
     return floor > out->base ? floor : out->base;
 }
 
-uint64_t ledger_credit(const struct engine *e, uint32_t node)
+uint64_t ledger_credit(const struct engine *e, uint32_t peer)
 {
-    const struct peer *p = &e->peers[node];
-    const struct ledger_out *out = &e->peer_live[node].out;
+    const struct peer *p = &e->peers[peer];
+    const struct ledger_out *out = &e->peer_live[peer].out;
     uint64_t used = p->tx_tail - credit_floor(p, out);
     uint64_t limit = out->size - out->size / 8;
 
@@ -42,11 +42,11 @@ static bool waits_for_runs(const struct engine *e, const struct peer *p,
     return e->ordered_max > 0 && p->tx_tail + bytes - out->sent > room * (e->ordered_max / 2);
 }
 
-void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
+void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark)
 {
-    struct peer *p = &e->peers[node];
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct peer *p = &e->peers[peer];
+    struct ledger_out *out = &e->peer_live[peer].out;
     uint32_t offset = (uint32_t)(p->tx_tail - out->base) & (out->size - 1);
     uint32_t pad = out->size - offset < size ? out->size - offset : 0;
     uint64_t used = p->tx_tail - credit_floor(p, out) + pad + size;
@@ -81,8 +81,8 @@ void *ledger_stage(struct engine *e, uint32_t node, uint8_t kind, uint32_t size,
     set64(e, &p->tx_tail, p->tx_tail + pad + size);
     head = (struct wire_record *)(out->staging + offset);
     *head = (struct wire_record){.words = (uint16_t)(size / 8), .kind = kind};
-    e->peer_live[node].records_out++;
-    peer_activate(e, node);
+    e->peer_live[peer].records_out++;
+    peer_activate(e, peer);
     return head;
 }
 
@@ -96,9 +96,9 @@ static bool run_window_open(const struct ledger_out *out)
     return unwritten < RUN_WINDOW && outstanding < (out->urgent ? RUN_WINDOW : RUNS_WITHOUT_ACK);
 }
 
-bool ledger_runs_free(const struct engine *e, uint32_t node)
+bool ledger_runs_free(const struct engine *e, uint32_t peer)
 {
-    const struct ledger_out *out = &e->peer_live[node].out;
+    const struct ledger_out *out = &e->peer_live[peer].out;
 
     return (uint16_t)(out->run - out->run_acked) < RUNS_WITHOUT_ACK;
 }
@@ -119,10 +119,10 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
     }
 }
 
-int ledger_post(struct engine *e, uint32_t node)
+int ledger_post(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
-    struct peer_live *live = &e->peer_live[node];
+    struct peer *p = &e->peers[peer];
+    struct peer_live *live = &e->peer_live[peer];
     struct ledger_out *out = &live->out;
     int posted = 0;
 
@@ -140,14 +140,14 @@ int ledger_post(struct engine *e, uint32_t node)
         length = run_cut(e, (const uint8_t *)first, length);
         first->run = (uint32_t)length;
         write = (struct fabric_write){
-            .peer = node,
+            .peer = peer,
             .memory = e->heap_memory.index,
             .source = first,
             .length = length,
             .remote_address = out->remote_address + offset,
             .remote_key = out->remote_key,
-            .cookie = cookie_of(COOKIE_RUN, (uint64_t)node << 16 | out->run),
-            .immediate = wire_immediate(WIRE_RUN, e->config.node, out->run),
+            .cookie = cookie_of(COOKIE_RUN, (uint64_t)peer << 16 | out->run),
+            .immediate = wire_immediate(WIRE_RUN, e->config.self, out->run),
             .announce = true,
         };
         r = FAULT(RUN_POST);
@@ -156,13 +156,13 @@ int ledger_post(struct engine *e, uint32_t node)
         if (r == -EAGAIN)
             return -EAGAIN;
         if (r < 0) {
-            peer_broken(e, node, r);
+            peer_broken(e, peer, r);
             return posted;
         }
         out->sent += length;
         out->run_end[out->run % RUN_WINDOW] = out->sent;
         out->run_posted[out->run % RUN_WINDOW] = e->now;
-        step_run(e, node, out->run, length);
+        step_run(e, peer, out->run, length);
         out->run++;
         live->outstanding++;
         live->runs_out++;
@@ -172,21 +172,21 @@ int ledger_post(struct engine *e, uint32_t node)
     return posted;
 }
 
-void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
+void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     struct ledger_out *out = &live->out;
 
     live->outstanding--;
     if (live->link != LINK_UP) {
-        peer_activate(e, node); /* which drains */
+        peer_activate(e, peer); /* which drains */
         return;
     }
     if (status < 0) {
-        peer_broken(e, node, status);
+        peer_broken(e, peer, status);
         return;
     }
-    step_run_ended(e, node, run);
+    step_run_ended(e, peer, run);
     out->done_bits |= UINT64_C(1) << (run % RUN_WINDOW);
     while (out->run_done != out->run && out->done_bits & UINT64_C(1)
                                                              << (out->run_done % RUN_WINDOW)) {
@@ -194,12 +194,12 @@ void ledger_written(struct engine *e, uint32_t node, uint16_t run, int status)
         out->completed = out->run_end[out->run_done % RUN_WINDOW];
         out->run_done++;
     }
-    peer_activate(e, node);
+    peer_activate(e, peer);
 }
 
-void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
+void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct ledger_out *out = &e->peer_live[peer].out;
 
     if (nonce != NONE && out->nonces_free < NONCE_WINDOW)
         out->nonces[out->nonces_free++] = (uint16_t)nonce;
@@ -209,20 +209,20 @@ void ledger_free_nonce(struct engine *e, uint32_t node, uint32_t nonce)
 #define VOID_STRIPES_SHIFT 8u
 static_assert(NONCE_WINDOW == 1u << VOID_STRIPES_SHIFT, "a nonce and its stripes in 16 bits");
 
-void ledger_void(struct engine *e, uint32_t node, uint16_t nonce, uint32_t stripes)
+void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t stripes)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct ledger_out *out = &e->peer_live[peer].out;
 
     if (out->nonces_free + out->voids == NONCE_WINDOW)
         return;
     out->nonces[NONCE_WINDOW - ++out->voids] =
         (uint16_t)(nonce | (stripes - 1) << VOID_STRIPES_SHIFT);
-    peer_activate(e, node);
+    peer_activate(e, peer);
 }
 
-int ledger_stage_voids(struct engine *e, uint32_t node)
+int ledger_stage_voids(struct engine *e, uint32_t peer)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct ledger_out *out = &e->peer_live[peer].out;
 
     while (out->voids > 0) {
         uint16_t entry = out->nonces[NONCE_WINDOW - out->voids];
@@ -230,7 +230,7 @@ int ledger_stage_voids(struct engine *e, uint32_t node)
                                          .epoch = NOTES_QUEUES,
                                          .slot = UINT64_MAX,
                                          .nonce = entry & (NONCE_WINDOW - 1)};
-        struct wire_void *w = ledger_stage(e, node, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);
+        struct wire_void *w = ledger_stage(e, peer, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);
 
         if (!w)
             return -ENOSPC;
@@ -262,10 +262,10 @@ static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
     return n;
 }
 
-int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed, struct sent *done)
+int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done)
 {
-    struct peer *p = &e->peers[node];
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct peer *p = &e->peers[peer];
+    struct ledger_out *out = &e->peer_live[peer].out;
 
     if (consumed < p->tx_acked || consumed > out->sent)
         return -EPROTO;
@@ -287,13 +287,13 @@ int ledger_acknowledge(struct engine *e, uint32_t node, uint64_t consumed, struc
     }
     while (out->run_acked != out->run && out->run_end[out->run_acked % RUN_WINDOW] <= consumed)
         out->run_acked++;
-    peer_activate(e, node);
+    peer_activate(e, peer);
     return 0;
 }
 
-bool ledger_rewind(struct engine *e, uint32_t node, uint64_t consumed, struct sent *undone)
+bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *undone)
 {
-    struct peer *p = &e->peers[node];
+    struct peer *p = &e->peers[peer];
 
     if (queue_count(&p->sent) > 0) {
         const struct sent *last = queue_at(&e->pool, &p->sent, p->sent.tail - 1);

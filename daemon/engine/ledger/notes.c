@@ -8,9 +8,9 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/remote.h"
 
-int notes_push(struct engine *e, uint32_t node, const void *record, uint32_t size)
+int notes_push(struct engine *e, uint32_t peer, const void *record, uint32_t size)
 {
-    struct peer *p = &e->peers[node];
+    struct peer *p = &e->peers[peer];
     uint8_t kind = ((const struct wire_record *)record)->kind;
     bool verdict = kind == WIRE_FAIL || kind == WIRE_REFUSE;
     struct queue *queue = &p->notes[verdict ? NOTES_VERDICTS : NOTES_OTHERS].queue;
@@ -22,39 +22,39 @@ int notes_push(struct engine *e, uint32_t node, const void *record, uint32_t siz
     memcpy(to->record, record, size);
     ((struct wire_record *)to->record)->words = (uint16_t)(size / 8);
     to->cause = p->rx_consumed;
-    peer_want(e, node);
-    peer_activate(e, node);
+    peer_want(e, peer);
+    peer_activate(e, peer);
     return 0;
 }
 
-bool notes_pending(const struct engine *e, uint32_t node)
+bool notes_pending(const struct engine *e, uint32_t peer)
 {
-    const struct peer *p = &e->peers[node];
+    const struct peer *p = &e->peers[peer];
 
     return queue_count(&p->notes[NOTES_VERDICTS].queue) > 0 ||
            queue_count(&p->notes[NOTES_OTHERS].queue) > 0;
 }
 
-bool notes_waiting(const struct engine *e, uint32_t node)
+bool notes_waiting(const struct engine *e, uint32_t peer)
 {
-    const struct peer *p = &e->peers[node];
+    const struct peer *p = &e->peers[peer];
 
     return p->notes[NOTES_VERDICTS].staged < p->notes[NOTES_VERDICTS].queue.tail ||
            p->notes[NOTES_OTHERS].staged < p->notes[NOTES_OTHERS].queue.tail;
 }
 
-int notes_push_flow(struct engine *e, uint32_t node, uint8_t kind, uint32_t flow, uint32_t sequence,
+int notes_push_flow(struct engine *e, uint32_t peer, uint8_t kind, uint32_t flow, uint32_t sequence,
                     int32_t status)
 {
     struct wire_flow record = {
         .head.kind = kind, .flow = flow, .sequence = sequence, .status = status};
 
-    return notes_push(e, node, &record, sizeof(record));
+    return notes_push(e, peer, &record, sizeof(record));
 }
 
-uint64_t notes_unanswered(const struct engine *e, uint32_t node)
+uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
 {
-    const struct peer *p = &e->peers[node];
+    const struct peer *p = &e->peers[peer];
     const struct notes *verdicts = &p->notes[NOTES_VERDICTS];
     const struct note *oldest;
 
@@ -65,9 +65,9 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t node)
 }
 
 /* The number staged; *full when one found no room. */
-static int stage(struct engine *e, uint32_t node, enum notes_queue which, bool *full)
+static int stage(struct engine *e, uint32_t peer, enum notes_queue which, bool *full)
 {
-    struct notes *notes = &e->peers[node].notes[which];
+    struct notes *notes = &e->peers[peer].notes[which];
     enum ledger_share share = which == NOTES_VERDICTS ? LEDGER_VERDICT : LEDGER_NOTE;
     int staged = 0;
 
@@ -76,7 +76,7 @@ static int stage(struct engine *e, uint32_t node, enum notes_queue which, bool *
         uint32_t size = note->words * 8u;
         struct ledger_mark mark = {
             .flow = NONE, .epoch = which, .slot = notes->staged, .nonce = NONE};
-        uint8_t *to = ledger_stage(e, node, note->kind, size, share, &mark);
+        uint8_t *to = ledger_stage(e, peer, note->kind, size, share, &mark);
 
         *full = !to;
         if (!to)
@@ -89,18 +89,18 @@ static int stage(struct engine *e, uint32_t node, enum notes_queue which, bool *
     return staged;
 }
 
-int notes_stage(struct engine *e, uint32_t node)
+int notes_stage(struct engine *e, uint32_t peer)
 {
     bool full = false;
-    int staged = stage(e, node, NOTES_VERDICTS, &full);
+    int staged = stage(e, peer, NOTES_VERDICTS, &full);
 
     /* A GO that follows a REFUSE does not come before it. */
-    return full ? staged : staged + stage(e, node, NOTES_OTHERS, &full);
+    return full ? staged : staged + stage(e, peer, NOTES_OTHERS, &full);
 }
 
-void notes_acknowledged(struct engine *e, uint32_t node, uint32_t which)
+void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which)
 {
-    struct queue *queue = &e->peers[node].notes[which].queue;
+    struct queue *queue = &e->peers[peer].notes[which].queue;
     const struct wire_flow *note = queue_at(&e->pool, queue, queue->head);
     bool close = note->head.kind == WIRE_CLOSE;
     bool bound = note->head.kind == WIRE_BOUND;
@@ -109,26 +109,26 @@ void notes_acknowledged(struct engine *e, uint32_t node, uint32_t which)
 
     queue_pop(&e->pool, queue, 1);
     if (bound)
-        set32(e, &e->peers[node].bound_owed, e->peers[node].bound_owed - 1);
+        set32(e, &e->peers[peer].bound_owed, e->peers[peer].bound_owed - 1);
     if (close && flow < e->config.flows_max && e->flows[flow].state == FLOW_CLOSED)
         flow_free(e, flow);
     commit(e);
 }
 
-void notes_rewind(struct engine *e, uint32_t node, uint32_t which, uint64_t slot)
+void notes_rewind(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot)
 {
-    struct notes *notes = &e->peers[node].notes[which];
+    struct notes *notes = &e->peers[peer].notes[which];
 
     if (slot < notes->staged)
         set64(e, &notes->staged, slot);
 }
 
-void notes_clear(struct engine *e, uint32_t node)
+void notes_clear(struct engine *e, uint32_t peer)
 {
-    set32(e, &e->peers[node].bound_owed, 0);
+    set32(e, &e->peers[peer].bound_owed, 0);
     commit(e);
     for (uint32_t i = 0; i < NOTES_QUEUES; i++) {
-        struct notes *notes = &e->peers[node].notes[i];
+        struct notes *notes = &e->peers[peer].notes[i];
 
         queue_clear(&e->pool, &notes->queue);
         set64(e, &notes->staged, notes->queue.head);
@@ -136,9 +136,9 @@ void notes_clear(struct engine *e, uint32_t node)
     }
 }
 
-void notes_inherit(struct engine *e, uint32_t node)
+void notes_inherit(struct engine *e, uint32_t peer)
 {
-    struct queue *queue = &e->peers[node].notes[NOTES_OTHERS].queue;
+    struct queue *queue = &e->peers[peer].notes[NOTES_OTHERS].queue;
 
     for (uint64_t i = queue->head; i < queue->tail; i++) {
         struct wire_bound *w = queue_at(&e->pool, queue, i);

@@ -12,11 +12,11 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 
-/* An inflow of this node, or NULL. */
-static struct inflow *inflow_of(struct engine *e, uint32_t node, uint32_t flow)
+/* An inflow from this peer, or NULL. */
+static struct inflow *inflow_of(struct engine *e, uint32_t peer, uint32_t flow)
 {
     if (flow >= e->config.flows_max || e->inflows[flow].state == INFLOW_FREE ||
-        e->inflows[flow].state == INFLOW_PARTING || e->inflows[flow].node != node)
+        e->inflows[flow].state == INFLOW_PARTING || e->inflows[flow].peer != peer)
         return NULL;
     return &e->inflows[flow];
 }
@@ -47,9 +47,9 @@ static uint32_t stripes_of(uint8_t flags)
 }
 
 /* The payload that travels by itself: 1 it is here, 0 not all of it. */
-static int payload_met(struct engine *e, uint32_t node, uint8_t flags, uint16_t nonce)
+static int payload_met(struct engine *e, uint32_t peer, uint8_t flags, uint16_t nonce)
 {
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct ledger_in *in = &e->peer_live[peer].in;
     uint32_t stripes = stripes_of(flags);
 
     if (!(flags & WIRE_NONCE))
@@ -64,7 +64,7 @@ static int payload_met(struct engine *e, uint32_t node, uint8_t flags, uint16_t 
     return 1;
 }
 
-int record_take_void(struct engine *e, uint32_t node, const struct ledger_record *record)
+int record_take_void(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_void w;
     int r;
@@ -72,7 +72,7 @@ int record_take_void(struct engine *e, uint32_t node, const struct ledger_record
     if (!(record->head.flags & WIRE_NONCE))
         return -EPROTO;
     memcpy(&w, record->at, sizeof(w));
-    r = payload_met(e, node, record->head.flags, w.nonce);
+    r = payload_met(e, peer, record->head.flags, w.nonce);
     return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
@@ -188,8 +188,8 @@ static int arrival_act(struct engine *e, uint32_t session, const struct arrival 
     return -EHOSTDOWN;
 }
 
-/* The event of a record that `peer` on `node` has sent. */
-static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
+/* The event of a record that `endpoint` at `peer` has sent. */
+static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoint,
                         struct event_draft *d)
 {
     const struct wire_op *w = &a->w.op;
@@ -199,8 +199,8 @@ static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
         .kind = EVENT_REMOTE,
         .op = a->kind->op,
         .id_len = w->rid_len,
-        .origin = node,
-        .peer = peer,
+        .origin = peer,
+        .peer = endpoint,
         .bytes = w->length,
         .sequence = w->sequence,
         .id = w->rid,
@@ -223,14 +223,14 @@ static void draft_event(const struct arrival *a, uint32_t node, uint64_t peer,
 }
 
 /* Within a transaction: the record is refused, and comes again. 0 or -ENOBUFS. */
-static int refuse(struct engine *e, uint32_t node, const struct wire_op *w)
+static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
 {
     struct inflow *in = &e->inflows[w->flow];
 
     /* Without a spill there is nothing whose draining would send GO: let it try again at once. */
-    if (notes_push_flow(e, node, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
+    if (notes_push_flow(e, peer, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
         (e->sessions[in->session].spill_bytes == 0 &&
-         notes_push_flow(e, node, WIRE_GO, in->origin_flow, 0, 0) < 0))
+         notes_push_flow(e, peer, WIRE_GO, in->origin_flow, 0, 0) < 0))
         return -ENOBUFS;
     set32(e, &in->refused, w->sequence);
     set32(e, &in->state, INFLOW_REFUSED);
@@ -260,27 +260,27 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     *status = arrival_act(e, session, a);
     if (*status < 0 || !event)
         return 0;
-    draft_event(a, in->node, in->origin, &draft);
+    draft_event(a, in->peer, in->origin, &draft);
     if (a->kind->several)
         session_deliver_batch(e, w->flow, &room, &draft.head, a->block);
     else
         session_deliver(e, w->flow, &room, &draft);
-    step_event(e, TRACE_REMOTE, session, in->node, in->origin_flow, &draft.head, count);
+    step_event(e, TRACE_REMOTE, session, in->peer, in->origin_flow, &draft.head, count);
     if (message && !(w->head.flags & WIRE_NO_REPLY))
         set32(e, &in->owed, in->owed + 1);
     return 0;
 }
 
 /* The record of an operation that came by an inflow. */
-static int take_by_inflow(struct engine *e, uint32_t node, struct arrival *a)
+static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
-    struct inflow *in = inflow_of(e, node, w->flow);
+    struct inflow *in = inflow_of(e, peer, w->flow);
     int r, status = 0;
 
     if (!in)
         return -EPROTO;
-    r = payload_met(e, node, w->head.flags, w->nonce);
+    r = payload_met(e, peer, w->head.flags, w->nonce);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
@@ -291,29 +291,29 @@ static int take_by_inflow(struct engine *e, uint32_t node, struct arrival *a)
     else
         r = take_request(e, a, &status);
     if (r == -ENOSPC)
-        r = refuse(e, node, w);
+        r = refuse(e, peer, w);
     else if (r == 0 && in->state == INFLOW_REFUSED)
         /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
          * long as there is a spill, a GO is to come. */
         set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
     if (r == 0 && status < 0)
-        r = notes_push_flow(e, node, WIRE_FAIL, in->origin_flow, w->sequence, status);
+        r = notes_push_flow(e, peer, WIRE_FAIL, in->origin_flow, w->sequence, status);
     return r;
 }
 
 /* A reply: it names the flow of its request, and its own for what may have to be said about it. */
-static int take_reply(struct engine *e, uint32_t node, struct arrival *a)
+static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
     uint32_t flow = a->message.token;
-    int status = reply_requester(e, flow, node);
+    int status = reply_requester(e, flow, peer);
     uint32_t session = status == 0 ? e->flows[flow].session : NONE;
     struct event_draft draft;
     int r;
 
     if (status == -EPROTO)
         return status;
-    r = payload_met(e, node, w->head.flags, w->nonce);
+    r = payload_met(e, peer, w->head.flags, w->nonce);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     if (status == 0)
@@ -324,16 +324,16 @@ static int take_reply(struct engine *e, uint32_t node, struct arrival *a)
         status = arrival_act(e, session, a);
     if (status == 0 && !(w->head.flags & WIRE_NO_EVENT)) {
         reply_came(e, flow);
-        draft_event(a, node, e->flows[flow].peer, &draft);
+        draft_event(a, peer, e->flows[flow].endpoint, &draft);
         session_report_reply(e, session, &draft);
-        step_event(e, TRACE_REPLY, session, node, w->flow, &draft.head, 1);
+        step_event(e, TRACE_REPLY, session, peer, w->flow, &draft.head, 1);
         return 0;
     }
     reply_give_back(e, flow, 1);
-    return status < 0 ? notes_push_flow(e, node, WIRE_FAIL, w->flow, w->sequence, status) : 0;
+    return status < 0 ? notes_push_flow(e, peer, WIRE_FAIL, w->flow, w->sequence, status) : 0;
 }
 
-int record_take_op(struct engine *e, uint32_t node, const struct record_kind *kind,
+int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *kind,
                    const struct ledger_record *record)
 {
     struct arrival a;
@@ -342,10 +342,10 @@ int record_take_op(struct engine *e, uint32_t node, const struct record_kind *ki
 
     if (arrival_parse(e, &a, kind, record) < 0 || message_parse(&a) < 0)
         return -EPROTO;
-    r = w->head.flags & WIRE_REPLY ? take_reply(e, node, &a) : take_by_inflow(e, node, &a);
+    r = w->head.flags & WIRE_REPLY ? take_reply(e, peer, &a) : take_by_inflow(e, peer, &a);
     if (r != -ENOBUFS)
         return r;
     if (w->head.flags & WIRE_NONCE)
-        e->peer_live[node].in.payloads[w->nonce] = (uint8_t)stripes_of(w->head.flags);
+        e->peer_live[peer].in.payloads[w->nonce] = (uint8_t)stripes_of(w->head.flags);
     return -EAGAIN;
 }

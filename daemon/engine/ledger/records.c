@@ -16,7 +16,7 @@
  * can pass them. A record about a flow of requests comes behind the answer to its BIND; a flow of
  * replies is sent nothing but FAIL.
  */
-static int flow_meant(struct engine *e, uint32_t node, const struct ledger_record *record,
+static int flow_meant(struct engine *e, uint32_t peer, const struct ledger_record *record,
                       struct wire_flow *w)
 {
     const struct flow *f;
@@ -25,25 +25,25 @@ static int flow_meant(struct engine *e, uint32_t node, const struct ledger_recor
     if (w->flow >= e->config.flows_max)
         return -EPROTO;
     f = &e->flows[w->flow];
-    if (f->node != node || f->state == FLOW_FREE)
+    if (f->peer != peer || f->state == FLOW_FREE)
         return 0;
     return record->head.kind == WIRE_FAIL || (f->traffic == FLOW_REQUESTS && f->inflow != NONE);
 }
 
-static int take_fail(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;
-    int r = flow_meant(e, node, record, &w);
+    int r = flow_meant(e, peer, record, &w);
 
     if (r > 0)
         flow_failed(e, w.flow, w.sequence, w.status);
     return r < 0 ? r : 0;
 }
 
-static int take_refuse(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_refuse(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;
-    int r = flow_meant(e, node, record, &w);
+    int r = flow_meant(e, peer, record, &w);
 
     if (r > 0)
         flow_refused(e, w.flow, w.sequence);
@@ -51,10 +51,10 @@ static int take_refuse(struct engine *e, uint32_t node, const struct ledger_reco
 }
 
 /* STOP and GO. */
-static int take_hold(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_hold(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;
-    int r = flow_meant(e, node, record, &w);
+    int r = flow_meant(e, peer, record, &w);
 
     if (r > 0)
         flow_hold(e, w.flow, record->head.kind == WIRE_STOP);
@@ -62,105 +62,105 @@ static int take_hold(struct engine *e, uint32_t node, const struct ledger_record
 }
 
 /* GONE stands behind every reply that its context has sent. */
-static int take_gone(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_gone(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;
-    int r = flow_meant(e, node, record, &w);
+    int r = flow_meant(e, peer, record, &w);
 
     if (r <= 0)
         return r;
     flow_gone_known(e, w.flow);
-    e->peer_live[node].gone = w.flow;
+    e->peer_live[peer].gone = w.flow;
     return 0;
 }
 
-static int gone_after(struct engine *e, uint32_t node)
+static int gone_after(struct engine *e, uint32_t peer)
 {
-    uint32_t flow = e->peer_live[node].gone;
+    uint32_t flow = e->peer_live[peer].gone;
 
-    e->peer_live[node].gone = NONE;
+    e->peer_live[peer].gone = NONE;
     if (flow != NONE)
         flow_gone(e, flow);
     return 0;
 }
 
 /* WIRE_NONE ends a flow of replies, which has no number here. */
-static int take_close(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_close(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;
 
     memcpy(&w, record->at, sizeof(w));
-    return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, node, w.flow);
+    return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, peer, w.flow);
 }
 
-static int take_ack(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_ack(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_ack w;
 
     memcpy(&w, record->at, sizeof(w));
-    e->peer_live[node].in.their_ack = w.consumed;
+    e->peer_live[peer].in.their_ack = w.consumed;
     return 0;
 }
 
 /* Ends the operations and notes whose records the peer has consumed. */
-static int ack_after(struct engine *e, uint32_t node)
+static int ack_after(struct engine *e, uint32_t peer)
 {
-    uint64_t consumed = e->peer_live[node].in.their_ack;
+    uint64_t consumed = e->peer_live[peer].in.their_ack;
     struct sent done;
     int count;
 
-    while ((count = ledger_acknowledge(e, node, consumed, &done)) > 0) {
+    while ((count = ledger_acknowledge(e, peer, consumed, &done)) > 0) {
         if (done.flow == NONE && done.epoch == NOTES_QUEUES)
             commit(e); /* it stood for its nonce alone */
         else if (done.flow == NONE)
-            notes_acknowledged(e, node, done.epoch); /* commits */
+            notes_acknowledged(e, peer, done.epoch); /* commits */
         else
             flow_acknowledged(e, done.flow, done.slot, (uint32_t)count, done.epoch); /* commits */
-        ledger_free_nonce(e, node, done.nonce);
+        ledger_free_nonce(e, peer, done.nonce);
     }
     return count;
 }
 
-static int take_want(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_want(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct ledger_in *in = &e->peer_live[peer].in;
 
     in->ack_due = true;
     in->ack_at = 0;
-    ring_grow(e, node);
+    ring_grow(e, peer);
     return 0;
 }
 
-static int take_offer(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_offer(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct ledger_out *out = &e->peer_live[peer].out;
     struct wire_offer w;
 
     memcpy(&w, record->at, sizeof(w));
     if (out->next.bytes != 0 || w.bytes <= out->size || (w.bytes & (w.bytes - 1)) != 0)
         return -EPROTO;
     out->next = w;
-    peer_activate(e, node);
+    peer_activate(e, peer);
     return 0;
 }
 
 /* SWITCH and DECLINE answer an offer. */
-static int take_offered(struct engine *e, uint32_t node, const struct ledger_record *record)
+static int take_offered(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
-    const struct ledger_in *in = &e->peer_live[node].in;
+    const struct ledger_in *in = &e->peer_live[peer].in;
 
     return in->next_offered ? 0 : -EPROTO;
 }
 
-static int switch_after(struct engine *e, uint32_t node)
+static int switch_after(struct engine *e, uint32_t peer)
 {
-    ring_switched(e, node);
+    ring_switched(e, peer);
     return 0;
 }
 
-static int decline_after(struct engine *e, uint32_t node)
+static int decline_after(struct engine *e, uint32_t peer)
 {
-    ring_declined(e, node);
+    ring_declined(e, peer);
     return 0;
 }
 
@@ -201,7 +201,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
     [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},
 };
 
-int record_take(struct engine *e, uint32_t node, const struct ledger_record *record)
+int record_take(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     const struct record_kind *kind = &record_kinds[record->head.kind];
 
@@ -209,6 +209,6 @@ int record_take(struct engine *e, uint32_t node, const struct ledger_record *rec
         record->head.flags & ~kind->flags)
         return -EPROTO;
     if (kind->arrival)
-        return record_take_op(e, node, kind, record);
-    return kind->take ? kind->take(e, node, record) : 0;
+        return record_take_op(e, peer, kind, record);
+    return kind->take ? kind->take(e, peer, record) : 0;
 }

@@ -20,18 +20,18 @@ struct record_kind {
     /* The record's effects, left uncommitted for the caller to commit together with its
      * consumption; what is committed on the way may happen twice. 0; -EAGAIN: cannot be taken now
      * (what is open is put back, the record stays); -EPROTO. */
-    int (*take)(struct engine *e, uint32_t node, const struct ledger_record *record);
+    int (*take)(struct engine *e, uint32_t peer, const struct ledger_record *record);
     /* Instead of `take`: the record of an operation. */
     const struct arrival_kind *arrival;
     /* After the commit: effects that take transactions of their own. 0 or -EPROTO. */
-    int (*after)(struct engine *e, uint32_t node);
+    int (*after)(struct engine *e, uint32_t peer);
 };
 
 /* By enum wire_kind. */
 extern const struct record_kind record_kinds[WIRE_KINDS];
 
 /* Checks a record's form and takes it, as `take`. */
-int record_take(struct engine *e, uint32_t node, const struct ledger_record *record);
+int record_take(struct engine *e, uint32_t peer, const struct ledger_record *record);
 
 /* ---- operations: record_op.c ------------------------------------------------------------------
  */
@@ -73,8 +73,8 @@ extern const struct arrival_kind arrival_note;
 extern const struct arrival_kind arrival_batch; /* record_batch.c */
 
 /* Takes the record of an operation, or a VOID; results as those of record_kind.take. */
-int record_take_op(struct engine *e, uint32_t node, const struct record_kind *kind,
+int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *kind,
                    const struct ledger_record *record);
-int record_take_void(struct engine *e, uint32_t node, const struct ledger_record *record);
+int record_take_void(struct engine *e, uint32_t peer, const struct ledger_record *record);
 
 #endif

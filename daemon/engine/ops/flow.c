@@ -11,7 +11,7 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/table.h"
 
-int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, uint32_t traffic)
+int flow_new(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint, uint32_t traffic)
 {
     struct session *s = &e->sessions[session];
     uint32_t free = table_take(e, TABLE_FLOWS);
@@ -20,9 +20,9 @@ int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, u
         return -ENOSPC;
     e->flows[free] = (struct flow){.state = FLOW_FREE,
                                    .session = session,
-                                   .node = node,
-                                   .inflow = NONE,
                                    .peer = peer,
+                                   .inflow = NONE,
+                                   .endpoint = endpoint,
                                    .next = s->first_flow,
                                    .traffic = traffic,
                                    .serves = NONE,
@@ -35,22 +35,22 @@ int flow_new(struct engine *e, uint32_t session, uint32_t node, uint64_t peer, u
     return (int)free;
 }
 
-int flow_find(const struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+int flow_find(const struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
     for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
-        if (e->flows[i].node == node && e->flows[i].peer == peer &&
+        if (e->flows[i].peer == peer && e->flows[i].endpoint == endpoint &&
             e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
             return (int)i;
     return -ENOENT;
 }
 
-int flow_open(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+int flow_open(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
-    int r = flow_find(e, session, node, peer);
+    int r = flow_find(e, session, peer, endpoint);
 
     if (r >= 0)
         return r;
-    r = flow_new(e, session, node, peer, FLOW_REQUESTS);
+    r = flow_new(e, session, peer, endpoint, FLOW_REQUESTS);
     if (r >= 0)
         commit(e);
     return r;
@@ -64,8 +64,8 @@ void flow_ready(struct engine *e, uint32_t flow)
         (f->held && f->started == f->staged))
         return;
     turn_ready(e, flow);
-    peer_want(e, f->node);
-    peer_activate(e, f->node);
+    peer_want(e, f->peer);
+    peer_activate(e, f->peer);
 }
 
 void flows_ready_towards(struct engine *e, const struct remote *remote)
@@ -73,7 +73,7 @@ void flows_ready_towards(struct engine *e, const struct remote *remote)
     if (remote->session == NONE)
         return;
     for (uint32_t i = e->sessions[remote->session].first_flow; i != NONE; i = e->flows[i].next)
-        if (e->flows[i].node == remote->node && e->flows[i].peer == remote->peer)
+        if (e->flows[i].peer == remote->peer && e->flows[i].endpoint == remote->endpoint)
             flow_ready(e, i);
 }
 
@@ -87,14 +87,14 @@ void flow_void(struct engine *e, struct flow *f)
 {
     uint64_t slot = f->staged;
 
-    if (e->peer_live[f->node].link != LINK_UP)
+    if (e->peer_live[f->peer].link != LINK_UP)
         return; /* nonces are a link's */
     while (slot < f->started) {
         struct op *op = flow_op(e, f, slot);
 
-        op_abandon(e, f->node, op);
+        op_abandon(e, f->peer, op);
         slot += op->span;
     }
     if (slot < f->ops.tail && flow_op(e, f, slot)->posted > 0)
-        op_abandon(e, f->node, flow_op(e, f, slot)); /* half on its way */
+        op_abandon(e, f->peer, flow_op(e, f, slot)); /* half on its way */
 }

@@ -55,7 +55,7 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
         if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
             break;
         if (r < 0) {
-            op_abandon(e, f->node, op); /* of its stripes some may be on their way */
+            op_abandon(e, f->peer, op); /* of its stripes some may be on their way */
             flow_fail_op(e, f, slot, op, r);
         }
         if (op->pending > 0) {
@@ -86,7 +86,7 @@ static bool flow_owes_record(struct engine *e, struct flow *f)
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
 {
     struct flow *f = &e->flows[flow];
-    const struct peer *p = &e->peers[f->node];
+    const struct peer *p = &e->peers[f->peer];
     int reason = 0;
 
     if (f->held && f->state == FLOW_OPEN) {

@@ -175,15 +175,15 @@ void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
 {
     struct flow *f = &e->flows[flow];
-    uint32_t node = f->node;
+    uint32_t peer = f->peer;
     struct op *op = flow_op(e, f, slot);
 
     op_fabric_end(e, flow, op);
-    if (e->peer_live[node].link != LINK_UP) {
-        peer_activate(e, node); /* which drains */
+    if (e->peer_live[peer].link != LINK_UP) {
+        peer_activate(e, peer); /* which drains */
     } else if (status < 0) {
-        peer_broken(e, node, status);
-    } else if (!e->peer_live[node].broken) {
+        peer_broken(e, peer, status);
+    } else if (!e->peer_live[peer].broken) {
         /* With a broken link a stripe may have failed, and the payload is sent again. */
         if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
             step_completed(e, flow, slot, op);

@@ -50,7 +50,8 @@ bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op)
     const struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
 
-    return remote->session == f->session && remote->node == f->node && remote->peer == f->peer;
+    return remote->session == f->session && remote->peer == f->peer &&
+           remote->endpoint == f->endpoint;
 }
 
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
@@ -92,8 +93,8 @@ void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
 {
     op->pending++;
     e->flow_live[flow].outstanding++;
-    e->peer_live[e->flows[flow].node].outstanding++;
-    e->peer_live[e->flows[flow].node].bytes += fabric_bytes(e, op);
+    e->peer_live[e->flows[flow].peer].outstanding++;
+    e->peer_live[e->flows[flow].peer].bytes += fabric_bytes(e, op);
     e->segment_live[op->segment].busy++;
     e->remote_busy[op->remote]++;
     FAULT(FABRIC_BEGUN);
@@ -104,8 +105,8 @@ void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
     FAULT(FABRIC_ENDED);
     op->pending--;
     e->flow_live[flow].outstanding--;
-    e->peer_live[e->flows[flow].node].outstanding--;
-    e->peer_live[e->flows[flow].node].bytes -= fabric_bytes(e, op);
+    e->peer_live[e->flows[flow].peer].outstanding--;
+    e->peer_live[e->flows[flow].peer].bytes -= fabric_bytes(e, op);
     if (--e->segment_live[op->segment].busy == 0 &&
         e->segments[op->segment].state == SEGMENT_CLOSING)
         e->sweep = true;
@@ -183,7 +184,7 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
 
     if (nonce)
         mark.nonce = op->nonce;
-    w = ledger_stage(e, f->node, kind, sizeof(*w) + id_bytes, LEDGER_OPERATION, &mark);
+    w = ledger_stage(e, f->peer, kind, sizeof(*w) + id_bytes, LEDGER_OPERATION, &mark);
     if (!w)
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, w, w + 1);

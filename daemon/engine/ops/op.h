@@ -39,7 +39,7 @@ struct op_kind {
      * link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
     /* The record does not follow the posted payload now: gives back the nonce that both share. */
-    void (*abandon)(struct engine *e, uint32_t node, struct op *op);
+    void (*abandon)(struct engine *e, uint32_t peer, struct op *op);
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
      * besides the room of its local event. */
     void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
@@ -72,10 +72,10 @@ static inline const struct op_kind *op_row(const struct op *op)
 }
 
 /* The operation's payload may be on its way, and its record does not follow now. */
-static inline void op_abandon(struct engine *e, uint32_t node, struct op *op)
+static inline void op_abandon(struct engine *e, uint32_t peer, struct op *op)
 {
     if (op_row(op)->abandon)
-        op_row(op)->abandon(e, node, op);
+        op_row(op)->abandon(e, peer, op);
 }
 
 /* The number and the kind of operations as the client submitted them: a batch stands for
@@ -123,7 +123,7 @@ int put_validate(struct engine *e, const struct session *s, const struct submit_
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 /* The nonce that a payload on its way, or some stripes of it, may hold goes back. */
-void put_abandon(struct engine *e, uint32_t node, struct op *op);
+void put_abandon(struct engine *e, uint32_t peer, struct op *op);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
 
 #endif

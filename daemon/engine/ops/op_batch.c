@@ -31,7 +31,7 @@ static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct o
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
     if (remote->state == REMOTE_REVOKED || !op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
-    w = ledger_stage(e, f->node, op->batch.record, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);
+    w = ledger_stage(e, f->peer, op->batch.record, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);
     if (!w)
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, &w->op, w + 1);

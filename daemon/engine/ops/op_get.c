@@ -33,7 +33,7 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
         return r;
     segment = &e->segment_live[op->segment];
     read = (struct fabric_read){
-        .peer = e->flows[flow].node,
+        .peer = e->flows[flow].peer,
         .memory = segment->memory.index,
         .destination = segment->base + op->local_offset,
         .length = op->length,
@@ -61,7 +61,7 @@ static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op 
 
 static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
-    keepalive_heard(e, e->flows[flow].node);
+    keepalive_heard(e, e->flows[flow].peer);
     if (op->phase != OP_QUEUED)
         return;
     set8(e, &op->phase, op->flags & SUBMIT_NO_RCE ? OP_PLACED : OP_READY);

@@ -69,7 +69,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     const struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
-    struct ledger_out *out = &e->peer_live[f->node].out;
+    struct ledger_out *out = &e->peer_live[f->peer].out;
     const struct segment_live *segment;
     uint32_t protocol, nonces_kept;
     struct fabric_write write;
@@ -89,15 +89,15 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     nonces_kept = f->traffic == FLOW_REPLIES ? 0 : NONCES_FOR_REPLIES;
     if (protocol == ENGINE_PROTOCOL_REASSEMBLE && fresh && out->nonces_free <= nonces_kept) {
         /* When nothing under way will give one back, a new link begins with all of them. */
-        if (e->peer_live[f->node].outstanding == 0 && out->voids == 0 &&
-            queue_count(&e->peers[f->node].sent) == 0) {
-            peer_broken(e, f->node, -ENOBUFS);
+        if (e->peer_live[f->peer].outstanding == 0 && out->voids == 0 &&
+            queue_count(&e->peers[f->peer].sent) == 0) {
+            peer_broken(e, f->peer, -ENOBUFS);
             return -EAGAIN;
         }
         return -EBUSY;
     }
     write = (struct fabric_write){
-        .peer = f->node,
+        .peer = f->peer,
         .memory = segment->memory.index,
         .source = segment->base + op->local_offset,
         .remote_address = remote->address + op->offset,
@@ -111,27 +111,27 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         if (fresh)
             op->nonce = out->nonces[--out->nonces_free];
         write.announce = true;
-        write.immediate = wire_immediate(WIRE_PAYLOAD, e->config.node, op->nonce);
+        write.immediate = wire_immediate(WIRE_PAYLOAD, e->config.self, op->nonce);
     }
     r = put_stripes(e, flow, op, write);
     if (r < 0 && op->posted == 0) { /* nothing left: the nonce is still unused */
-        ledger_free_nonce(e, f->node, op->nonce == UINT16_MAX ? NONE : op->nonce);
+        ledger_free_nonce(e, f->peer, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
     } else if (r < 0 && r != -EAGAIN) { /* the target waits for the stripes that are missing */
-        peer_broken(e, f->node, r);
+        peer_broken(e, f->peer, r);
         r = -EAGAIN;
     }
     return r;
 }
 
-void put_abandon(struct engine *e, uint32_t node, struct op *op)
+void put_abandon(struct engine *e, uint32_t peer, struct op *op)
 {
     uint32_t stripes = op->posted > 0 ? op->posted : 1u << op_stripe_shift(e, op);
 
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase != OP_QUEUED ||
         op->nonce == UINT16_MAX)
         return;
-    ledger_void(e, node, op->nonce, stripes);
+    ledger_void(e, peer, op->nonce, stripes);
     op->nonce = UINT16_MAX;
     op->posted = 0; /* all stripes are sent again if the flow goes on */
 }
@@ -148,7 +148,7 @@ static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op 
 
     if (remote->state == REMOTE_REVOKED || !op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
-    w = ledger_stage(e, f->node, WIRE_PUT, sizeof(*w) + id_bytes + payload, LEDGER_OPERATION,
+    w = ledger_stage(e, f->peer, WIRE_PUT, sizeof(*w) + id_bytes + payload, LEDGER_OPERATION,
                      &mark);
     if (!w)
         return -ENOSPC;

@@ -83,7 +83,7 @@ void reply_give_back(struct engine *e, uint32_t flow, uint32_t count)
     session_dirty(e, f->session);
 }
 
-int reply_requester(const struct engine *e, uint32_t flow, uint32_t node)
+int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer)
 {
     const struct flow *f;
     const struct session *s;
@@ -91,7 +91,7 @@ int reply_requester(const struct engine *e, uint32_t flow, uint32_t node)
     if (flow >= e->config.flows_max)
         return -EPROTO;
     f = &e->flows[flow];
-    if (f->state == FLOW_FREE || f->traffic != FLOW_REQUESTS || f->node != node)
+    if (f->state == FLOW_FREE || f->traffic != FLOW_REQUESTS || f->peer != peer)
         return -EPROTO;
     if (f->session == NONE)
         return -EHOSTDOWN;

@@ -26,9 +26,9 @@ void reply_hold(struct engine *e, uint32_t flow);
 /* Within a transaction: up to `count` requests of this flow will not be replied to: their space is
  * the client's again. */
 void reply_give_back(struct engine *e, uint32_t flow, uint32_t count);
-/* Whether the flow that a reply from `node` names awaits one: 0, -EHOSTDOWN: its client is on its
+/* Whether the flow that a reply from `peer` names awaits one: 0, -EHOSTDOWN: its client is on its
  * way out; -EPROTO: no honest daemon sends this. */
-int reply_requester(const struct engine *e, uint32_t flow, uint32_t node);
+int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer);
 /* Within a transaction: a reply has come, and its event takes the space. */
 void reply_came(struct engine *e, uint32_t flow);
 

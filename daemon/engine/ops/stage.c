@@ -46,13 +46,13 @@ static int turn_take(struct engine *e, struct ready_list *list, struct aside *as
     return 0;
 }
 
-int turns_step(struct engine *e, uint32_t node, int budget, int *work)
+int turns_step(struct engine *e, uint32_t peer, int budget, int *work)
 {
     bool starved = false;
 
     /* Replies first: requests that wait for a nonce hold none of them back. */
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
-        struct ready_list *list = &e->peer_live[node].ready[traffic];
+        struct ready_list *list = &e->peer_live[peer].ready[traffic];
         struct aside aside = {{NONE, NONE}, 0};
         int r = 0;
 

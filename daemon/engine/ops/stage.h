@@ -7,6 +7,6 @@
 
 /* -ENOSPC: the ledger is full; -EAGAIN: the fabric takes no more now, or some flows found no nonce.
  */
-int turns_step(struct engine *e, uint32_t node, int budget, int *work);
+int turns_step(struct engine *e, uint32_t peer, int budget, int *work);
 
 #endif

@@ -5,7 +5,7 @@
 
 static struct ready_list *turns_of(struct engine *e, const struct turn *turn)
 {
-    return &e->peer_live[turn->node].ready[turn->traffic];
+    return &e->peer_live[turn->peer].ready[turn->traffic];
 }
 
 /* A flow that had this number before has left: its turn is free if it has no other flow. */
@@ -17,7 +17,7 @@ static void turn_leave(struct engine *e, uint32_t flow)
 
     if (left == NONE || --turn->flows > 0)
         return;
-    link = &e->peer_live[turn->node].turns;
+    link = &e->peer_live[turn->peer].turns;
     while (*link != left)
         link = &e->turns[*link].next;
     *link = turn->next;
@@ -28,7 +28,7 @@ static void turn_leave(struct engine *e, uint32_t flow)
 /* The table has as many turns as flows, so one is free. */
 static uint32_t turn_new(struct engine *e, const struct flow *f, uint32_t client)
 {
-    struct peer_live *peer = &e->peer_live[f->node];
+    struct peer_live *link = &e->peer_live[f->peer];
     uint32_t turn = e->free_turns;
 
     if (turn == NONE)
@@ -36,12 +36,12 @@ static uint32_t turn_new(struct engine *e, const struct flow *f, uint32_t client
     else
         e->free_turns = e->turns[turn].next;
     e->turns[turn] = (struct turn){.client = client,
-                                   .node = f->node,
+                                   .peer = f->peer,
                                    .traffic = f->traffic,
-                                   .next = peer->turns,
+                                   .next = link->turns,
                                    .ready = {NONE, NONE},
                                    .left = TURN_BYTES};
-    peer->turns = turn;
+    link->turns = turn;
     return turn;
 }
 
@@ -51,7 +51,7 @@ void turn_join(struct engine *e, uint32_t flow, uint32_t client)
     uint32_t turn;
 
     turn_leave(e, flow);
-    turn = e->peer_live[f->node].turns;
+    turn = e->peer_live[f->peer].turns;
     while (turn != NONE &&
            (e->turns[turn].client != client || e->turns[turn].traffic != f->traffic))
         turn = e->turns[turn].next;
@@ -94,14 +94,14 @@ void turn_unready(struct engine *e, uint32_t flow)
         list_remove(turns_of(e, turn), e->turn_next, live->turn);
 }
 
-void turns_clear(struct engine *e, uint32_t node)
+void turns_clear(struct engine *e, uint32_t peer)
 {
     for (int i = 0; i < 2; i++)
-        e->peer_live[node].ready[i] = (struct ready_list){NONE, NONE};
+        e->peer_live[peer].ready[i] = (struct ready_list){NONE, NONE};
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->turns[i].node == node)
+        if (e->turns[i].peer == peer)
             e->turns[i].ready = (struct ready_list){NONE, NONE};
-        if (e->flows[i].node == node)
+        if (e->flows[i].peer == peer)
             e->flow_live[i].ready = false;
     }
 }

@@ -33,7 +33,7 @@ void turn_ready(struct engine *e, uint32_t flow);
 /* The flow leaves its turn's list, because it is about to be freed. */
 void turn_unready(struct engine *e, uint32_t flow);
 /* No flow towards this peer is ready. */
-void turns_clear(struct engine *e, uint32_t node);
+void turns_clear(struct engine *e, uint32_t peer);
 static inline bool turns_waiting(const struct peer_live *live)
 {
     return live->ready[FLOW_REQUESTS].first != NONE || live->ready[FLOW_REPLIES].first != NONE;

@@ -20,7 +20,7 @@ static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
     struct engine_notice n = {.kind = ENGINE_BOUND,
                               .status = status,
                               .handle = remote,
-                              .node = r->node,
+                              .peer = r->peer,
                               .cookie = r->cookie,
                               .length = r->length,
                               .rights = r->rights,
@@ -29,8 +29,8 @@ static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
     if (r->session == NONE)
         return;
     direct_way(e, remote, &n.way);
-    if (r->node == e->config.node)
-        (void)engine_neighbour(e, e->config.node, &n.way, &n.neighbour);
+    if (r->peer == e->config.self)
+        (void)engine_neighbour(e, e->config.self, &n.way, &n.neighbour);
     notice_push(e, &n);
 }
 
@@ -44,7 +44,7 @@ static int bind_ask(struct engine *e, uint32_t remote)
         .remote = remote,
         .flow = f->inflow,
         .origin_flow = r->flow,
-        .target = r->peer,
+        .target = r->endpoint,
         .has_key = r->has_key,
         .slot = r->key.slot,
         .generation = r->key.generation,
@@ -60,13 +60,13 @@ static int bind_ask(struct engine *e, uint32_t remote)
     }
     memcpy(w.secret, r->key.secret, sizeof(w.secret));
     set32(e, &r->asked, r->asked + 1);
-    return notes_push(e, r->node, &w, sizeof(w));
+    return notes_push(e, r->peer, &w, sizeof(w));
 }
 
 /* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
-static int remote_room(struct engine *e, uint32_t session, uint32_t node, uint64_t peer)
+static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
-    bool flow = flow_find(e, session, node, peer) < 0;
+    bool flow = flow_find(e, session, peer, endpoint) < 0;
     int r = quota_bind(e, session, flow);
 
     if (r < 0 || table_full(e, TABLE_REMOTES)) {
@@ -76,7 +76,7 @@ static int remote_room(struct engine *e, uint32_t session, uint32_t node, uint64
     return r < 0 ? r : table_full(e, TABLE_REMOTES) ? -ENOSPC : 0;
 }
 
-int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer,
+int engine_bind(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint,
                 const struct engine_key *key, uint64_t cookie)
 {
     struct remote *r;
@@ -85,23 +85,23 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t node, uint64_t peer
 
     if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
         return -EINVAL;
-    if (node >= e->config.nodes)
+    if (peer >= e->config.peers)
         return -EHOSTUNREACH;
-    if (key && key->node != node)
+    if (key && key->node != peer)
         return -EKEYREJECTED;
-    flow = remote_room(e, session, node, peer);
+    flow = remote_room(e, session, peer, endpoint);
     if (flow < 0)
         return flow;
-    peer_know(e, node);
-    flow = flow_open(e, session, node, peer);
+    peer_know(e, peer);
+    flow = flow_open(e, session, peer, endpoint);
     if (flow < 0)
         return flow;
     i = table_take(e, TABLE_REMOTES);
     r = &e->remotes[i];
     *r = (struct remote){.session = session,
                          .flow = (uint32_t)flow,
-                         .node = node,
                          .peer = peer,
+                         .endpoint = endpoint,
                          .cookie = cookie,
                          .has_key = key != NULL};
     if (key)
@@ -144,21 +144,23 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
 }
 
 /* The open session of this job's rank and context, or NONE. */
-static uint32_t session_find(const struct engine *e, uint32_t uid, const char *job, uint64_t peer)
+static uint32_t session_find(const struct engine *e, uint32_t uid, const char *job,
+                             uint64_t endpoint)
 {
     for (uint32_t i = 0; i < e->open_count; i++) {
         const struct session *s = &e->sessions[e->open_sessions[i]];
         const struct client *c = &e->clients[s->client];
 
         if (s->state == SESSION_OPEN && c->state == CLIENT_LIVE && c->uid == uid &&
-            c->rank == (uint32_t)peer && s->context == peer >> 32 && strcmp(c->job, job) == 0)
+            c->rank == (uint32_t)endpoint && s->context == endpoint >> 32 &&
+            strcmp(c->job, job) == 0)
             return e->open_sessions[i];
     }
     return NONE;
 }
 
 /* Within a transaction: our end of the flow, the known one or a new one. */
-static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const struct wire_bind *w)
+static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const struct wire_bind *w)
 {
     struct session *s = &e->sessions[session];
     struct inflow *in;
@@ -166,7 +168,7 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
 
     if (w->flow != WIRE_NONE) {
         in = w->flow < e->config.flows_max ? &e->inflows[w->flow] : NULL;
-        if (!in || in->node != node || in->session != session ||
+        if (!in || in->peer != peer || in->session != session ||
             in->origin_flow != w->origin_flow || in->state == INFLOW_FREE ||
             in->state == INFLOW_PARTING)
             return -EHOSTUNREACH;
@@ -174,7 +176,7 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
     }
     /* Two binds of one new flow may be under way at once. */
     for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
-        if (e->inflows[i].node == node && e->inflows[i].origin_flow == w->origin_flow &&
+        if (e->inflows[i].peer == peer && e->inflows[i].origin_flow == w->origin_flow &&
             e->inflows[i].state != INFLOW_PARTING)
             return (int)i;
     if (quota_inflow(e, session) < 0)
@@ -184,7 +186,7 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
         return -ENOSPC;
     in = &e->inflows[free];
     in->session = session;
-    in->node = node;
+    in->peer = peer;
     in->origin_flow = w->origin_flow;
     in->origin = w->origin;
     in->next = s->first_inflow;
@@ -195,7 +197,7 @@ static int inflow_take(struct engine *e, uint32_t node, uint32_t session, const 
     return (int)free;
 }
 
-static int bind_resolve(struct engine *e, uint32_t node, const struct wire_bind *w,
+static int bind_resolve(struct engine *e, uint32_t peer, const struct wire_bind *w,
                         struct wire_bound *answer)
 {
     uint32_t session = session_find(e, w->uid, w->job, w->target);
@@ -219,18 +221,18 @@ static int bind_resolve(struct engine *e, uint32_t node, const struct wire_bind 
         answer->address = segment->memory.address + region->offset;
         answer->key = segment->memory.key;
     }
-    inflow = inflow_take(e, node, session, w);
+    inflow = inflow_take(e, peer, session, w);
     if (inflow < 0)
         return inflow;
     answer->flow = (uint32_t)inflow;
-    return w->has_key ? region_grant(e, w->slot, node) : 0;
+    return w->has_key ? region_grant(e, w->slot, peer) : 0;
 }
 
-int bind_asked(struct engine *e, uint32_t node, const struct ledger_record *record)
+int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_bind w;
     struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
-    struct peer *p = &e->peers[node];
+    struct peer *p = &e->peers[peer];
 
     memcpy(&w, record->at, sizeof(w));
     /* The peer has sent more BINDs than its table of remotes holds, and acknowledges none of the
@@ -239,13 +241,13 @@ int bind_asked(struct engine *e, uint32_t node, const struct ledger_record *reco
         return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
-    answer.status = bind_resolve(e, node, &w, &answer);
+    answer.status = bind_resolve(e, peer, &w, &answer);
     set32(e, &p->bound_owed, p->bound_owed + 1);
     FAULT(BIND_RESOLVED);
-    return notes_push(e, node, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
+    return notes_push(e, peer, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
 }
 
-int bind_answered(struct engine *e, uint32_t node, const struct ledger_record *record)
+int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_bound w;
     struct remote *r;
@@ -256,7 +258,7 @@ int bind_answered(struct engine *e, uint32_t node, const struct ledger_record *r
     if (w.remote >= e->config.remotes_max)
         return -EPROTO;
     r = &e->remotes[w.remote];
-    if (r->asked == 0 || r->node != node)
+    if (r->asked == 0 || r->peer != peer)
         return 0;
     set32(e, &r->asked, r->asked - 1);
     f = &e->flows[r->flow];
@@ -295,11 +297,11 @@ int bind_answered(struct engine *e, uint32_t node, const struct ledger_record *r
     return 0;
 }
 
-int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
+int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow)
 {
     struct inflow *in;
 
-    if (inflow >= e->config.flows_max || e->inflows[inflow].node != node)
+    if (inflow >= e->config.flows_max || e->inflows[inflow].peer != peer)
         return -EPROTO;
     in = &e->inflows[inflow];
     if (in->state == INFLOW_FREE || in->state == INFLOW_PARTING)
@@ -316,12 +318,12 @@ int bind_inflow_closed(struct engine *e, uint32_t node, uint32_t inflow)
     return 0;
 }
 
-void bind_refresh_node(struct engine *e, uint32_t node)
+void bind_refresh_node(struct engine *e, uint32_t peer)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         struct remote *r = &e->remotes[i];
 
-        if (r->node != node || r->state != REMOTE_READY || !r->has_key)
+        if (r->peer != peer || r->state != REMOTE_READY || !r->has_key)
             continue;
         /* The state changes in the transaction of the new BIND, or a restart between the two would
          * lose the BIND. */
@@ -335,13 +337,13 @@ void bind_refresh_node(struct engine *e, uint32_t node)
     }
 }
 
-void bind_forget_node(struct engine *e, uint32_t node)
+void bind_forget_node(struct engine *e, uint32_t peer)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         struct remote *r = &e->remotes[i];
         bool binding = r->state == REMOTE_BINDING;
 
-        if (r->state == REMOTE_FREE || r->node != node)
+        if (r->state == REMOTE_FREE || r->peer != peer)
             continue;
         set32(e, &r->revoke_due, 0);
         set32(e, &r->asked, 0);
@@ -355,9 +357,9 @@ void bind_forget_node(struct engine *e, uint32_t node)
             bind_notice(e, i, -EHOSTDOWN);
     }
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].node != node)
+        if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].peer != peer)
             continue;
-        bind_inflow_closed(e, node, i);
+        bind_inflow_closed(e, peer, i);
         commit(e);
     }
 }

@@ -29,15 +29,15 @@ static void mark_waiting(struct engine *e)
         e->peer_live[e->keepalive.watched[i]].flow_waits = false;
     for (uint32_t i = 0; i < e->config.flows_max; i++)
         if (flow_waits(&e->flows[i]))
-            e->peer_live[e->flows[i].node].flow_waits = true;
+            e->peer_live[e->flows[i].peer].flow_waits = true;
 }
 
-static bool is_waited_for(const struct engine *e, uint32_t node)
+static bool is_waited_for(const struct engine *e, uint32_t peer)
 {
-    const struct peer_live *live = &e->peer_live[node];
+    const struct peer_live *live = &e->peer_live[peer];
 
-    return live->flow_waits || live->outstanding > 0 || notes_pending(e, node) ||
-           queue_count(&e->peers[node].sent) > 0;
+    return live->flow_waits || live->outstanding > 0 || notes_pending(e, peer) ||
+           queue_count(&e->peers[peer].sent) > 0;
 }
 
 /* Stops watching peers that nothing waits for. */
@@ -48,12 +48,12 @@ static void forget_idle(struct engine *e)
 
     mark_waiting(e);
     for (uint32_t i = 0; i < k->count; i++) {
-        uint32_t node = k->watched[i];
+        uint32_t peer = k->watched[i];
 
-        if (is_waited_for(e, node))
-            k->watched[kept++] = node;
+        if (is_waited_for(e, peer))
+            k->watched[kept++] = peer;
         else
-            e->peer_live[node].watched = false;
+            e->peer_live[peer].watched = false;
     }
     k->count = kept;
 }
@@ -68,9 +68,9 @@ static uint64_t grant(const struct engine *e, const struct peer_live *live)
 }
 
 /* One more interval without a word. True: it is to be asked. */
-static bool silent_again(struct engine *e, uint32_t node)
+static bool silent_again(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     uint64_t extra;
 
     /* Bytes that the peer named before it fell silent grant no more time. */
@@ -78,13 +78,13 @@ static bool silent_again(struct engine *e, uint32_t node)
         live->bytes_theirs = 0;
     extra = grant(e, live);
     if (live->link == LINK_UP && live->silence - live->silence_at_up < KEEPALIVE_SILENT + extra) {
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_SILENT, .node = node});
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_SILENT, .peer = peer});
         return true;
     }
     if (live->silence >= e->keepalive.deadline + extra)
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_GONE, .node = node});
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_GONE, .peer = peer});
     else
-        peer_broken(e, node, -ETIMEDOUT);
+        peer_broken(e, peer, -ETIMEDOUT);
     return false;
 }
 
@@ -108,21 +108,21 @@ void keepalive_step(struct engine *e, uint64_t *deadline)
         *deadline = k->at;
 }
 
-int engine_beat(struct engine *e, uint32_t node, uint64_t *bytes)
+int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes)
 {
     struct peer_live *live;
 
-    if (node >= e->config.nodes)
+    if (peer >= e->config.peers)
         return -EINVAL;
-    live = &e->peer_live[node];
+    live = &e->peer_live[peer];
     *bytes = live->bytes;
     if (live->link != LINK_UP)
         return -ENOTCONN;
-    return ledger_beat(e, node) ? 0 : -EAGAIN;
+    return ledger_beat(e, peer) ? 0 : -EAGAIN;
 }
 
-void engine_peer_answered(struct engine *e, uint32_t node, uint64_t bytes)
+void engine_peer_answered(struct engine *e, uint32_t peer, uint64_t bytes)
 {
-    if (node < e->config.nodes)
-        e->peer_live[node].bytes_theirs = bytes;
+    if (peer < e->config.peers)
+        e->peer_live[peer].bytes_theirs = bytes;
 }

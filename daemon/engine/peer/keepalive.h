@@ -35,10 +35,10 @@ void keepalive_open(struct engine *e);
 void keepalive_step(struct engine *e, uint64_t *deadline);
 
 /* Something has come from it, through the fabric. */
-static inline void keepalive_heard(struct engine *e, uint32_t node)
+static inline void keepalive_heard(struct engine *e, uint32_t peer)
 {
-    e->peer_live[node].silence = 0;
-    e->peer_live[node].silence_at_up = 0;
+    e->peer_live[peer].silence = 0;
+    e->peer_live[peer].silence_at_up = 0;
 }
 
 #endif

@@ -12,9 +12,9 @@ uint64_t peer_new_id(struct engine *e)
     return id;
 }
 
-void peer_init(struct engine *e, uint32_t node)
+void peer_init(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
+    struct peer *p = &e->peers[peer];
 
     *p = (struct peer){.rx_preferred = e->config.ledger_start};
     queue_init(&p->sent, SENT_SHIFT);
@@ -25,71 +25,71 @@ void peer_init(struct engine *e, uint32_t node)
         peer_new_id(e); /* last: an entry without it counts as empty */
 }
 
-void peer_know(struct engine *e, uint32_t node)
+void peer_know(struct engine *e, uint32_t peer)
 {
     const struct engine_config *c = &e->config;
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (live->known)
         return;
-    if (e->peers[node].link_id == 0)
-        peer_init(e, node);
+    if (e->peers[peer].link_id == 0)
+        peer_init(e, peer);
     for (int k = 0; k < 2; k++)
         live->ready[k] = (struct ready_list){NONE, NONE};
     live->gone = live->turns = NONE;
-    live->sibling = node != c->node && node % c->stride == c->node % c->stride;
+    live->sibling = peer != c->self && peer % c->stride == c->self % c->stride;
     live->known = true;
 }
 
 /* Keepalive looks at it (keepalive.h) until nothing waits for it. */
-static void watch(struct engine *e, uint32_t node)
+static void watch(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     struct keepalive *k = &e->keepalive;
 
-    if (node == e->config.node || e->config.keepalive_ns == ENGINE_NO_KEEPALIVE)
+    if (peer == e->config.self || e->config.keepalive_ns == ENGINE_NO_KEEPALIVE)
         return;
     live->watched = true;
     live->silence = live->silence_at_up = 0;
     live->bytes_theirs = 0;
     if (k->count == 0)
         k->at = e->now + k->interval;
-    k->watched[k->count++] = node;
+    k->watched[k->count++] = peer;
 }
 
-void peer_activate(struct engine *e, uint32_t node)
+void peer_activate(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (live->active)
         return;
     live->active = true;
-    e->active[e->active_count++] = node;
+    e->active[e->active_count++] = peer;
     if (!live->watched)
-        watch(e, node);
+        watch(e, peer);
 }
 
-void peer_want(struct engine *e, uint32_t node)
+void peer_want(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (live->link == LINK_UP || live->wanted)
         return;
     live->wanted = true;
-    if (node != e->config.node)
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_WANT_PEER, .node = node});
-    peer_activate(e, node);
+    if (peer != e->config.self)
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_WANT_PEER, .peer = peer});
+    peer_activate(e, peer);
 }
 
-void peer_broken(struct engine *e, uint32_t node, int status)
+void peer_broken(struct engine *e, uint32_t peer, int status)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (live->broken || live->link != LINK_UP)
         return;
     live->broken = true;
     notice_push(
-        e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
-    if (node == e->config.node)
-        peer_activate(e, node); /* peer_step takes the link down */
+        e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .peer = peer});
+    if (peer == e->config.self)
+        peer_activate(e, peer); /* peer_step takes the link down */
 }

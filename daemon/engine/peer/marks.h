@@ -9,14 +9,14 @@
 
 /* A random id other than 0, which names our state for a peer. */
 uint64_t peer_new_id(struct engine *e);
-void peer_init(struct engine *e, uint32_t node);
+void peer_init(struct engine *e, uint32_t peer);
 /* Before anything else about a peer: its entries are made when it is named for the first time. */
-void peer_know(struct engine *e, uint32_t node);
+void peer_know(struct engine *e, uint32_t peer);
 /* Puts the peer on the active list: the next step advances it. */
-void peer_activate(struct engine *e, uint32_t node);
+void peer_activate(struct engine *e, uint32_t peer);
 /* Something waits for this peer: posts ENGINE_WANT_PEER unless a handshake is on its way. */
-void peer_want(struct engine *e, uint32_t node);
+void peer_want(struct engine *e, uint32_t peer);
 /* The fabric or the peer's records failed: reported to the caller, once. */
-void peer_broken(struct engine *e, uint32_t node, int status);
+void peer_broken(struct engine *e, uint32_t peer, int status);
 
 #endif

@@ -25,24 +25,24 @@
 /* ---- the link -------------------------------------------------------------------------------- */
 
 /* Drops everything that is under way with this peer: both sides begin at position 0. */
-static void peer_discard(struct engine *e, uint32_t node)
+static void peer_discard(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
+    struct peer *p = &e->peers[peer];
 
     set64(e, &p->their_id, 0);
     set32(e, &p->discarding, 1);
     commit(e);
     for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state != FLOW_FREE && e->flows[i].node == node)
+        if (e->flows[i].state != FLOW_FREE && e->flows[i].peer == peer)
             flow_kill(e, i);
-    bind_forget_node(e, node);
-    region_forget_node(e, node);
+    bind_forget_node(e, peer);
+    region_forget_node(e, peer);
     queue_clear(&e->pool, &p->sent);
-    notes_clear(e, node);
+    notes_clear(e, peer);
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         struct flow *f = &e->flows[i];
 
-        if (f->node == node && f->state == FLOW_CLOSED)
+        if (f->peer == peer && f->state == FLOW_CLOSED)
             flow_free(e, i);
         commit(e);
     }
@@ -54,36 +54,36 @@ static void peer_discard(struct engine *e, uint32_t node)
     e->sweep = true;
 }
 
-int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
+int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out)
 {
     struct peer *p;
     struct peer_live *live;
     int r;
 
-    if (node >= e->config.nodes)
+    if (peer >= e->config.peers)
         return -EINVAL;
-    peer_know(e, node);
-    p = &e->peers[node];
-    live = &e->peer_live[node];
+    peer_know(e, peer);
+    p = &e->peers[peer];
+    live = &e->peer_live[peer];
     if (live->link == LINK_UP || (live->link == LINK_OFFERED && live->in.dirty))
-        engine_peer_down(e, node); /* the other side has begun anew */
+        engine_peer_down(e, peer); /* the other side has begun anew */
     if (p->discarding)
-        peer_discard(e, node);
+        peer_discard(e, peer);
     live->offer_asked = true;
     live->wanted = true;
     /* The new ring needs a free place in `parting` for its own way out. */
     if (live->link == LINK_NONE && rings_parting(live) < PARTING_RINGS) {
-        r = e->heap_registered ? ring_prepare(e, node) : 0;
+        r = e->heap_registered ? ring_prepare(e, peer) : 0;
         if (r < 0)
             return r;
     }
     if (live->link != LINK_OFFERED) {
-        peer_activate(e, node);
+        peer_activate(e, peer);
         return -EAGAIN;
     }
     live->offer_asked = false;
     *out = (struct engine_offer){
-        .node = e->config.node,
+        .peer = e->config.self,
         .incarnation = e->arena.header->incarnation,
         .state_id = p->link_id,
         .peer_state_id = p->their_id,
@@ -95,10 +95,10 @@ int engine_offer(struct engine *e, uint32_t node, struct engine_offer *out)
     return fabric_address_of(e->fabric, &out->address);
 }
 
-static int out_begin(struct engine *e, uint32_t node, const struct engine_offer *theirs)
+static int out_begin(struct engine *e, uint32_t peer, const struct engine_offer *theirs)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
-    struct peer *p = &e->peers[node];
+    struct ledger_out *out = &e->peer_live[peer].out;
+    struct peer *p = &e->peers[peer];
     uint8_t *staging = heap_take(&e->heap, theirs->ring_bytes);
 
     if (!staging)
@@ -117,12 +117,12 @@ static int out_begin(struct engine *e, uint32_t node, const struct engine_offer 
 }
 
 /* Operations whose payload was on its way begin again; then everything that waits is looked at. */
-static void flows_resume(struct engine *e, uint32_t node)
+static void flows_resume(struct engine *e, uint32_t peer)
 {
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         struct flow *f = &e->flows[i];
 
-        if (f->state == FLOW_FREE || f->node != node)
+        if (f->state == FLOW_FREE || f->peer != peer)
             continue;
         if (f->started < f->ops.tail)
             flow_op(e, f, f->started)->posted = 0; /* the one that may be half on its way */
@@ -136,20 +136,20 @@ static void flows_resume(struct engine *e, uint32_t node)
 
 /* Records that were staged and not consumed go back to their queues. Their nonces end with the old
  * link. */
-static void link_rewind(struct engine *e, uint32_t node, uint64_t consumed)
+static void link_rewind(struct engine *e, uint32_t peer, uint64_t consumed)
 {
     struct sent undone;
 
-    while (ledger_rewind(e, node, consumed, &undone)) {
+    while (ledger_rewind(e, peer, consumed, &undone)) {
         if (undone.flow != NONE)
             flow_rewind(e, undone.flow, undone.slot, undone.epoch);
         else if (undone.epoch != NOTES_QUEUES)
-            notes_rewind(e, node, undone.epoch, undone.slot);
+            notes_rewind(e, peer, undone.epoch, undone.slot);
         commit(e);
     }
 }
 
-int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *theirs)
+int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *theirs)
 {
     struct peer *p;
     struct peer_live *live;
@@ -157,56 +157,56 @@ int engine_peer_up(struct engine *e, uint32_t node, const struct engine_offer *t
     bool known;
     int r;
 
-    if (node >= e->config.nodes || theirs->node != node || theirs->state_id == 0 ||
+    if (peer >= e->config.peers || theirs->peer != peer || theirs->state_id == 0 ||
         theirs->ring_bytes < e->config.ledger_start || theirs->ring_bytes > e->config.ledger_max ||
         (theirs->ring_bytes & (theirs->ring_bytes - 1)) != 0 ||
         theirs->address.size > FABRIC_ADDRESS_MAX)
         return -EINVAL;
-    p = &e->peers[node];
-    live = &e->peer_live[node];
+    p = &e->peers[peer];
+    live = &e->peer_live[peer];
     if (live->link != LINK_OFFERED)
         return -EAGAIN;
     known = p->their_id == theirs->state_id && theirs->peer_state_id == p->link_id;
     if (!known && (p->tx_acked > 0 || p->rx_consumed > 0))
-        peer_discard(e, node);
+        peer_discard(e, peer);
     if (!known)
         consumed = 0;
     if (consumed < p->tx_acked || consumed > p->tx_tail)
         return -EPROTO;
-    r = fabric_connect(e->fabric, node, &theirs->address);
+    r = fabric_connect(e->fabric, peer, &theirs->address);
     if (r < 0)
         return r;
-    link_rewind(e, node, consumed);
-    r = out_begin(e, node, theirs);
+    link_rewind(e, peer, consumed);
+    r = out_begin(e, peer, theirs);
     if (r < 0)
         return r;
     live->in.base = p->rx_consumed;
     live->in.ack_due = p->rx_consumed > 0;
     live->gone = NONE;
-    turns_clear(e, node);
+    turns_clear(e, peer);
     live->link = LINK_UP;
     live->pause_ns = 0;
     live->wanted = live->broken = false;
     live->silence_at_up = live->silence;
     if (live->latency == 0 && e->latency_count < LATENCIES_MAX)
         live->latency = e->latency_count++;
-    step_peer(e, node, true);
-    flows_resume(e, node);
+    step_peer(e, peer, true);
+    flows_resume(e, peer);
     if (known && p->their_incarnation != theirs->incarnation)
-        bind_refresh_node(e, node);
+        bind_refresh_node(e, peer);
     set64(e, &p->their_id, theirs->state_id);
     set32(e, &p->their_incarnation, theirs->incarnation);
     commit(e);
-    peer_activate(e, node);
+    peer_activate(e, peer);
     return 0;
 }
 
-bool peer_pending(const struct engine *e, uint32_t node)
+bool peer_pending(const struct engine *e, uint32_t peer)
 {
-    if (queue_count(&e->peers[node].sent) > 0 || notes_pending(e, node))
+    if (queue_count(&e->peers[peer].sent) > 0 || notes_pending(e, peer))
         return true;
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->flows[i].node == node && flow_waits(&e->flows[i]))
+        if (e->flows[i].peer == peer && flow_waits(&e->flows[i]))
             return true;
     }
     /* An inflow is held for the peer: a new link shows whether the peer still has the same
@@ -214,16 +214,16 @@ bool peer_pending(const struct engine *e, uint32_t node)
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         const struct inflow *in = &e->inflows[i];
 
-        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->node == node)
+        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->peer == peer)
             return true;
     }
     return false;
 }
 
 /* Every operation and ring of a link that is down may have come back from the fabric. */
-static void peer_drained(struct engine *e, uint32_t node)
+static void peer_drained(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (live->link != LINK_DRAINING || live->outstanding > 0 || live->drops > 0 || live->in.ring ||
         live->in.next_ring)
@@ -236,54 +236,54 @@ static void peer_drained(struct engine *e, uint32_t node)
     live->link = LINK_NONE;
     live->broken = false;
     if (live->offer_asked)
-        peer_activate(e, node);
-    if (peer_pending(e, node))
-        peer_want(e, node);
+        peer_activate(e, peer);
+    if (peer_pending(e, peer))
+        peer_want(e, peer);
 }
 
-void engine_peer_down(struct engine *e, uint32_t node)
+void engine_peer_down(struct engine *e, uint32_t peer)
 {
     struct peer_live *live;
     struct ledger_in *in;
 
-    if (node >= e->config.nodes)
+    if (peer >= e->config.peers)
         return;
-    live = &e->peer_live[node];
+    live = &e->peer_live[peer];
     in = &live->in;
     if (live->link == LINK_NONE || live->link == LINK_DRAINING)
         return;
     if (live->link == LINK_UP)
-        step_peer(e, node, false);
+        step_peer(e, peer, false);
     live->link = LINK_DRAINING;
     live->wanted = false;
-    fabric_disconnect(e->fabric, node);
+    fabric_disconnect(e->fabric, peer);
     if (in->registered)
-        ring_part(e, node, in->ring, in->size, &in->memory);
+        ring_part(e, peer, in->ring, in->size, &in->memory);
     if (in->registered)
         in->ring = NULL;
     if (in->next_ring && in->next_ready) {
-        ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+        ring_part(e, peer, in->next_ring, in->next_size, &in->next_memory);
         in->next_ring = NULL;
     }
-    peer_drained(e, node);
+    peer_drained(e, peer);
 }
 
-void engine_peer_lost(struct engine *e, uint32_t node)
+void engine_peer_lost(struct engine *e, uint32_t peer)
 {
     struct peer *p;
 
-    if (node >= e->config.nodes)
+    if (peer >= e->config.peers)
         return;
-    peer_know(e, node);
-    p = &e->peers[node];
+    peer_know(e, peer);
+    p = &e->peers[peer];
     set64(e, &p->link_id, peer_new_id(e));
     set64(e, &p->their_id, 0);
     set32(e, &p->discarding, 1);
     commit(e);
-    engine_peer_down(e, node);
-    peer_discard(e, node);
-    e->peer_live[node].wanted = false;
-    keepalive_heard(e, node); /* what comes now is counted anew */
+    engine_peer_down(e, peer);
+    peer_discard(e, peer);
+    e->peer_live[peer].wanted = false;
+    keepalive_heard(e, peer); /* what comes now is counted anew */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -293,26 +293,26 @@ static void self_link(struct engine *e)
 {
     struct engine_offer offer;
 
-    if (engine_offer(e, e->config.node, &offer) == 0)
-        engine_peer_up(e, e->config.node, &offer);
+    if (engine_offer(e, e->config.self, &offer) == 0)
+        engine_peer_up(e, e->config.self, &offer);
 }
 
 /* Takes records that have arrived, to `budget`: what was taken of it, or -EPROTO. */
-static int consume(struct engine *e, uint32_t node, int budget)
+static int consume(struct engine *e, uint32_t peer, int budget)
 {
     struct ledger_record record;
     int consumed = 0, r = 0;
 
-    while (consumed < budget && (r = ledger_next(e, node, &record)) > 0) {
+    while (consumed < budget && (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
 
-        r = record_take(e, node, &record);
+        r = record_take(e, peer, &record);
         if (r < 0) {
             arena_rollback(&e->arena);
             return r == -EAGAIN ? consumed : r;
         }
-        consumed += ledger_consumed(e, node, &record, kind->wait);
-        r = kind->after ? kind->after(e, node) : 0;
+        consumed += ledger_consumed(e, peer, &record, kind->wait);
+        r = kind->after ? kind->after(e, peer) : 0;
         if (r < 0)
             return r;
     }
@@ -320,13 +320,13 @@ static int consume(struct engine *e, uint32_t node, int budget)
 }
 
 /* Out of credit: ask the receiver to acknowledge and to grow. */
-static void ledger_want(struct engine *e, uint32_t node)
+static void ledger_want(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (live->out.wanting || live->out.switching)
         return;
-    if (!ledger_stage(e, node, WIRE_WANT, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+    if (!ledger_stage(e, peer, WIRE_WANT, sizeof(struct wire_record), LEDGER_NOTE, NULL))
         return;
     commit(e);
     live->out.wanting = true;
@@ -335,11 +335,11 @@ static void ledger_want(struct engine *e, uint32_t node)
 
 /* Sets the time of the next try after a refusal by the fabric, which may not bring an event. The
  * pause grows while nothing leaves. */
-static void try_again(struct engine *e, uint32_t node, bool refused, bool worked,
+static void try_again(struct engine *e, uint32_t peer, bool refused, bool worked,
                       uint64_t *deadline)
 {
     uint32_t most = e->fabric->traits.can_sleep ? REFUSED_MOST_NS : REFUSED_LOOKING_NS;
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
 
     if (!refused || worked)
         live->pause_ns = 0;
@@ -355,62 +355,62 @@ static void try_again(struct engine *e, uint32_t node, bool refused, bool worked
         *deadline = live->again_at;
 }
 
-int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline)
+int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
 {
-    struct peer *p = &e->peers[node];
-    struct peer_live *live = &e->peer_live[node];
+    struct peer *p = &e->peers[peer];
+    struct peer_live *live = &e->peer_live[peer];
     struct engine_offer unused;
     int work = 0, r, flows = 0;
     bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, again;
 
-    if (live->broken && node == e->config.node)
-        engine_peer_down(e, node); /* the link to ourselves: nobody else would */
+    if (live->broken && peer == e->config.self)
+        engine_peer_down(e, peer); /* the link to ourselves: nobody else would */
     if (live->link != LINK_UP) {
-        peer_drained(e, node);
+        peer_drained(e, peer);
         if (p->discarding)
-            peer_discard(e, node);
-        if (node == e->config.node && live->wanted && live->link != LINK_DRAINING)
+            peer_discard(e, peer);
+        if (peer == e->config.self && live->wanted && live->link != LINK_DRAINING)
             self_link(e);
         else if (live->offer_asked && live->link == LINK_NONE)
-            engine_offer(e, node, &unused);
+            engine_offer(e, peer, &unused);
         if (live->link != LINK_UP)
             return 0;
     }
-    r = consume(e, node, budget);
+    r = consume(e, peer, budget);
     if (r < 0) {
-        peer_broken(e, node, r);
+        peer_broken(e, peer, r);
         return 1;
     }
     work += r;
     if (live->link != LINK_UP)
         return work + 1;
-    work += notes_stage(e, node);
+    work += notes_stage(e, peer);
     if (live->in.next_ready && !live->in.next_offered)
-        ring_offer_larger(e, node);
+        ring_offer_larger(e, peer);
     if (live->out.next.bytes > 0)
-        ring_leave(e, node);
+        ring_leave(e, peer);
     /* A run that was refused before goes first, or payloads would take every place that becomes
      * free. */
-    r = ledger_nudge(e, node, deadline) || left ? ledger_post(e, node) : 0;
+    r = ledger_nudge(e, peer, deadline) || left ? ledger_post(e, peer) : 0;
     if (r != -EAGAIN && live->link == LINK_UP)
-        flows = ledger_stage_voids(e, node);
+        flows = ledger_stage_voids(e, peer);
     if (r != -EAGAIN && live->link == LINK_UP && flows == 0)
-        flows = turns_step(e, node, budget + work, &work);
+        flows = turns_step(e, peer, budget + work, &work);
     if (flows == -ENOSPC)
-        ledger_want(e, node);
-    ledger_stage_ack(e, node);
-    ledger_nudge(e, node, deadline);
-    r = ledger_post(e, node);
+        ledger_want(e, peer);
+    ledger_stage_ack(e, peer);
+    ledger_nudge(e, peer, deadline);
+    r = ledger_post(e, peer);
     work += r > 0;
     if (live->link != LINK_UP)
         return work + 1;
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
     again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(live) || live->in.ack_due ||
-            live->in.run_end != 0 || live->in.arrived != 0 || notes_waiting(e, node) ||
+            live->in.run_end != 0 || live->in.arrived != 0 || notes_waiting(e, peer) ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
-        peer_activate(e, node);
-    try_again(e, node, r == -EAGAIN || flows == -EAGAIN, work > 0, deadline);
-    return work + (live->broken && node == e->config.node);
+        peer_activate(e, peer);
+    try_again(e, peer, r == -EAGAIN || flows == -EAGAIN, work > 0, deadline);
+    return work + (live->broken && peer == e->config.self);
 }

@@ -1,5 +1,5 @@
 /*
- * Peers: the link to each node, from the first wish for one to its loss.
+ * Peers: the link to each of them, from the first wish for one to its loss.
  *
  *     NONE --offer--> PREPARING --ring registered--> OFFERED --handshake--> UP
  *      ^                                                |                    |
@@ -20,8 +20,8 @@
 #include "daemon/engine/state/state.h"
 
 /* Whether the link is needed: something waits for it, or is held for the other side. */
-bool peer_pending(const struct engine *e, uint32_t node);
+bool peer_pending(const struct engine *e, uint32_t peer);
 /* Consumes, stages, posts. The work done; *deadline is lowered to its next timed action. */
-int peer_step(struct engine *e, uint32_t node, int budget, uint64_t *deadline);
+int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline);
 
 #endif

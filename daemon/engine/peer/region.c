@@ -41,7 +41,7 @@ int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint
     set32(e, &seg->regions, seg->regions + 1);
     commit(e);
     *out =
-        (struct engine_key){.node = e->config.node, .slot = slot, .generation = region->generation};
+        (struct engine_key){.node = e->config.self, .slot = slot, .generation = region->generation};
     memcpy(out->secret, region->secret, sizeof(out->secret));
     return 0;
 }
@@ -63,14 +63,14 @@ int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint3
     return (int)slot;
 }
 
-int region_grant(struct engine *e, uint32_t region, uint32_t node)
+int region_grant(struct engine *e, uint32_t region, uint32_t peer)
 {
     struct region *r = &e->regions[region];
     uint32_t free;
     int rc;
 
     for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
-        if (e->grants[i].node == node)
+        if (e->grants[i].peer == peer)
             return 0;
     rc = quota_grant(e, region);
     if (rc < 0)
@@ -78,7 +78,7 @@ int region_grant(struct engine *e, uint32_t region, uint32_t node)
     free = table_take(e, TABLE_GRANTS);
     if (free == NONE)
         return -ENOSPC;
-    e->grants[free].node = node;
+    e->grants[free].peer = peer;
     e->grants[free].next = r->first_grant;
     e->grants[free].asked = 0;
     set32(e, &e->grants[free].region, region);
@@ -87,14 +87,14 @@ int region_grant(struct engine *e, uint32_t region, uint32_t node)
     return 0;
 }
 
-/* Within a transaction: takes a node's grant away. */
-static void grant_drop(struct engine *e, uint32_t region, uint32_t node)
+/* Within a transaction: takes a peer's grant away. */
+static void grant_drop(struct engine *e, uint32_t region, uint32_t peer)
 {
     struct client *c = &e->clients[e->regions[region].client];
     uint32_t *link = &e->regions[region].first_grant;
     uint32_t grant;
 
-    while (*link != NONE && e->grants[*link].node != node)
+    while (*link != NONE && e->grants[*link].peer != peer)
         link = &e->grants[*link].next;
     if (*link == NONE)
         return;
@@ -148,13 +148,13 @@ uint32_t region_withdraw_client(struct engine *e, uint32_t client)
     return standing;
 }
 
-/* Whether any fabric operation of ours still names this region of `node`. */
-static bool region_busy(const struct engine *e, uint32_t node, uint32_t slot, uint32_t generation)
+/* Whether any fabric operation of ours still names this region of `peer`. */
+static bool region_busy(const struct engine *e, uint32_t peer, uint32_t slot, uint32_t generation)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         const struct remote *r = &e->remotes[i];
 
-        if (r->state == REMOTE_REVOKED && r->node == node && r->key.slot == slot &&
+        if (r->state == REMOTE_REVOKED && r->peer == peer && r->key.slot == slot &&
             r->key.generation == generation && e->remote_busy[i] > 0)
             return true;
     }
@@ -162,14 +162,14 @@ static bool region_busy(const struct engine *e, uint32_t node, uint32_t slot, ui
 }
 
 /* Within a transaction: answers REVOKE. */
-static int revoke_answer(struct engine *e, uint32_t node, uint32_t slot, uint32_t generation)
+static int revoke_answer(struct engine *e, uint32_t peer, uint32_t slot, uint32_t generation)
 {
     struct wire_region record = {.head.kind = WIRE_REVOKED, .slot = slot, .generation = generation};
 
-    return notes_push(e, node, &record, sizeof(record));
+    return notes_push(e, peer, &record, sizeof(record));
 }
 
-int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_record *record)
+int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_region w;
     bool busy;
@@ -179,7 +179,7 @@ int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_rec
         struct remote *r = &e->remotes[i];
 
         if ((r->state != REMOTE_READY && r->state != REMOTE_STALE) || !r->has_key ||
-            r->node != node || r->key.slot != w.slot || r->key.generation != w.generation)
+            r->peer != peer || r->key.slot != w.slot || r->key.generation != w.generation)
             continue;
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         table_leaves(e, TABLE_REMOTES, i);
@@ -189,8 +189,8 @@ int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_rec
         direct_show_ended(e, i, true);
         flows_ready_towards(e, r);
     }
-    busy = region_busy(e, node, w.slot, w.generation);
-    if (!busy && revoke_answer(e, node, w.slot, w.generation) < 0)
+    busy = region_busy(e, peer, w.slot, w.generation);
+    if (!busy && revoke_answer(e, peer, w.slot, w.generation) < 0)
         return -EAGAIN;
     return 0;
 }
@@ -199,9 +199,9 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
 {
     struct remote *r = &e->remotes[remote];
 
-    if (region_busy(e, r->node, r->key.slot, r->key.generation))
+    if (region_busy(e, r->peer, r->key.slot, r->key.generation))
         return;
-    if (revoke_answer(e, r->node, r->key.slot, r->key.generation) < 0) {
+    if (revoke_answer(e, r->peer, r->key.slot, r->key.generation) < 0) {
         e->sweep = true; /* revoke_due stands: the sweep tries again */
         return;
     }
@@ -210,7 +210,7 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         struct remote *other = &e->remotes[i];
 
-        if (!other->revoke_due || other->node != r->node || other->key.slot != r->key.slot ||
+        if (!other->revoke_due || other->peer != r->peer || other->key.slot != r->key.slot ||
             other->key.generation != r->key.generation)
             continue;
         set32(e, &other->revoke_due, 0);
@@ -219,23 +219,23 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
     e->sweep = true;
 }
 
-int region_revoke_answered(struct engine *e, uint32_t node, const struct ledger_record *record)
+int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_region w;
 
     memcpy(&w, record->at, sizeof(w));
     if (w.slot < e->config.regions_max && e->regions[w.slot].state != REGION_FREE &&
         e->regions[w.slot].generation == w.generation)
-        grant_drop(e, w.slot, node);
+        grant_drop(e, w.slot, peer);
     return 0;
 }
 
-void region_forget_node(struct engine *e, uint32_t node)
+void region_forget_node(struct engine *e, uint32_t peer)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        if (e->grants[i].region == NONE || e->grants[i].node != node)
+        if (e->grants[i].region == NONE || e->grants[i].peer != peer)
             continue;
-        grant_drop(e, e->grants[i].region, node);
+        grant_drop(e, e->grants[i].region, peer);
         commit(e);
     }
 }

@@ -1,7 +1,7 @@
 /*
  * Regions: ranges of segments that peers may reach by a key, and their two-phase withdrawal.
  *
- * A key names slot and generation and carries 128 random bits. Each node that has resolved it is
+ * A key names slot and generation and carries 128 random bits. Each peer that has resolved it is
  * noted in a grant. Withdrawal asks each of them (REVOKE) and frees the region when all have
  * answered (REVOKED) that no fabric operation of theirs names it any more, or are lost. Thread: the
  * progress thread.
@@ -16,14 +16,14 @@
  * the secret. */
 int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                    const uint8_t secret[16]);
-/* Within a transaction: notes that `node` has resolved it. -ENOSPC. */
-int region_grant(struct engine *e, uint32_t region, uint32_t node);
-int region_revoke_asked(struct engine *e, uint32_t node, const struct ledger_record *record);
-int region_revoke_answered(struct engine *e, uint32_t node, const struct ledger_record *record);
+/* Within a transaction: notes that `peer` has resolved it. -ENOSPC. */
+int region_grant(struct engine *e, uint32_t region, uint32_t peer);
+int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_record *record);
+int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_record *record);
 /* The last fabric operation of a revoked remote has ended. */
 void region_answer_revoke(struct engine *e, uint32_t remote);
-/* Drops all grants of a lost node. */
-void region_forget_node(struct engine *e, uint32_t node);
+/* Drops all grants of a lost peer. */
+void region_forget_node(struct engine *e, uint32_t peer);
 /* Begins the withdrawal of all regions of a client. The number that still stand. */
 uint32_t region_withdraw_client(struct engine *e, uint32_t client);
 

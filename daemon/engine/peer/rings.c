@@ -8,38 +8,38 @@
 /* Memory that was missing may come back. */
 #define DECLINED_RETRY_NS 100000000u
 
-static void ring_withdraw(struct engine *e, uint32_t node, uint32_t place)
+static void ring_withdraw(struct engine *e, uint32_t peer, uint32_t place)
 {
-    struct parting_ring *parting = &e->peer_live[node].parting[place];
-    uint64_t cookie = cookie_of(COOKIE_PARTING, (uint64_t)node * PARTING_RINGS + place);
+    struct parting_ring *parting = &e->peer_live[peer].parting[place];
+    uint64_t cookie = cookie_of(COOKIE_PARTING, (uint64_t)peer * PARTING_RINGS + place);
 
     parting->refused = false;
-    e->peer_live[node].drops++;
+    e->peer_live[peer].drops++;
     if (fabric_mem_drop(e->fabric, parting->memory, cookie) < 0)
-        ring_dropped(e, node, place, 0); /* it was not registered */
+        ring_dropped(e, peer, place, 0); /* it was not registered */
 }
 
-void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
+void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,
                const struct fabric_memory *memory)
 {
     for (uint32_t i = 0; i < PARTING_RINGS; i++) {
-        struct parting_ring *parting = &e->peer_live[node].parting[i];
+        struct parting_ring *parting = &e->peer_live[peer].parting[i];
 
         if (parting->ring)
             continue;
         *parting = (struct parting_ring){.ring = ring, .size = size, .memory = memory->index};
-        ring_withdraw(e, node, i);
+        ring_withdraw(e, peer, i);
         return;
     }
     /* Only where the fabric lets go of none of them: this one stays registered and taken, too. */
 }
 
 /* A ring that the fabric could not let go of may still be written to, so its memory stays taken. */
-void ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status)
+void ring_dropped(struct engine *e, uint32_t peer, uint32_t place, int status)
 {
-    struct parting_ring *parting = &e->peer_live[node].parting[place];
+    struct parting_ring *parting = &e->peer_live[peer].parting[place];
 
-    e->peer_live[node].drops--;
+    e->peer_live[peer].drops--;
     if (status < 0) {
         parting->refused = e->rings_refused = true;
         drop_later(e);
@@ -47,7 +47,7 @@ void ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status)
         heap_give(&e->heap, parting->ring, parting->size);
         parting->ring = NULL;
     }
-    peer_activate(e, node);
+    peer_activate(e, peer);
 }
 
 void rings_drop_again(struct engine *e)
@@ -55,10 +55,10 @@ void rings_drop_again(struct engine *e)
     if (!e->rings_refused || e->drop_at > 0)
         return;
     e->rings_refused = false;
-    for (uint32_t node = 0; node < e->config.nodes; node++)
+    for (uint32_t peer = 0; peer < e->config.peers; peer++)
         for (uint32_t i = 0; i < PARTING_RINGS; i++)
-            if (e->peer_live[node].parting[i].refused)
-                ring_withdraw(e, node, i);
+            if (e->peer_live[peer].parting[i].refused)
+                ring_withdraw(e, peer, i);
 }
 
 uint32_t rings_parting(const struct peer_live *live)
@@ -70,10 +70,10 @@ uint32_t rings_parting(const struct peer_live *live)
     return count;
 }
 
-int ring_prepare(struct engine *e, uint32_t node)
+int ring_prepare(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
-    struct peer_live *live = &e->peer_live[node];
+    struct peer *p = &e->peers[peer];
+    struct peer_live *live = &e->peer_live[peer];
     uint32_t size = p->rx_preferred;
     int r;
 
@@ -85,7 +85,7 @@ int ring_prepare(struct engine *e, uint32_t node)
     }
     live->in.size = size;
     r = fabric_mem_add(e->fabric, live->in.ring, size, FABRIC_REMOTE_WRITE,
-                       cookie_of(COOKIE_RING, node));
+                       cookie_of(COOKIE_RING, peer));
     if (r < 0) {
         heap_give(&e->heap, live->in.ring, size);
         live->in.ring = NULL;
@@ -96,27 +96,27 @@ int ring_prepare(struct engine *e, uint32_t node)
     return 0;
 }
 
-void ring_added(struct engine *e, uint32_t node, bool next, int status,
+void ring_added(struct engine *e, uint32_t peer, bool next, int status,
                 const struct fabric_memory *memory)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     struct ledger_in *in = &live->in;
 
     if (next) {
         if (status < 0) {
             heap_give(&e->heap, in->next_ring, in->next_size);
             in->next_ring = NULL;
-            peer_activate(e, node);
+            peer_activate(e, peer);
             return;
         }
         in->next_memory = *memory;
         in->next_ready = true;
         if (live->link == LINK_DRAINING) {
-            ring_part(e, node, in->next_ring, in->next_size, memory);
+            ring_part(e, peer, in->next_ring, in->next_size, memory);
             in->next_ring = NULL;
-            peer_activate(e, node);
+            peer_activate(e, peer);
         }
-        peer_activate(e, node);
+        peer_activate(e, peer);
         return;
     }
     in->adding = false;
@@ -126,27 +126,27 @@ void ring_added(struct engine *e, uint32_t node, bool next, int status,
         live->link = LINK_NONE;
         live->wanted = live->offer_asked = false;
         notice_push(
-            e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .node = node});
+            e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .peer = peer});
         return;
     }
     in->memory = *memory;
     in->registered = true;
     if (live->link == LINK_DRAINING) {
-        ring_part(e, node, in->ring, in->size, memory);
+        ring_part(e, peer, in->ring, in->size, memory);
         in->ring = NULL;
-        peer_activate(e, node);
+        peer_activate(e, peer);
         return;
     }
     live->link = LINK_OFFERED;
     if (live->offer_asked)
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_OFFER_READY, .node = node});
+        notice_push(e, &(struct engine_notice){.kind = ENGINE_OFFER_READY, .peer = peer});
     live->offer_asked = false;
-    peer_activate(e, node);
+    peer_activate(e, peer);
 }
 
-void ring_grow(struct engine *e, uint32_t node)
+void ring_grow(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     struct ledger_in *in = &live->in;
     uint64_t size = (uint64_t)in->size * 4;
 
@@ -161,20 +161,20 @@ void ring_grow(struct engine *e, uint32_t node)
     in->next_size = (uint32_t)size;
     in->next_ready = in->next_offered = false;
     if (fabric_mem_add(e->fabric, in->next_ring, size, FABRIC_REMOTE_WRITE,
-                       cookie_of(COOKIE_NEXT, node)) < 0) {
+                       cookie_of(COOKIE_NEXT, peer)) < 0) {
         heap_give(&e->heap, in->next_ring, in->next_size);
         in->next_ring = NULL;
     }
 }
 
-void ring_offer_larger(struct engine *e, uint32_t node)
+void ring_offer_larger(struct engine *e, uint32_t peer)
 {
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct ledger_in *in = &e->peer_live[peer].in;
     struct wire_offer *w;
 
     if (!in->next_ring || !in->next_ready || in->next_offered)
         return;
-    w = ledger_stage(e, node, WIRE_OFFER, sizeof(*w), LEDGER_NOTE, NULL);
+    w = ledger_stage(e, peer, WIRE_OFFER, sizeof(*w), LEDGER_NOTE, NULL);
     if (!w)
         return;
     w->address = in->next_memory.address;
@@ -184,46 +184,46 @@ void ring_offer_larger(struct engine *e, uint32_t node)
     in->next_offered = true;
 }
 
-void ring_switched(struct engine *e, uint32_t node)
+void ring_switched(struct engine *e, uint32_t peer)
 {
-    struct peer_live *live = &e->peer_live[node];
+    struct peer_live *live = &e->peer_live[peer];
     struct ledger_in *in = &live->in;
 
-    ring_part(e, node, in->ring, in->size, &in->memory);
+    ring_part(e, peer, in->ring, in->size, &in->memory);
     in->ring = in->next_ring;
     in->size = in->next_size;
     in->memory = in->next_memory;
-    in->base = e->peers[node].rx_consumed;
+    in->base = e->peers[peer].rx_consumed;
     in->next_ring = NULL;
     in->next_ready = in->next_offered = false;
-    set32(e, &e->peers[node].rx_preferred, in->size);
+    set32(e, &e->peers[peer].rx_preferred, in->size);
     commit(e);
     live->grown++;
 }
 
-void ring_declined(struct engine *e, uint32_t node)
+void ring_declined(struct engine *e, uint32_t peer)
 {
-    struct ledger_in *in = &e->peer_live[node].in;
+    struct ledger_in *in = &e->peer_live[peer].in;
 
-    ring_part(e, node, in->next_ring, in->next_size, &in->next_memory);
+    ring_part(e, peer, in->next_ring, in->next_size, &in->next_memory);
     in->next_ring = NULL;
     in->next_ready = in->next_offered = false;
     in->grow_at = e->now + DECLINED_RETRY_NS;
 }
 
 /* Sender: no memory to mirror it: both stay with what they have. */
-static void switch_decline(struct engine *e, uint32_t node)
+static void switch_decline(struct engine *e, uint32_t peer)
 {
-    if (!ledger_stage(e, node, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+    if (!ledger_stage(e, peer, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))
         return;
     commit(e);
-    e->peer_live[node].out.next.bytes = 0;
+    e->peer_live[peer].out.next.bytes = 0;
 }
 
-void ring_leave(struct engine *e, uint32_t node)
+void ring_leave(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[node];
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct peer *p = &e->peers[peer];
+    struct ledger_out *out = &e->peer_live[peer].out;
 
     if (out->next.bytes == 0)
         return;
@@ -232,10 +232,10 @@ void ring_leave(struct engine *e, uint32_t node)
         if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
             out->next_staging = heap_take(&e->heap, out->next.bytes);
         if (!out->next_staging) {
-            switch_decline(e, node);
+            switch_decline(e, peer);
             return;
         }
-        if (!ledger_stage(e, node, WIRE_SWITCH, sizeof(struct wire_record), LEDGER_NOTE, NULL))
+        if (!ledger_stage(e, peer, WIRE_SWITCH, sizeof(struct wire_record), LEDGER_NOTE, NULL))
             return;
         commit(e);
         out->switching = true;

@@ -13,27 +13,27 @@
 
 /* An inbound ring for the next link, of the preferred size or less: being registered, or -ENOMEM.
  */
-int ring_prepare(struct engine *e, uint32_t node);
+int ring_prepare(struct engine *e, uint32_t peer);
 /* Withdraws a registered ring; its memory is free after the fabric has dropped the registration. */
-void ring_part(struct engine *e, uint32_t node, uint8_t *ring, uint32_t size,
+void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,
                const struct fabric_memory *memory);
 /* Rings on their way out. */
 uint32_t rings_parting(const struct peer_live *live);
 /* The fabric's answers. */
-void ring_added(struct engine *e, uint32_t node, bool next, int status,
+void ring_added(struct engine *e, uint32_t peer, bool next, int status,
                 const struct fabric_memory *memory);
-void ring_dropped(struct engine *e, uint32_t node, uint32_t place, int status);
+void ring_dropped(struct engine *e, uint32_t peer, uint32_t place, int status);
 /* Withdraws again, after a pause, the rings that the fabric could not let go of. */
 void rings_drop_again(struct engine *e);
 
 /* Receiver: registers a larger ring. */
-void ring_grow(struct engine *e, uint32_t node);
+void ring_grow(struct engine *e, uint32_t peer);
 /* Receiver: offers it once it is registered. No note is kept: a new link has rings of its own. */
-void ring_offer_larger(struct engine *e, uint32_t node);
+void ring_offer_larger(struct engine *e, uint32_t peer);
 /* Receiver: the sender has left the old ring; or has declined, and gets no offer for a while. */
-void ring_switched(struct engine *e, uint32_t node);
-void ring_declined(struct engine *e, uint32_t node);
+void ring_switched(struct engine *e, uint32_t peer);
+void ring_declined(struct engine *e, uint32_t peer);
 /* Sender: leaves the old ring once the fabric has sent all that is staged in it. */
-void ring_leave(struct engine *e, uint32_t node);
+void ring_leave(struct engine *e, uint32_t peer);
 
 #endif

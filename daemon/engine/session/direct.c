@@ -11,7 +11,7 @@ static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t
     if (inflow >= e->config.flows_max)
         return NONE;
     in = &e->inflows[inflow];
-    return in->state != INFLOW_FREE && in->node == origin ? in->session : NONE;
+    return in->state != INFLOW_FREE && in->peer == origin ? in->session : NONE;
 }
 
 void direct_way(const struct engine *e, uint32_t remote, struct engine_way *out)
@@ -79,24 +79,24 @@ void direct_wake(struct engine *e, const struct flow *f)
 
     if (f->state != FLOW_OPEN)
         return;
-    if (f->node == e->config.node) {
-        session = inflow_session(e, f->node, f->inflow);
+    if (f->peer == e->config.self) {
+        session = inflow_session(e, f->peer, f->inflow);
         if (session != NONE)
             session_dirty(e, session);
-    } else if (e->peer_live[f->node].sibling && e->host->wake_sibling) {
-        e->host->wake_sibling(e->host->context, f->node, f->inflow, ENGINE_FLOW_TARGET);
+    } else if (e->peer_live[f->peer].sibling && e->host->wake_sibling) {
+        e->host->wake_sibling(e->host->context, f->peer, f->inflow, ENGINE_FLOW_TARGET);
     }
 }
 
 static void wake_target(struct engine *e, const struct inflow *in)
 {
-    if (in->state != INFLOW_FREE && in->session != NONE && e->peer_live[in->node].sibling)
+    if (in->state != INFLOW_FREE && in->session != NONE && e->peer_live[in->peer].sibling)
         session_dirty(e, in->session);
 }
 
 static void wake_origin(struct engine *e, const struct flow *f)
 {
-    if (f->state == FLOW_OPEN && f->session != NONE && e->peer_live[f->node].sibling)
+    if (f->state == FLOW_OPEN && f->session != NONE && e->peer_live[f->peer].sibling)
         session_dirty(e, f->session);
 }
 
@@ -113,29 +113,29 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
 /* Whether the origin is on this node, and so may be a neighbour. */
 static bool from_here(const struct engine *e, const struct inflow *in)
 {
-    return in->node == e->config.node || e->peer_live[in->node].sibling;
+    return in->peer == e->config.self || e->peer_live[in->peer].sibling;
 }
 
-void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer)
+void direct_wake_origin(struct engine *e, uint32_t session, uint64_t endpoint)
 {
     uint32_t i = e->sessions[session].first_inflow;
     const struct inflow *in;
     const struct flow *f;
 
-    while (i != NONE && (e->inflows[i].origin != peer || !from_here(e, &e->inflows[i])))
+    while (i != NONE && (e->inflows[i].origin != endpoint || !from_here(e, &e->inflows[i])))
         i = e->inflows[i].next;
     if (i == NONE)
         return;
     in = &e->inflows[i];
-    if (in->node != e->config.node) {
+    if (in->peer != e->config.self) {
         if (e->host->wake_sibling)
-            e->host->wake_sibling(e->host->context, in->node, in->origin_flow, ENGINE_FLOW_ORIGIN);
+            e->host->wake_sibling(e->host->context, in->peer, in->origin_flow, ENGINE_FLOW_ORIGIN);
         return;
     }
     if (in->origin_flow >= e->config.flows_max)
         return;
     f = &e->flows[in->origin_flow];
-    if (f->state == FLOW_OPEN && f->node == e->config.node && f->inflow == i && f->session != NONE)
+    if (f->state == FLOW_OPEN && f->peer == e->config.self && f->inflow == i && f->session != NONE)
         session_dirty(e, f->session);
 }
 

@@ -15,10 +15,10 @@ void direct_way(const struct engine *e, uint32_t remote, struct engine_way *out)
 void direct_show_ended(struct engine *e, uint32_t remote, bool ended);
 /* Shows that all remotes of a flow have ended. */
 void direct_end_flow(struct engine *e, uint32_t flow);
-/* Wakes the peer at the other end of the flow, if the peer is on this node and sleeps. */
+/* Wakes the context at the other end of the flow, if it is on this node and sleeps. */
 void direct_wake(struct engine *e, const struct flow *f);
-/* Wakes the peer of this node that has bound a context of the session. */
-void direct_wake_origin(struct engine *e, uint32_t session, uint64_t peer);
+/* Wakes the context of this node, `endpoint`, that has bound a context of the session. */
+void direct_wake_origin(struct engine *e, uint32_t session, uint64_t endpoint);
 /* Shows the session whether spilled events wait behind the events in its ring. */
 void direct_show_spill(struct session_live *live, bool spilled);
 

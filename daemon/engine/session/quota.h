@@ -1,7 +1,7 @@
 /*
  * Quotas: the share of a client, and of its user, in the tables that all clients use.
  *
- *     binds    remotes that name a flow of theirs, and as many places in the list of which node
+ *     binds    remotes that name a flow of theirs, and as many places in the list of which peer
  *              has resolved a region of theirs
  *     pairs    flows of their contexts towards others, for requests and for replies, and as many
  *              inflows towards theirs
@@ -30,7 +30,7 @@ void quota_defaults(struct engine_config *c);
 /* One bind more, and one flow more, from this session; one inflow more to it. 0 or -EDQUOT. */
 int quota_bind(const struct engine *e, uint32_t session, bool flow);
 int quota_inflow(const struct engine *e, uint32_t session);
-/* One flow more for its replies; one node more that resolves this region. 0 or -EDQUOT. */
+/* One flow more for its replies; one peer more that resolves this region. 0 or -EDQUOT. */
 int quota_replies(const struct engine *e, uint32_t session);
 int quota_grant(const struct engine *e, uint32_t region);
 

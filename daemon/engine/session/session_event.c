@@ -40,8 +40,8 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
         .op = op_shown_kind(op),
         .id_len = op->lid_len,
         .status = op->status,
-        .origin = e->config.node,
-        .peer = f->peer,
+        .origin = e->config.self,
+        .peer = f->endpoint,
         .bytes = op->status == 0 ? bytes : 0,
         .sequence = slot,
         .id = lid,
@@ -136,7 +136,7 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t
         quota_push_spill(e, in->session, spill_span(size) * count) < 0)
         return -ENOSPC;
     if (in->state == INFLOW_OPEN) {
-        if (notes_push_flow(e, in->node, WIRE_STOP, in->origin_flow, 0, 0) < 0)
+        if (notes_push_flow(e, in->peer, WIRE_STOP, in->origin_flow, 0, 0) < 0)
             return -ENOBUFS;
         set32(e, &in->state, INFLOW_STOPPED);
     }
@@ -286,7 +286,7 @@ void session_release_spill(struct engine *e, uint32_t session)
 
         if (in->state != INFLOW_STOPPED && in->state != INFLOW_REFUSED)
             continue;
-        if (notes_push_flow(e, in->node, WIRE_GO, in->origin_flow, 0, 0) < 0) {
+        if (notes_push_flow(e, in->peer, WIRE_GO, in->origin_flow, 0, 0) < 0) {
             arena_rollback(&e->arena);
             table_leaves(e, TABLE_SESSIONS, session); /* the sweep tries again */
             return;

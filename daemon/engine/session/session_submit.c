@@ -287,8 +287,8 @@ static enum quarantine_reason reply_check(const struct engine *e, uint32_t sessi
         return QUARANTINE_REPLY;
     in = &e->inflows[r->token];
     if (op_kind_of(r->kind)->over_remote &&
-        (!op_remote_given(e, session, r->remote) || e->remotes[r->remote].node != in->node ||
-         e->remotes[r->remote].peer != in->origin))
+        (!op_remote_given(e, session, r->remote) || e->remotes[r->remote].peer != in->peer ||
+         e->remotes[r->remote].endpoint != in->origin))
         return QUARANTINE_REMOTE;
     return QUARANTINE_NONE;
 }

@@ -1,5 +1,5 @@
 /*
- * Clients: their sessions, segments and regions, and the grants of regions to other nodes.
+ * Clients: their sessions, segments and regions, and the grants of regions to peers.
  *
  * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
  * types die with the process. Thread: the progress thread owns all of it.
@@ -99,10 +99,10 @@ struct region {
     uint8_t secret[16];
 };
 
-/* A node that has resolved a region's key. */
+/* A peer that has resolved a region's key. */
 struct grant {
     uint32_t region; /* NONE: free */
-    uint32_t node;
+    uint32_t peer;
     uint32_t next;
     uint32_t asked; /* REVOKE is on its way */
 };

@@ -21,15 +21,15 @@ enum remote_state {
     REMOTE_BINDING = 1,
     REMOTE_READY = 2,
     REMOTE_STALE = 3,   /* the owner's registrations are new: being resolved again */
-    REMOTE_REVOKED = 4, /* withdrawn by the owner, or its node is lost */
+    REMOTE_REVOKED = 4, /* withdrawn by the owner, or its peer is lost */
 };
 
 struct remote {
     uint32_t state;
     uint32_t session;
     uint32_t flow;
-    uint32_t node;
-    uint64_t peer;
+    uint32_t peer;
+    uint64_t endpoint;
     uint64_t cookie; /* of the bind call */
     struct engine_key key;
     uint64_t length;
@@ -60,14 +60,14 @@ enum flow_traffic {
 };
 
 /* A pair of contexts and what travels between them, at the origin: the unit of order and of hold;
- * its client's flows towards a node share its turns. A flow of replies serves one inflow of
+ * its client's flows towards a peer share its turns. A flow of replies serves one inflow of
  * requests. */
 struct flow {
     uint32_t state;
     uint32_t session; /* NONE when our context is gone */
-    uint32_t node;
+    uint32_t peer;
     uint32_t inflow; /* the target's number; of replies, the requester's number of its flow */
-    uint64_t peer;
+    uint64_t endpoint;
     struct queue ops;  /* operations in order of submission */
     uint64_t reported; /* index up to which local events have been posted */
     uint64_t started;  /* index up to which payloads and reads have been posted */
@@ -96,7 +96,7 @@ enum inflow_state {
 struct inflow {
     uint32_t state;
     uint32_t session;
-    uint32_t node;
+    uint32_t peer;
     uint32_t origin_flow;
     uint64_t origin; /* rank and context */
     uint32_t refused;
@@ -166,7 +166,7 @@ struct flow_live {
 /* The share that a client may stage towards a peer before another client does (turn.c). */
 struct turn {
     uint32_t client;
-    uint32_t node;
+    uint32_t peer;
     uint32_t traffic;        /* enum flow_traffic */
     uint32_t flows;          /* that belong to it; 0: free */
     uint32_t next;           /* of its peer's turns, or of the free ones */

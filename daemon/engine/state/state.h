@@ -113,11 +113,11 @@ struct engine {
 /* Cookies of fabric operations: what the completion is for. */
 enum cookie_kind {
     COOKIE_OP = 1,  /* cookie_of_op */
-    COOKIE_RUN = 2, /* node << 16 | run */
+    COOKIE_RUN = 2, /* peer << 16 | run */
     COOKIE_HEAP = 3,
-    COOKIE_RING = 4,    /* node */
-    COOKIE_NEXT = 5,    /* node */
-    COOKIE_PARTING = 6, /* node, place */
+    COOKIE_RING = 4,    /* peer */
+    COOKIE_NEXT = 5,    /* peer */
+    COOKIE_PARTING = 6, /* peer, place */
     COOKIE_SEGMENT = 7, /* index */
 };
 

@@ -16,10 +16,10 @@ static inline uint64_t latency_since(const struct engine *e, uint64_t then)
     return e->now > then ? e->now - then : 0;
 }
 
-static inline void latency_record(struct engine *e, uint32_t node, enum engine_latency what,
+static inline void latency_record(struct engine *e, uint32_t peer, enum engine_latency what,
                                   uint64_t then, uint32_t times)
 {
-    struct latency *latency = &e->latencies[e->peer_live[node].latency];
+    struct latency *latency = &e->latencies[e->peer_live[peer].latency];
 
     histogram_record(&latency->steps[what], latency_since(e, then), times);
 }
@@ -27,27 +27,27 @@ static inline void latency_record(struct engine *e, uint32_t node, enum engine_l
 /* The fabric has the operation's payload or read, or, without either, the ledger has its record.
  * Each operation is counted once; when it is sent again, its time on the fabric is that of the last
  * try. */
-static inline void latency_posted(struct engine *e, uint32_t node, struct op *op)
+static inline void latency_posted(struct engine *e, uint32_t peer, struct op *op)
 {
     uint64_t after = latency_since(e, op->submitted_at);
 
     if (op->posted_after == 0)
-        latency_record(e, node, ENGINE_LATENCY_QUEUED, op->submitted_at, op_count(op));
+        latency_record(e, peer, ENGINE_LATENCY_QUEUED, op->submitted_at, op_count(op));
     op->posted_after = after >= UINT32_MAX ? UINT32_MAX : (uint32_t)after + (after == 0);
 }
 
 /* The last fabric operation of its payload, or its read, has ended well. */
-static inline void latency_fabric(struct engine *e, uint32_t node, const struct op *op)
+static inline void latency_fabric(struct engine *e, uint32_t peer, const struct op *op)
 {
     if (op->posted_after < UINT32_MAX)
-        latency_record(e, node, ENGINE_LATENCY_FABRIC, op->submitted_at + op->posted_after, 1);
+        latency_record(e, peer, ENGINE_LATENCY_FABRIC, op->submitted_at + op->posted_after, 1);
 }
 
 /* The operation has ended for its client, with an event or without. */
-static inline void latency_local(struct engine *e, uint32_t node, const struct op *op)
+static inline void latency_local(struct engine *e, uint32_t peer, const struct op *op)
 {
     if (op->status == 0 && !op_row(op)->at_head)
-        latency_record(e, node, ENGINE_LATENCY_LOCAL, op->submitted_at, op_count(op));
+        latency_record(e, peer, ENGINE_LATENCY_LOCAL, op->submitted_at, op_count(op));
 }
 
 #endif

@@ -19,56 +19,56 @@
 #endif
 
 /* Taken from a client's ring: `count` puts that travel as one, or 1. */
-static inline void probe_submit(uint32_t node, uint32_t flow, uint64_t sequence, uint32_t count,
+static inline void probe_submit(uint32_t peer, uint32_t flow, uint64_t sequence, uint32_t count,
                                 uint32_t bytes)
 {
-    DTRACE_PROBE5(pwcd, op_submit, node, flow, sequence, count, bytes);
+    DTRACE_PROBE5(pwcd, op_submit, peer, flow, sequence, count, bytes);
 }
 
 /* The fabric has the operation's payload or read, or the ledger has its record. */
-static inline void probe_post(uint32_t node, uint32_t flow, uint64_t sequence, uint32_t bytes)
+static inline void probe_post(uint32_t peer, uint32_t flow, uint64_t sequence, uint32_t bytes)
 {
-    DTRACE_PROBE4(pwcd, op_post, node, flow, sequence, bytes);
+    DTRACE_PROBE4(pwcd, op_post, peer, flow, sequence, bytes);
 }
 
 /* A payload or a read has ended. */
-static inline void probe_complete(uint32_t node, uint32_t flow, uint64_t sequence, int32_t status)
+static inline void probe_complete(uint32_t peer, uint32_t flow, uint64_t sequence, int32_t status)
 {
-    DTRACE_PROBE4(pwcd, op_complete, node, flow, sequence, status);
+    DTRACE_PROBE4(pwcd, op_complete, peer, flow, sequence, status);
 }
 
 /* The operation is locally complete: its client has an event, if it wants one. */
-static inline void probe_local(uint32_t node, uint32_t flow, uint64_t sequence, int32_t status)
+static inline void probe_local(uint32_t peer, uint32_t flow, uint64_t sequence, int32_t status)
 {
-    DTRACE_PROBE4(pwcd, op_local, node, flow, sequence, status);
+    DTRACE_PROBE4(pwcd, op_local, peer, flow, sequence, status);
 }
 
 /* The event at the target, or the event of a reply. */
-static inline void probe_event(uint32_t session, uint32_t node, uint32_t flow, uint64_t sequence,
+static inline void probe_event(uint32_t session, uint32_t peer, uint32_t flow, uint64_t sequence,
                                uint64_t bytes)
 {
-    DTRACE_PROBE5(pwcd, op_event, session, node, flow, sequence, bytes);
+    DTRACE_PROBE5(pwcd, op_event, session, peer, flow, sequence, bytes);
 }
 
 /* Records that leave in one write, and its end. */
-static inline void probe_run(uint32_t node, uint32_t run, uint64_t bytes)
+static inline void probe_run(uint32_t peer, uint32_t run, uint64_t bytes)
 {
-    DTRACE_PROBE3(pwcd, run_post, node, run, bytes);
+    DTRACE_PROBE3(pwcd, run_post, peer, run, bytes);
 }
 
-static inline void probe_run_end(uint32_t node, uint32_t run)
+static inline void probe_run_end(uint32_t peer, uint32_t run)
 {
-    DTRACE_PROBE2(pwcd, run_complete, node, run);
+    DTRACE_PROBE2(pwcd, run_complete, peer, run);
 }
 
-static inline void probe_peer_up(uint32_t node)
+static inline void probe_peer_up(uint32_t peer)
 {
-    DTRACE_PROBE1(pwcd, peer_up, node);
+    DTRACE_PROBE1(pwcd, peer_up, peer);
 }
 
-static inline void probe_peer_down(uint32_t node)
+static inline void probe_peer_down(uint32_t peer)
 {
-    DTRACE_PROBE1(pwcd, peer_down, node);
+    DTRACE_PROBE1(pwcd, peer_down, peer);
 }
 
 static inline void probe_attach(uint32_t client, uint32_t uid, uint32_t pid, uint32_t rank)

@@ -15,16 +15,16 @@
 static inline void step_submitted(struct engine *e, uint32_t flow, uint64_t slot,
                                   const struct op *op)
 {
-    probe_submit(e->flows[flow].node, flow, slot, op_count(op), op->length);
+    probe_submit(e->flows[flow].peer, flow, slot, op_count(op), op->length);
     if (trace_on(e))
-        trace_operation(e, TRACE_SUBMITTED, flow, slot, op, e->flows[flow].peer);
+        trace_operation(e, TRACE_SUBMITTED, flow, slot, op, e->flows[flow].endpoint);
 }
 
 /* The fabric has the operation's payload or read. */
 static inline void step_posted(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
-    latency_posted(e, e->flows[flow].node, op);
-    probe_post(e->flows[flow].node, flow, slot, op->length);
+    latency_posted(e, e->flows[flow].peer, op);
+    probe_post(e->flows[flow].peer, flow, slot, op->length);
     if (trace_on(e))
         trace_operation(e, TRACE_POSTED, flow, slot, op, 0);
 }
@@ -32,22 +32,22 @@ static inline void step_posted(struct engine *e, uint32_t flow, uint64_t slot, s
 /* The operation's record stands in the ledger. */
 static inline void step_staged(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
-    uint32_t node = e->flows[flow].node;
+    uint32_t peer = e->flows[flow].peer;
 
     if (op->posted_after == 0) {
-        latency_posted(e, node, op);
-        probe_post(node, flow, slot, 0);
+        latency_posted(e, peer, op);
+        probe_post(peer, flow, slot, 0);
     }
     if (trace_on(e))
-        trace_operation(e, TRACE_STAGED, flow, slot, op, e->peers[node].tx_tail);
+        trace_operation(e, TRACE_STAGED, flow, slot, op, e->peers[peer].tx_tail);
 }
 
 /* All fabric operations of the payload, or the read, have ended. */
 static inline void step_completed(struct engine *e, uint32_t flow, uint64_t slot,
                                   const struct op *op)
 {
-    latency_fabric(e, e->flows[flow].node, op);
-    probe_complete(e->flows[flow].node, flow, slot, op->status);
+    latency_fabric(e, e->flows[flow].peer, op);
+    probe_complete(e->flows[flow].peer, flow, slot, op->status);
     if (trace_on(e))
         trace_operation(e, TRACE_COMPLETED, flow, slot, op, 0);
 }
@@ -65,8 +65,8 @@ static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
 {
     const struct flow *f = &e->flows[flow];
 
-    latency_local(e, f->node, op);
-    probe_local(f->node, flow, slot, op->status);
+    latency_local(e, f->peer, op);
+    probe_local(f->peer, flow, slot, op->status);
     if (trace_on(e))
         trace_operation(e, TRACE_LOCAL, flow, slot, op,
                         session_reports(op) ? e->session_live[f->session].local.tail : 0);
@@ -74,42 +74,42 @@ static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
 
 /* ---- at the target --------------------------------------------------------------------------- */
 
-/* The event of `count` operations alike, from `node`; with TRACE_REPLY, of a reply. */
+/* The event of `count` operations alike, from `peer`; with TRACE_REPLY, of a reply. */
 static inline void step_event(struct engine *e, enum trace_kind kind, uint32_t session,
-                              uint32_t node, uint32_t origin_flow, const struct event_record *event,
+                              uint32_t peer, uint32_t origin_flow, const struct event_record *event,
                               uint32_t count)
 {
-    probe_event(session, node, origin_flow, event->sequence, event->bytes);
+    probe_event(session, peer, origin_flow, event->sequence, event->bytes);
     if (trace_on(e))
-        trace_event(e, kind, session, node, origin_flow, event, count);
+        trace_event(e, kind, session, peer, origin_flow, event, count);
 }
 
 /* ---- between peers --------------------------------------------------------------------------- */
 
-static inline void step_run(struct engine *e, uint32_t node, uint16_t run, uint64_t bytes)
+static inline void step_run(struct engine *e, uint32_t peer, uint16_t run, uint64_t bytes)
 {
-    probe_run(node, run, bytes);
+    probe_run(peer, run, bytes);
     if (trace_on(e))
-        trace_run(e, TRACE_RUN, node, run, bytes, 0);
+        trace_run(e, TRACE_RUN, peer, run, bytes, 0);
 }
 
-static inline void step_run_ended(struct engine *e, uint32_t node, uint16_t run)
+static inline void step_run_ended(struct engine *e, uint32_t peer, uint16_t run)
 {
-    latency_record(e, node, ENGINE_LATENCY_FABRIC,
-                   e->peer_live[node].out.run_posted[run % RUN_WINDOW], 1);
-    probe_run_end(node, run);
+    latency_record(e, peer, ENGINE_LATENCY_FABRIC,
+                   e->peer_live[peer].out.run_posted[run % RUN_WINDOW], 1);
+    probe_run_end(peer, run);
     if (trace_on(e))
-        trace_run(e, TRACE_RUN_ENDED, node, run, 0, 0);
+        trace_run(e, TRACE_RUN_ENDED, peer, run, 0, 0);
 }
 
-static inline void step_peer(struct engine *e, uint32_t node, bool up)
+static inline void step_peer(struct engine *e, uint32_t peer, bool up)
 {
     if (up)
-        probe_peer_up(node);
+        probe_peer_up(peer);
     else
-        probe_peer_down(node);
+        probe_peer_down(peer);
     if (trace_on(e))
-        trace_peer(e, up ? TRACE_PEER_UP : TRACE_PEER_DOWN, node);
+        trace_peer(e, up ? TRACE_PEER_UP : TRACE_PEER_DOWN, peer);
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */

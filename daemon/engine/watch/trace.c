@@ -7,7 +7,7 @@ void engine_trace(struct engine *e, struct trace_ring *ring)
 {
     e->trace = ring;
     /* The owners of records that already wait in the ledgers are not known. */
-    for (uint32_t i = 0; ring && i < e->config.nodes; i++) {
+    for (uint32_t i = 0; ring && i < e->config.peers; i++) {
         struct ledger_out *out = &e->peer_live[i].out;
 
         out->owned = e->peer_live[i].known && out->sent != e->peers[i].tx_tail;
@@ -30,7 +30,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
                      const struct op *op, uint64_t position)
 {
     const struct flow *f = &e->flows[flow];
-    struct ledger_out *out = &e->peer_live[f->node].out;
+    struct ledger_out *out = &e->peer_live[f->peer].out;
 
     write_of_session(e, f->session,
                      &(struct trace_record){
@@ -38,7 +38,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
                          .op = op_shown_kind(op),
                          .count = (uint16_t)op_count(op),
                          .flow = flow,
-                         .node = f->node,
+                         .node = f->peer,
                          .uid = f->uid,
                          .sequence = slot,
                          .position = position,
@@ -51,7 +51,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
     out->owned = true;
 }
 
-void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint32_t node,
+void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint32_t peer,
                  uint32_t origin_flow, const struct event_record *event, uint32_t count)
 {
     const struct session_live *live = &e->session_live[session];
@@ -63,7 +63,7 @@ void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint3
                          .op = event->op,
                          .count = (uint16_t)count,
                          .flow = origin_flow,
-                         .node = node,
+                         .node = peer,
                          .sequence = (uint32_t)event->sequence,
                          .position = kind == TRACE_REPLY ? live->reply_event.tail
                                      : spilled           ? 0
@@ -81,29 +81,29 @@ static void write_other(struct engine *e, struct trace_record *r)
     trace_ring_write(e->trace, r);
 }
 
-void trace_run(struct engine *e, enum trace_kind kind, uint32_t node, uint16_t run, uint64_t bytes,
+void trace_run(struct engine *e, enum trace_kind kind, uint32_t peer, uint16_t run, uint64_t bytes,
                int status)
 {
-    struct ledger_out *out = &e->peer_live[node].out;
+    struct ledger_out *out = &e->peer_live[peer].out;
 
     if (kind == TRACE_RUN)
         out->run_owner[run % RUN_WINDOW] = out->owned ? out->owner : NONE;
     write_other(e, &(struct trace_record){.kind = (uint8_t)kind,
-                                          .node = node,
+                                          .node = peer,
                                           .client = NONE,
                                           .uid = out->run_owner[run % RUN_WINDOW],
                                           .sequence = run,
                                           .position = out->sent,
                                           .length = (uint32_t)bytes,
                                           .status = status});
-    if (kind == TRACE_RUN && out->sent == e->peers[node].tx_tail)
+    if (kind == TRACE_RUN && out->sent == e->peers[peer].tx_tail)
         out->owned = false;
 }
 
-void trace_peer(struct engine *e, enum trace_kind kind, uint32_t node)
+void trace_peer(struct engine *e, enum trace_kind kind, uint32_t peer)
 {
     write_other(e, &(struct trace_record){
-                       .kind = (uint8_t)kind, .node = node, .client = NONE, .uid = NONE});
+                       .kind = (uint8_t)kind, .node = peer, .client = NONE, .uid = NONE});
 }
 
 void trace_client(struct engine *e, enum trace_kind kind, uint32_t client)
@@ -111,7 +111,7 @@ void trace_client(struct engine *e, enum trace_kind kind, uint32_t client)
     const struct client *c = &e->clients[client];
 
     write_other(e, &(struct trace_record){.kind = (uint8_t)kind,
-                                          .node = e->config.node,
+                                          .node = e->config.self,
                                           .client = client,
                                           .uid = c->uid,
                                           .status = (int32_t)c->quarantine});
@@ -130,7 +130,7 @@ static void look_at_ring(struct engine *e, uint32_t session, enum trace_ring_nam
     write_of_session(e, session,
                      &(struct trace_record){.kind = TRACE_DRAINED,
                                             .op = (uint8_t)name,
-                                            .node = e->config.node,
+                                            .node = e->config.self,
                                             .flow = NONE,
                                             .position = ring->head_seen});
 }

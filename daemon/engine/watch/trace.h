@@ -17,14 +17,14 @@ static inline bool trace_on(const struct engine *e)
 /* A step of an operation at its origin. */
 void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint64_t slot,
                      const struct op *op, uint64_t position);
-/* The event of an operation, or of a reply, that came from `node`. */
-void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint32_t node,
+/* The event of an operation, or of a reply, that came from `peer`. */
+void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint32_t peer,
                  uint32_t origin_flow, const struct event_record *event, uint32_t count);
 /* A run towards a peer, posted or ended. The record names an owner only when all of the run has
  * one. */
-void trace_run(struct engine *e, enum trace_kind kind, uint32_t node, uint16_t run, uint64_t bytes,
+void trace_run(struct engine *e, enum trace_kind kind, uint32_t peer, uint16_t run, uint64_t bytes,
                int status);
-void trace_peer(struct engine *e, enum trace_kind kind, uint32_t node);
+void trace_peer(struct engine *e, enum trace_kind kind, uint32_t peer);
 void trace_client(struct engine *e, enum trace_kind kind, uint32_t client);
 /* How far clients have read. */
 void trace_drained(struct engine *e);

@@ -175,7 +175,7 @@ int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_pe
 {
     int n = 0;
 
-    for (; *from < e->config.nodes && n < room; ++*from) {
+    for (; *from < e->config.peers && n < room; ++*from) {
         const struct peer *p = &e->peers[*from];
         const struct peer_live *live = &e->peer_live[*from];
 
@@ -245,8 +245,8 @@ int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_
 {
     int n = 0;
 
-    for (; *from <= e->config.nodes && n < room; ++*from) {
-        bool shared = *from == e->config.nodes;
+    for (; *from <= e->config.peers && n < room; ++*from) {
+        bool shared = *from == e->config.peers;
         uint32_t own = shared ? 0 : PEEK(e->peer_live[*from].latency);
         const struct histogram *steps = e->latencies[own < LATENCIES_MAX ? own : 0].steps;
         bool any = false;
@@ -256,7 +256,7 @@ int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_
         if ((own == 0 && !shared) || !any)
             continue;
         rows[n++] = (struct engine_latency_view){
-            .node = shared ? ENGINE_LATENCY_SHARED : *from,
+            .peer = shared ? ENGINE_LATENCY_SHARED : *from,
             .steps = steps,
         };
     }
@@ -303,9 +303,9 @@ static int fill_ops(const struct engine *e, const struct flow *f, struct view_op
                      : slot < f->started ? 1u
                                          : 0u,
             .flags = op->flags,
-            .node = f->node,
-            .rank = (uint32_t)f->peer,
-            .context = f->peer >> 32,
+            .node = f->peer,
+            .rank = (uint32_t)f->endpoint,
+            .context = f->endpoint >> 32,
             .sequence = slot,
             .length = op->length,
             .age_ns = e->now > op->submitted_at ? e->now - op->submitted_at : 0,

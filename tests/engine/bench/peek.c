@@ -30,7 +30,7 @@ struct peek_flow peek_flow(const struct engine *e, uint32_t flow)
     const struct flow *f = &e->flows[flow];
 
     return (struct peek_flow){.state = f->state,
-                              .peer = f->node,
+                              .peer = f->peer,
                               .started = f->started,
                               .staged = f->staged,
                               .held = f->held != 0,
@@ -42,7 +42,7 @@ struct peek_inflow peek_inflow(const struct engine *e, uint32_t inflow)
     const struct inflow *f = &e->inflows[inflow];
 
     return (struct peek_inflow){
-        .state = f->state, .peer = f->node, .has_reply_flow = f->reply_flow != NONE};
+        .state = f->state, .peer = f->peer, .has_reply_flow = f->reply_flow != NONE};
 }
 
 struct peek_region peek_region(const struct engine *e, uint32_t region)
@@ -116,7 +116,7 @@ struct peek_census peek_census(const struct engine *e)
         c.inflows += e->inflows[i].state != INFLOW_FREE;
         c.busy += e->flow_live[i].outstanding;
     }
-    for (uint32_t i = 0; i < e->config.nodes; i++) {
+    for (uint32_t i = 0; i < e->config.peers; i++) {
         for (uint32_t k = 0; k < NOTES_QUEUES; k++)
             c.notes += (uint32_t)queue_count(&e->peers[i].notes[k].queue);
         c.sent += (uint32_t)queue_count(&e->peers[i].sent);

@@ -43,7 +43,7 @@ void bench_steps(struct bench *b, int n)
         b->now += 10000;
         engine_step(b->engine, b->now, 64, &deadline);
         while (engine_notice(b->engine, &notice)) {
-            if (notice.kind == ENGINE_PEER_BROKEN && notice.node == OTHER)
+            if (notice.kind == ENGINE_PEER_BROKEN && notice.peer == OTHER)
                 b->broken = true;
             if (notice.kind == ENGINE_QUARANTINED)
                 b->quarantined = true;
@@ -58,7 +58,7 @@ void bench_steps(struct bench *b, int n)
 int bench_link(struct bench *b)
 {
     struct engine_offer ours = {
-        .node = OTHER, .incarnation = 1, .state_id = OTHER_ID, .ring_bytes = OTHER_RING};
+        .peer = OTHER, .incarnation = 1, .state_id = OTHER_ID, .ring_bytes = OTHER_RING};
     int rc = -EAGAIN;
 
     bench_steps(b, 2);
@@ -228,7 +228,7 @@ static bool open_client(struct bench *b, const struct bench_shape *shape)
 static bool open_engine(struct bench *b)
 {
     b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
-    b->config = (struct engine_config){.nodes = 2,
+    b->config = (struct engine_config){.peers = 2,
                                        .clients_max = 4,
                                        .sessions_max = 4,
                                        .segments_max = 4,

@@ -84,8 +84,8 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
     const struct engine_config *l = &o->limits;
 
     return (struct engine_config){
-        .node = node,
-        .nodes = o->nodes,
+        .self = node,
+        .peers = o->nodes,
         .clients_max = limit(l->clients_max, 8),
         .sessions_max = limit(l->sessions_max, 16),
         .segments_max = limit(l->segments_max, 16),

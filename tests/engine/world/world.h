@@ -91,8 +91,8 @@ struct world_command {
     enum world_command_kind kind;
     struct engine_client_info info;
     struct session_sizes sizes;
-    uint32_t client, context, handle, remote, node;
-    uint64_t peer, cookie, offset, length;
+    uint32_t client, context, handle, remote, peer;
+    uint64_t endpoint, cookie, offset, length;
     void *base;
     unsigned rights;
     bool has_key;

@@ -52,7 +52,7 @@ static void carry_out(void *argument)
         break;
     case WORLD_BIND:
         c->result =
-            engine_bind(e, c->handle, c->node, c->peer, c->has_key ? &c->key : NULL, c->cookie);
+            engine_bind(e, c->handle, c->peer, c->endpoint, c->has_key ? &c->key : NULL, c->cookie);
         break;
     case WORLD_UNBIND:
         c->result = engine_unbind(e, c->handle, c->remote);

@@ -53,8 +53,8 @@ int world_bind(struct world *w, uint32_t client, uint32_t context, uint32_t to_c
     w->requests[request].command =
         (struct world_command){.kind = WORLD_BIND,
                                .handle = c->contexts[context].session,
-                               .node = w->clients[to_client].node,
-                               .peer = world_peer_of(w, to_client, to_context),
+                               .peer = w->clients[to_client].node,
+                               .endpoint = world_peer_of(w, to_client, to_context),
                                .has_key = key != NULL,
                                .key = key ? *key : (struct engine_key){0}};
     request_ask(w, &w->requests[request]);
@@ -258,23 +258,23 @@ static void client_closed(struct world *w, struct world_node *n, const struct en
 void world_notice(struct world *w, struct world_node *n, const struct engine_notice *notice)
 {
     world_log(w, "node %u: notice %u handle %u node %u status %d%s%s", n->number, notice->kind,
-              notice->handle, notice->node, notice->status, notice->reason ? " " : "",
+              notice->handle, notice->peer, notice->status, notice->reason ? " " : "",
               notice->reason ? notice->reason : "");
     switch (notice->kind) {
     case ENGINE_WANT_PEER:
-        world_link_wanted(w, n->number, notice->node);
+        world_link_wanted(w, n->number, notice->peer);
         break;
     case ENGINE_OFFER_READY:
-        world_link_offer_ready(w, n->number, notice->node);
+        world_link_offer_ready(w, n->number, notice->peer);
         break;
     case ENGINE_PEER_BROKEN:
-        world_link_broken(w, n->number, notice->node, notice->status);
+        world_link_broken(w, n->number, notice->peer, notice->status);
         break;
     case ENGINE_PEER_SILENT:
-        world_link_ask(w, n->number, notice->node);
+        world_link_ask(w, n->number, notice->peer);
         break;
     case ENGINE_PEER_GONE:
-        world_link_gone(w, n->number, notice->node);
+        world_link_gone(w, n->number, notice->peer);
         break;
     case ENGINE_SEGMENT_READY:
         segment_ready(w, n, notice);
