@@ -196,6 +196,24 @@ int request_try(const char *socket_path, const char *what, char **out, char *why
     return *out != NULL ? 0 : explain(&reason, socket_path, -ENOMEM);
 }
 
+int request_document(const char *socket_path, const char *what, json_t **out, char *why,
+                     size_t why_size)
+{
+    char *text;
+    int rc = request_try(socket_path, what, &text, why, why_size);
+    if (rc < 0)
+        return rc;
+    json_t *document = json_loads(text, 0, NULL);
+    free(text);
+    if (json_is_object(document)) {
+        *out = document;
+        return 0;
+    }
+    snprintf(why, why_size, "%s: the answer for \"%s\" is no JSON object", socket_path, what);
+    json_decref(document);
+    return -EBADMSG;
+}
+
 int request_inspect(const char *socket_path, const char *what, char **out)
 {
     char why[WHY_MAX];

@@ -2,13 +2,17 @@
 #ifndef PWC_TOOLS_REQUEST_H
 #define PWC_TOOLS_REQUEST_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include "proto/control.pb-c.h"
 
 /* The daemon's JSON document in *out, to be freed; or a negative errno, said on stderr. */
 int request_inspect(const char *socket_path, const char *what, char **out);
-/* The same, with the reason in `why` instead. */
+/* As request_inspect, with the reason in `why` instead. */
 int request_try(const char *socket_path, const char *what, char **out, char *why, size_t why_size);
+/* As request_try, with the document as an object to be released: -EBADMSG of any other answer. */
+int request_document(const char *socket_path, const char *what, json_t **out, char *why,
+                     size_t why_size);
 
 /* A connection for request_trace, the caller's to close. What is wrong is in `why`, here and below.
  */

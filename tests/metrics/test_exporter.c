@@ -211,7 +211,7 @@ static void endless(void)
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
 }
 
-/* Many who say nothing: whoever asks is served all the same, and they are let go after 5 s. */
+/* Many connections that stay silent: a scrape is served beside them, and they are closed. */
 static void silent_crowd(void)
 {
     int crowd[20];
@@ -386,7 +386,7 @@ static void wrong_options(void)
                 {{"--listen", "65536"}, 2, "give a port"},
                 {{"--listen", taken}, 1, "give another port, or 0"},
                 {{"--listen", "192.0.2.7:0"}, 1, "cannot listen at 192.0.2.7:0"},
-                {{"--colour"}, 2, "usage"},
+                {{"--colour"}, 2, "unrecognized option"},
                 {{"status"}, 2, "\"status\" is no option"}};
 
     snprintf(taken, sizeof(taken), "%u", port);

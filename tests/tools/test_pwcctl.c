@@ -46,7 +46,7 @@ static void test_bad_options(void)
     } cases[] = {
         {{NULL}, "give one view"},
         {{"everything"}, "no view \"everything\""},
-        {{"status", "nodes"}, "usage"},
+        {{"status", "nodes"}, "give one view"},
         {{"--watch=0", "status"}, "--watch \"0\""},
         {{"--watch=x", "status"}, "--watch \"x\""},
         {{"--colour", "status"}, "unrecognized option"},

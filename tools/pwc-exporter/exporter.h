@@ -4,17 +4,14 @@
  *     Prometheus --GET /metrics--> serve.c --> scrape.c --Inspect--> the daemon's socket
  *                <--text----------         <-- render.c <--JSON----
  *
- * Thread: one, main's.
+ * Threads: main's reads the options and waits for a signal; libmicrohttpd's does the rest.
  */
 #ifndef PWC_EXPORTER_H
 #define PWC_EXPORTER_H
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include "tools/pwc-exporter/openmetrics.h"
-
-#define EXPORTER_HOST_MAX 256
 
 struct exporter_options {
     const char *socket; /* the daemon's */
@@ -24,25 +21,25 @@ struct exporter_options {
 
 /* Where to listen. */
 struct exporter_address {
-    char host[EXPORTER_HOST_MAX], port[8];
+    char host[256], port[8];
 };
 
-/* PORT (of 127.0.0.1) or HOST:PORT; port 0 is any that is free. False: it is neither. */
+/* PORT (of 127.0.0.1) or HOST:PORT; port 0 is any that is free. False: the text is neither. */
 bool exporter_address_parse(const char *text, struct exporter_address *out);
 
 /* Serves until SIGTERM or SIGINT. 0, or a negative errno that is said on stderr. */
 int exporter_serve(const struct exporter_options *options, const struct exporter_address *at);
 
-/* What a scrape is given: the daemon is asked at most four times a second. */
+/* What a scrape gets: the daemon is asked at most four times a second. */
 struct scrape {
     const struct exporter_options *options;
-    struct openmetrics text[2]; /* OpenMetrics; plain */
-    uint64_t asked_ns;          /* when the texts were made; 0: never */
-    bool down;                  /* the daemon did not answer then */
+    char *text[2];     /* OpenMetrics; plain */
+    uint64_t asked_ns; /* when the texts were made; 0: never */
+    bool down;         /* the daemon did not answer then */
 };
 
 /* The text of this format; NULL without memory. */
-const struct openmetrics *scrape_text(struct scrape *s, bool plain);
+const char *scrape_text(struct scrape *s, bool plain);
 void scrape_free(struct scrape *s);
 
 /* The daemon's documents. */
@@ -51,7 +48,7 @@ struct documents {
     json_t *clients; /* NULL: no rows of clients */
 };
 
-/* `d` NULL: the daemon does not answer. */
-void render(struct openmetrics *to, const struct documents *d);
+/* The metrics, to be freed; NULL without memory. `d` NULL: the daemon does not answer. */
+char *render(const struct documents *d, bool plain);
 
 #endif

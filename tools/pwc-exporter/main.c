@@ -1,56 +1,29 @@
 /* pwc-exporter: reads its options, and serves. */
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include "tools/arguments.h"
 #include "tools/pwc-exporter/exporter.h"
 
-static const char usage[] = "usage: pwc-exporter [--socket PATH] [--listen ADDRESS] [--clients]\n";
+#define AT(member) offsetof(struct exporter_options, member)
 
-static const char help[] =
-    "Serves the metrics of a running daemon to Prometheus.\n"
-    "\n"
-    "  --socket PATH     the daemon's socket; default: $PWC_SOCKET, then /run/pwcd/pwcd.sock\n"
-    "  --listen ADDRESS  a port of 127.0.0.1, or host:port; port 0 is any that is free\n"
-    "                    (default: 9464)\n"
-    "  --clients         serve rows of single clients, too: they name users and jobs\n"
-    "  --help, --version\n";
+static const struct argument rows[] = {
+    {"socket", "PATH", "the daemon's socket; default: $PWC_SOCKET, then /run/pwcd/pwcd.sock",
+     AT(socket)},
+    {"listen", "ADDRESS",
+     "a port of 127.0.0.1, or host:port; port 0 is any that is free\n(default: 9464)", AT(listen)},
+    {"clients", NULL, "serve rows of single clients, too: they name users and jobs", AT(clients)},
+    {0},
+};
 
-static int parse(struct exporter_options *o, int argc, char **argv)
-{
-    static const struct option long_options[] = {
-        {"socket", required_argument, NULL, 's'}, {"listen", required_argument, NULL, 'l'},
-        {"clients", no_argument, NULL, 'c'},      {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},      {0}};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        switch (option) {
-        case 's':
-            o->socket = optarg;
-            break;
-        case 'l':
-            o->listen = optarg;
-            break;
-        case 'c':
-            o->clients = true;
-            break;
-        case 'h':
-            printf("%s\n%s", usage, help);
-            return 1;
-        case 'v':
-            printf("pwc-exporter %s\n", PWC_VERSION);
-            return 1;
-        default: /* getopt has said what is wrong */
-            fputs(usage, stderr);
-            return -1;
-        }
-    if (optind == argc)
-        return 0;
-    fprintf(stderr, "pwc-exporter: \"%s\" is no option\n%s", argv[optind], usage);
-    return -1;
-}
+static const struct command_line line = {
+    .tool = "pwc-exporter",
+    .usage = "[OPTION]...",
+    .about = "Serves the metrics of a running daemon to Prometheus.\n",
+    .letters = "",
+    .rows = rows,
+};
 
 int main(int argc, char **argv)
 {
@@ -58,19 +31,17 @@ int main(int argc, char **argv)
     struct exporter_options options = {.socket = named && *named ? named : "/run/pwcd/pwcd.sock",
                                        .listen = "9464"};
     struct exporter_address at;
-    int rc = parse(&options, argc, argv);
+    int rc = arguments_parse(&line, &options, argc, argv);
 
+    if (rc == 0 && optind < argc)
+        rc = arguments_refuse(line.tool, "\"%s\" is no option", argv[optind]);
+    if (rc == 0 && strlen(options.socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+        rc = arguments_refuse(line.tool, "socket \"%s\": the path is too long", options.socket);
+    if (rc == 0 && !exporter_address_parse(options.listen, &at))
+        rc = arguments_refuse(line.tool,
+                              "listen \"%s\": give a port (0: any that is free), or host:port",
+                              options.listen);
     if (rc != 0)
         return rc > 0 ? 0 : 2;
-    if (strlen(options.socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
-        fprintf(stderr, "pwc-exporter: socket \"%s\": the path is too long\n", options.socket);
-        return 2;
-    }
-    if (!exporter_address_parse(options.listen, &at)) {
-        fprintf(stderr,
-                "pwc-exporter: listen \"%s\": give a port (0: any that is free), or host:port\n",
-                options.listen);
-        return 2;
-    }
     return exporter_serve(&options, &at) < 0;
 }

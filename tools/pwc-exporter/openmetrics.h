@@ -14,8 +14,8 @@
 #define PWC_EXPORTER_OPENMETRICS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum openmetrics_type {
     OPENMETRICS_GAUGE = 1,
@@ -37,31 +37,20 @@ struct openmetrics_label {
 };
 
 struct openmetrics {
-    bool plain;  /* the older format */
-    bool failed; /* no memory: what is written is not whole */
-    char *text;  /* the owner's to free */
-    size_t length, room;
+    FILE *to;
+    bool plain; /* the older format */
 };
 
-void openmetrics_family(struct openmetrics *to, const struct openmetrics_family *family);
-/* `labels` NULL: none. */
-void openmetrics_sample(struct openmetrics *to, const struct openmetrics_family *family,
+void openmetrics_family(const struct openmetrics *to, const struct openmetrics_family *family);
+/* `labels` NULL: none. The value of a family in seconds is in nanoseconds. */
+void openmetrics_sample(const struct openmetrics *to, const struct openmetrics_family *family,
                         const struct openmetrics_label *labels, uint64_t value);
-/* A value in nanoseconds, of a family in seconds. */
-void openmetrics_seconds(struct openmetrics *to, const struct openmetrics_family *family,
-                         const struct openmetrics_label *labels, uint64_t ns);
-
-/* Of a histogram of durations: `counts` of those up to each bound, not summed up, and behind the
- * last bound one more count, of those beyond. */
-struct openmetrics_buckets {
-    const uint64_t *bounds_ns;
-    const uint64_t *counts;
-    size_t bounds;
-    uint64_t sum_ns;
-};
-void openmetrics_histogram(struct openmetrics *to, const struct openmetrics_family *family,
-                           const struct openmetrics_label *labels,
-                           const struct openmetrics_buckets *buckets);
-void openmetrics_end(struct openmetrics *to);
+/* Of a histogram of durations: how many took up to `ns` (UINT64_MAX: any time) ... */
+void openmetrics_bucket(const struct openmetrics *to, const struct openmetrics_family *family,
+                        const struct openmetrics_label *labels, uint64_t ns, uint64_t count);
+/* ... and behind the last bucket, that of any time, their sum and number. */
+void openmetrics_sum(const struct openmetrics *to, const struct openmetrics_family *family,
+                     const struct openmetrics_label *labels, uint64_t sum_ns, uint64_t count);
+void openmetrics_end(const struct openmetrics *to);
 
 #endif

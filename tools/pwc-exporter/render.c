@@ -6,7 +6,7 @@
 #include "tools/pwc-exporter/exporter.h"
 #include "views/fields.h"
 
-enum { LABELS_MAX = 8, NUMBER_MAX = 24, NAME_MAX_BYTES = 64, BOUNDS_MAX = 64 };
+enum { LABELS_MAX = 8, NUMBER_MAX = 24, NAME_MAX_BYTES = 64 };
 
 /* A label of each row, and the key of its value there. */
 struct label_key {
@@ -112,17 +112,8 @@ static void make_labels(struct labels *to, const struct field_metric *metric,
     to->list[count] = (struct openmetrics_label){0};
 }
 
-static void write_sample(struct openmetrics *to, const struct openmetrics_family *family,
-                         const struct labels *labels, uint64_t value)
-{
-    if (family->unit && strcmp(family->unit, "seconds") == 0)
-        openmetrics_seconds(to, family, labels->list, value); /* fields are nanoseconds */
-    else
-        openmetrics_sample(to, family, labels->list, value);
-}
-
-/* The samples of one field, which are of this family. */
-static void write_field(struct openmetrics *to, const struct source *s,
+/* The samples of one field, which are of this family; fields of durations are in nanoseconds. */
+static void write_field(const struct openmetrics *to, const struct source *s,
                         const struct openmetrics_family *family, const struct field *f)
 {
     struct labels labels;
@@ -136,11 +127,11 @@ static void write_field(struct openmetrics *to, const struct source *s,
         if (s->sum)
             continue;
         make_labels(&labels, &f->each, s->labels, row);
-        write_sample(to, family, &labels, number(row, f->key));
+        openmetrics_sample(to, family, labels.list, number(row, f->key));
     }
     if (s->sum) {
         make_labels(&labels, &f->sum, s->labels, NULL);
-        write_sample(to, family, &labels, sum);
+        openmetrics_sample(to, family, labels.list, sum);
     }
 }
 
@@ -164,7 +155,7 @@ static bool came_before(const struct source *s, const struct field *f)
 }
 
 /* All samples of a family stand together. */
-static void write_families(struct openmetrics *to, struct source s)
+static void write_families(const struct openmetrics *to, struct source s)
 {
     for (const struct field *f = s.fields; f->key; f++) {
         const struct field_metric *metric = metric_of(&s, f);
@@ -246,7 +237,7 @@ static json_t *contexts_of(const struct documents *d)
     return contexts;
 }
 
-static void write_build(struct openmetrics *to, const json_t *counters)
+static void write_build(const struct openmetrics *to, const json_t *counters)
 {
     char node[NUMBER_MAX];
     const struct openmetrics_label labels[] = {{"version", text(counters, "version")},
@@ -259,9 +250,9 @@ static void write_build(struct openmetrics *to, const json_t *counters)
     openmetrics_sample(to, &build, labels, 1);
 }
 
-static void write_latency(struct openmetrics *to, const json_t *document)
+static void write_latency(const struct openmetrics *to, const json_t *document)
 {
-    const json_t *all = json_object_get(document, "all");
+    const json_t *all = json_object_get(document, "all"), *buckets;
     json_t *row, *bucket;
     size_t i, b;
 
@@ -269,51 +260,61 @@ static void write_latency(struct openmetrics *to, const json_t *document)
     json_array_foreach(all, i, row)
     {
         const struct openmetrics_label labels[] = {{"step", text(row, "step")}, {0}};
-        uint64_t bounds[BOUNDS_MAX], counts[BOUNDS_MAX + 1], before = 0;
-        struct openmetrics_buckets buckets = {
-            .bounds_ns = bounds, .counts = counts, .sum_ns = number(row, "sum_ns")};
-        const json_t *given = json_object_get(row, "buckets");
+        uint64_t count = number(row, "count");
 
-        json_array_foreach(given, b, bucket)
+        buckets = json_object_get(row, "buckets");
+        json_array_foreach(buckets, b, bucket)
         {
-            if (b == BOUNDS_MAX)
-                break;
-            bounds[b] = number(bucket, "to_ns");
-            counts[b] = number(bucket, "count") - before;
-            before = number(bucket, "count");
-            buckets.bounds++;
+            openmetrics_bucket(to, &latency, labels, number(bucket, "to_ns"),
+                               number(bucket, "count"));
+            /* Times may have been taken between the number of all and the buckets. */
+            count = number(bucket, "count") > count ? number(bucket, "count") : count;
         }
-        /* Times were taken between the buckets and the sum, perhaps. */
-        counts[buckets.bounds] = number(row, "count") > before ? number(row, "count") - before : 0;
-        openmetrics_histogram(to, &latency, labels, &buckets);
+        openmetrics_bucket(to, &latency, labels, UINT64_MAX, count);
+        openmetrics_sum(to, &latency, labels, number(row, "sum_ns"), count);
     }
 }
 
-void render(struct openmetrics *to, const struct documents *d)
+static void write_document(const struct openmetrics *to, const struct documents *d)
 {
-    openmetrics_family(to, &up);
-    openmetrics_sample(to, &up, NULL, d != NULL);
-    if (d) {
-        json_t *daemon = json_pack("[O]", d->counters), *peers = peers_of(d->counters);
-        json_t *sessions = json_object_get(d->counters, "sessions");
-        json_t *engines = json_object_get(d->counters, "engines");
+    json_t *daemon = json_pack("[O]", d->counters), *peers = peers_of(d->counters);
+    json_t *sessions = json_object_get(d->counters, "sessions");
+    json_t *engines = json_object_get(d->counters, "engines");
 
-        write_build(to, d->counters);
-        write_families(to, (struct source){fields_daemon, daemon, no_labels, false});
-        write_families(to, (struct source){fields_session, sessions, no_labels, true});
-        write_latency(to, d->latency);
-        write_families(to, (struct source){fields_engine, engines, engine_labels, false});
-        write_families(to, (struct source){fields_link, peers, peer_labels, false});
-        write_families(to, (struct source){fields_peer, peers, peer_labels, false});
-        if (d->clients) {
-            json_t *contexts = contexts_of(d), *clients = json_object_get(d->clients, "clients");
+    write_build(to, d->counters);
+    write_families(to, (struct source){fields_daemon, daemon, no_labels, false});
+    write_families(to, (struct source){fields_session, sessions, no_labels, true});
+    write_latency(to, d->latency);
+    write_families(to, (struct source){fields_engine, engines, engine_labels, false});
+    write_families(to, (struct source){fields_link, peers, peer_labels, false});
+    write_families(to, (struct source){fields_peer, peers, peer_labels, false});
+    if (d->clients) {
+        json_t *contexts = contexts_of(d), *clients = json_object_get(d->clients, "clients");
 
-            write_families(to, (struct source){fields_session, contexts, context_labels, false});
-            write_families(to, (struct source){fields_client, clients, client_labels, false});
-            json_decref(contexts);
-        }
-        json_decref(peers);
-        json_decref(daemon);
+        write_families(to, (struct source){fields_session, contexts, context_labels, false});
+        write_families(to, (struct source){fields_client, clients, client_labels, false});
+        json_decref(contexts);
     }
-    openmetrics_end(to);
+    json_decref(peers);
+    json_decref(daemon);
+}
+
+char *render(const struct documents *d, bool plain)
+{
+    char *text = NULL;
+    size_t length;
+    const struct openmetrics to = {open_memstream(&text, &length), plain};
+
+    if (!to.to)
+        return NULL;
+    openmetrics_family(&to, &up);
+    openmetrics_sample(&to, &up, NULL, d != NULL);
+    if (d)
+        write_document(&to, d);
+    openmetrics_end(&to);
+    if (ferror(to.to) | fclose(to.to)) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }

@@ -1,8 +1,8 @@
 /*
  * Owns the listener and its connections: each is answered once and closed.
  *
- * Who asks may be anybody: there are VISITORS_MAX connections, of which the oldest makes room for a
- * new one, each has VISIT_NS in all, and a head has a bound.
+ * Anybody may connect: there are VISITORS_MAX connections, each is closed when VISITORS_MAX others
+ * have come after it or after SILENCE_S without a word, and a head has a bound.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,102 +14,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include "tools/pwc-exporter/exporter.h"
 
 enum {
     VISITORS_MAX = 8,
     ACCEPTED_MAX = 64, /* those that are being shut down included */
+    SILENCE_S = 5,
     HEAD_MAX = 16384,
     BACKLOG = 16,
-    ROUND_MS = 200,
-};
-
-#define VISIT_NS UINT64_C(5000000000)
-
-struct visitor {
-    int fd; /* -1: none */
-    uint64_t since_ns;
-    bool shut;
 };
 
 struct server {
     struct scrape scrape;
-    struct visitor visitors[ACCEPTED_MAX];
+    int visitors[VISITORS_MAX]; /* descriptors; -1: none */
+    size_t next;                /* the visitor that makes room for another */
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-/* ---- visitors -------------------------------------------------------------------------------- */
-
-/* libmicrohttpd sees its end, and closes it. */
-static void shut(struct visitor *v)
-{
-    (void)shutdown(v->fd, SHUT_RDWR);
-    v->shut = true;
-}
-
-static void make_room(struct server *s)
-{
-    struct visitor *oldest = NULL;
-    size_t count = 0;
-
-    for (struct visitor *v = s->visitors; v < s->visitors + ACCEPTED_MAX; v++) {
-        if (v->fd < 0 || v->shut)
-            continue;
-        count++;
-        if (!oldest || v->since_ns < oldest->since_ns)
-            oldest = v;
-    }
-    if (count > VISITORS_MAX)
-        shut(oldest);
-}
-
-static void end_the_slow(struct server *s)
-{
-    for (struct visitor *v = s->visitors; v < s->visitors + ACCEPTED_MAX; v++)
-        if (v->fd >= 0 && !v->shut && now_ns() - v->since_ns >= VISIT_NS)
-            shut(v);
-}
-
-static void noticed(void *context, struct MHD_Connection *connection, void **visitor,
+/* A connection is there, or is about to be closed. */
+static void noticed(void *context, struct MHD_Connection *connection, void **state,
                     enum MHD_ConnectionNotificationCode code)
 {
     struct server *s = context;
-    struct visitor *v = s->visitors;
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (*visitor)
-            *(struct visitor *)*visitor = (struct visitor){.fd = -1};
+        for (size_t i = 0; i < VISITORS_MAX; i++)
+            s->visitors[i] = s->visitors[i] == fd ? -1 : s->visitors[i];
         return;
     }
-    while (v < s->visitors + ACCEPTED_MAX && v->fd >= 0)
-        v++;
-    if (v == s->visitors + ACCEPTED_MAX) /* libmicrohttpd accepts no more than that */
-        return;
-    *v = (struct visitor){
-        .fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-        .since_ns = now_ns()};
-    *visitor = v;
-    make_room(s);
+    if (s->visitors[s->next] >= 0) /* libmicrohttpd sees its end, and closes it */
+        (void)shutdown(s->visitors[s->next], SHUT_RDWR);
+    s->visitors[s->next] = fd;
+    s->next = (s->next + 1) % VISITORS_MAX;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static enum MHD_Result give(struct MHD_Connection *connection, unsigned status, const char *type,
-                            const char *text, size_t length)
+                            const char *text)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(length, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
     enum MHD_Result rc = MHD_NO;
 
     if (!response)
@@ -125,7 +72,7 @@ static enum MHD_Result give(struct MHD_Connection *connection, unsigned status, 
 
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *why)
 {
-    return give(connection, status, "text/plain; charset=utf-8", why, strlen(why));
+    return give(connection, status, "text/plain; charset=utf-8", why);
 }
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
@@ -135,7 +82,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     struct server *s = context;
     const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Accept");
     bool open = accept && strcasestr(accept, "application/openmetrics-text");
-    const struct openmetrics *text;
+    const char *text;
 
     (void)version, (void)body, (void)body_size, (void)state;
     if (strcmp(path, "/metrics") != 0)
@@ -148,7 +95,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     return give(connection, MHD_HTTP_OK,
                 open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                      : "text/plain; version=0.0.4; charset=utf-8",
-                text->text, text->length);
+                text);
 }
 
 /* ---- the listener ---------------------------------------------------------------------------- */
@@ -226,45 +173,34 @@ static int listen_at(const struct exporter_address *at)
     return rc < 0 ? rc : fd;
 }
 
-/* Readable when the process is to end. */
-static int open_signals(void)
-{
-    sigset_t set;
-
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 int exporter_serve(const struct exporter_options *options, const struct exporter_address *at)
 {
     struct server s = {.scrape.options = options};
-    struct signalfd_siginfo signal;
-    int signals = open_signals(), fd = listen_at(at);
+    int fd = listen_at(at), signal_number;
     struct MHD_Daemon *http;
+    sigset_t ends;
 
-    if (signals < 0 || fd < 0)
-        return fd < 0 ? fd : -EMFILE;
-    for (size_t i = 0; i < ACCEPTED_MAX; i++)
-        s.visitors[i].fd = -1;
-    http = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, &s, MHD_OPTION_LISTEN_SOCKET, fd,
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)ACCEPTED_MAX,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX,
-                            MHD_OPTION_NOTIFY_CONNECTION, noticed, &s, MHD_OPTION_END);
+    if (fd < 0)
+        return fd;
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(SIG_BLOCK, &ends, NULL); /* for the other thread, too */
+    memset(s.visitors, -1, sizeof(s.visitors));
+    http = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, &s, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)ACCEPTED_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)SILENCE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, noticed, &s, MHD_OPTION_END);
     if (!http) {
         fprintf(stderr, "pwc-exporter: the HTTP server cannot start\n");
         close(fd);
-        close(signals);
         return -ENOMEM;
     }
     say_address(fd, at);
-    while (read(signals, &signal, sizeof(signal)) < 0 && MHD_run_wait(http, ROUND_MS) == MHD_YES)
-        end_the_slow(&s);
+    (void)sigwait(&ends, &signal_number);
     MHD_stop_daemon(http); /* closes the listener, too */
     scrape_free(&s.scrape);
-    close(signals);
     return 0;
 }

@@ -90,19 +90,12 @@ static void take_config(struct doctor_daemon *d, const json_t *document)
 static int ask(struct doctor_daemon *d, const char *what,
                void (*take)(struct doctor_daemon *, const json_t *))
 {
-    char *text = NULL;
-    d->status = request_try(d->socket, what, &text, d->why, sizeof(d->why));
-    if (d->status < 0)
-        return d->status;
-    json_t *document = json_loads(text, 0, NULL);
-    free(text);
-    if (!json_is_object(document)) {
-        d->status = -EBADMSG;
-        snprintf(d->why, sizeof(d->why), "%s: the answer about %s makes no sense", d->socket, what);
-    } else {
+    json_t *document;
+    d->status = request_document(d->socket, what, &document, d->why, sizeof(d->why));
+    if (d->status == 0) {
         take(d, document);
+        json_decref(document);
     }
-    json_decref(document);
     return d->status;
 }
 

@@ -106,12 +106,10 @@ static int take_answer(struct gathering *g, struct daemon *d, const Pwc__Traced 
 /* Who its clients are: also those who come later, and those who have gone by the end. */
 static void learn_clients(struct daemon *d)
 {
-    char *json = NULL;
+    json_t *document;
     char why[WHY_MAX];
-    if (request_try(d->socket, "clients", &json, why, sizeof(why)) < 0)
+    if (request_document(d->socket, "clients", &document, why, sizeof(why)) < 0)
         return;
-    json_t *document = json_loads(json, 0, NULL);
-    free(json);
     json_t *rows = json_object_get(document, "clients");
     if (d->clients != NULL)
         json_array_extend(json_object_get(d->clients, "clients"), rows);

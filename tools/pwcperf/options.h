@@ -49,8 +49,8 @@ struct options {
     uint64_t slots;  /* at most so many of a stream; 0: the window */
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
-    uint64_t seconds; /* share: how long it counts */
-    int timeout_ms;   /* without any event: the run has failed */
+    uint64_t seconds;   /* share: how long it counts */
+    uint32_t timeout_s; /* without any event: the run has failed */
     bool json;
     bool check;
     bool pin;

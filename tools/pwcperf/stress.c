@@ -148,10 +148,10 @@ static int drive(struct stress *stress)
         } else if (rc == 0) {
             if (stuck)
                 sched_yield();
-            if (world_now_ns() - last_work > (uint64_t)world->options->timeout_ms * 1000000)
+            if (world_now_ns() - last_work > world->options->timeout_s * UINT64_C(1000000000))
                 rc = world_error(world, -ETIMEDOUT,
-                                 "nothing happened for %d s: %" PRIu64 " operations submitted, %s",
-                                 world->options->timeout_ms / 1000, stress->totals.operations,
+                                 "nothing happened for %u s: %" PRIu64 " operations submitted, %s",
+                                 world->options->timeout_s, stress->totals.operations,
                                  stress_outbound_done(stress) ? "events of others are missing"
                                                               : "some of our own have not ended");
         }

@@ -76,10 +76,10 @@ int world_keys(struct world *world, const pwc_region *region, struct pwc_key *ke
 
 int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event)
 {
-    int rc = pwc_wait(world->ctx, peer, kinds, event, world->options->timeout_ms);
+    int rc = pwc_wait(world->ctx, peer, kinds, event, (int)world->options->timeout_s * 1000);
     if (rc == 0)
-        return world_error(world, -ETIMEDOUT, "no event for %d s (--timeout)",
-                           world->options->timeout_ms / 1000);
+        return world_error(world, -ETIMEDOUT, "no event for %u s (--timeout)",
+                           world->options->timeout_s);
     if (rc < 0)
         return world_error(world, rc, "waiting for an event");
     if (event->status < 0)
@@ -93,9 +93,9 @@ int world_again(struct world *world, uint64_t *since)
     uint64_t now = world_now_ns();
     if (*since == 0)
         *since = now;
-    if (now - *since > (uint64_t)world->options->timeout_ms * 1000000)
-        return world_error(world, -ETIMEDOUT, "no room to submit for %d s (--timeout)",
-                           world->options->timeout_ms / 1000);
+    if (now - *since > world->options->timeout_s * UINT64_C(1000000000))
+        return world_error(world, -ETIMEDOUT, "no room to submit for %u s (--timeout)",
+                           world->options->timeout_s);
     sched_yield();
     return 0;
 }

@@ -126,7 +126,7 @@ __attribute__((format(printf, 3, 4))) static void fail(struct job *job, int stat
     if (job->phase == STARTING)
         stop_nodes(job);
     else if (job->phase == RUNNING)
-        enter(job, GRACE, job->options->grace_ms);
+        enter(job, GRACE, (unsigned)(job->options->grace_s * 1000));
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */

@@ -140,26 +140,14 @@ int node_start(struct node *node, const char *daemon, const char *list,
     };
     size_t count = sizeof(own) / sizeof(own[0]);
     memcpy(argv, own, sizeof(own));
-    if (options->provider != NULL) {
-        argv[count++] = "--provider";
-        argv[count++] = options->provider;
-    }
-    if (options->protocol != NULL) {
-        argv[count++] = "--protocol";
-        argv[count++] = options->protocol;
-    }
-    if (options->rails != NULL) {
-        argv[count++] = "--rails";
-        argv[count++] = options->rails;
-    }
-    if (options->progress != NULL) {
-        argv[count++] = "--progress";
-        argv[count++] = options->progress;
-    }
-    if (options->delay_ns != NULL) {
-        argv[count++] = "--delay-ns";
-        argv[count++] = options->delay_ns;
-    }
+    const char *const chosen[][2] = {
+        {"--provider", options->provider}, {"--protocol", options->protocol},
+        {"--rails", options->rails},       {"--progress", options->progress},
+        {"--delay-ns", options->delay_ns},
+    };
+    for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++)
+        for (size_t k = 0; chosen[i][1] != NULL && k < 2; k++)
+            argv[count++] = chosen[i][k];
     if (options->keep)
         argv[count++] = "--keep";
     for (unsigned i = 0; i < options->daemon_arg_count; i++)

@@ -17,15 +17,15 @@ enum {
 struct options {
     unsigned nodes;
     unsigned ranks;
-    const char *provider; /* NULL: the daemon chooses */
-    const char *protocol; /* NULL: the daemon chooses */
-    const char *rails;    /* NULL: the daemon chooses */
-    const char *progress; /* NULL: the daemon chooses */
-    const char *delay_ns; /* NULL: none */
-    const char *daemon;   /* path of pwcd; NULL: look for it */
-    char **daemon_args;   /* further arguments of every daemon; points into argv */
+    const char *provider;     /* NULL: the daemon chooses */
+    const char *protocol;     /* NULL: the daemon chooses */
+    const char *rails;        /* NULL: the daemon chooses */
+    const char *progress;     /* NULL: the daemon chooses */
+    const char *delay_ns;     /* NULL: none */
+    const char *daemon;       /* path of pwcd; NULL: look for it */
+    const char **daemon_args; /* further arguments of every daemon; points into argv */
     unsigned daemon_arg_count;
-    unsigned grace_ms;
+    double grace_s;
     bool keep;
     bool netns;
     bool pin;
