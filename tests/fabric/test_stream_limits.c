@@ -601,6 +601,63 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return -1;
 }
 
+int __real_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
+
+static uint32_t accepts; /* calls that gave a connection */
+
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
+{
+    int accepted = __real_accept4(fd, address, size, flags);
+
+    accepts += accepted >= 0;
+    return accepted;
+}
+
+static void hang_up_at_once(int fd)
+{
+    struct linger linger = {.l_onoff = 1};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    close(fd);
+}
+
+/* Strangers that connect without end: a poll accepts few of them, so do the polls of a millisecond
+ * and a connect; a peer that stands keeps its turns, and another one comes through. */
+static void crowd_of_strangers(void)
+{
+    enum { CROWD = 600, POLL_MOST = 4, CONNECT_MOST = 64 };
+    uint32_t before, most = 0;
+    int64_t begun, took;
+    int friend, peer;
+
+    open_near(NULL);
+    friend = raw_peer(&near, 1);
+    for (int i = 0; i < CROWD; i++)
+        hang_up_at_once(raw_dial(&near));
+    accepts = 0;
+    CU_ASSERT_EQUAL(raw_announce(&near, 2, true, 9), 0);
+    CU_ASSERT_TRUE(accepts > 0 && accepts <= CONNECT_MOST);
+    accepts = 0;
+    begun = milliseconds();
+    for (int i = 0; i < 50; i++) {
+        CU_ASSERT_TRUE(raw_alive(&near, friend));
+        before = accepts;
+        (void)near_poll(&near);
+        most = accepts - before > most ? accepts - before : most;
+    }
+    took = milliseconds() - begun;
+    CU_ASSERT_TRUE(most <= POLL_MOST);
+    CU_ASSERT_TRUE(accepts <= POLL_MOST * (uint32_t)(took + 2));
+    peer = raw_peer(&near, 2); /* behind all of them */
+    CU_ASSERT_TRUE(accepts >= CROWD - CONNECT_MOST);
+    CU_ASSERT_TRUE(raw_alive(&near, friend));
+    CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
+    close(friend);
+    close(peer);
+    close_near();
+}
+
 /* The kernel refuses to send, and a read has nothing to say about it. */
 static void send_fails(void)
 {
@@ -715,6 +772,7 @@ int main(void)
         {"IPv6", over_ipv6},
         {"a flood", flood},
         {"a flood of whole polls", flood_of_whole_polls},
+        {"a crowd of strangers", crowd_of_strangers},
         {"a send that fails", send_fails},
         {"a payload as fast as it is taken", endless_payload},
         CU_TEST_INFO_NULL,

@@ -15,7 +15,6 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define ACCEPT_MOST        8  /* strangers in one poll */
 #define LOOKS              64 /* sockets that one epoll_wait reports */
 #define ASK_EVERY          16 /* polls, while some connections are hot */
 #define COLD               64 /* reads in a row that found nothing */
@@ -169,13 +168,14 @@ static void ask(struct stream *s)
 {
     struct epoll_event ready[LOOKS];
     int n = epoll_wait(s->set, ready, LOOKS, 0);
+    bool strangers = false;
 
     s->unasked = 0;
     for (int i = 0; i < n; i++) {
         struct stream_connection *c = ready[i].data.ptr;
 
         if (!c) {
-            s->listener.due = true;
+            strangers = true;
             continue;
         }
         c->readable |= (ready[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
@@ -185,8 +185,8 @@ static void ask(struct stream *s)
             warm(s, c);
         stream_connection_due(s, c);
     }
-    if (s->listener.due)
-        stream_listener_progress(s, ACCEPT_MOST);
+    if (strangers)
+        stream_listener_look(s);
 }
 
 /* Reads sockets that had data lately without asking the kernel first: asking costs as much as the
@@ -259,7 +259,7 @@ static int stream_arm(struct fabric *fabric, int *descriptor)
 {
     struct stream *s = stream_of(fabric);
 
-    if (s->ended.head || s->due_head || s->listener.due || s->arrival_head != s->arrival_tail ||
+    if (s->ended.head || s->due_head || s->arrival_head != s->arrival_tail ||
         s->memories.due_head != UINT32_MAX || s->peers.broken_head != STREAM_NOBODY)
         return -EAGAIN;
     s->slept_on = true;

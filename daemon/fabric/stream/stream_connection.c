@@ -85,6 +85,14 @@ static void keep_near(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
 }
 
+void stream_connection_tune(const struct stream_connection *c)
+{
+    int one = 1;
+
+    (void)setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    keep_near(c->socket);
+}
+
 /* Sets which events the kernel reports of the socket. */
 static int watch(struct stream *s, struct stream_connection *c, int how, bool room)
 {
@@ -98,19 +106,16 @@ int stream_connection_open(struct stream *s, int fd, bool connecting,
                            struct stream_connection **out)
 {
     struct stream_connection *c = calloc(1, sizeof(*c));
-    int one = 1, rc = -ENOMEM;
+    int rc = -ENOMEM;
 
     if (!c)
         goto fail;
     c->socket = fd;
     c->connecting = connecting;
     c->writable = !connecting;
-    rc = setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0
-             ? -errno
-             : watch(s, c, EPOLL_CTL_ADD, connecting);
+    rc = watch(s, c, EPOLL_CTL_ADD, connecting);
     if (rc < 0)
         goto fail;
-    keep_near(fd); /* while connecting it may be too early to know both ends */
     c->peer = STREAM_NOBODY;
     stream_queue_open(&c->out);
     stream_queue_open(&c->awaiting);
@@ -284,7 +289,7 @@ static int connected(struct stream *s, struct stream_connection *c)
         return -errno;
     if (error)
         return -error;
-    keep_near(c->socket);
+    stream_connection_tune(c);
     if (send(c->socket, &c->greeting, sizeof(c->greeting), MSG_DONTWAIT | MSG_NOSIGNAL) !=
         sizeof(c->greeting))
         return -ECONNRESET;

@@ -4,6 +4,13 @@
  * the oldest is closed. A connection that has greeted knows our token; at most one for each peer
  * waits.
  *
+ * Strangers may connect as often as they like, so few are accepted at a time, and then none for
+ * REST_NS: the set reports the listening socket once, and a timer the next look.
+ *
+ *     set reports the socket --> accept a few --+--> some: rest, the timer --> accept a few ...
+ *               ^                               |
+ *               +------- ask the set again <----+--> none
+ *
  * Thread: the progress thread.
  */
 #include <errno.h>
@@ -17,8 +24,10 @@
 #include "daemon/fabric/source.h"
 #include "daemon/fabric/stream/stream_private.h"
 
-#define SILENT_MAX 64u
-#define AGAIN_NS   100000000 /* after there was no descriptor */
+#define SILENT_MAX  64u
+#define ACCEPT_MOST 4u        /* connections in one look */
+#define REST_NS     1000000   /* after a look that found some */
+#define AGAIN_NS    100000000 /* after there was no descriptor */
 
 /* ---- the address ---------------------------------------------------------------------------- */
 
@@ -105,79 +114,119 @@ struct stream_connection *stream_listener_take(struct stream *s, const uint8_t o
     return c;
 }
 
+/* The greeting must name our token, and the side with the lower token connects. */
+static bool is_of_a_peer(const struct stream *s, const struct stream_greeting *g)
+{
+    return memcmp(g->magic, STREAM_MAGIC, sizeof(g->magic)) == 0 &&
+           stream_same_token(g->target, s->listener.token) &&
+           memcmp(g->origin, s->listener.token, STREAM_TOKEN) < 0;
+}
+
+/* Its greeting is whole. May close it, or another. */
+static void take_greeting(struct stream *s, struct stream_connection *c)
+{
+    if (!is_of_a_peer(s, &c->greeting)) {
+        turn_away(s, c);
+        return;
+    }
+    turn_away_older(s, c);
+    if (s->listener.greeted > s->peers.count) /* only a peer, present or past, knows our token */
+        turn_away_oldest(s, true);
+    stream_peer_greeted(s, c);
+    if (c->peer == STREAM_NOBODY && c->hung)
+        turn_away(s, c);
+}
+
 void stream_listener_read(struct stream *s, struct stream_connection *c)
 {
     struct stream_greeting *g = &c->greeting;
     ssize_t got;
 
-    if (!has_greeted(c)) {
-        got = recv(c->socket, (uint8_t *)g + c->greeted, sizeof(*g) - c->greeted, MSG_DONTWAIT);
-        if (got < 0 && errno == EAGAIN && !c->hung)
-            return;
-        if (got <= 0) {
+    if (has_greeted(c)) {
+        if (c->hung)
             turn_away(s, c);
-            return;
-        }
-        c->greeted += (uint32_t)got;
-        if (!has_greeted(c)) {
-            stream_connection_due(s, c); /* more may be there */
-            return;
-        }
-        s->listener.silent--;
-        s->listener.greeted++;
-        /* The greeting must name our token, and the side with the lower token connects. */
-        if (memcmp(g->magic, STREAM_MAGIC, sizeof(g->magic)) != 0 ||
-            !stream_same_token(g->target, s->listener.token) ||
-            memcmp(g->origin, s->listener.token, STREAM_TOKEN) >= 0) {
-            turn_away(s, c);
-            return;
-        }
-        turn_away_older(s, c);
-        if (s->listener.greeted >
-            s->peers.count) /* only a peer, present or past, knows our token */
-            turn_away_oldest(s, true);
-        stream_peer_greeted(s, c);
+        return;
     }
-    if (c->peer == STREAM_NOBODY && c->hung)
+    got = recv(c->socket, (uint8_t *)g + c->greeted, sizeof(*g) - c->greeted, MSG_DONTWAIT);
+    if (got < 0 && errno == EAGAIN && !c->hung)
+        return;
+    if (got <= 0) {
         turn_away(s, c);
-}
-
-/* The kernel reports a new connection only once. Where no descriptor is free for it, a timer wakes
- * the fabric to try again, so that it may be slept on meanwhile. */
-static void try_later(const struct stream_listener *l)
-{
-    struct itimerspec after = {.it_value.tv_nsec = AGAIN_NS};
-
-    (void)timerfd_settime(l->timer, 0, &after, NULL);
-}
-
-void stream_listener_progress(struct stream *s, uint32_t most)
-{
-    struct stream_connection *c;
-
-    s->listener.due = false;
-    for (uint32_t i = 0; i < most; i++) {
-        int fd = accept4(s->listener.socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        struct stream_connection **last = &s->listener.waiting;
-
-        if (fd < 0 && errno == ECONNABORTED)
-            continue;
-        if (fd < 0) {
-            if (errno != EAGAIN)
-                try_later(&s->listener);
-            return;
-        }
-        if (s->listener.silent == SILENT_MAX)
-            turn_away_oldest(s, false);
-        if (stream_connection_open(s, fd, false, &c) < 0)
-            continue;
-        while (*last)
-            last = &(*last)->next_waiting;
-        *last = c;
-        s->listener.silent++;
-        stream_listener_read(s, c);
+        return;
     }
-    s->listener.due = true;
+    c->greeted += (uint32_t)got;
+    if (!has_greeted(c)) {
+        stream_connection_due(s, c); /* more may be there */
+        return;
+    }
+    s->listener.silent--;
+    s->listener.greeted++;
+    take_greeting(s, c);
+}
+
+/* ---- accepting ------------------------------------------------------------------------------ */
+
+/* A connection that has ended already, or greets wrongly, costs no more than to be closed. */
+static void take_in(struct stream *s, int fd)
+{
+    struct stream_connection **last = &s->listener.waiting, *c;
+    struct stream_greeting greeting = {0};
+    ssize_t got = recv(fd, &greeting, sizeof(greeting), MSG_DONTWAIT);
+    bool whole = got == sizeof(greeting);
+
+    if (got == 0 || (got < 0 && errno != EAGAIN) || (whole && !is_of_a_peer(s, &greeting))) {
+        close(fd);
+        return;
+    }
+    if (!whole && s->listener.silent == SILENT_MAX)
+        turn_away_oldest(s, false);
+    if (stream_connection_open(s, fd, false, &c) < 0)
+        return;
+    c->greeting = greeting;
+    c->greeted = got < 0 ? 0 : (uint32_t)got;
+    while (*last)
+        last = &(*last)->next_waiting;
+    *last = c;
+    s->listener.silent += !whole;
+    s->listener.greeted += whole;
+    if (whole)
+        take_greeting(s, c);
+}
+
+int stream_listener_accept(struct stream *s, uint32_t most)
+{
+    uint32_t accepted = 0;
+
+    for (; accepted < most; accepted++) {
+        int fd = accept4(s->listener.socket, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0)
+            take_in(s, fd);
+        else if (errno == EAGAIN)
+            break;
+        else if (errno != ECONNABORTED)
+            return -errno;
+    }
+    return (int)accepted;
+}
+
+/* The set reports the listening socket once more. */
+static int watch(const struct stream *s, int how)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL};
+
+    return epoll_ctl(s->set, how, s->listener.socket, &event) < 0 ? -errno : 0;
+}
+
+void stream_listener_look(struct stream *s)
+{
+    int accepted = stream_listener_accept(s, ACCEPT_MOST);
+    struct itimerspec rest = {.it_value.tv_nsec = accepted < 0 ? AGAIN_NS : REST_NS};
+
+    if (accepted == 0)
+        (void)watch(s, EPOLL_CTL_MOD);
+    else
+        (void)timerfd_settime(s->listener.timer, 0, &rest, NULL);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -215,7 +264,7 @@ int stream_listener_open(struct stream *s, const struct stream_config *config)
     if (l->socket < 0 || bind(l->socket, (struct sockaddr *)&l->address, l->address_size) < 0 ||
         listen(l->socket, SOMAXCONN) < 0 ||
         getsockname(l->socket, (struct sockaddr *)&l->address, &l->address_size) < 0 ||
-        epoll_ctl(s->set, EPOLL_CTL_ADD, l->socket, &event) < 0)
+        watch(s, EPOLL_CTL_ADD) < 0)
         return refuse(config, -errno);
     return 0;
 }

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
+#define ACCEPT_FIRST 64u /* strangers before a peer is connected */
+
 bool stream_same_token(const uint8_t *a, const uint8_t *b)
 {
     uint8_t differ = 0;
@@ -87,6 +89,7 @@ static void adopt(struct stream *s, uint32_t number, struct stream_connection *c
 {
     s->peers.table[number].connection = c;
     c->peer = number;
+    stream_connection_tune(c);
     c->readable = true; /* an edge reported while it waited is not reported again */
     stream_connection_due(s, c);
 }
@@ -103,7 +106,9 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
     if (number >= s->peers.count || parse(s, address, &to, &token) < 0)
         return -EINVAL;
     (void)stream_disconnect(fabric, number);
-    stream_listener_progress(s, UINT32_MAX); /* the last of those waiting counts */
+    /* Of a peer's connections the last counts. One that is accepted later is found to be a second
+     * one, and the link begins anew (stream_peer_greeted). */
+    (void)stream_listener_accept(s, ACCEPT_FIRST);
     peer = &s->peers.table[number];
     memcpy(peer->token, token, STREAM_TOKEN);
     peer->connected = true;

@@ -165,6 +165,8 @@ struct stream_connection {
 /* Takes the socket over, also when it fails. */
 int stream_connection_open(struct stream *s, int socket, bool connecting,
                            struct stream_connection **out);
+/* Sets the socket's options, once both ends are known and it is a peer's. */
+void stream_connection_tune(const struct stream_connection *c);
 /* Ends the connection's items with the status. */
 void stream_connection_close(struct stream *s, struct stream_connection *c, int status);
 void stream_connection_due(struct stream *s, struct stream_connection *c);
@@ -209,8 +211,7 @@ void stream_peer_greeted(struct stream *s, struct stream_connection *c);
 
 struct stream_listener {
     int socket;
-    int timer; /* runs while a connection waits for a free descriptor */
-    bool due;  /* a connection waits to be accepted */
+    int timer; /* of the next look, after one that has accepted connections, or could not */
     struct sockaddr_storage address;
     socklen_t address_size;
     uint8_t token[STREAM_TOKEN];
@@ -220,8 +221,10 @@ struct stream_listener {
 
 int stream_listener_open(struct stream *s, const struct stream_config *config);
 void stream_listener_close(struct stream *s);
-/* Accepts at most so many connections; `due` says whether there may be more. */
-void stream_listener_progress(struct stream *s, uint32_t most);
+/* The set has reported the listening socket or its timer: accepts a few connections. */
+void stream_listener_look(struct stream *s);
+/* Accepts at most so many connections: their number, or a negative errno. */
+int stream_listener_accept(struct stream *s, uint32_t most);
 /* Reads the greeting of an accepted connection. May close it. */
 void stream_listener_read(struct stream *s, struct stream_connection *c);
 /* Takes the connection that greeted as `origin` from the listener; NULL: none waits. */
