@@ -420,7 +420,6 @@ static const struct row broken_rules[] = {
     {{.kind = STREAM_DATA, .length = 64}, NONE, NOTHING, 64, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA}, NONE, NOTHING, 0, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA, .length = 64}, NONE, A_WRITE, 64, -EPROTO, -1, 0},
-    {{.kind = STREAM_DATA, .length = 63}, NONE, A_READ, 63, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA, .length = 65}, NONE, A_READ, 65, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA, .length = 0}, NONE, A_READ, 0, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA, .length = UINT64_MAX}, NONE, A_READ, 65, -EPROTO, -1, 0},
@@ -485,6 +484,57 @@ static void break_rule(const struct row *row)
     close(fd);
     close(other);
     close_near();
+}
+
+/* An answer in parts, after each of which the read has ended with `status`; 1: not yet. */
+static void parts_of_an_answer(void)
+{
+    static const struct {
+        struct stream_frame frame;
+        int status, broken;
+    } rows[][3] = {
+        {{{.kind = STREAM_DATA, .length = 1}, 1, 0},
+         {{.kind = STREAM_DATA, .length = 62}, 1, 0},
+         {{.kind = STREAM_DATA, .length = 1}, 0, 0}},
+        {{{.kind = STREAM_DATA, .length = 63}, 1, 0},
+         {{.kind = STREAM_DATA, .length = 2}, -EPROTO, -EPROTO}},
+        {{{.kind = STREAM_DATA, .length = 63}, 1, 0},
+         {{.kind = STREAM_DATA, .length = 0}, -EPROTO, -EPROTO}},
+        {{{.kind = STREAM_DATA, .length = 63}, 1, 0},
+         {{.kind = STREAM_DONE, .key = 13}, -EPROTO, -EPROTO}},
+    };
+    uint8_t bytes[FRAME + ASKED_LENGTH];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t came = 0;
+        int fd, other, descriptor;
+
+        open_near();
+        fd = raw_peer(&near, 1);
+        other = raw_peer(&near, 2);
+        ask_for(A_READ);
+        hear(fd, A_READ);
+        for (size_t j = 0; j < 3 && rows[i][j].frame.kind != 0; j++) {
+            struct stream_frame frame = rows[i][j].frame;
+
+            memset(bytes, (int)(0x50 + j), sizeof(bytes));
+            memcpy(bytes, &frame, FRAME);
+            CU_ASSERT_TRUE(raw_send(&near, fd, bytes, FRAME + frame.length));
+            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+            if (rows[i][j].status <= 0)
+                CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
+            CU_ASSERT_EQUAL(near.ended_count, rows[i][j].status <= 0);
+            CU_ASSERT_EQUAL(near.peers[1].status, rows[i][j].broken);
+            for (uint64_t at = 0; at < frame.length && !rows[i][j].broken; at++)
+                CU_ASSERT_EQUAL(near.memory[NEAR_LOCAL][came + at], 0x50 + j);
+            came += frame.length;
+        }
+        CU_ASSERT_EQUAL(near.ended[COOKIE], 1);
+        CU_ASSERT_TRUE(raw_alive(&near, other));
+        close(fd);
+        close(other);
+        close_near();
+    }
 }
 
 static void rules(void)
@@ -776,6 +826,7 @@ int main(void)
         {"a second of a connected peer", twin_of_a_peer},
         {"a peer that is connected to", connected_to},
         {"broken rules", rules},
+        {"an answer in parts", parts_of_an_answer},
         {"a payload without end", endless},
         {"answers that are not read", unread_answers},
         {"frames in pieces", pieces},

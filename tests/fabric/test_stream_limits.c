@@ -708,6 +708,65 @@ static void flood_of_whole_polls(void)
     close_near();
 }
 
+/* What the fabric sends beside a long answer, as the peer reads it. */
+struct beside {
+    uint64_t data; /* bytes of the answer */
+    uint64_t data_before_write;
+    uint32_t writes, wrong;
+};
+
+/* The next frame, whole. */
+static void hear_frame(int fd, const uint8_t *answer, struct beside *heard)
+{
+    static uint8_t payload[1u << 20];
+    struct stream_frame frame;
+
+    CU_ASSERT_EQUAL_FATAL(raw_take(&near, fd, &frame, FRAME), FRAME);
+    CU_ASSERT_TRUE_FATAL(frame.length <= sizeof(payload));
+    CU_ASSERT_EQUAL_FATAL(raw_take(&near, fd, payload, frame.length), frame.length);
+    if (frame.kind == STREAM_DATA) {
+        heard->wrong += memcmp(payload, answer + heard->data, frame.length) != 0;
+        heard->data += frame.length;
+        return;
+    }
+    heard->wrong += frame.kind != STREAM_WRITE;
+    if (heard->writes++ == 0)
+        heard->data_before_write = heard->data;
+}
+
+/* A small write that is posted while an endless answer is sent leaves behind what the sockets hold,
+ * and a part of the answer, not behind all of it. The answer comes whole. */
+static void write_beside_an_answer(void)
+{
+    enum { ANSWER = 64 << 20, BOUND = 16 << 20, WRITES = 100 };
+    uint8_t *base = malloc(ANSWER);
+    struct stream_frame ask = {.kind = STREAM_READ, .length = ANSWER};
+    struct beside heard = {0};
+    struct fabric_memory memory;
+    int fd, descriptor;
+
+    pattern_fill(base, ANSWER, 5);
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    memory = add(base, ANSWER);
+    ask.key = memory.key;
+    CU_ASSERT_TRUE(raw_send(&near, fd, &ask, FRAME));
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor)); /* the sockets are full */
+    for (int i = 0; i < WRITES; i++)
+        CU_ASSERT_EQUAL(write_from(near.registered[NEAR_LOCAL].index, near.memory[NEAR_LOCAL], 8,
+                                   (uint64_t)(COOKIE + i)),
+                        0);
+    while (heard.data < ANSWER || heard.writes < WRITES)
+        hear_frame(fd, base, &heard);
+    CU_ASSERT_EQUAL(heard.wrong, 0);
+    CU_ASSERT_EQUAL(heard.data, ANSWER);
+    CU_ASSERT_TRUE(heard.data_before_write < BOUND);
+    CU_ASSERT_TRUE(raw_alive(&near, fd));
+    close(fd);
+    close_near();
+    free(base);
+}
+
 struct drain {
     int socket;
     _Atomic uint64_t bytes;
@@ -774,6 +833,7 @@ int main(void)
         {"a flood of whole polls", flood_of_whole_polls},
         {"a crowd of strangers", crowd_of_strangers},
         {"a send that fails", send_fails},
+        {"a write beside a long answer", write_beside_an_answer},
         {"a payload as fast as it is taken", endless_payload},
         CU_TEST_INFO_NULL,
     };

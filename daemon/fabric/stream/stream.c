@@ -57,7 +57,7 @@ static int post(struct stream *s, struct stream_connection *c, const struct stre
     *item = *what;
     s->operations++;
     c->answers_awaited += answered;
-    stream_queue_push(&c->out, item);
+    stream_queue_push(&c->posted, item);
     stream_connection_flush(s, c);
     return 0;
 }
@@ -109,6 +109,7 @@ static int stream_read(struct fabric *fabric, const struct fabric_read *r)
                               .address = r->remote_address,
                               .key = r->remote_key},
                     .destination = r->destination,
+                    .rest = r->length,
                     .memory = r->memory,
                     .cookie = r->cookie,
                     .peer = r->peer,

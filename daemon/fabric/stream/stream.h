@@ -28,10 +28,12 @@
  *     DATA                                         of payload                               yes
  *     DONE                                                                errno, or 0
  *
- * DATA answers a READ. DONE answers a write posted with `placed`, with its
- * errno, and a READ that is refused. Answers come in the order of what they answer, so they name
- * nothing. At most STREAM_ANSWERS may be due on a connection. What breaks these rules, and a write
- * to memory that is not there to be written, ends the connection.
+ * DATA answers a READ, a long one in several frames, which add up to it. DONE answers a write
+ * posted with `placed`, with its errno, and a READ that is refused. Answers come in the order of
+ * what they answer, so they name nothing. Writes come in the order posted, with no order between
+ * them and answers: while both wait they share the connection by bytes (stream_connection.c). At
+ * most STREAM_ANSWERS may be due on a connection. What breaks these rules, and a write to memory
+ * that is not there to be written, ends the connection.
  *
  * Writes of one peer are placed in the order posted, whatever their length, and before any later
  * frame is looked at: a peer's word that it is done with some memory comes behind all that it wrote
@@ -50,7 +52,7 @@
 #include <stdint.h>
 #include "daemon/fabric/fabric.h"
 
-#define STREAM_MAGIC   "pwcflow1"
+#define STREAM_MAGIC   "pwcflow2"
 #define STREAM_TOKEN   16u
 #define STREAM_ANSWERS 1024u
 

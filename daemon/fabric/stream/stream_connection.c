@@ -117,6 +117,8 @@ int stream_connection_open(struct stream *s, int fd, bool connecting,
     if (rc < 0)
         goto fail;
     c->peer = STREAM_NOBODY;
+    stream_queue_open(&c->posted);
+    stream_queue_open(&c->answers);
     stream_queue_open(&c->out);
     stream_queue_open(&c->awaiting);
     *out = c;
@@ -146,6 +148,8 @@ void stream_connection_close(struct stream *s, struct stream_connection *c, int 
     close(c->socket);
     end_all(s, &c->awaiting, status);
     end_all(s, &c->out, status);
+    end_all(s, &c->posted, status);
+    end_all(s, &c->answers, status);
     free(c);
 }
 
@@ -160,15 +164,66 @@ static bool queue_uses(const struct stream_queue *queue, uint32_t memory)
 bool stream_connection_uses(const struct stream_connection *c, uint32_t memory)
 {
     return (c->in.got == STREAM_FRAME && c->in.to && c->in.memory == memory) ||
+           queue_uses(&c->posted, memory) || queue_uses(&c->answers, memory) ||
            queue_uses(&c->out, memory) || queue_uses(&c->awaiting, memory);
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
+static uint64_t bytes_of(const struct stream_item *item)
+{
+    return STREAM_FRAME + (item->payload ? item->frame.length : 0);
+}
+
+static void leaves_next(struct stream_connection *c, struct stream_item *item)
+{
+    stream_queue_push(&c->out, item);
+    c->out_count++;
+    c->out_bytes += bytes_of(item);
+}
+
+/* The next answer leaves; of a long one a part, and those behind it wait until all of it has. */
+static void answer_leaves(struct stream_connection *c)
+{
+    struct stream_item *item = stream_queue_pop(&c->answers);
+
+    if (item->frame.length > STREAM_PIECE) {
+        item->rest = item->frame.length - STREAM_PIECE;
+        item->frame.length = STREAM_PIECE;
+        c->answering = true;
+    }
+    leaves_next(c, item);
+}
+
+/*
+ * Chooses what leaves next. While operations of ours and answers to theirs both wait, they share
+ * the connection by bytes: so a write waits for no more than a part of what a peer reads, and an
+ * answer for no more than a payload of ours.
+ */
+static void choose(struct stream_connection *c)
+{
+    while (c->out_count < TOGETHER && c->out_bytes < STREAM_PIECE) {
+        bool answer = c->answers.head && !c->answering;
+        uint64_t before = c->out_bytes;
+
+        if (!c->posted.head && !answer)
+            return;
+        if (!c->posted.head || !c->answers.head)
+            c->lead = 0;
+        if (answer && (!c->posted.head || c->lead > 0)) {
+            answer_leaves(c);
+            c->lead -= (int64_t)(c->out_bytes - before);
+        } else if (c->posted.head) {
+            leaves_next(c, stream_queue_pop(&c->posted));
+            c->lead += (int64_t)(c->out_bytes - before);
+        }
+    }
+}
+
 /* The unsent part of an item's frame and payload; at most one turn of payload. */
 static int left_of(const struct stream_item *item, struct iovec *out)
 {
-    uint64_t payload = item->payload ? item->frame.length : 0;
+    uint64_t payload = bytes_of(item) - STREAM_FRAME;
     uint64_t of_payload = item->sent > STREAM_FRAME ? item->sent - STREAM_FRAME : 0;
     int n = 0;
 
@@ -184,12 +239,23 @@ static int left_of(const struct stream_item *item, struct iovec *out)
     return n;
 }
 
+/* A part of a long answer has been sent: what is left goes on in its turn. */
+static void answer_goes_on(struct stream_connection *c, struct stream_item *item)
+{
+    item->payload += item->frame.length;
+    item->frame.length = item->rest;
+    item->rest = 0;
+    item->sent = 0;
+    stream_queue_push_front(&c->answers, item);
+    c->answering = false;
+}
+
 /* Accounts for bytes sent: an item sent whole awaits its answer or has ended. */
 static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
 {
     while (c->out.head) {
         struct stream_item *item = c->out.head;
-        uint64_t all = STREAM_FRAME + (item->payload ? item->frame.length : 0);
+        uint64_t all = bytes_of(item);
         uint64_t n = bytes < all - item->sent ? bytes : all - item->sent;
 
         item->sent += n;
@@ -197,6 +263,12 @@ static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
         if (item->sent < all)
             return;
         (void)stream_queue_pop(&c->out);
+        c->out_count--;
+        c->out_bytes -= all;
+        if (item->event == 0 && item->rest > 0) {
+            answer_goes_on(c, item);
+            continue;
+        }
         c->answers_due -= item->event == 0;
         if (item->frame.kind == STREAM_READ || item->frame.flags & STREAM_PLACED)
             stream_queue_push(&c->awaiting, item);
@@ -224,11 +296,13 @@ static ssize_t send_copied(struct stream *s, struct stream_connection *c)
 }
 
 /* The parts of what is to be sent next. */
-static size_t gather(const struct stream_connection *c, struct iovec parts[2 * TOGETHER])
+static size_t gather(struct stream_connection *c, struct iovec parts[2 * TOGETHER])
 {
-    const struct stream_item *item = c->out.head;
+    const struct stream_item *item;
     size_t count = 0, bytes = 0;
 
+    choose(c);
+    item = c->out.head;
     for (; item && count <= 2 * TOGETHER - 2 && bytes < STREAM_TURN; item = item->next)
         for (int n = left_of(item, parts + count); n > 0; n--)
             bytes += parts[count++].iov_len;
@@ -250,11 +324,16 @@ static void note_blocked(struct stream *s, struct stream_connection *c, bool blo
     c->blocked = blocked;
 }
 
+static bool has_to_send(const struct stream_connection *c)
+{
+    return c->out.head || c->posted.head || c->answers.head;
+}
+
 void stream_connection_flush(struct stream *s, struct stream_connection *c)
 {
     uint64_t bytes = 0;
 
-    while (c->writable && c->out.head && bytes < STREAM_TURN) {
+    while (c->writable && has_to_send(c) && bytes < STREAM_TURN) {
         struct iovec parts[2 * TOGETHER];
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(c, parts)};
         ssize_t n = sendmsg(c->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -272,9 +351,9 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
         sent(s, c, (uint64_t)n);
         bytes += (uint64_t)n;
     }
-    if (c->writable && c->out.head)
+    if (c->writable && has_to_send(c))
         stream_connection_due(s, c);
-    note_blocked(s, c, !c->writable && c->out.head);
+    note_blocked(s, c, !c->writable && has_to_send(c));
 }
 
 /* ---- progress ------------------------------------------------------------------------------- */

@@ -12,6 +12,9 @@
 #include "daemon/fabric/stream/stream_private.h"
 
 #define DIRECT_LEAST 4096u /* what is left of a payload goes past the buffer from here on */
+/* Bytes read behind a payload that goes past the buffer: the frames that announce it, but of a next
+ * payload not so many that copying costs more than a call. */
+#define BEHIND 1024u
 
 static int answer(struct stream *s, struct stream_connection *c, struct stream_frame frame,
                   const uint8_t *payload, uint32_t memory)
@@ -26,7 +29,7 @@ static int answer(struct stream *s, struct stream_connection *c, struct stream_f
     *item =
         (struct stream_item){.frame = frame, .payload = payload, .memory = memory, .peer = c->peer};
     c->answers_due++;
-    stream_queue_push(&c->out, item);
+    stream_queue_push(&c->answers, item);
     return 0;
 }
 
@@ -70,18 +73,29 @@ static int read_asked(struct stream *s, struct stream_connection *c)
     return from ? answer(s, c, data, from, memory) : answer_done(s, c, -EACCES);
 }
 
+/* All of an answer, or a part of what is left of it. */
 static int data_begins(struct stream_connection *c)
 {
     const struct stream_item *item = c->awaiting.head;
     struct stream_inbound *in = &c->in;
 
-    if (!item || item->frame.kind != STREAM_READ || in->frame.length != item->frame.length ||
-        in->frame.flags)
+    if (!item || item->frame.kind != STREAM_READ || in->frame.length > item->rest ||
+        (in->frame.length == 0 && item->rest > 0) || in->frame.flags)
         return -EPROTO;
     in->to = item->destination;
     in->memory = item->memory;
     in->left = in->frame.length;
     return 0;
+}
+
+static void data_ends(struct stream *s, struct stream_connection *c)
+{
+    struct stream_item *item = c->awaiting.head;
+
+    item->rest -= c->in.frame.length;
+    item->destination += c->in.frame.length;
+    if (item->rest == 0)
+        answered(s, c, 0);
 }
 
 static int done_comes(struct stream *s, struct stream_connection *c)
@@ -90,7 +104,8 @@ static int done_comes(struct stream *s, struct stream_connection *c)
     const struct stream_frame *frame = &c->in.frame;
 
     if (!item || frame->length > 0 || frame->flags || frame->key > 4095 ||
-        (item->frame.kind == STREAM_READ && frame->key == 0))
+        (item->frame.kind == STREAM_READ &&
+         (frame->key == 0 || item->rest < item->frame.length))) /* its data has begun to come */
         return -EPROTO;
     answered(s, c, -(int)frame->key);
     return 0;
@@ -125,7 +140,7 @@ static int frame_ends(struct stream *s, struct stream_connection *c)
 
     c->in.got = 0;
     if (frame->kind == STREAM_DATA)
-        answered(s, c, 0);
+        data_ends(s, c);
     if (frame->kind != STREAM_WRITE)
         return 0;
     if (frame->flags & STREAM_ANNOUNCE && c->in.to)
@@ -183,7 +198,7 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
     struct stream_inbound *in = &c->in;
     bool direct = in->got == STREAM_FRAME && in->to && in->left >= DIRECT_LEAST && !in->copied;
     uint64_t place = !direct ? 0 : in->left < STREAM_TURN ? in->left : STREAM_TURN;
-    size_t rest = direct && place < in->left ? 0 : STREAM_BUFFER;
+    size_t rest = !direct ? STREAM_BUFFER : place < in->left ? 0 : BEHIND;
     struct iovec parts[2] = {{in->to, place}, {s->buffer, rest}};
     size_t asked = place + rest;
     ssize_t n = readv(c->socket, direct ? parts : parts + 1, direct ? 2 : 1);

@@ -25,6 +25,8 @@
 #define STREAM_FRAME sizeof(struct stream_frame)
 /* Bytes sent or received in one turn; then the others have theirs. */
 #define STREAM_TURN (1u << 20)
+/* The most bytes of an answer that one frame carries. */
+#define STREAM_PIECE (256u << 10)
 
 #define STREAM_ARRIVALS 1024u /* arrivals not delivered yet, at most */
 
@@ -32,14 +34,15 @@
 
 /*
  * A frame on its way, an operation of ours that waits for its answer, or one that has ended.
- * An item is in one queue at a time: a connection's `out`, its `awaiting`, the fabric's `ended` or
- * `free`.
+ * An item is in one queue at a time: a connection's `posted`, `answers`, `out` or `awaiting`, the
+ * fabric's `ended` or `free`.
  */
 struct stream_item {
     struct stream_item *next;
     struct stream_frame frame;
     const uint8_t *payload; /* WRITE, DATA */
-    uint8_t *destination;   /* READ */
+    uint8_t *destination;   /* READ: of what has not come yet */
+    uint64_t rest;          /* DATA: of the answer, behind this frame; READ: that has not come */
     uint64_t sent;          /* of frame and payload */
     uint64_t cookie;
     uint32_t memory; /* that payload or destination is in */
@@ -77,6 +80,14 @@ static inline void stream_queue_push(struct stream_queue *queue, struct stream_i
     item->next = NULL;
     *queue->tail = item;
     queue->tail = &item->next;
+}
+
+static inline void stream_queue_push_front(struct stream_queue *queue, struct stream_item *item)
+{
+    item->next = queue->head;
+    if (!queue->head)
+        queue->tail = &item->next;
+    queue->head = item;
 }
 
 static inline struct stream_item *stream_queue_pop(struct stream_queue *queue)
@@ -152,10 +163,16 @@ struct stream_connection {
     uint32_t cold; /* polls since something came */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;
-    struct stream_queue out;
+    struct stream_queue posted;  /* our writes and reads, in order */
+    struct stream_queue answers; /* to theirs, in order */
+    struct stream_queue out;     /* what leaves next, chosen from these two in turns */
+    uint32_t out_count;
+    uint64_t out_bytes; /* of what was chosen and is not sent whole */
+    int64_t lead;       /* bytes chosen of `posted` more than of `answers`, while both wait */
+    bool answering;     /* a long answer is in `out`, by a part of it: those behind it wait */
     struct stream_queue awaiting;
-    uint32_t answers_due;     /* ours to them: in `out` */
-    uint32_t answers_awaited; /* theirs to us: in `out` or `awaiting` */
+    uint32_t answers_due;     /* ours to them: in `answers` or `out` */
+    uint32_t answers_awaited; /* theirs to us: in `posted`, `out` or `awaiting` */
     /* The listener's. */
     struct stream_connection *next_waiting;
     struct stream_greeting greeting;
