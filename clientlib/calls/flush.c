@@ -2,9 +2,10 @@
  * Flush: until everything, or everything towards one peer, has ended, or the timeout has passed.
  *
  * Local events that come meanwhile are kept for later probes, so that gets whose data comes through
- * a copy are really done; handlers of messages run, since peers may wait for us as we for them. For
- * one peer a SUBMIT_FLUSH goes along its queue, whose own event the channel swallows; for all peers
- * the session's count of ended operations tells.
+ * a copy are really done. Handlers of messages run, and remote events are kept before they fill
+ * their ring, since peers may wait for us as we wait for them. For one peer a SUBMIT_FLUSH goes
+ * along its queue, whose own event the channel swallows; for all peers the session's count of ended
+ * operations shows the end.
  *
  * Thread: the one that owns the context.
  */

@@ -164,7 +164,9 @@ int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pw
 /* Moves all local events that are there to the kept ones: how many, or -ENOBUFS, -EPROTO. */
 int channel_collect(struct channel *ch);
 
-/* Runs the handlers of messages that are there; remote events before them are kept. */
+/* For a caller that waits and takes no events: runs the handlers of messages that are there, and
+ * keeps remote events before they fill their ring, since their senders may wait for us as we wait
+ * for them. 0; -ENOBUFS: no more can be kept, and the ring is filling. */
 int channel_run(struct channel *ch);
 
 /* All that was submitted has ended. */

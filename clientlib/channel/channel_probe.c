@@ -300,15 +300,27 @@ int channel_collect(struct channel *ch)
     return rc < 0 ? rc : collected;
 }
 
+/* The next remote events may find no room, and the daemon then stops those who send them. With less
+ * in the ring even the longest event fits, wrap padding included. */
+static bool is_crowded(struct channel *ch)
+{
+    const struct ring_consumer *ring = &ch->remote.ring;
+
+    return atomic_load_explicit(&ch->shared->spilled, memory_order_acquire) ||
+           (inbox_pending(&ch->remote) && ring->tail_seen - ring->head > ring->size / 2);
+}
+
 int channel_run(struct channel *ch)
 {
     const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
-    int rc;
+    int rc = 0;
 
     if (ch->neighbours.awaited > 0 || (ch->deliver && ch->neighbours.count > 0))
         (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
-    if (!ch->deliver)
-        return 0;
-    rc = take_until_shown(ch, &ch->reply_event, &nothing, NULL);
-    return rc < 0 ? rc : take_until_shown(ch, &ch->remote, &nothing, NULL);
+    if (ch->deliver)
+        rc = take_until_shown(ch, &ch->reply_event, &nothing, NULL);
+    if (rc < 0 || !(ch->deliver || is_crowded(ch)))
+        return rc;
+    rc = take_until_shown(ch, &ch->remote, &nothing, NULL);
+    return rc == 0 && ch->hold == HOLD_KEPT && is_crowded(ch) ? -ENOBUFS : rc;
 }

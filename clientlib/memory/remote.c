@@ -86,8 +86,8 @@ int pwc_unbind(pwc_remote *remote)
 
     if (rc < 0)
         return rc;
-    rc = flush_peer(ctx, remote, DEADLINE_NEVER);
-    if (rc == -ENOBUFS || rc == -EBUSY || rc == -ENOMEM)
+    rc = flush_peer(ctx, remote, deadline_after_ms(ctx->client->link.timeout_ms));
+    if (rc == -ETIMEDOUT || rc == -ENOBUFS || rc == -EBUSY || rc == -ENOMEM)
         return rc;
     while (*at != remote)
         at = &(*at)->next;

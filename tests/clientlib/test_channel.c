@@ -454,6 +454,49 @@ static void test_collect(void)
     pair_free(p);
 }
 
+static uint64_t left_in_ring(struct pair *p)
+{
+    const struct ring_consumer *ring = &p->channel.remote.ring;
+
+    (void)ring_pending(&p->channel.remote.ring);
+    return ring->tail_seen - ring->head;
+}
+
+/* A caller that waits keeps remote events before they fill their ring, or while more of them wait
+ * in the daemon; where no more can be kept, it learns that. */
+static void test_run_keeps(void)
+{
+    struct pair *p = pair_new();
+    uint64_t posted = 0, seen = 0;
+    int rc = 0;
+
+    while (left_in_ring(p) + event_bytes(0) <= RING / 2)
+        CU_ASSERT_EQUAL_FATAL(post_remote(p, 1, posted++), 0);
+    CU_ASSERT_EQUAL(channel_run(&p->channel), 0);
+    CU_ASSERT_EQUAL(left_in_ring(p), posted * event_bytes(0));
+    CU_ASSERT_EQUAL(post_remote(p, 1, posted++), 0);
+    CU_ASSERT_EQUAL(channel_run(&p->channel), 0);
+    CU_ASSERT_EQUAL(left_in_ring(p), 0);
+    CU_ASSERT_EQUAL(post_remote(p, 1, posted++), 0);
+    atomic_store(&p->daemon.shared->spilled, 1);
+    CU_ASSERT_EQUAL(channel_run(&p->channel), 0);
+    CU_ASSERT_EQUAL(left_in_ring(p), 0);
+    atomic_store(&p->daemon.shared->spilled, 0);
+
+    for (int round = 0; rc == 0 && round < 1000; round++) {
+        while (post_remote(p, 1, posted) == 0)
+            posted++;
+        rc = channel_run(&p->channel);
+    }
+    CU_ASSERT_EQUAL(rc, -ENOBUFS);
+    CU_ASSERT_TRUE(posted * event_bytes(0) >= CHANNEL_KEPT_BYTES);
+    while (seen < posted)
+        expect_id(p, 1, 0, seen++);
+    expect_none(p, PWC_ANY, 0);
+    CU_ASSERT_EQUAL(channel_run(&p->channel), 0);
+    pair_free(p);
+}
+
 static void test_settle(void)
 {
     struct pair *p = pair_new();
@@ -600,6 +643,7 @@ int main(void)
         {"the event rings take turns", test_rings_take_turns},
         {"the quota of kept events", test_kept_quota},
         {"collect and flush", test_collect},
+        {"a caller that waits keeps remote events", test_run_keeps},
         {"gets are settled once", test_settle},
         {"the session ends", test_session_ends},
         {"events that make no sense", test_bad_events},

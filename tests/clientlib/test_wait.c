@@ -178,6 +178,24 @@ static void test_flush(void)
     world_free(w);
 }
 
+/* Unbinding waits for what it stands for, but no longer than other calls that block. */
+static void test_unbind_times_out(void)
+{
+    struct world *w = world_new_patient(20, NULL);
+
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 8, PWC_NO_RCE), 0);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    (void)expect(w, PWC_LOCAL, 7, 0);
+    (void)expect(w, PWC_LOCAL, 8, 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
+    world_free(w);
+}
+
 /* A flush that finds no room to be submitted has flushed nothing: an earlier one's end does not
  * stand for it. */
 static void test_flush_without_room(void)
@@ -210,6 +228,7 @@ int main(void)
         {"the daemon dies", test_daemon_dies},
         {"the daemon dies in a flush", test_daemon_dies_in_flush},
         {"flush and unbind", test_flush},
+        {"unbinding does not wait for ever", test_unbind_times_out},
         {"a flush that finds no room", test_flush_without_room},
     };
 

@@ -3,7 +3,7 @@
  * never drains, and to one that is stopped in the middle (SIGSTOP), and then dies. Two bystanders
  * on the same nodes check every byte meanwhile and keep a part of their rate; the bound is wide,
  * for all share this machine's processors. engine/quota and engine/turns count what it costs
- * without time.
+ * without time. And two that flood each other, then flush.
  *
  *     test_flood PWCD PROVIDER
  */
@@ -27,6 +27,7 @@
 #define REGION_BYTES (1u << 20)
 #define WATCH_MS     300
 #define WAIT_MS      20000
+#define FULL_MS      100 /* refused for so long: nothing moves any more */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -139,10 +140,68 @@ static void test_stopped(void)
     beside("stopped", true);
 }
 
+/* Notifies the other rank until it is refused for good, and takes no event: how often. */
+static uint64_t fill_ring(struct rank *r)
+{
+    uint64_t count = 0;
+    int rc = 0;
+
+    for (int ms = 0; ms < FULL_MS; ms += rc == -EAGAIN) {
+        while ((rc = pwc_put(r->remote, 0, NULL, 0, PWC_CID_NONE, pwc_cid_u64(count),
+                             PWC_NO_LCE)) == 0) {
+            count++;
+            ms = 0;
+        }
+        CU_ASSERT_EQUAL_FATAL(rc, -EAGAIN);
+        pause_ms(1);
+    }
+    return count;
+}
+
+/* Two that have filled each other's rings, and flush: each keeps the other's events until its flush
+ * ends, or until it can keep no more and learns that. Neither takes an event before. */
+static void test_flush_of_both(void)
+{
+    struct rank ranks[2] = {0};
+    uint64_t sent[2], seen[2] = {0};
+    struct pwc_event event;
+    int rc[2] = {-ETIMEDOUT, -ETIMEDOUT};
+
+    for (uint32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL_FATAL(
+            rank_attach(&ranks[i], cluster.nodes[i].socket, "flush", i, 2, REGION_BYTES), 0);
+    for (uint32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[i], &ranks[1 - i]), 0);
+    for (uint32_t i = 0; i < 2; i++)
+        sent[i] = fill_ring(&ranks[i]);
+    /* In turns, as two processes would at once. */
+    for (int ms = 0; (rc[0] < 0 || rc[1] < 0) && ms < WAIT_MS; ms += 20) {
+        for (uint32_t i = 0; i < 2; i++) {
+            rc[i] = pwc_flush(ranks[i].ctx, PWC_ANY, 10);
+            CU_ASSERT_FATAL(rc[i] == 0 || rc[i] == -ETIMEDOUT || rc[i] == -ENOBUFS);
+            while (rc[i] != -ETIMEDOUT && pwc_probe(ranks[i].ctx, 1 - i, PWC_REMOTE, &event) == 1)
+                CU_ASSERT_EQUAL_FATAL(event.id, seen[i]++);
+        }
+    }
+    CU_ASSERT_EQUAL(rc[0], 0);
+    CU_ASSERT_EQUAL(rc[1], 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        while (seen[i] < sent[1 - i]) {
+            CU_ASSERT_EQUAL_FATAL(pwc_wait(ranks[i].ctx, 1 - i, PWC_REMOTE, &event, WAIT_MS), 1);
+            CU_ASSERT_EQUAL_FATAL(event.id, seen[i]++);
+        }
+        CU_ASSERT_EQUAL(pwc_probe(ranks[i].ctx, PWC_ANY, 0, &event), 0);
+    }
+    printf("\n    %llu and %llu events ", (unsigned long long)sent[0], (unsigned long long)sent[1]);
+    for (uint32_t i = 0; i < 2; i++)
+        rank_detach(&ranks[i]);
+}
+
 int main(int argc, char **argv)
 {
     static CU_TestInfo tests[] = {{"a flood to one that does not drain", test_deaf},
                                   {"a flood to one that is stopped", test_stopped},
+                                  {"two floods that flush", test_flush_of_both},
                                   CU_TEST_INFO_NULL};
     struct cluster_options options = {.nodes = 2};
     int status = 1;

@@ -262,13 +262,14 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  * flags; -EINVAL: no memory, unknown rights or flags, memory that cannot be moved, or a copy above
  * the daemon's bounce_max (4 MiB); -ENOTSUP: rights without PWC_MOVE.
  *
- * Without PWC_MOVE the memory goes through a copy, and the region is local only: `rights` must be
- * 0. The copy is one place for the whole region, which puts and gets use for the time that they are
- * under way, not a copy for each. pwc_put of more than pwc_packed_max bytes writes its source
- * there; another put from the same bytes, or a get into them, before the local event of the first
- * one changes what the first one sends. So the source must stay untouched until its local event, as
- * for any region. A get's destination is filled when pwc_probe, pwc_wait or pwc_flush of its
- * context sees the end of the get, also with PWC_NO_LCE.
+ * Without PWC_MOVE the region is local only: `rights` must be 0. The daemon does not reach the
+ * memory itself but one copy of it, which all puts and gets of the region share:
+ *   - pwc_put of more than pwc_packed_max bytes copies its source there during the call, and the
+ *     daemon sends it from there later. Do not change the source and put it again before the local
+ *     event of the first put, or the end of a pwc_flush: the second put would overwrite what the
+ *     first one has still to send. For several puts in flight use a part of the region for each.
+ *   - pwc_get fills its destination from there when pwc_probe, pwc_wait or pwc_flush of its context
+ *     sees the end of the get, also with PWC_NO_LCE. Do not put from these bytes before.
  *
  * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
  * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
@@ -323,9 +324,10 @@ PWC_API int pwc_barrier(pwc_ctx *ctx);
 PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out);
 
 /*
- * Frees a remote, after what was submitted towards its peer has ended (as pwc_flush, without a
- * timeout): local events stay for later probes. The remote stays on -ENOBUFS: too many are kept,
- * probe first; -EBUSY: an active message has been prepared; -ENOMEM.
+ * Frees a remote, after what was submitted towards its peer has ended: waits as pwc_flush does,
+ * with the client's timeout. Events stay for later probes. The remote stays on -ETIMEDOUT:
+ * something has not ended in time; -ENOBUFS: too many events are kept, probe first; -EBUSY: an
+ * active message has been prepared; -ENOMEM.
  */
 PWC_API int pwc_unbind(pwc_remote *remote);
 
@@ -401,10 +403,11 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 /*
  * Waits until all that this context has submitted towards `peer` (or PWC_ANY) has ended, with
  * success or not: 0; or -ETIMEDOUT when timeout_ms have passed before. timeout_ms < 0 waits for
- * ever, 0 looks once. Events stay for later probes. 0 at once for a peer that is not bound. Runs
- * handlers of active messages. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as
- * pwc_probe; -EBUSY, where `peer` is one peer: an active message has been prepared; -ESHUTDOWN,
- * -EPROTO: the session is over.
+ * ever, 0 looks once. 0 at once for a peer that is not bound. Runs handlers of active messages.
+ * Events stay for later probes. Remote events that would fill their ring are kept, up to 1 MiB, so
+ * that two contexts that flush do not wait for each other. -ENOBUFS: too many events are kept,
+ * probe first; -ENOMEM: as pwc_probe; -EBUSY, where `peer` is one peer: an active message has been
+ * prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
 
