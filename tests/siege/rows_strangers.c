@@ -1,0 +1,99 @@
+/*
+ * Rows of strangers: connections to the daemons' TCP ports, which any user may make.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "tests/siege/row.h"
+
+#define HELD 256u
+
+/* A connection to "host:port", or a negative errno. */
+static int stranger_connect(const char *where)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET};
+    const char *colon = strrchr(where, ':');
+    char host[64];
+    int s;
+
+    if (!colon || colon - where >= (long)sizeof(host))
+        return -EINVAL;
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
+    name.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+    if (inet_pton(AF_INET, host, &name.sin_addr) != 1)
+        return -EINVAL;
+    s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (s >= 0 && connect(s, (struct sockaddr *)&name, sizeof(name)) < 0) {
+        int rc = -errno;
+
+        close(s);
+        return rc;
+    }
+    return s < 0 ? -errno : s;
+}
+
+/* Ends it by a reset: no state stays in the kernel, which would end the attack. */
+static void reset(int s)
+{
+    const struct linger now = {.l_onoff = 1};
+
+    setsockopt(s, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    close(s);
+}
+
+static void connect_and_reset(struct attack *a, const char *const *ports)
+{
+    attack_begins(a);
+    for (size_t i = 0; ports[0]; i = ports[i + 1] ? i + 1 : 0) {
+        int s = stranger_connect(ports[i]);
+
+        attack_counts(a, s);
+        if (s >= 0)
+            reset(s);
+    }
+}
+
+static void run_connects(struct attack *a)
+{
+    connect_and_reset(a, a->data);
+}
+
+static void run_strangers(struct attack *a)
+{
+    connect_and_reset(a, a->control);
+}
+
+/* Connections to all ports that say what no protocol has, and stay until they are closed. */
+static void run_silent(struct attack *a)
+{
+    static const uint8_t noise[3] = {7, 0, 0};
+    int held[HELD];
+    size_t count = 0, at = 0;
+
+    for (const char *const *p = a->data; *p; p++)
+        count++;
+    for (size_t i = 0; i < HELD; i++)
+        held[i] = -1;
+    attack_begins(a);
+    for (size_t i = 0; a->control[0]; i = (i + 1) % (count + 1), at = (at + 1) % HELD) {
+        if (held[at] >= 0)
+            close(held[at]);
+        held[at] = stranger_connect(i < count ? a->data[i] : a->control[0]);
+        attack_counts(a, held[at]);
+        if (held[at] >= 0)
+            (void)!send(held[at], noise, sizeof(noise), MSG_NOSIGNAL);
+    }
+}
+
+const struct row rows_strangers[] = {
+    {"connects", "connects to the data ports and resets", 1, 0, NULL, run_connects},
+    {"strangers", "connects to the ports for daemons and resets", 1, 0, NULL, run_strangers},
+    {"silent", "256 connections to all ports that send half a frame", 1, 0, NULL, run_silent},
+    {0},
+};

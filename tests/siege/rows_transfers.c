@@ -1,0 +1,328 @@
+/*
+ * Rows that move data, by the library as any program does. Where a row has two processes, they are
+ * ranks 0 and 1 of a job, on a node each.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <pwc/am.h>
+#include "tests/lib/rank.h"
+#include "tests/siege/row.h"
+
+#define MIB       ((size_t)1 << 20)
+#define WAIT_MS   1000
+#define KINDS     (PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE)
+#define UNBOUNDED UINT64_MAX
+#define HANDLER   1u
+
+/* What the origin does without pause. */
+struct flood {
+    int (*send)(struct rank *r, const struct flood *f, unsigned flags);
+    size_t region, length;
+    uint64_t window; /* in flight, each with a local event; UNBOUNDED: none asks for one */
+    unsigned flags;
+    pwc_am_handler handler; /* at the target; NULL: none stands there */
+    bool drains;            /* the target takes its events, and runs handlers */
+};
+
+/* ---- one operation each
+ * -------------------------------------------------------------------------- */
+
+static int send_put(struct rank *r, const struct flood *f, unsigned flags)
+{
+    return pwc_put(r->remote, 0, r->memory, f->length, PWC_CID_NONE, PWC_CID_NONE, flags);
+}
+
+static int send_get(struct rank *r, const struct flood *f, unsigned flags)
+{
+    return pwc_get(r->remote, 0, r->memory, f->length, PWC_CID_NONE, PWC_CID_NONE, flags);
+}
+
+/* With ids as long as they may be. */
+static int send_ids(struct rank *r, const struct flood *f, unsigned flags)
+{
+    static const uint8_t id[PWC_CID_MAX];
+
+    return pwc_put(r->remote, 0, r->memory, f->length, pwc_cid_bytes(id, sizeof(id)),
+                   pwc_cid_bytes(id, sizeof(id)), flags);
+}
+
+static int send_message(struct rank *r, const struct flood *f, unsigned flags)
+{
+    struct pwc_am_send send = {
+        .index = HANDLER, .src = r->memory, .len = f->length, .flags = flags};
+
+    return f->length > 0 ? pwc_am_medium(r->remote, &send) : pwc_am_short(r->remote, &send);
+}
+
+/* ---- handlers
+ * -------------------------------------------------------------------------------------- */
+
+static uint8_t reply_bytes[4096];
+
+static void on_request(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    size_t longest = *(const size_t *)argument;
+    struct pwc_am_send send = {.index = HANDLER,
+                               .src = reply_bytes,
+                               .len = longest < sizeof(reply_bytes) ? longest : sizeof(reply_bytes),
+                               .flags = PWC_NO_LCE};
+
+    if (message->token != 0)
+        pwc_am_reply_medium(ctx, message->token, &send);
+}
+
+static void on_request_sleep(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+
+    nanosleep(&pause, NULL);
+}
+
+/* ---- the two sides
+ * ------------------------------------------------------------------------------------ */
+
+/* As rank `process` of a pair. */
+static bool attach(struct attack *a, struct rank *r, const struct flood *f)
+{
+    static size_t longest;
+
+    if (rank_attach(r, a->sockets[a->process], a->job, a->process, 2, f->region) < 0)
+        return false;
+    longest = pwc_am_max_medium(r->client);
+    if (f->handler && pwc_am_register(r->ctx, HANDLER, f->handler, &longest) < 0)
+        return false;
+    return rank_bind_other(r) == 0;
+}
+
+_Noreturn static void be_target(struct rank *r, const struct flood *f)
+{
+    struct pwc_event event;
+
+    while (f->drains)
+        if (pwc_wait(r->ctx, PWC_ANY, KINDS, &event, WAIT_MS) == -ESHUTDOWN)
+            _exit(1);
+    for (;;)
+        pause();
+}
+
+static void flood(struct attack *a, const struct flood *f)
+{
+    unsigned flags = f->flags | (f->window == UNBOUNDED ? PWC_NO_LCE : 0);
+    uint64_t in_flight = 0;
+    struct rank r;
+
+    if (!attach(a, &r, f))
+        return;
+    attack_begins(a);
+    if (a->process == 1)
+        be_target(&r, f);
+    for (;;) {
+        struct pwc_event event;
+        int rc = in_flight < f->window ? f->send(&r, f, flags) : -EAGAIN;
+
+        if (rc == 0) {
+            attack_counts(a, 0);
+            in_flight += f->window != UNBOUNDED;
+            continue;
+        }
+        if (rc != -EAGAIN)
+            return;
+        rc = pwc_wait(r.ctx, PWC_ANY, KINDS, &event, f->window == UNBOUNDED ? 1 : WAIT_MS);
+        for (; rc == 1; rc = pwc_probe(r.ctx, PWC_ANY, KINDS, &event)) {
+            if (event.kind != PWC_LOCAL)
+                continue;
+            if (event.status < 0)
+                attack_counts(a, event.status);
+            in_flight -= f->window != UNBOUNDED;
+        }
+        if (rc == -ESHUTDOWN || rc == -EPROTO)
+            return;
+    }
+}
+
+/* ---- rows
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void run_no_handler(struct attack *a)
+{
+    flood(a, &(struct flood){
+                 .send = send_message, .region = MIB, .window = 1024, .flags = PWC_AM_NO_REPLY});
+}
+
+static void run_replies(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_message,
+                             .region = MIB,
+                             .window = UNBOUNDED,
+                             .handler = on_request,
+                             .drains = true});
+}
+
+static void run_sleepy(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_message,
+                             .region = MIB,
+                             .length = 2048,
+                             .window = UNBOUNDED,
+                             .handler = on_request_sleep,
+                             .drains = true,
+                             .flags = PWC_AM_NO_REPLY});
+}
+
+static void run_gets(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_get,
+                             .region = 512 * MIB,
+                             .length = 512 * MIB,
+                             .window = 32,
+                             .flags = PWC_NO_RCE});
+}
+
+static void run_puts(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_put,
+                             .region = 512 * MIB,
+                             .length = 512 * MIB,
+                             .window = 32,
+                             .flags = PWC_NO_RCE});
+}
+
+static void run_stream(struct attack *a)
+{
+    flood(a,
+          &(struct flood){
+              .send = send_put, .region = MIB, .length = MIB, .window = 64, .flags = PWC_NO_RCE});
+}
+
+static void run_stream4(struct attack *a)
+{
+    flood(a, &(struct flood){
+                 .send = send_put, .region = MIB, .length = MIB, .window = 4, .flags = PWC_NO_RCE});
+}
+
+static void run_small_puts(struct attack *a)
+{
+    flood(a, &(struct flood){
+                 .send = send_put, .region = MIB, .length = 8, .window = 1024, .drains = true});
+}
+
+static void run_tiny_gets(struct attack *a)
+{
+    flood(a,
+          &(struct flood){
+              .send = send_get, .region = MIB, .length = 8, .window = 4096, .flags = PWC_NO_RCE});
+}
+
+static void run_ids(struct attack *a)
+{
+    flood(a, &(struct flood){
+                 .send = send_ids, .region = MIB, .length = 8, .window = 1024, .drains = true});
+}
+
+static void run_deaf(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_put, .region = MIB, .length = 64, .window = UNBOUNDED});
+}
+
+/* Each round a new context of ours is bound to one of our neighbour, puts to it, and goes. */
+static void run_pairs(struct attack *a)
+{
+    struct pwc_key mine, all[2];
+    struct rank r;
+
+    if (rank_attach(&r, a->sockets[0], a->job, a->process, 2, 65536) < 0 ||
+        pwc_region_key(r.region, &mine) < 0 || pwc_exchange(r.ctx, &mine, sizeof(mine), all) < 0)
+        return;
+    attack_begins(a);
+    for (;;) {
+        struct pwc_event event;
+        pwc_remote *remote = NULL;
+        pwc_ctx *ctx = NULL;
+        int rc = pwc_ctx_create(r.client, NULL, &ctx);
+
+        if (rc == 0)
+            rc = pwc_bind(ctx, pwc_peer_of(1 - r.number, 0), &all[1 - r.number], &remote);
+        if (rc == 0)
+            rc = pwc_put(remote, 0, r.memory, 8, PWC_CID_NONE, PWC_CID_NONE, PWC_NO_LCE);
+        attack_counts(a, rc);
+        if (ctx)
+            pwc_ctx_destroy(ctx);
+        while (pwc_probe(r.ctx, PWC_ANY, 0, &event) == 1)
+            continue;
+        if (rc == -ESHUTDOWN || rc == -EPROTO)
+            return;
+    }
+}
+
+/* ---- programs that are killed
+ * -------------------------------------------------------------------------- */
+
+/* Two ranks in one process that put until it is killed. */
+_Noreturn static void be_killed(struct attack *a, unsigned number)
+{
+    struct rank ranks[2];
+    char job[48];
+
+    snprintf(job, sizeof(job), "%s-%u", a->job, number);
+    for (uint32_t i = 0; i < 2; i++)
+        if (rank_attach(&ranks[i], a->sockets[i], job, i, 2, MIB) < 0)
+            _exit(1);
+    if (rank_bind(&ranks[0], &ranks[1]) < 0)
+        _exit(1);
+    for (;;) {
+        struct pwc_event event;
+
+        if (pwc_put(ranks[0].remote, 0, ranks[0].memory, 65536, PWC_CID_NONE, PWC_CID_NONE, 0) == 0)
+            attack_counts(a, 0);
+        else
+            pwc_wait(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &event, 1);
+    }
+}
+
+static void run_killed(struct attack *a)
+{
+    attack_begins(a);
+    for (unsigned number = 0;; number++) {
+        uint64_t before = a->tally->taken;
+        pid_t parent = getpid(), pid = fork();
+
+        if (pid == 0) {
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent)
+                be_killed(a, number);
+            _exit(1);
+        }
+        if (pid < 0)
+            return;
+        while (a->tally->taken < before + 16 && waitpid(pid, NULL, WNOHANG) == 0)
+            sched_yield();
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}
+
+const struct row rows_transfers[] = {
+    {"no-handler", "sends messages to an index without a handler", 2, 0, NULL, run_no_handler},
+    {"replies", "request and reply at full rate, replies of 4 KiB", 2, 0, NULL, run_replies},
+    {"sleepy", "sends messages to handlers that sleep 20 ms", 2, 0, NULL, run_sleepy},
+    {"gets", "32 gets of 512 MiB in flight", 2, 0, NULL, run_gets},
+    {"puts", "32 puts of 512 MiB in flight", 2, 0, NULL, run_puts},
+    {"stream", "puts of 1 MiB, 64 in flight", 2, 0, NULL, run_stream},
+    {"stream4", "puts of 1 MiB, 4 in flight", 2, 0, NULL, run_stream4},
+    {"small-puts", "puts of 8 bytes, 1024 in flight", 2, 0, NULL, run_small_puts},
+    {"tiny-gets", "gets of 8 bytes, 4096 in flight", 2, 0, NULL, run_tiny_gets},
+    {"ids", "puts with ids of 1 KiB, 1024 in flight", 2, 0, NULL, run_ids},
+    {"deaf", "puts to a rank that takes no events", 2, 0, NULL, run_deaf},
+    {"pairs", "two neighbours: contexts that come, are bound, put, and go", 2, 0, NULL, run_pairs},
+    {"killed", "programs with puts under way that are killed, one after another", 1, 0, NULL,
+     run_killed},
+    {0},
+};
