@@ -200,6 +200,7 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         sizeof(struct inflow),
         sizeof(struct peer),
         sizeof(struct op),
+        sizeof(struct note),
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

@@ -133,9 +133,10 @@ static void regions_not_to_be_written(void)
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_TRUE(was_sent(b, WIRE_FAIL));
         {
-            const struct wire_flow *fail = peek_last_note(b->engine, PEER, NOTES_VERDICTS);
+            struct wire_flow fail;
 
-            CU_ASSERT_EQUAL(fail->status, statuses[row]);
+            peek_last_note(b->engine, PEER, NOTES_VERDICTS, &fail);
+            CU_ASSERT_EQUAL(fail.status, statuses[row]);
         }
         CU_ASSERT_EQUAL(b->segment[0], 0);
         CU_ASSERT_EQUAL(others_memory[0], 0);

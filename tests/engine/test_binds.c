@@ -77,11 +77,12 @@ static uint32_t inflows(const struct bench *b)
     return peek_census(b->engine).inflows;
 }
 
-static const struct wire_bound *last_answer(const struct bench *b)
+static struct wire_bound last_answer(const struct bench *b)
 {
-    const struct wire_bound *answer = peek_last_note(b->engine, PEER, NOTES_OTHERS);
+    struct wire_bound answer;
 
-    CU_ASSERT_EQUAL_FATAL(answer->head.kind, WIRE_BOUND);
+    peek_last_note(b->engine, PEER, NOTES_OTHERS, &answer);
+    CU_ASSERT_EQUAL_FATAL(answer.head.kind, WIRE_BOUND);
     return answer;
 }
 
@@ -269,9 +270,9 @@ static void binds_of_known_flows(void)
         bench_send(b, &bind, sizeof(bind));
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_EQUAL(inflows(b), before);
-        if (last_answer(b)->status != (rows[i].right ? 0 : -EHOSTUNREACH))
-            printf("%s: %d\n", rows[i].what, last_answer(b)->status);
-        CU_ASSERT_EQUAL(last_answer(b)->status, rows[i].right ? 0 : -EHOSTUNREACH);
+        if (last_answer(b).status != (rows[i].right ? 0 : -EHOSTUNREACH))
+            printf("%s: %d\n", rows[i].what, last_answer(b).status);
+        CU_ASSERT_EQUAL(last_answer(b).status, rows[i].right ? 0 : -EHOSTUNREACH);
         poke_owed(b->engine, 3, 0);
         bench_free(b);
         free(second);
@@ -322,10 +323,10 @@ static void binds_to_what_is_not_theirs(void)
         memcpy((uint8_t *)&bind + rows[i].at, &rows[i].value, rows[i].bytes);
         bench_send(b, &bind, sizeof(bind));
         CU_ASSERT_FALSE(b->broken);
-        if (last_answer(b)->status != rows[i].status)
+        if (last_answer(b).status != rows[i].status)
             printf("%s %llu: %d\n", rows[i].what, (unsigned long long)rows[i].value,
-                   last_answer(b)->status);
-        CU_ASSERT_EQUAL(last_answer(b)->status, rows[i].status);
+                   last_answer(b).status);
+        CU_ASSERT_EQUAL(last_answer(b).status, rows[i].status);
         bench_free(b);
         free(second);
     }
@@ -343,7 +344,7 @@ static void binds_beside_one_that_parts(void)
     bench_note(b, WIRE_CLOSE, 0, 0);
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(inflows(b), 2);
-    CU_ASSERT_EQUAL(last_answer(b)->flow, 1);
+    CU_ASSERT_EQUAL(last_answer(b).flow, 1);
     poke_owed(b->engine, 0, 0);
     bench_free(b);
 }
@@ -357,9 +358,9 @@ static void binds_into_full_tables(void)
     for (uint32_t flow = 0; flow < b->config.flows_max; flow++)
         bench_bind(b, flow);
     CU_ASSERT_EQUAL(inflows(b), b->config.flows_max);
-    CU_ASSERT_EQUAL(last_answer(b)->status, 0);
+    CU_ASSERT_EQUAL(last_answer(b).status, 0);
     bench_bind(b, 99);
-    CU_ASSERT_EQUAL(last_answer(b)->status, -ENOSPC);
+    CU_ASSERT_EQUAL(last_answer(b).status, -ENOSPC);
     CU_ASSERT_FALSE(b->broken);
     bench_free(b);
     /* Grants. */
@@ -367,7 +368,7 @@ static void binds_into_full_tables(void)
     unlimited_binds(b);
     poke_unused(b->engine, TABLE_GRANTS, 0);
     bench_bind(b, 5);
-    CU_ASSERT_EQUAL(last_answer(b)->status, -ENOSPC);
+    CU_ASSERT_EQUAL(last_answer(b).status, -ENOSPC);
     bench_free(b);
     /* Without memory for the answer it waits, whole. */
     b = unbound_bench(false);
@@ -398,7 +399,7 @@ static void binds_to_what_is_not_registered(void)
     bind.generation = key.generation;
     memcpy(bind.secret, key.secret, sizeof(bind.secret));
     bench_send(b, &bind, sizeof(bind));
-    CU_ASSERT_EQUAL(last_answer(b)->status, -EIO);
+    CU_ASSERT_EQUAL(last_answer(b).status, -EIO);
     bench_free(b);
     b = unbound_bench(false);
     CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, memory, sizeof(memory)), 1);
@@ -409,7 +410,7 @@ static void binds_to_what_is_not_registered(void)
     bench_steps(b, 2);
     poke_unregistered(b->engine, 1); /* not yet */
     bench_send(b, &bind, sizeof(bind));
-    CU_ASSERT_EQUAL(last_answer(b)->status, -EAGAIN);
+    CU_ASSERT_EQUAL(last_answer(b).status, -EAGAIN);
     bench_free(b);
 }
 

@@ -1,6 +1,7 @@
 /* Control records waiting for a peer. Thread: the progress thread. */
 #include "daemon/engine/ledger/notes.h"
 
+#include <stddef.h>
 #include <string.h>
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
@@ -8,20 +9,61 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/remote.h"
 
+static struct note *note_at(const struct engine *e, const struct queue *queue, uint64_t index)
+{
+    return queue_at(&e->pool, queue, index);
+}
+
+/* Bytes [at, at + *part) of a note's record behind its head, which has `size` of them: as many as
+ * one entry holds. */
+static uint8_t *body_part(const struct engine *e, const struct queue *queue, uint64_t index,
+                          uint32_t at, uint32_t size, uint32_t *part)
+{
+    uint32_t entry = 1u << NOTE_SHIFT, place = (uint32_t)offsetof(struct note, body) + at;
+    uint32_t room = entry - (place & (entry - 1));
+
+    *part = size - at < room ? size - at : room;
+    return (uint8_t *)queue_at(&e->pool, queue, index + (place >> NOTE_SHIFT)) +
+           (place & (entry - 1));
+}
+
+/* Where a field of a record stands in the body of its note. */
+#define BODY_OF(type, field) (offsetof(type, field) - sizeof(struct wire_record))
+static_assert(sizeof(struct wire_bound) - sizeof(struct wire_record) <= NOTE_BODY, "one entry");
+
+void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to)
+{
+    uint32_t size = note_at(e, queue, index)->words * 8u - (uint32_t)sizeof(struct wire_record);
+
+    for (uint32_t at = 0, part; at < size; at += part) {
+        const uint8_t *from = body_part(e, queue, index, at, size, &part);
+
+        memcpy((uint8_t *)to + at, from, part);
+    }
+}
+
 int notes_push(struct engine *e, uint32_t peer, const void *record, uint32_t size)
 {
     struct peer *p = &e->peers[peer];
-    uint8_t kind = ((const struct wire_record *)record)->kind;
-    bool verdict = kind == WIRE_FAIL || kind == WIRE_REFUSE;
+    const struct wire_record *head = record;
+    bool verdict = head->kind == WIRE_FAIL || head->kind == WIRE_REFUSE;
     struct queue *queue = &p->notes[verdict ? NOTES_VERDICTS : NOTES_OTHERS].queue;
-    struct note *to;
+    uint32_t body = size - (uint32_t)sizeof(*head);
+    uint32_t span =
+        ((uint32_t)offsetof(struct note, body) + body + (1u << NOTE_SHIFT) - 1) >> NOTE_SHIFT;
+    uint64_t index = queue->tail;
 
-    if (FAULT(NOTE_ROOM) < 0 || queue_push(&e->pool, queue, 1, 0) < 0)
+    if (FAULT(NOTE_ROOM) < 0 || queue_push(&e->pool, queue, span, 0) < 0)
         return -ENOBUFS;
-    to = queue_at(&e->pool, queue, queue->tail - 1);
-    memcpy(to->record, record, size);
-    ((struct wire_record *)to->record)->words = (uint16_t)(size / 8);
-    to->cause = p->rx_consumed;
+    *note_at(e, queue, index) = (struct note){.cause = p->rx_consumed,
+                                              .kind = head->kind,
+                                              .words = (uint8_t)(size / 8),
+                                              .span = (uint8_t)span};
+    for (uint32_t at = 0, part; at < body; at += part) {
+        uint8_t *to = body_part(e, queue, index, at, body, &part);
+
+        memcpy(to, (const uint8_t *)(head + 1) + at, part);
+    }
     peer_want(e, peer);
     peer_activate(e, peer);
     return 0;
@@ -56,12 +98,10 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
 {
     const struct peer *p = &e->peers[peer];
     const struct notes *verdicts = &p->notes[NOTES_VERDICTS];
-    const struct note *oldest;
 
     if (verdicts->staged == verdicts->queue.tail)
         return p->rx_consumed;
-    oldest = queue_at(&e->pool, &verdicts->queue, verdicts->staged);
-    return oldest->cause;
+    return note_at(e, &verdicts->queue, verdicts->staged)->cause;
 }
 
 /* The number staged; *full when one found no room. */
@@ -72,17 +112,17 @@ static int stage(struct engine *e, uint32_t peer, enum notes_queue which, bool *
     int staged = 0;
 
     while (notes->staged < notes->queue.tail) {
-        const struct wire_record *note = queue_at(&e->pool, &notes->queue, notes->staged);
+        const struct note *note = note_at(e, &notes->queue, notes->staged);
         uint32_t size = note->words * 8u;
         struct ledger_mark mark = {
             .flow = NONE, .epoch = which, .slot = notes->staged, .nonce = NONE};
-        uint8_t *to = ledger_stage(e, peer, note->kind, size, share, &mark);
+        struct wire_record *to = ledger_stage(e, peer, note->kind, size, share, &mark);
 
         *full = !to;
         if (!to)
             return staged;
-        memcpy(to + sizeof(*note), note + 1, size - sizeof(*note));
-        set64(e, &notes->staged, notes->staged + 1);
+        notes_body(e, &notes->queue, notes->staged, to + 1);
+        set64(e, &notes->staged, notes->staged + note->span);
         commit(e);
         staged++;
     }
@@ -101,13 +141,14 @@ int notes_stage(struct engine *e, uint32_t peer)
 void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which)
 {
     struct queue *queue = &e->peers[peer].notes[which].queue;
-    const struct wire_flow *note = queue_at(&e->pool, queue, queue->head);
-    bool close = note->head.kind == WIRE_CLOSE;
-    bool bound = note->head.kind == WIRE_BOUND;
-    /* CLOSE carries our own number of the flow as its sequence. */
-    uint32_t flow = close ? note->sequence : NONE;
+    const struct note *note = note_at(e, queue, queue->head);
+    bool close = note->kind == WIRE_CLOSE;
+    bool bound = note->kind == WIRE_BOUND;
+    uint32_t flow = NONE;
 
-    queue_pop(&e->pool, queue, 1);
+    if (close) /* carries our own number of the flow as its sequence */
+        memcpy(&flow, note->body + BODY_OF(struct wire_flow, sequence), sizeof(flow));
+    queue_pop(&e->pool, queue, note->span);
     if (bound)
         set32(e, &e->peers[peer].bound_owed, e->peers[peer].bound_owed - 1);
     if (close && flow < e->config.flows_max && e->flows[flow].state == FLOW_CLOSED)
@@ -140,10 +181,11 @@ void notes_inherit(struct engine *e, uint32_t peer)
 {
     struct queue *queue = &e->peers[peer].notes[NOTES_OTHERS].queue;
 
-    for (uint64_t i = queue->head; i < queue->tail; i++) {
-        struct wire_bound *w = queue_at(&e->pool, queue, i);
+    for (uint64_t i = queue->head; i < queue->tail; i += note_at(e, queue, i)->span) {
+        struct note *note = note_at(e, queue, i);
+        int32_t *status = (void *)(note->body + BODY_OF(struct wire_bound, status));
 
-        if (w->head.kind == WIRE_BOUND && w->status == 0)
-            w->status = -EAGAIN;
+        if (note->kind == WIRE_BOUND && *status == 0)
+            *status = -EAGAIN;
     }
 }

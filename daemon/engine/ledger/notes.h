@@ -8,11 +8,13 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction: appends a record of `size` bytes (at most 248). -ENOBUFS when no chunk is
- * left. */
+/* Within a transaction: appends a record of `size` bytes, a multiple of 8. -ENOBUFS when no chunk
+ * is left. */
 int notes_push(struct engine *e, uint32_t peer, const void *record, uint32_t size);
 int notes_push_flow(struct engine *e, uint32_t peer, uint8_t kind, uint32_t flow, uint32_t sequence,
                     int32_t status);
+/* Copies the record of a note, but for its head. */
+void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to);
 /* Whether there are notes; whether one is not staged yet. */
 bool notes_pending(const struct engine *e, uint32_t peer);
 bool notes_waiting(const struct engine *e, uint32_t peer);

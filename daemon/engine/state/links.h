@@ -31,7 +31,7 @@ enum notes_queue {
 };
 
 struct notes {
-    struct queue queue; /* struct note, kept until acknowledged */
+    struct queue queue; /* struct note, each with its span, kept until acknowledged */
     uint64_t staged;    /* index up to which they stand in the ledger */
 };
 
@@ -61,13 +61,20 @@ struct sent {
 static_assert(sizeof(struct sent) == 32, "sent");
 #define SENT_SHIFT 5u
 
-/* A control record in its queue. */
+/* A control record in its queue: this entry, and those behind it that its span counts, which hold
+ * nothing but the rest of its body. */
+#define NOTE_SHIFT 6u
+#define NOTE_BODY  48u /* in the first entry */
+
 struct note {
-    uint8_t record[248];
     uint64_t cause; /* consumed position when it was made */
+    uint8_t kind;   /* enum wire_kind */
+    uint8_t words;  /* of the record, as in its head */
+    uint8_t span;   /* entries */
+    uint8_t unused[5];
+    uint8_t body[NOTE_BODY]; /* the record behind its head */
 };
-static_assert(sizeof(struct note) == 256, "note");
-#define NOTE_SHIFT 8u
+static_assert(sizeof(struct note) == 1u << NOTE_SHIFT, "note");
 
 /* ---- private --------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "tests/engine/bench/peek.h"
 
 #include <stddef.h>
+#include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
 
 /* ---- entries of tables ----------------------------------------------------------------------- */
@@ -186,11 +187,21 @@ static const struct queue *notes_of(const struct engine *e, uint32_t peer, enum 
     return &e->peers[peer].notes[queue].queue;
 }
 
-const void *peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue)
+static const struct note *note_at(const struct engine *e, const struct queue *notes, uint64_t i)
+{
+    return queue_at(&e->pool, notes, i);
+}
+
+void peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue, void *record)
 {
     const struct queue *notes = notes_of(e, peer, queue);
+    uint64_t last = notes->head;
+    struct wire_record *head = record;
 
-    return queue_at(&e->pool, notes, notes->tail - 1);
+    while (last + note_at(e, notes, last)->span < notes->tail)
+        last += note_at(e, notes, last)->span;
+    head->kind = note_at(e, notes, last)->kind;
+    notes_body(e, notes, last, head + 1);
 }
 
 uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue)

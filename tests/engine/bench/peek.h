@@ -100,9 +100,10 @@ bool peek_traced(const struct engine *e);
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* The record at a position of the outbound ledger; the last control record that was made. */
+/* The record at a position of the outbound ledger; the last control record that was made, copied.
+ */
 const void *peek_record(const struct engine *e, uint32_t peer, uint64_t position);
-const void *peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue);
+void peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue, void *record);
 /* Where in its chunk the next control record will stand: 0 is the first place of a new chunk. */
 uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue);
 /* Chunks that one more verdict, or one more spilled event, takes. */
