@@ -30,6 +30,7 @@
 #include "daemon/control/clients/requests.h"
 #include "daemon/control/fatal.h"
 #include "daemon/control/notices.h"
+#include "daemon/control/watch/request_inspect.h"
 #include "daemon/control/watch/tracing.h"
 
 enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
@@ -339,6 +340,9 @@ static void open_loop(struct control *control)
     uv_timer_init(&control->loop, &control->again);
     control->again.data = control;
     uv_timer_init(&control->loop, &control->pause);
+    uv_check_init(&control->loop, &control->turn_end);
+    control->turn_end.data = control;
+    uv_check_start(&control->turn_end, clients_next_turn);
     control->terminate.data = control->interrupt.data = control->resume.data = control;
     control->pause.data = control;
     uv_signal_start(&control->terminate, on_signal, SIGTERM);
@@ -387,9 +391,9 @@ static void free_clients(struct control *control)
         }
         while (c->segments)
             segment_free(c->segments);
-        quota_leave(c);
         control->clients = c->next;
         client_stream_free(c);
+        quota_leave(c);
         store_remove(&control->store, "client.%u", c->slot);
         store_remove(&control->store, "process.%u", c->slot);
         if (c->pidfd >= 0)
@@ -412,6 +416,7 @@ static void control_close(struct control *control)
     if (workers_stop(control) < 0)
         control_end_at_once(control, CONTROL_STUCK);
     publisher_close(control);
+    inspections_close(control);
     /* First let open closes end, then close what is left. */
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;

@@ -30,6 +30,7 @@
 #include "daemon/control/threads/worker.h"
 
 struct client;
+struct inspection;
 struct link;
 struct pair;
 struct peers;
@@ -95,6 +96,7 @@ struct control {
     uv_poll_t keeper;
 
     struct publisher publisher;
+    struct inspection *inspections; /* list (request_inspect.h) */
     struct service service;
     struct worker *workers; /* NULL: not opened */
     uint32_t worker_count;
@@ -110,7 +112,10 @@ struct control {
     struct quota_user *users; /* list */
     uint64_t user_limits[QUOTA_KINDS];
     uint32_t user_connections; /* the most that a user may have */
-    struct pair *pairs;        /* list (pairs.h) */
+    uv_check_t turn_end;
+    uint64_t turn;      /* of the loop */
+    uint32_t in_line;   /* connections whose user has had its turn (turns.h) */
+    struct pair *pairs; /* list (pairs.h) */
     uint64_t pairs_made;
     uint32_t segments_shared; /* those with descriptors kept for neighbours */
     struct pending_table pending;

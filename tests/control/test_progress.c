@@ -146,6 +146,11 @@ static int bind_self(struct engine *e)
     return engine_bind(e, 0, 0, 0, &world.key, 1);
 }
 
+static int nothing(struct engine *e)
+{
+    return 0;
+}
+
 static int close_client(struct engine *e)
 {
     engine_client_close(e, 0);
@@ -394,6 +399,38 @@ static void test_handles_come_again(void)
     world.client_closed = false;
 }
 
+/* A command that takes longer than all may before one step, and notes the round. */
+struct slow {
+    struct command command;
+    uint64_t round;
+};
+
+static void slow_run(struct command *command, struct engine *engine)
+{
+    struct progress_stats stats;
+    uint64_t begun = clock_ns();
+
+    progress_stats(world.progress, &stats);
+    ((struct slow *)command)->round = stats.rounds;
+    while (clock_ns() - begun < 50000)
+        continue;
+}
+
+/* However many commands wait, each step comes behind a few of them: data goes on beside. */
+static void test_commands_in_turns(void)
+{
+    static struct slow slow[64];
+    enum { SLOW = sizeof(slow) / sizeof(slow[0]) };
+
+    for (int i = 0; i < SLOW; i++) {
+        slow[i].command = (struct command){.run = slow_run};
+        progress_post(world.progress, &slow[i].command);
+    }
+    (void)call(nothing);
+    for (int i = 1; i < SLOW; i++)
+        CU_ASSERT(slow[i].round > slow[i - 1].round);
+}
+
 int main(void)
 {
     CU_TestInfo held_back[] = {
@@ -402,9 +439,13 @@ int main(void)
         CU_TEST_INFO_NULL,
     };
     CU_TestInfo tests[] = {
-        {"small puts in order", test_small_puts_in_order}, {"large puts", test_large_puts},
-        {"sleep and wake", test_sleep_and_wake},           {"kicks", test_kick},
-        {"handles come again", test_handles_come_again},   CU_TEST_INFO_NULL,
+        {"small puts in order", test_small_puts_in_order},
+        {"large puts", test_large_puts},
+        {"sleep and wake", test_sleep_and_wake},
+        {"kicks", test_kick},
+        {"handles come again", test_handles_come_again},
+        {"commands in turns", test_commands_in_turns},
+        CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},
                              {"delayed", delayed_open, world_close, NULL, NULL, held_back},

@@ -375,6 +375,49 @@ static void views_cost_an_echo(void)
     CU_ASSERT_EQUAL(counter("work") - work, 0);
 }
 
+/* Asks for a view, and does not wait for the answer. */
+static bool ask_for_view(int socket, const char *what)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Inspect inspect = PWC__INSPECT__INIT;
+
+    inspect.what = (char *)(uintptr_t)what;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    return raw_request(socket, 1, &request);
+}
+
+/* Those who ask for one view at the same time get one answer: each has asked before it is written.
+ * A connection that asks again before its answer is there waits for its turn. */
+static void views_are_shared(void)
+{
+    enum { LOOKERS = 12, EACH = 20 };
+    json_int_t commands = counter("commands");
+    int sockets[LOOKERS], answers = 0;
+
+    for (int i = 0; i < LOOKERS; i++) {
+        sockets[i] = raw_connect(&d);
+        CU_ASSERT_FATAL(sockets[i] >= 0);
+        for (int n = 0; n < EACH; n++)
+            CU_ASSERT_TRUE_FATAL(ask_for_view(sockets[i], "config"));
+    }
+    for (int n = 0; n < EACH; n++)
+        for (int i = 0; i < LOOKERS; i++) {
+            int fds[3], fd_count;
+            Pwc__ClientReply *reply = raw_reply(sockets[i], fds, &fd_count);
+
+            CU_ASSERT_PTR_NOT_NULL_FATAL(reply);
+            answers += reply->body_case == PWC__CLIENT_REPLY__BODY_INSPECTED;
+            pwc__client_reply__free_unpacked(reply, NULL);
+        }
+    CU_ASSERT_EQUAL(answers, LOOKERS * EACH);
+    commands = counter("commands") - commands;
+    CU_ASSERT(commands >= EACH + 1);
+    CU_ASSERT(commands < LOOKERS * EACH / 2);
+    for (int i = 0; i < LOOKERS; i++)
+        close(sockets[i]);
+}
+
 static void wrong_options(void)
 {
     char taken[16];
@@ -417,6 +460,7 @@ int main(int argc, char **argv)
                            {"wrong options", wrong_options},
                            {"rows of clients", rows_of_clients},
                            {"views cost an echo", views_cost_an_echo},
+                           {"views are shared", views_are_shared},
                            CU_TEST_INFO_NULL};
     int failures;
 

@@ -162,12 +162,12 @@ bool admission_sees_all(const struct admission *a, int socket, uid_t uid, gid_t 
 
 bool client_may_look(struct client *c, uint32_t request)
 {
-    if (clients_count(c->control, c->uid, CLIENT_LOOKING) >= CLIENT_LOOKERS_MAX) {
+    if (c->user->lookers >= CLIENT_LOOKERS_MAX) {
         reply_error(c, request, -EUSERS,
                     "user %u already has %u connections that only look: close one of them",
                     (unsigned)c->uid, CLIENT_LOOKERS_MAX);
         return false;
     }
-    c->state = CLIENT_LOOKING;
+    client_becomes(c, CLIENT_LOOKING);
     return true;
 }

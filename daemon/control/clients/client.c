@@ -13,6 +13,7 @@
 #include "daemon/control/survive/handover.h"
 #include "shm_ring/fault.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/watch/request_inspect.h"
 #include "daemon/control/watch/tracing.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
@@ -73,11 +74,12 @@ void client_end(struct client *c, const char *reason)
                   c->job, (int)c->pid);
     }
     FAULT(CLIENT_ENDS);
-    c->state = CLIENT_ENDING;
+    client_becomes(c, CLIENT_ENDING);
     client_inflight(c)->lost |= INFLIGHT_ENDED;
     service_clients_changed(c->control);
     handover_forget(c->control, c);
     tracing_leave(c);
+    inspections_leave(c);
     uv_timer_stop(&c->deadline);
     if (c->uv_handles == 3)
         uv_poll_stop(&c->process);
@@ -196,7 +198,7 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     c->may_serve = admission_allows(&control->admission, descriptor, peer->uid, peer->gid);
     c->sees_all = admission_sees_all(&control->admission, descriptor, peer->uid, peer->gid);
     c->number = CLIENT_NONE;
-    c->state = CLIENT_STRANGER;
+    client_becomes(c, CLIENT_STRANGER);
     c->output_tail = &c->output;
     c->deadline.data = c;
     uv_timer_init(&control->loop, &c->deadline);
@@ -207,7 +209,7 @@ static struct client *client_new(struct control *control, uint32_t slot, int des
     control->client_count++;
     FAULT(CLIENT_ACCEPTED);
     if (client_stream_open(c, on_request, client_end) < 0) {
-        c->state = CLIENT_ENDING;
+        client_becomes(c, CLIENT_ENDING);
         client_free_ended(c);
     } else if ((rc = watch_process(c)) < 0) {
         end_unwatched(c, rc);
@@ -239,8 +241,8 @@ void client_accept(struct control *control, int descriptor, client_on_request on
     struct log_subject about = log_nobody();
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
-    struct quota_user *user = NULL;
-    uint32_t connections_max = 2u * (uint32_t)control->config->clients_max, strangers;
+    struct quota_user *user;
+    uint32_t connections_max = 2u * (uint32_t)control->config->clients_max;
     uint32_t slot = INFLIGHT_NONE;
 
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
@@ -256,16 +258,14 @@ void client_accept(struct control *control, int descriptor, client_on_request on
         refuse(control, descriptor, CLIENT_NOT_SERVED);
         return;
     }
-    strangers = clients_count(control, peer.uid, CLIENT_STRANGER);
-    if (control->client_count < connections_max && strangers < CLIENT_STRANGERS_MAX)
+    user = quota_enter(control, peer.uid);
+    if (user && control->client_count < connections_max)
         slot = inflight_take(&control->inflight);
-    if (slot != INFLIGHT_NONE)
-        user = quota_enter(control, peer.uid);
-    if (!user) {
-        log_hostile(&control->log, &about,
-                    "too many connections: %u, %u of user %u's without Hello",
-                    control->client_count, strangers, (unsigned)peer.uid);
-        inflight_give(&control->inflight, slot);
+    if (slot == INFLIGHT_NONE) {
+        log_hostile(&control->log, &about, "too many connections: %u, or those of user %u",
+                    control->client_count, (unsigned)peer.uid);
+        if (user)
+            quota_leave(&(struct client){.control = control, .user = user});
         refuse(control, descriptor, "too many connections to this daemon: try again later");
         return;
     }

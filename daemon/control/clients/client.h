@@ -103,6 +103,7 @@ struct client_segment {
     struct call detach; /* the last call about it: cannot fail */
 };
 
+struct inspection;
 struct tracer;
 
 /* What a client's connection calls: on a whole request; at its end, with `reason` as for
@@ -137,8 +138,13 @@ struct client {
     char job[ENGINE_JOB_MAX];
     uint32_t rank, size;
     uint32_t hello_request;
-    uint32_t calls;   /* into engines, that have not returned */
-    uint32_t waiting; /* entries of control.pending */
+    struct inspection *asks;    /* for this view (request_inspect.h); NULL: for none */
+    struct client *asks_beside; /* asks for the same */
+    uint32_t asks_request;
+    bool in_line;          /* its user has had its turn (turns.h) */
+    struct client *behind; /* in line */
+    uint32_t calls;        /* into engines, that have not returned */
+    uint32_t waiting;      /* entries of control.pending */
     struct client_session *sessions;
     struct client_segment *segments;
     struct quota_user *user;

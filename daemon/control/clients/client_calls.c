@@ -14,6 +14,7 @@ static void returned(struct call *call)
     struct client *c = call->owner;
 
     c->calls--;
+    c->user->calls--;
     if (call->then)
         call->then(call);
     client_stream_resume(c);
@@ -29,6 +30,7 @@ struct call *client_call_to(struct client *c, const struct worker *worker, enum 
         return NULL;
     call->then = then;
     c->calls++;
+    c->user->calls++;
     return call;
 }
 
@@ -43,6 +45,7 @@ void client_call_in(struct client *c, struct call *call, enum call_kind kind,
     call_init(call, &c->worker->target, kind, c, returned);
     call->then = then;
     c->calls++;
+    c->user->calls++;
 }
 
 void client_leave_engine(struct client *c)

@@ -11,9 +11,10 @@
 #include "shm_ring/fault.h"
 #include "daemon/control/clients/message.h"
 #include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/turns.h"
 
 enum {
-    FRAMES_A_WAKE = 64,
+    FRAMES_A_WAKE = 8,
     FIRST_LOOK = 4096, /* bytes; most frames are shorter */
     AGAIN_MS = 5,      /* between looks at a frame that is not whole */
 };
@@ -53,14 +54,15 @@ void client_stream_free(struct client *c)
     }
     c->output_tail = &c->output;
     c->output_bytes = 0;
+    turns_leave(c);
 }
 
 /* No request is read now: there is no room for what it leads to. */
 static bool held_back(const struct client *c)
 {
-    return c->state == CLIENT_ENDING || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
-           c->waiting + c->calls >= CLIENT_PENDING_MAX || inflight_full(client_inflight(c)) ||
-           c->control->leaving;
+    return c->state == CLIENT_ENDING || c->in_line || c->asks ||
+           c->output_bytes > CLIENT_OUTPUT_PAUSE || c->waiting + c->calls >= CLIENT_PENDING_MAX ||
+           inflight_full(client_inflight(c)) || c->control->leaving;
 }
 
 /* Polls for what the connection waits for now. */
@@ -338,10 +340,8 @@ static void watch_frame(struct client *c)
 
 static void read_requests(struct client *c)
 {
-    int taken = 1;
-
-    for (int n = 0; n < FRAMES_A_WAKE && taken == 1 && !held_back(c); n++)
-        taken = take_request(c);
+    for (int n = 0; n < FRAMES_A_WAKE && !held_back(c) && turns_may(c) && take_request(c); n++)
+        turns_count(c);
 }
 
 static void on_socket(uv_poll_t *poll, int status, int events)
@@ -373,6 +373,16 @@ void client_stream_resume(struct client *c)
         return;
     watch_frame(c);
     poll_again(c);
+}
+
+void clients_next_turn(uv_check_t *check)
+{
+    struct control *control = check->data;
+    struct client *c;
+
+    control->turn++;
+    while ((c = turns_next(control)) != NULL)
+        client_stream_resume(c);
 }
 
 void clients_look_again(uv_timer_t *timer)

@@ -1,13 +1,15 @@
 /* Owns what is known of clients (client_table.h). Thread: control. */
 #include "daemon/control/clients/client_table.h"
 
-uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state)
+void client_becomes(struct client *c, enum client_state state)
 {
-    uint32_t count = 0;
+    struct quota_user *u = c->user;
 
-    for (const struct client *c = control->clients; c; c = c->next)
-        count += c->uid == uid && c->state == state;
-    return count;
+    u->strangers -= c->state == CLIENT_STRANGER;
+    u->lookers -= c->state == CLIENT_LOOKING;
+    c->state = state;
+    u->strangers += c->state == CLIENT_STRANGER;
+    u->lookers += c->state == CLIENT_LOOKING;
 }
 
 struct client_session *client_session_find(struct client *c, uint32_t handle)

@@ -1,5 +1,5 @@
 /*
- * What is known of clients: their number, their sessions, their requests under way, and what the
+ * What is known of clients: their state, their sessions, their requests under way, and what the
  * log says of them. Thread: control.
  */
 #ifndef PWC_CONTROL_CLIENT_TABLE_H
@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include "daemon/control/clients/client.h"
 
-/* Connections of a user in this state. */
-uint32_t clients_count(const struct control *control, uid_t uid, enum client_state state);
+/* Moves it to another state. The user's connections without Hello are counted. */
+void client_becomes(struct client *c, enum client_state state);
 /* An open session of this client; NULL: there is none by this handle. */
 struct client_session *client_session_find(struct client *c, uint32_t handle);
 /* An engine has it, by c->number. */

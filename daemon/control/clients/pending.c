@@ -55,6 +55,7 @@ struct pending *pending_add(struct pending_table *t, enum pending_kind kind, str
     *p = (struct pending){
         .kind = kind, .generation = p->generation, .request = request, .client = client};
     client->waiting++;
+    client->user->pending++;
     *cookie = pending_cookie(t, p);
     return p;
 }
@@ -80,6 +81,7 @@ struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t 
 void pending_remove(struct pending_table *t, struct pending *p)
 {
     p->client->waiting--;
+    p->client->user->pending--;
     p->kind = 0;
     p->client = NULL;
     p->generation++;

@@ -74,10 +74,12 @@ static struct quota_user *user_of(struct control *control, uid_t uid)
     return u;
 }
 
-static void user_free(struct control *control, struct quota_user *u)
+static void user_forget(struct control *control, struct quota_user *u)
 {
     struct quota_user **at = &control->users;
 
+    if (u->connections > 0 || u->views > 0)
+        return;
     while (*at != u)
         at = &(*at)->next;
     *at = u->next;
@@ -90,12 +92,11 @@ struct quota_user *quota_enter(struct control *control, uid_t uid)
 
     if (!u)
         return NULL;
-    if (u->connections < control->user_connections) {
+    if (u->connections < control->user_connections && u->strangers < CLIENT_STRANGERS_MAX) {
         u->connections++;
         return u;
     }
-    if (u->connections == 0)
-        user_free(control, u);
+    user_forget(control, u);
     return NULL;
 }
 
@@ -114,9 +115,14 @@ void quota_leave(struct client *c)
 
     for (int i = 0; i < QUOTA_KINDS; i++)
         u->held[i] -= c->held[i];
-    if (--u->connections > 0)
-        return;
-    user_free(c->control, u);
+    u->connections--;
+    user_forget(c->control, u);
+}
+
+void quota_release(struct control *control, struct quota_user *u)
+{
+    u->views--;
+    user_forget(control, u);
 }
 
 /* No sum that could overflow. */

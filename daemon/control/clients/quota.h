@@ -32,22 +32,34 @@ enum quota_kind {
     QUOTA_KINDS
 };
 
-/* A user, as long as he has a connection. */
+/* A user, as long as there is a connection, or a view to pay for. */
 struct quota_user {
     struct quota_user *next;
     uid_t uid;
     uint32_t connections;
+    uint32_t strangers, lookers; /* of these, by their state (client.h) */
     uint64_t held[QUOTA_KINDS];
     uint64_t refused;
+    uint32_t calls;    /* of its clients, in engines */
+    uint32_t pending;  /* of its clients' requests, in control.pending */
+    uint32_t views;    /* under way, or not paid for: they keep it (request_inspect.h) */
+    uint64_t views_at; /* when the views so far are paid for */
+    /* turns.h */
+    uint64_t turn;          /* of the loop, in which `taken` was counted */
+    uint32_t taken, called; /* requests, and connections out of the line, in that turn */
+    struct client *line, *line_last;
 };
 
 /* Sets the limits of users. `others`: other users than our own are served. */
 void quota_open(struct control *control, bool others);
-/* Counts a new connection of this user. NULL: he has too many, or there is no memory. */
+/* Counts a new connection of this user. NULL: he has too many, or too many without Hello, or there
+ * is no memory. */
 struct quota_user *quota_enter(struct control *control, uid_t uid);
 /* Counts an inherited connection, whatever the limits are now. NULL: no memory. */
 struct quota_user *quota_inherit(struct control *control, uid_t uid);
 void quota_leave(struct client *c);
+/* A view of this user is over. */
+void quota_release(struct control *control, struct quota_user *u);
 
 /* Takes from the quotas of a client and its user. 0, or -EDQUOT with the limit and its key in `why`
  * (may be NULL); refusals are counted. */

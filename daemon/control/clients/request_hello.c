@@ -35,7 +35,7 @@ static void welcome(struct client *c)
     Pwc__Welcome w = PWC__WELCOME__INIT;
     struct log_subject about = client_subject(c);
 
-    c->state = CLIENT_SERVED;
+    client_becomes(c, CLIENT_SERVED);
     keep_connection(c);
     service_clients_changed(control);
     w.version = VERSION;
@@ -104,7 +104,7 @@ static void located(struct control *control, struct pending *p, int status, uint
         return;
     }
     if (status != -EHOSTDOWN) /* else the home may know the rank, and hears that it leaves */
-        c->state = CLIENT_OPENING;
+        client_becomes(c, CLIENT_OPENING);
     refuse(c, status, home_refusal(c, status, node, text, sizeof(text)));
 }
 
@@ -120,7 +120,7 @@ static void attach(struct client *c)
         return;
     }
     p->located = located;
-    c->state = CLIENT_ATTACHING;
+    client_becomes(c, CLIENT_ATTACHING);
     directory_client_attach(c, cookie);
 }
 
@@ -244,7 +244,7 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
 
     if (!acceptable(c, request, hello))
         return;
-    c->state = CLIENT_OPENING;
+    client_becomes(c, CLIENT_OPENING);
     uv_timer_stop(&c->deadline);
     c->hello_request = request;
     c->rank = hello->rank;

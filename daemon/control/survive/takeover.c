@@ -53,7 +53,7 @@ static void restore_rank(struct worker *w, struct client *c, struct engine *e, u
     if (c->state == CLIENT_ENDING || number >= w->config.clients_max || w->by_handle[number] ||
         !view_client(e, number, &view) || view.uid != c->uid)
         return;
-    c->state = CLIENT_SERVED;
+    client_becomes(c, CLIENT_SERVED);
     c->worker = w;
     w->clients++;
     uv_timer_stop(&c->deadline);

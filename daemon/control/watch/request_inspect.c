@@ -1,525 +1,52 @@
-/*
- * Inspect: one JSON document about the daemon, from the engines' tables and what control knows.
- *
- * The control thread reads all of it by itself (engine.h, "looking inside"). Each progress thread
- * only echoes a call: a document says of one that does not within a second that it is stuck. With
- * one thread a document says nothing of engines; with several each row says whose it is.
- *
- * Root, our own user and members of an inspect group see all; other users see the rows of their own
- * clients, and sums.
- */
+/* Owns the questions for views that are under way (request_inspect.h). Thread: control. */
+#include "daemon/control/watch/request_inspect.h"
+
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
-#include "daemon/control/nodes/peers.h"
-#include "daemon/control/watch/publisher.h"
-#include "daemon/control/watch/request_config.h"
-#include "daemon/control/watch/request_inspect.h"
-#include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
-#include "views/json.h"
-#include "views/rows.h"
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/watch/document.h"
 
 enum {
     ANSWER_MS = 1000,
-    BATCH = 16,
-    /* Rows past these are left out, and the document says "truncated": a reply has to fit. */
-    ROWS_MAX = 1024,
-    LONG_ROWS_MAX = 2048,
-    LATENCY_FIRST_POWER = 10, /* of the first bound of all times together, 1 us; the last is 1 s */
-    LATENCY_BOUNDS = 21,
+    VIEW_SHARE = 8, /* one part of the control thread's time */
 };
 
-/* One question under way. The timer's callback and the calls' may come in any order. */
+enum inspection_state {
+    INSPECTION_WAITS = 1,
+    INSPECTION_ASKED,
+    INSPECTION_COOLS,
+};
+
+/* A view that is asked for by one client or more of a user. Lives until the user has paid for it
+ * and all calls are back. */
 struct inspection {
-    struct client *client;
-    uint32_t request;
-    const struct topic *topic;
-    bool echoed[NODES_ENGINES_MAX]; /* by engine */
-    uint32_t calls;                 /* not back yet */
+    struct inspection *next; /* of control->inspections */
+    struct control *control;
+    struct quota_user *user;
+    enum inspection_state state;
+    struct question question;
+    struct client *askers; /* list, by `asks_beside` */
+    struct call echoes[NODES_ENGINES_MAX];
+    uint32_t calls; /* not back yet */
     uv_timer_t timer;
-    bool answered;
     bool timer_closed;
 };
 
-/* An answer that is being written. */
-struct answer {
-    json_t *document;
-    struct control *control;
-    const struct inspection *inspection;
-    bool truncated;
-};
-
-struct topic {
-    const char *name;
-    void (*fill)(struct answer *a);
-};
-
-/* Whether who asks sees what belongs to this user. */
-static bool sees(const struct answer *a, uint64_t uid)
+static void inspection_free(struct inspection *i)
 {
-    const struct client *c = a->inspection->client;
+    struct inspection **at = &i->control->inspections;
 
-    return c->sees_all || uid == c->uid;
-}
-
-/* The same by a handle of the worker's engine. */
-static bool sees_client(const struct answer *a, const struct worker *w, uint64_t handle)
-{
-    const struct client *c = worker_client(w, (uint32_t)handle);
-
-    return a->inspection->client->sees_all || (c && sees(a, c->uid));
-}
-
-static const struct engine *engine_of(const struct worker *w)
-{
-    return w->progress ? progress_engine(w->progress) : NULL;
-}
-
-/* A row of an engine; NULL: there are `max` already. */
-static json_t *row_of(struct answer *a, const char *key, size_t max, const struct worker *w)
-{
-    json_t *array = json_array_in(a->document, key), *row;
-
-    if (json_array_size(array) >= max) {
-        a->truncated = true;
-        return NULL;
-    }
-    row = json_row_in(array);
-    if (a->control->worker_count > 1)
-        json_put(row, "engine", w->engine);
-    return row;
-}
-
-static void put_peer(const struct answer *a, json_t *row, uint64_t number)
-{
-    json_put_peer(row, (uint32_t)number, a->control->node_count, a->control->worker_count);
-}
-
-/* ---- topics ---------------------------------------------------------------------------------- */
-
-static void put_engines(struct answer *a)
-{
-    json_t *engines = json_array_in(a->document, "engines");
-
-    for (uint32_t i = 0; i < a->control->worker_count; i++) {
-        const struct worker *w = &a->control->workers[i];
-        struct counters_totals totals;
-        struct view_engine row;
-
-        publisher_worker_totals(w, &totals);
-        row = (struct view_engine){.engine = i,
-                                   .responding = a->inspection->echoed[i],
-                                   .clients = w->clients,
-                                   .heartbeat = totals.heartbeat,
-                                   .work = totals.work,
-                                   .sleeps = totals.sleeps,
-                                   .commands = totals.commands,
-                                   .progress_cpu_ns = totals.cpu_ns};
-        json_put_fields(json_row_in(engines), &row, sizeof(row), fields_engine);
-    }
-}
-
-static void fill_status(struct answer *a)
-{
-    struct control *control = a->control;
-    json_t *document = a->document;
-    struct counters_totals totals;
-    uint64_t age = clock_ns() - control->started_ns, clients = 0;
-
-    for (uint32_t i = 0; i < control->worker_count; i++)
-        clients += control->workers[i].clients;
-    publisher_totals(control, &totals);
-    json_put_text(document, "version", PWC_VERSION);
-    json_put(document, "session_version", SESSION_VERSION);
-    json_put(document, "pid", (uint64_t)getpid());
-    json_put(document, "node", control->node);
-    json_put(document, "nodes", control->node_count);
-    json_put_text(document, "provider", control->provider);
-    json_put(document, "rails", control->identity.rails ? control->identity.rails : 1);
-    json_put_text(document, "socket", control->socket.path);
-    json_object_set_new(document, "uptime_s", json_real((double)age / 1e9));
-    json_put(document, "clients", clients);
-    json_put(document, "connections", control->client_count);
-    json_put(document, "heartbeat", totals.heartbeat);
-    json_put(document, "work", totals.work);
-    json_put(document, "sleeps", totals.sleeps);
-    json_put(document, "quarantined", totals.quarantined);
-    json_put(document, "refused", totals.refused);
-    json_put(document, "progress_cpu_ns", totals.cpu_ns);
-    json_object_set_new(document, "progress_cpu_percent",
-                        json_real(age ? 100.0 * (double)totals.cpu_ns / (double)age : 0));
-    if (control->worker_count > 1)
-        put_engines(a);
-}
-
-/* All links with a node, as one: up where one is. */
-static void add_links(struct view_node *rows, uint32_t count, const struct control *control)
-{
-    const struct counters_header *h = control->publisher.counters.shared;
-    const struct counters_peer *p;
-
-    for (uint32_t at = 0; (p = counters_next_peer(h, &at));) {
-        uint32_t node = ((uint32_t)p->node - 1) % control->node_count;
-
-        if (node >= count)
-            continue;
-        if (p->state == 2 || rows[node].ledgers != 2)
-            rows[node].ledgers = p->state ? p->state : rows[node].ledgers;
-        if (p->incarnation > 0)
-            rows[node].incarnation = p->incarnation;
-        rows[node].runs_out += p->runs_out;
-        rows[node].runs_in += p->runs_in;
-    }
-}
-
-static void fill_nodes(struct answer *a)
-{
-    struct control *control = a->control;
-    uint32_t count = control->node_count < ROWS_MAX ? control->node_count : ROWS_MAX;
-    struct view_node *rows = calloc(count, sizeof(*rows));
-    json_t *nodes = json_array_in(a->document, "nodes");
-
-    a->truncated |= count < control->node_count || !rows;
-    if (rows)
-        add_links(rows, count, control);
-    for (uint32_t i = 0; rows && i < count; i++) {
-        char address[NODE_HOST_MAX + 8] = "";
-
-        if (control->nodes.count > 0)
-            snprintf(address, sizeof(address), "%s:%s", control->nodes.nodes[i].host,
-                     control->nodes.nodes[i].port);
-        rows[i].node = i;
-        rows[i].address = address;
-        rows[i].state = peers_state(control, i, &rows[i].reason);
-        if (!*rows[i].reason)
-            rows[i].reason = NULL;
-        json_put_fields(json_row_in(nodes), &rows[i], sizeof(rows[i]), fields_node);
-    }
-    free(rows);
-}
-
-static void put_client(struct answer *a, const struct worker *w, struct view_client *v)
-{
-    const struct client *c = worker_client(w, (uint32_t)v->client);
-    json_t *row = sees(a, v->uid) ? row_of(a, "clients", ROWS_MAX, w) : NULL;
-
-    if (!row)
+    if (i->calls > 0 || !i->timer_closed)
         return;
-    if (c) {
-        v->sessions = c->held[QUOTA_CONTEXTS];
-        v->segments = c->held[QUOTA_SEGMENTS];
-        v->regions = c->held[QUOTA_REGIONS];
-        v->bytes = c->held[QUOTA_MEMORY];
-    }
-    json_put_fields(row, v, sizeof(*v), fields_client);
-}
-
-/* What each user holds, what is on its way out included. */
-static void put_users(struct answer *a)
-{
-    json_t *users = json_array_in(a->document, "users");
-
-    for (const struct quota_user *u = a->control->users; u; u = u->next) {
-        const struct view_user row = {.uid = u->uid,
-                                      .connections = u->connections,
-                                      .clients = u->held[QUOTA_CLIENTS],
-                                      .contexts = u->held[QUOTA_CONTEXTS],
-                                      .segments = u->held[QUOTA_SEGMENTS],
-                                      .regions = u->held[QUOTA_REGIONS],
-                                      .bytes = u->held[QUOTA_MEMORY],
-                                      .refused = u->refused};
-
-        if (sees(a, u->uid))
-            json_put_fields(json_row_in(users), &row, sizeof(row), fields_user);
-    }
-}
-
-static void put_quarantined(struct answer *a)
-{
-    struct control *control = a->control;
-    uint32_t kept =
-        control->history_count < QUARANTINE_HISTORY ? control->history_count : QUARANTINE_HISTORY;
-
-    (void)json_array_in(a->document, "quarantined");
-    for (uint32_t i = 0; i < kept; i++) {
-        const struct quarantined *q =
-            &control->history[(control->history_count - kept + i) % QUARANTINE_HISTORY];
-        const struct view_quarantined row = {.client = q->client,
-                                             .rank = q->rank,
-                                             .uid = q->uid,
-                                             .pid = q->pid,
-                                             .age_ns = clock_ns() - q->at_ns,
-                                             .job = q->job,
-                                             .quarantine = q->reason};
-
-        if (sees(a, q->uid))
-            json_put_fields(row_of(a, "quarantined", ROWS_MAX, &control->workers[q->engine]), &row,
-                            sizeof(row), fields_quarantined);
-    }
-}
-
-static void fill_clients(struct answer *a)
-{
-    struct view_client rows[BATCH];
-
-    (void)json_array_in(a->document, "clients");
-    for (uint32_t i = 0; i < a->control->worker_count; i++) {
-        const struct worker *w = &a->control->workers[i];
-        const struct engine *e = engine_of(w);
-        uint32_t from = 0;
-        int got;
-
-        while (e && (got = engine_view_clients(e, &from, rows, BATCH)) > 0)
-            for (int r = 0; r < got; r++)
-                put_client(a, w, &rows[r]);
-    }
-    put_quarantined(a);
-    put_users(a);
-}
-
-static bool shows(void *context, const struct counters_session *row)
-{
-    const struct answer *a = context;
-    uint32_t engine = (uint32_t)(row->session >> 32) % a->control->worker_count;
-
-    return sees_client(a, &a->control->workers[engine], row->client);
-}
-
-static void put_sessions(struct answer *a, const char *key)
-{
-    a->truncated |= json_put_sessions(a->document, key, a->control->publisher.counters.shared,
-                                      ROWS_MAX, shows, a);
-}
-
-static void put_peers(struct answer *a, const char *key)
-{
-    a->truncated |=
-        json_put_peers(a->document, key, a->control->publisher.counters.shared, ROWS_MAX);
-}
-
-static void fill_queues(struct answer *a)
-{
-    put_sessions(a, "queues");
-}
-
-static void fill_ledgers(struct answer *a)
-{
-    put_peers(a, "ledgers");
-}
-
-static void fill_regions(struct answer *a)
-{
-    struct view_region rows[BATCH];
-
-    (void)json_array_in(a->document, "regions");
-    for (uint32_t i = 0; i < a->control->worker_count; i++) {
-        const struct worker *w = &a->control->workers[i];
-        const struct engine *e = engine_of(w);
-        uint32_t from = 0;
-        int got;
-
-        while (e && !a->truncated && (got = engine_view_regions(e, &from, rows, BATCH)) > 0)
-            for (int r = 0; r < got; r++) {
-                json_t *row = sees_client(a, w, rows[r].client)
-                                  ? row_of(a, "regions", LONG_ROWS_MAX, w)
-                                  : NULL;
-
-                if (row)
-                    json_put_fields(row, &rows[r], sizeof(rows[r]), fields_region);
-            }
-    }
-}
-
-/* The oldest of each flow, which are as many as `rows` has. */
-static void fill_ops(struct answer *a)
-{
-    struct view_op *rows = calloc(LONG_ROWS_MAX, sizeof(*rows));
-
-    (void)json_array_in(a->document, "ops");
-    a->truncated |= !rows;
-    for (uint32_t i = 0; rows && i < a->control->worker_count; i++) {
-        const struct worker *w = &a->control->workers[i];
-        const struct engine *e = engine_of(w);
-        uint32_t from = 0;
-        int got = e ? engine_view_ops(e, &from, rows, LONG_ROWS_MAX) : 0;
-
-        a->truncated |= got == LONG_ROWS_MAX;
-        for (int r = 0; r < got; r++) {
-            json_t *row =
-                sees_client(a, w, rows[r].client) ? row_of(a, "ops", LONG_ROWS_MAX, w) : NULL;
-
-            if (!row)
-                continue;
-            put_peer(a, row, rows[r].node);
-            json_put_fields(row, &rows[r], sizeof(rows[r]), fields_op);
-        }
-    }
-    free(rows);
-}
-
-static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};
-
-/* A row for each step. */
-static void put_latency(struct answer *a, const struct worker *w,
-                        const struct engine_latency_view *v)
-{
-    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++) {
-        const struct histogram *h = &v->steps[i];
-        const struct view_latency times = {.step = steps[i],
-                                           .count = h->count,
-                                           .sum_ns = h->sum,
-                                           .p50_ns = histogram_quantile(h, 500000),
-                                           .p90_ns = histogram_quantile(h, 900000),
-                                           .p99_ns = histogram_quantile(h, 990000),
-                                           .p999_ns = histogram_quantile(h, 999000),
-                                           .max_ns = h->max};
-        json_t *row = row_of(a, "latency", 3 * ROWS_MAX, w);
-
-        if (!row)
-            return;
-        if (v->peer == ENGINE_LATENCY_SHARED)
-            json_put_text(row, "node", NULL);
-        else
-            put_peer(a, row, v->peer);
-        json_put_fields(row, &times, sizeof(times), fields_latency);
-    }
-}
-
-/* All peers together: how many took up to each bound, which is where buckets end. */
-static void put_sums(struct answer *a, const struct histogram *sums)
-{
-    json_t *array = json_array_in(a->document, "all");
-
-    for (uint32_t i = 0; i < ENGINE_LATENCIES; i++) {
-        json_t *row = json_row_in(array), *buckets = json_array_in(row, "buckets");
-
-        json_put_text(row, "step", steps[i]);
-        json_put(row, "count", sums[i].count);
-        json_put(row, "sum_ns", sums[i].sum);
-        for (uint32_t b = 0; b < LATENCY_BOUNDS; b++) {
-            uint64_t bound = (UINT64_C(1) << (LATENCY_FIRST_POWER + b)) - 1;
-            json_t *bucket = json_row_in(buckets);
-
-            json_put(bucket, "to_ns", bound);
-            json_put(bucket, "count", histogram_count_to(&sums[i], bound));
-        }
-    }
-}
-
-static void fill_latency(struct answer *a)
-{
-    struct histogram sums[ENGINE_LATENCIES] = {0};
-    struct engine_latency_view v;
-
-    (void)json_array_in(a->document, "latency");
-    for (uint32_t i = 0; i < a->control->worker_count; i++) {
-        const struct worker *w = &a->control->workers[i];
-        const struct engine *e = engine_of(w);
-        uint32_t from = 0;
-
-        while (e && engine_view_latencies(e, &from, &v, 1) == 1) {
-            put_latency(a, w, &v);
-            for (uint32_t s = 0; s < ENGINE_LATENCIES; s++)
-                histogram_merge(&sums[s], &v.steps[s]);
-        }
-    }
-    put_sums(a, sums);
-}
-
-/* As the counters file has it, for those who cannot map it; and what the threads say. */
-static void fill_counters(struct answer *a)
-{
-    json_put_text(a->document, "version", PWC_VERSION);
-    json_put_daemon(a->document, a->control->publisher.counters.shared);
-    put_sessions(a, "sessions");
-    put_peers(a, "peers");
-    put_engines(a);
-}
-
-static void fill_config(struct answer *a)
-{
-    request_config_put(a->document, a->control);
-}
-
-static const struct topic topics[] = {
-    {"status", fill_status}, {"nodes", fill_nodes},       {"clients", fill_clients},
-    {"queues", fill_queues}, {"ledgers", fill_ledgers},   {"regions", fill_regions},
-    {"ops", fill_ops},       {"counters", fill_counters}, {"latency", fill_latency},
-    {"config", fill_config},
-};
-
-static const struct topic *topic_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
-        if (strcmp(topics[i].name, name) == 0)
-            return &topics[i];
-    return NULL;
-}
-
-/* ---- the answer ------------------------------------------------------------------------------ */
-
-/* Whether all engines have answered; which have not, where there are several. */
-static void put_progress(const struct answer *a)
-{
-    json_t *stuck = json_array();
-
-    for (uint32_t e = 0; e < a->control->worker_count; e++)
-        if (!a->inspection->echoed[e])
-            json_array_append_new(stuck, json_integer(e));
-    json_put_text(a->document, "progress", json_array_size(stuck) == 0 ? "running" : "stuck");
-    if (json_array_size(stuck) > 0 && a->control->worker_count > 1)
-        json_object_set(a->document, "stuck_engines", stuck);
-    json_decref(stuck);
-}
-
-static json_t *document_of(const struct inspection *i, struct control *control)
-{
-    struct answer a = {.document = json_object(), .control = control, .inspection = i};
-
-    json_put_text(a.document, "what", i->topic->name);
-    put_progress(&a);
-    publisher_write(control);
-    i->topic->fill(&a);
-    if (a.truncated)
-        json_object_set_new(a.document, "truncated", json_true());
-    return a.document;
-}
-
-static void answer(struct inspection *i)
-{
-    struct client *c = i->client;
-    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
-    Pwc__Inspected inspected = PWC__INSPECTED__INIT;
-    json_t *document = document_of(i, c->control);
-    char *json;
-
-    json = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    i->answered = true;
-    json_decref(document);
-    if (!json || strlen(json) > CLIENT_REPLY_MAX - 64) {
-        reply_error(c, i->request, -EMSGSIZE, "%s: the answer does not fit a reply",
-                    i->topic->name);
-    } else {
-        inspected.json = json;
-        reply.id = i->request;
-        reply.body_case = PWC__CLIENT_REPLY__BODY_INSPECTED;
-        reply.inspected = &inspected;
-        client_reply(c, &reply, NULL, 0);
-    }
-    free(json);
-}
-
-static void release(struct inspection *i)
-{
-    if (i->calls == 0 && i->timer_closed)
-        free(i);
+    while (*at != i)
+        at = &(*at)->next;
+    *at = i->next;
+    quota_release(i->control, i->user);
+    free(i);
 }
 
 static void timer_closed(uv_handle_t *handle)
@@ -527,39 +54,152 @@ static void timer_closed(uv_handle_t *handle)
     struct inspection *i = handle->data;
 
     i->timer_closed = true;
-    release(i);
+    inspection_free(i);
 }
 
-static void too_late(uv_timer_t *timer)
+static void finish(struct inspection *i)
 {
-    struct inspection *i = timer->data;
+    if (!uv_is_closing((uv_handle_t *)&i->timer))
+        uv_close((uv_handle_t *)&i->timer, timer_closed);
+}
 
-    if (i->client->state != CLIENT_ENDING)
-        answer(i);
-    uv_close((uv_handle_t *)timer, timer_closed);
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static void reply_text(struct client *c, const struct inspection *i, char *text)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Inspected inspected = PWC__INSPECTED__INIT;
+
+    if (!text || strlen(text) > CLIENT_REPLY_MAX - 64) {
+        reply_error(c, c->asks_request, -EMSGSIZE, "%s: the answer does not fit a reply",
+                    topic_name(i->question.topic));
+        return;
+    }
+    inspected.json = text;
+    reply.id = c->asks_request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_INSPECTED;
+    reply.inspected = &inspected;
+    client_reply(c, &reply, NULL, 0);
+}
+
+static void answer_all(struct inspection *i)
+{
+    char *text = document_text(i->control, &i->question);
+
+    while (i->askers) {
+        struct client *c = i->askers;
+
+        i->askers = c->asks_beside;
+        c->asks = NULL;
+        if (c->state == CLIENT_LOOKING)
+            client_await_question(c);
+        reply_text(c, i, text);
+        client_stream_resume(c);
+    }
+    free(text);
+}
+
+/* Milliseconds until the user has paid for the views so far. */
+static uint64_t until_paid(const struct quota_user *u, uint64_t now)
+{
+    return u->views_at > now ? (u->views_at - now) / 1000000 + 1 : 0;
+}
+
+static void timer_over(uv_timer_t *timer);
+
+static void write_answer(struct inspection *i)
+{
+    struct quota_user *u = i->user;
+    uint64_t begun = clock_ns(), now;
+
+    i->state = INSPECTION_COOLS;
+    if (i->askers)
+        answer_all(i);
+    now = clock_ns();
+    u->views_at = (u->views_at > begun ? u->views_at : begun) + VIEW_SHARE * (now - begun);
+    uv_timer_start(&i->timer, timer_over, until_paid(u, now), 0);
 }
 
 static void echoed(struct call *call)
 {
-    struct inspection *i = (struct inspection *)(uintptr_t)call->cookie;
-    struct client *c = call->owner;
+    struct inspection *i = call->owner;
 
-    for (uint32_t e = 0; e < c->control->worker_count; e++)
-        if (&c->control->workers[e].target == call->target)
-            i->echoed[e] = true;
-    if (--i->calls == 0) {
-        if (!i->answered && c->state != CLIENT_ENDING)
-            answer(i);
-        if (!uv_is_closing((uv_handle_t *)&i->timer))
-            uv_close((uv_handle_t *)&i->timer, timer_closed);
-        release(i);
+    i->question.echoed[call - i->echoes] = true;
+    if (--i->calls == 0 && i->state == INSPECTION_ASKED && !uv_is_closing((uv_handle_t *)&i->timer))
+        write_answer(i);
+    inspection_free(i);
+}
+
+static void ask(struct inspection *i)
+{
+    struct control *control = i->control;
+
+    i->state = INSPECTION_ASKED;
+    uv_timer_start(&i->timer, timer_over, ANSWER_MS, 0);
+    for (uint32_t e = 0; e < control->worker_count; e++) {
+        const struct worker *w = &control->workers[e];
+
+        if (!w->progress) /* the daemon ends */
+            continue;
+        call_init(&i->echoes[e], &w->target, CALL_ECHO, i, echoed);
+        i->calls++;
+        call_post(w->progress, &i->echoes[e]);
     }
+}
+
+static void timer_over(uv_timer_t *timer)
+{
+    struct inspection *i = timer->data;
+
+    if (i->state == INSPECTION_COOLS || !i->askers)
+        finish(i);
+    else if (i->state == INSPECTION_WAITS)
+        ask(i);
+    else
+        write_answer(i);
+}
+
+/* ---- the question ---------------------------------------------------------------------------- */
+
+/* One with the same answer, which is not written yet. */
+static struct inspection *find_same(const struct client *c, const struct topic *topic)
+{
+    for (struct inspection *i = c->control->inspections; i; i = i->next)
+        if (i->user == c->user && i->question.topic == topic &&
+            i->question.sees_all == c->sees_all && i->state != INSPECTION_COOLS &&
+            !uv_is_closing((uv_handle_t *)&i->timer))
+            return i;
+    return NULL;
+}
+
+static struct inspection *begin(struct client *c, const struct topic *topic)
+{
+    struct control *control = c->control;
+    struct inspection *i = calloc(1, sizeof(*i));
+    uint64_t wait;
+
+    if (!i)
+        return NULL;
+    i->control = control;
+    i->user = c->user;
+    i->user->views++;
+    i->question = (struct question){.topic = topic, .uid = c->uid, .sees_all = c->sees_all};
+    i->timer.data = i;
+    i->next = control->inspections;
+    control->inspections = i;
+    uv_timer_init(&control->loop, &i->timer);
+    wait = until_paid(i->user, clock_ns());
+    i->state = INSPECTION_WAITS;
+    if (wait > 0)
+        uv_timer_start(&i->timer, timer_over, wait, 0);
+    else
+        ask(i);
+    return i;
 }
 
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect)
 {
     const struct topic *topic = topic_find(inspect->what);
-    struct control *control = c->control;
     struct inspection *i;
 
     if (!topic) {
@@ -571,31 +211,35 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
     }
     if (c->state == CLIENT_STRANGER && !client_may_look(c, request))
         return;
-    if (c->state == CLIENT_LOOKING)
-        client_await_question(c);
-    i = calloc(1, sizeof(*i));
+    i = find_same(c, topic);
+    if (!i)
+        i = begin(c, topic);
     if (!i) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    i->client = c;
-    i->topic = topic;
-    i->request = request;
-    i->timer.data = i;
-    uv_timer_init(&control->loop, &i->timer);
-    uv_timer_start(&i->timer, too_late, ANSWER_MS, 0);
-    for (uint32_t e = 0; e < control->worker_count; e++) {
-        struct call *call = client_call_to(c, &control->workers[e], CALL_ECHO, echoed);
+    if (c->state == CLIENT_LOOKING)
+        uv_timer_stop(&c->deadline); /* until it is answered */
+    c->asks = i;
+    c->asks_request = request;
+    c->asks_beside = i->askers;
+    i->askers = c;
+}
 
-        if (!call)
-            continue; /* as one that is stuck */
-        call->cookie = (uintptr_t)i;
-        i->calls++;
-        call_post(control->workers[e].progress, call);
-    }
-    if (i->calls == 0) { /* nothing keeps the client */
-        i->answered = true;
-        uv_close((uv_handle_t *)&i->timer, timer_closed);
-        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
-    }
+void inspections_leave(struct client *c)
+{
+    struct client **at;
+
+    if (!c->asks)
+        return;
+    for (at = &c->asks->askers; *at != c; at = &(*at)->asks_beside)
+        continue;
+    *at = c->asks_beside;
+    c->asks = NULL;
+}
+
+void inspections_close(struct control *control)
+{
+    for (struct inspection *i = control->inspections; i; i = i->next)
+        finish(i);
 }
