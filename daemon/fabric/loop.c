@@ -2,7 +2,8 @@
  * The loop fabric: one queue of operations in the order posted, carried out by poll.
  *
  * Memory is named as on a real fabric, by address and key, and checked as strictly: a wrong key or
- * a range that leaves its memory ends the operation with -EACCES. There is one peer, ourselves,
+ * a range that leaves its memory ends the operation with -EACCES. The names are the loop's own, or
+ * those of another fabric (loop_adopt). There is one peer, ourselves,
  * under the number that it was connected with.
  *
  * Thread: the progress thread owns all of it.
@@ -27,8 +28,7 @@ enum loop_stage {
 };
 
 struct loop_operation {
-    uint8_t *to;
-    const uint8_t *from;
+    uint8_t *local; /* source of a write, destination of a read */
     uint64_t length;
     uint64_t done;
     uint64_t remote_address;
@@ -45,8 +45,10 @@ struct loop_operation {
 struct loop_memory {
     uint64_t base;
     uint64_t length;
-    uint64_t key; /* the low bits are the index, the others random */
+    uint64_t address; /* of the name: the base, or what loop_adopt gave */
+    uint64_t key;
     uint64_t cookie;
+    uint32_t next; /* of the same hash */
     uint32_t access;
     uint32_t event; /* FABRIC_ADDED or FABRIC_DROPPED that is due; 0: none */
     bool live;
@@ -59,8 +61,10 @@ struct loop {
     uint32_t head, tail; /* of the queue; they only grow */
     struct loop_memory *memories;
     uint32_t memory_count;
-    uint64_t index_mask; /* of a key */
-    uint32_t *due;       /* indices of memories with an event due, in order */
+    uint32_t *named;     /* by the hash of a key: a live memory, or NOBODY */
+    uint64_t index_mask; /* of a key of our own; the other bits are random */
+    uint32_t named_mask;
+    uint32_t *due; /* indices of memories with an event due, in order */
     uint32_t due_mask;
     uint32_t due_head, due_tail;
     uint32_t peer;  /* NOBODY: not connected */
@@ -74,11 +78,33 @@ static struct loop *loop_of(struct fabric *fabric)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static bool inside(const struct loop_memory *m, uint64_t address, uint64_t length)
+/* Whether a range from `offset` lies in the memory; an offset below 0 is a large number. */
+static bool inside(const struct loop_memory *m, uint64_t offset, uint64_t length)
 {
-    uint64_t offset = address - m->base;
+    return offset <= m->length && length <= m->length - offset;
+}
 
-    return address >= m->base && offset <= m->length && length <= m->length - offset;
+static uint32_t *named_slot(const struct loop *loop, uint64_t key)
+{
+    return &loop->named[(uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & loop->named_mask];
+}
+
+static void name_memory(struct loop *loop, uint32_t index)
+{
+    uint32_t *slot = named_slot(loop, loop->memories[index].key);
+
+    loop->memories[index].next = *slot;
+    *slot = index;
+}
+
+static void forget_name(struct loop *loop, uint32_t index)
+{
+    uint32_t *link = named_slot(loop, loop->memories[index].key);
+
+    while (*link != index)
+        link = &loop->memories[*link].next;
+    *link = loop->memories[index].next;
+    loop->memories[index].live = false;
 }
 
 static void memory_event(struct loop *loop, uint32_t index, uint32_t event, uint64_t cookie)
@@ -107,10 +133,12 @@ static int loop_mem_add(struct fabric *fabric, void *base, uint64_t length, unsi
     loop->memories[index] = (struct loop_memory){
         .base = (uintptr_t)base,
         .length = length,
+        .address = (uintptr_t)base,
         .key = (random & ~loop->index_mask) | index,
         .access = access,
         .live = true,
     };
+    name_memory(loop, index);
     memory_event(loop, index, FABRIC_ADDED, cookie);
     return 0;
 }
@@ -121,9 +149,36 @@ static int loop_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie)
 
     if (index >= loop->memory_count || !loop->memories[index].live || loop->memories[index].event)
         return -EINVAL;
-    loop->memories[index].live = false;
+    forget_name(loop, index);
     memory_event(loop, index, FABRIC_DROPPED, cookie);
     return 0;
+}
+
+int loop_adopt(struct fabric *fabric, const struct fabric_memory *name, void *base, uint64_t length,
+               unsigned access)
+{
+    struct loop *loop = loop_of(fabric);
+
+    if (name->index >= loop->memory_count || loop->memories[name->index].live)
+        return -ENOSPC;
+    loop->memories[name->index] = (struct loop_memory){
+        .base = (uintptr_t)base,
+        .length = length,
+        .address = name->address,
+        .key = name->key,
+        .access = access,
+        .live = true,
+    };
+    name_memory(loop, name->index);
+    return 0;
+}
+
+void loop_disown(struct fabric *fabric, uint32_t index)
+{
+    struct loop *loop = loop_of(fabric);
+
+    if (index < loop->memory_count && loop->memories[index].live)
+        forget_name(loop, index);
 }
 
 static int deliver_memory(struct loop *loop, struct fabric_event *events, int room)
@@ -137,7 +192,7 @@ static int deliver_memory(struct loop *loop, struct fabric_event *events, int ro
         events[n++] = (struct fabric_event){
             .kind = m->event,
             .cookie = m->cookie,
-            .memory = {index, m->base, m->key},
+            .memory = {index, m->address, m->key},
         };
         m->event = 0;
     }
@@ -149,22 +204,23 @@ static bool local_range(const struct loop *loop, uint32_t index, const void *add
                         uint64_t length)
 {
     return index < loop->memory_count && loop->memories[index].live &&
-           inside(&loop->memories[index], (uintptr_t)address, length);
+           inside(&loop->memories[index], (uintptr_t)address - loop->memories[index].base, length);
 }
 
-/* The memory that a post names by address and key, as a peer would. */
-static bool remote_range(const struct loop *loop, const struct loop_operation *o)
+/* The memory that a post names by address and key, as a peer would; NULL: there is none. */
+static const struct loop_memory *remote_range(const struct loop *loop,
+                                              const struct loop_operation *o)
 {
-    uint64_t index = o->remote_key & loop->index_mask;
     uint32_t needed = o->kind == FABRIC_WRITTEN ? FABRIC_REMOTE_WRITE : FABRIC_REMOTE_READ;
 
-    if (index >= loop->memory_count)
-        return false;
+    for (uint32_t i = *named_slot(loop, o->remote_key); i != NOBODY; i = loop->memories[i].next) {
+        const struct loop_memory *m = &loop->memories[i];
 
-    const struct loop_memory *m = &loop->memories[index];
-
-    return m->live && m->key == o->remote_key && (m->access & needed) &&
-           inside(m, o->remote_address, o->length);
+        if (m->key == o->remote_key && (m->access & needed) &&
+            inside(m, o->remote_address - m->address, o->length))
+            return m;
+    }
+    return NULL;
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
@@ -183,8 +239,7 @@ static int loop_write(struct fabric *fabric, const struct fabric_write *w)
 {
     struct loop *loop = loop_of(fabric);
     struct loop_operation o = {
-        .to = (uint8_t *)(uintptr_t)w->remote_address,
-        .from = w->source,
+        .local = (uint8_t *)(uintptr_t)w->source,
         .length = w->length,
         .remote_address = w->remote_address,
         .remote_key = w->remote_key,
@@ -204,8 +259,7 @@ static int loop_read(struct fabric *fabric, const struct fabric_read *r)
 {
     struct loop *loop = loop_of(fabric);
     struct loop_operation o = {
-        .to = r->destination,
-        .from = (const uint8_t *)(uintptr_t)r->remote_address,
+        .local = r->destination,
         .length = r->length,
         .remote_address = r->remote_address,
         .remote_key = r->remote_key,
@@ -224,13 +278,17 @@ static void copy(struct loop *loop, struct loop_operation *o, uint64_t *budget)
 {
     uint64_t left = o->length - o->done;
     uint64_t now = left < *budget ? left : *budget;
+    const struct loop_memory *m = remote_range(loop, o);
+    uint8_t *local = o->local + o->done, *remote;
 
-    if (!remote_range(loop, o)) {
+    if (!m) {
         o->status = -EACCES;
         o->stage = LOOP_ENDING;
         return;
     }
-    memmove(o->to + o->done, o->from + o->done, now);
+    remote = (uint8_t *)(uintptr_t)m->base + (o->remote_address - m->address) + o->done;
+    memmove(o->kind == FABRIC_WRITTEN ? remote : local, o->kind == FABRIC_WRITTEN ? local : remote,
+            now);
     o->done += now;
     *budget -= now;
     if (o->done == o->length)
@@ -327,6 +385,7 @@ static void loop_close(struct fabric *fabric)
     if (loop->descriptor >= 0)
         close(loop->descriptor);
     free(loop->due);
+    free(loop->named);
     free(loop->memories);
     free(loop->operations);
     free(loop);
@@ -376,16 +435,21 @@ int loop_open(const struct loop_config *config, struct fabric **out)
     loop->memory_count = memories;
     loop->due_mask = power_of_two(memories) - 1;
     loop->index_mask = loop->due_mask;
+    loop->named_mask = 2 * loop->due_mask + 1;
     loop->operations = calloc(operations, sizeof(*loop->operations));
     loop->memories = calloc(memories, sizeof(*loop->memories));
     loop->due = calloc(power_of_two(memories), sizeof(*loop->due));
+    loop->named = malloc(2 * power_of_two(memories) * sizeof(*loop->named));
     loop->descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (loop->descriptor < 0)
         rc = -errno;
-    if (!loop->operations || !loop->memories || !loop->due || loop->descriptor < 0) {
+    if (!loop->operations || !loop->memories || !loop->due || !loop->named ||
+        loop->descriptor < 0) {
         loop_close(&loop->fabric);
         return rc;
     }
+    for (uint32_t i = 0; i <= loop->named_mask; i++)
+        loop->named[i] = NOBODY;
     *out = &loop->fabric;
     return 0;
 }

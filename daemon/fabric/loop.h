@@ -17,4 +17,12 @@ struct loop_config {
 
 int loop_open(const struct loop_config *config, struct fabric **out);
 
+/* Takes memory that another fabric has registered, under that fabric's index, address and key; no
+ * event comes of it. -ENOSPC: the loop has no such index. A loop has such memory only, or its own.
+ */
+int loop_adopt(struct fabric *fabric, const struct fabric_memory *name, void *base, uint64_t length,
+               unsigned access);
+/* Forgets memory that was adopted: from here on no operation of ours touches it. */
+void loop_disown(struct fabric *fabric, uint32_t index);
+
 #endif

@@ -2,12 +2,12 @@
 #include "daemon/fabric/provider.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/fabric/ofi/ofi.h"
 #include "daemon/fabric/source.h"
 #include "daemon/fabric/stream/stream.h"
+#include "proto/provider_name.h"
 
 #define STREAM "stream"
 
@@ -23,17 +23,6 @@ static struct ofi_config ofi_config_of(const struct provider_config *config)
         .message = config->message,
         .message_size = config->message_size,
     };
-}
-
-/* Providers that go through the kernel's TCP or UDP, with or without layers. */
-static bool is_software(const char *name)
-{
-    static const char *const kinds[] = {"tcp", "net", "sockets", "udp"};
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
-            return true;
-    return false;
 }
 
 int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX])
@@ -57,7 +46,7 @@ int provider_choose(const struct provider_config *config, char name[PROVIDER_NAM
     rc = ofi_choose(&ofi, name);
     if (config->name || config->rails > 1 || source_parse(config->bind, &address) < 0)
         return rc;
-    if (rc < 0 || is_software(name)) {
+    if (rc < 0 || provider_over_ip(name)) {
         snprintf(name, PROVIDER_NAME_MAX, STREAM);
         if (config->message && config->message_size > 0)
             *config->message = '\0';

@@ -1,9 +1,8 @@
 /*
  * The router: one fabric made of two, since the engine knows only one.
  *
- * Operations to this node itself take the loop, all others the net. Memory is registered with
- * both; the engine sees the net's address and key, and a write to ourselves that names them is
- * turned into the loop's.
+ * Operations to this node itself take the loop, all others the net. Memory is registered with the
+ * net, and the loop adopts it under the net's index, address and key: the engine knows one name.
  *
  * Thread: the progress thread. Closing it closes both.
  */
@@ -14,10 +13,10 @@
 
 struct router_config {
     uint32_t node;         /* which peer is ourselves */
-    uint32_t memories_max; /* 4096 */
+    uint32_t memories_max; /* 4096: registrations under way at a time */
 };
 
-/* Takes both fabrics over, also when it fails. */
+/* Takes both fabrics over, also when it fails. `loop` is one of loop_open. */
 int router_open(const struct router_config *config, struct fabric *net, struct fabric *loop,
                 struct fabric **out);
 

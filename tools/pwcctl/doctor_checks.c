@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "proto/provider_name.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -70,16 +71,10 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool over_ip(const char *provider)
-{
-    return begins(provider, "stream") || begins(provider, "tcp") || begins(provider, "net") ||
-           begins(provider, "sockets") || begins(provider, "udp");
-}
-
 /* It moves data with the processor, and pins no memory for a card. */
 static bool in_software(const char *provider)
 {
-    return *provider == '\0' || over_ip(provider) || begins(provider, "shm");
+    return *provider == '\0' || provider_over_ip(provider) || begins(provider, "shm");
 }
 
 /* ---- the daemon --------------------------------------------------------------------------------
@@ -343,7 +338,7 @@ static struct doctor_finding judge_tcp(const struct doctor_facts *f)
     const struct doctor_machine *m = &f->machine;
     uint64_t least = m->tcp_receive_max < m->tcp_send_max ? m->tcp_receive_max : m->tcp_send_max;
     const char *provider = provider_of(f);
-    if (!over_ip(provider))
+    if (!provider_over_ip(provider))
         return finding(DOCTOR_OK, "", "no sockets are used");
     if (least == 0)
         return finding(DOCTOR_UNKNOWN, "", "not known");

@@ -127,44 +127,6 @@ static void posted(struct ofi *ofi, struct ofi_operation *operation, uint32_t ra
     peer->outstanding++;
 }
 
-static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
-{
-    struct ofi *ofi = ofi_of(fabric);
-    struct ofi_memory *memory = live_memory(ofi, w->memory);
-
-    if (!memory || w->peer >= ofi->peers.count)
-        return -EINVAL;
-
-    struct ofi_peer *peer = &ofi->peers.table[w->peer];
-    struct ofi_operation *operation = ofi->operations.free;
-    uint32_t rail = ofi_rail_choose(ofi, peer);
-    ssize_t rc;
-
-    if (!peer->connected)
-        return -ENOTCONN;
-    if (!operation || !peer->inserted)
-        return -EAGAIN;
-    rc = post_write(ofi, rail, w, memory->descriptor, &operation->context);
-    /* A rail that is full, or still connecting, holds up no other. */
-    for (uint32_t i = 1; rc == -FI_EAGAIN && i < ofi->rail_count; i++) {
-        rail = (rail + 1) & (ofi->rail_count - 1);
-        rc = post_write(ofi, rail, w, memory->descriptor, &operation->context);
-    }
-    if (rc == -FI_EAGAIN)
-        return -EAGAIN;
-    if (rc)
-        return post_failed(ofi, w->peer, rc);
-    ofi->operations.free = operation->next;
-    operation->cookie = w->cookie;
-    operation->peer = w->peer;
-    operation->kind = FABRIC_WRITTEN;
-    if (w->length <= ofi->inject_max && !w->placed)
-        ofi_operation_ready(&ofi->operations, operation, OFI_OPERATION_ENDED, 0);
-    else
-        posted(ofi, operation, rail, w->length);
-    return 0;
-}
-
 static ssize_t post_read(struct ofi *ofi, uint32_t rail, const struct fabric_read *r,
                          void *descriptor, void *context)
 {
@@ -174,15 +136,29 @@ static ssize_t post_read(struct ofi *ofi, uint32_t rail, const struct fabric_rea
                    peer->addresses[rail], r->remote_address, r->remote_key, context);
 }
 
-static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
-{
-    struct ofi *ofi = ofi_of(fabric);
-    struct ofi_memory *memory = live_memory(ofi, r->memory);
+/* What the engine wants posted: one of the two. */
+struct request {
+    const struct fabric_write *write;
+    const struct fabric_read *read;
+    uint32_t peer, memory;
+    uint64_t length, cookie;
+};
 
-    if (!memory || r->peer >= ofi->peers.count)
+static inline ssize_t post_on(struct ofi *ofi, uint32_t rail, const struct request *q,
+                              void *descriptor, void *context)
+{
+    return q->write ? post_write(ofi, rail, q->write, descriptor, context)
+                    : post_read(ofi, rail, q->read, descriptor, context);
+}
+
+static inline int post(struct ofi *ofi, const struct request *q)
+{
+    struct ofi_memory *memory = live_memory(ofi, q->memory);
+
+    if (!memory || q->peer >= ofi->peers.count)
         return -EINVAL;
 
-    struct ofi_peer *peer = &ofi->peers.table[r->peer];
+    struct ofi_peer *peer = &ofi->peers.table[q->peer];
     struct ofi_operation *operation = ofi->operations.free;
     uint32_t rail = ofi_rail_choose(ofi, peer);
     ssize_t rc;
@@ -191,21 +167,37 @@ static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
         return -ENOTCONN;
     if (!operation || !peer->inserted)
         return -EAGAIN;
-    rc = post_read(ofi, rail, r, memory->descriptor, &operation->context);
+    rc = post_on(ofi, rail, q, memory->descriptor, &operation->context);
+    /* A rail that is full, or still connecting, holds up no other. */
     for (uint32_t i = 1; rc == -FI_EAGAIN && i < ofi->rail_count; i++) {
         rail = (rail + 1) & (ofi->rail_count - 1);
-        rc = post_read(ofi, rail, r, memory->descriptor, &operation->context);
+        rc = post_on(ofi, rail, q, memory->descriptor, &operation->context);
     }
     if (rc == -FI_EAGAIN)
         return -EAGAIN;
     if (rc)
-        return post_failed(ofi, r->peer, rc);
+        return post_failed(ofi, q->peer, rc);
     ofi->operations.free = operation->next;
-    operation->cookie = r->cookie;
-    operation->peer = r->peer;
-    operation->kind = FABRIC_READ;
-    posted(ofi, operation, rail, r->length);
+    operation->cookie = q->cookie;
+    operation->peer = q->peer;
+    operation->kind = q->write ? FABRIC_WRITTEN : FABRIC_READ;
+    if (q->write && q->length <= ofi->inject_max && !q->write->placed) /* injected */
+        ofi_operation_ready(&ofi->operations, operation, OFI_OPERATION_ENDED, 0);
+    else
+        posted(ofi, operation, rail, q->length);
     return 0;
+}
+
+static int ofi_write(struct fabric *fabric, const struct fabric_write *w)
+{
+    return post(ofi_of(fabric),
+                &(struct request){w, NULL, w->peer, w->memory, w->length, w->cookie});
+}
+
+static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
+{
+    return post(ofi_of(fabric),
+                &(struct request){NULL, r, r->peer, r->memory, r->length, r->cookie});
 }
 
 /* ---- sleeping ------------------------------------------------------------------------------- */
