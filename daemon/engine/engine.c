@@ -15,7 +15,7 @@
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/state/notice.h"
 #include "daemon/engine/peer/peer.h"
-#include "daemon/engine/session/quota.h"
+#include "daemon/engine/ops/owner.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/trace.h"
 #include "daemon/engine/ops/turn.h"
@@ -38,6 +38,7 @@ static void arena_fill(struct engine *e)
 {
     const struct engine_config *c = &e->config;
 
+    *e->own_flows = NONE;
     for (uint32_t i = 0; i < c->remotes_max; i++)
         e->grants[i].region = NONE;
     for (uint32_t i = 0; i < c->stride; i++)
@@ -66,8 +67,8 @@ static void arena_inherit(struct engine *e)
             continue;
         set64(e, &f->started, f->staged);
         commit(e);
-        if (f->session != NONE)
-            quota_count(e, f->session, &f->ops);
+        if (f->owner != OWNER_GONE && owner_row(e, f->owner)->inherit)
+            owner_row(e, f->owner)->inherit(e, owner_handle(f->owner), &f->ops);
         for (uint64_t slot = f->ops.head; slot < f->ops.tail;) {
             struct op *op = flow_op(e, f, slot);
 
@@ -102,8 +103,8 @@ static void arena_inherit(struct engine *e)
             peer_want(e, i); /* a peer that remembers us may have records for us */
     }
     for (uint32_t i = 0; i < c->flows_max; i++) {
-        if (e->flows[i].state != FLOW_FREE && e->flows[i].session != NONE)
-            turn_join(e, i, e->sessions[e->flows[i].session].client);
+        if (e->flows[i].state != FLOW_FREE && e->flows[i].owner != OWNER_GONE)
+            turn_join(e, i, owner_client(e, e->flows[i].owner));
         flow_ready(e, i);
         /* A held flow has nothing to send, but waits for its GO. */
         if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
@@ -137,6 +138,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
         return r;
     e->fabric = fabric;
     e->host = host;
+    e->owners[OWNER_SESSION] = &owner_session;
     e->now = now;
     arena_layout(e, &e->config, arena);
     private_layout(e, &e->config, memory);

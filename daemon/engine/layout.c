@@ -117,6 +117,7 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
         e->unused[t].count = carve(&carver, sizeof(uint32_t), 1, 64);
         e->unused[t].stack = carve(&carver, sizeof(uint32_t), table_size(c, t), 4);
     }
+    e->own_flows = carve(&carver, sizeof(uint32_t), 1, 64);
     e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
     e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
     e->pool.chunks = carve(&carver, CHUNK_BYTES, c->chunks_max, 4096);

@@ -30,6 +30,10 @@ static void orphans_close(struct engine *e)
         if (seg->state == SEGMENT_OPEN && !e->segment_live[i].base && seg->regions == 0)
             engine_segment_close(e, seg->client, i);
     }
+    /* Operations that waited only for a fabric operation of the old process can finish now. */
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state != FLOW_FREE)
+            flow_finish(e, i);
 }
 
 /* ---- flows ---- */
@@ -84,7 +88,7 @@ static void reply_flow_retire(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
 
-    if (f->session == NONE || (f->state != FLOW_OPEN && f->state != FLOW_DEAD) ||
+    if (f->owner == OWNER_GONE || (f->state != FLOW_OPEN && f->state != FLOW_DEAD) ||
         reply_way_open(e, f))
         return;
     if (f->state != FLOW_DEAD)
@@ -106,7 +110,7 @@ static bool flow_leaves(struct engine *e, uint32_t flow)
         flow_retire(e, flow);
     if (f->state == FLOW_FREE)
         return false;
-    return f->session == NONE ||
+    return f->owner == OWNER_GONE ||
            (f->traffic == FLOW_REPLIES ? !reply_way_open(e, f) : e->flow_live[flow].remotes == 0);
 }
 
@@ -234,8 +238,7 @@ static int session_sweep(struct engine *e, uint32_t session)
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
 
-    while (s->first_flow != NONE)
-        flow_detach(e, s->first_flow);
+    flows_detach(e, owner_of(OWNER_SESSION, session));
     if (!inflows_close(e, session))
         return 0;
     if (s->spill_bytes > 0)
@@ -265,7 +268,7 @@ static int session_sweep(struct engine *e, uint32_t session)
 
 static void session_leave(struct engine *e, uint32_t session)
 {
-    bind_forget_session(e, session);
+    bind_forget_owner(e, owner_of(OWNER_SESSION, session));
     if (!session_sweep(e, session))
         return;
     for (uint32_t i = 0; i < e->open_count; i++) {

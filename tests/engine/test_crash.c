@@ -21,11 +21,14 @@
 #include "tests/engine/world/crash_guard.h"
 #include "tests/engine/world/driver.h"
 #include "tests/engine/world/message_flood.h"
+#include "tests/engine/world/own.h"
 #include "tests/engine/world/world_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define SKIPPED  77
 #define JOBS     2u
+
+static struct own own;
 
 static void submit_many(struct driver *d, uint32_t count, struct model_op op)
 {
@@ -183,6 +186,30 @@ static void run_death(struct driver *d)
     driver_finish(d);
 }
 
+/* The engine submits by itself, to a client of the other node. */
+static void run_own(struct driver *d)
+{
+    struct world *w = ((struct world_path *)d->path->context)->world;
+    int client = world_client_open(w, 1, 8, 1);
+    int rc = client < 0 ? client : own_bind(&own, w, (uint32_t)client, 0);
+
+    for (uint32_t i = 0; i < 6 && rc == 0; i++) {
+        rc = own_submit(&own, i, i % 2 == 0, 0);
+        driver_turn(d);
+        if (i == 3)
+            world_link_break(w, 0, 1);
+    }
+    own_finish(&own, 100000);
+    for (uint32_t i = 0; i < 6; i++)
+        if (rc == 0 && own.status[i] != 0)
+            rc = own.status[i];
+    if (rc < 0 || own.ended != 0x3f || own.arrived != 0x3f)
+        driver_fail(d, "own operations: %s; ended %x, arrived %x", strerror(-rc), own.ended,
+                    own.arrived);
+    own_leave(&own);
+    driver_finish(d);
+}
+
 static const struct crash_scenario scenarios[] = {
     {"packed", run_packed, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"two-put, ordered", run_two_put, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1, NULL},
@@ -203,6 +230,7 @@ static const struct crash_scenario scenarios[] = {
     {"client dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"puts in a row", run_row, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"puts in a row, spill", run_row_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
 };
 
 /* Those of messages and of control come behind ours. */
@@ -239,6 +267,8 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
         .protocol = s->protocol,
         .submit_bytes = 16384,
         .trace = trace,
+        .owner = &own_row,
+        .owner_context = &own,
         .limits = {.stripe_min = 512,
                    .ledger_start = 4096,
                    .ledger_max = 16384,

@@ -307,7 +307,7 @@ static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
     const struct wire_op *w = &a->w.op;
     uint32_t flow = a->message.token;
     int status = reply_requester(e, flow, peer);
-    uint32_t session = status == 0 ? e->flows[flow].session : NONE;
+    uint32_t session = status == 0 ? owner_handle(e->flows[flow].owner) : NONE;
     struct event_draft draft;
     int r;
 

@@ -3,54 +3,55 @@
 
 #include <string.h>
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/ops/owner.h"
 #include "daemon/engine/peer/marks.h"
-#include "daemon/engine/session/quota.h"
-#include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/table.h"
 
-int flow_new(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint, uint32_t traffic)
+int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic)
 {
-    struct session *s = &e->sessions[session];
+    uint32_t *first = owner_flows(e, owner);
     uint32_t free = table_take(e, TABLE_FLOWS);
+    struct owner_identity whose;
 
     if (free == NONE)
         return -ENOSPC;
+    owner_row(e, owner)->identify(e, owner_handle(owner), &whose);
     e->flows[free] = (struct flow){.state = FLOW_FREE,
-                                   .session = session,
                                    .peer = peer,
                                    .inflow = NONE,
                                    .endpoint = endpoint,
-                                   .next = s->first_flow,
+                                   .next = *first,
+                                   .owner = owner,
                                    .traffic = traffic,
                                    .serves = NONE,
-                                   .uid = e->clients[s->client].uid};
+                                   .uid = whose.uid};
     queue_init(&e->flows[free].ops, OP_SHIFT);
     e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn}; /* joins another */
-    turn_join(e, free, s->client);
+    turn_join(e, free, owner_client(e, owner));
     set32(e, &e->flows[free].state, FLOW_BINDING);
-    set32(e, &s->first_flow, free);
+    set32(e, first, free);
     return (int)free;
 }
 
-int flow_find(const struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
+int flow_find(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)
 {
-    for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
-        if (e->flows[i].peer == peer && e->flows[i].endpoint == endpoint &&
-            e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
+    for (uint32_t i = *owner_flows(e, owner); i != NONE; i = e->flows[i].next)
+        if (e->flows[i].owner == owner && e->flows[i].peer == peer &&
+            e->flows[i].endpoint == endpoint && e->flows[i].state != FLOW_DEAD &&
+            e->flows[i].traffic == FLOW_REQUESTS)
             return (int)i;
     return -ENOENT;
 }
 
-int flow_open(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
+int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)
 {
-    int r = flow_find(e, session, peer, endpoint);
+    int r = flow_find(e, owner, peer, endpoint);
 
     if (r >= 0)
         return r;
-    r = flow_new(e, session, peer, endpoint, FLOW_REQUESTS);
+    r = flow_new(e, owner, peer, endpoint, FLOW_REQUESTS);
     if (r >= 0)
         commit(e);
     return r;
@@ -70,10 +71,11 @@ void flow_ready(struct engine *e, uint32_t flow)
 
 void flows_ready_towards(struct engine *e, const struct remote *remote)
 {
-    if (remote->session == NONE)
+    if (remote->owner == OWNER_GONE)
         return;
-    for (uint32_t i = e->sessions[remote->session].first_flow; i != NONE; i = e->flows[i].next)
-        if (e->flows[i].peer == remote->peer && e->flows[i].endpoint == remote->endpoint)
+    for (uint32_t i = *owner_flows(e, remote->owner); i != NONE; i = e->flows[i].next)
+        if (e->flows[i].owner == remote->owner && e->flows[i].peer == remote->peer &&
+            e->flows[i].endpoint == remote->endpoint)
             flow_ready(e, i);
 }
 

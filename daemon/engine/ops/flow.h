@@ -16,13 +16,12 @@
 #include "daemon/engine/state/state.h"
 
 /* The flow of this pair's requests, or -ENOENT. */
-int flow_find(const struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint);
+int flow_find(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
 /* The flow of this pair's requests, which may be a new one (in a transaction of its own). Flow
  * number, -ENOSPC. */
-int flow_open(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint);
+int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
 /* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
-int flow_new(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint,
-             uint32_t traffic);
+int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
     return queue_at(&e->pool, &f->ops, slot);
@@ -69,10 +68,11 @@ void flow_gone(struct engine *e, uint32_t flow);
 /* The peer's state is lost: all operations fail, and those that had started have an unknown
  * outcome. */
 void flow_kill(struct engine *e, uint32_t flow);
-/* The flow's context is gone: drops the operations that are left. */
+/* The flow's owner is gone: drops the operations that are left. */
 void flow_empty(struct engine *e, uint32_t flow);
-/* The flow's context lets go of the flow, which goes on the leaving list. */
+/* The flow's owner lets go of the flow, which goes on the leaving list; or of all its flows. */
 void flow_detach(struct engine *e, uint32_t flow);
+void flows_detach(struct engine *e, uint64_t owner);
 /* Retires a flow of requests that no remote names any more and that has nothing under way. */
 void flow_retire(struct engine *e, uint32_t flow);
 

@@ -4,11 +4,9 @@
 #include <string.h>
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/ops/owner.h"
 #include "daemon/engine/peer/marks.h"
-#include "daemon/engine/session/quota.h"
 #include "daemon/engine/ops/reply_credit.h"
-#include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/state/table.h"
 
@@ -35,11 +33,30 @@ struct finish {
     uint32_t silent; /* operations whose event nobody wants, and what was reserved for it */
 };
 
-/* The end of an operation, by an event where its client wants one. */
+/* Reports the end of an operation to the flow's owner. */
+static void report(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    const struct owner_kind *row = owner_row(e, e->flows[flow].owner);
+
+    set8(e, &op->ended, 1);
+    if (row->ended)
+        row->ended(e, flow, slot, op);
+}
+
+/* So many operations have ended of which the owner does not want to hear. */
+static void report_silent(struct engine *e, const struct flow *f, uint32_t count, uint64_t bytes)
+{
+    const struct owner_kind *row = owner_row(e, f->owner);
+
+    if (row->ended_silently)
+        row->ended_silently(e, owner_handle(f->owner), count, bytes);
+}
+
+/* The end of an operation, which is reported where its owner wants that. */
 static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
 {
-    if (session_reports(op)) {
-        session_report_local(e, flow, done->reported, op);
+    if (op_reports(op)) {
+        report(e, flow, done->reported, op);
     } else {
         done->silent += op_count(op);
         done->silent_bytes += op->reserve;
@@ -99,11 +116,11 @@ static bool finish_some(struct engine *e, uint32_t flow)
     if (moves == 0)
         return false;
     if (done.silent > 0)
-        session_end_silent(e, f->session, done.silent, done.silent_bytes);
+        report_silent(e, f, done.silent, done.silent_bytes);
     if (done.reported != f->reported)
         set64(e, &f->reported, done.reported);
     if (done.head != f->ops.head)
-        quota_pop(e, f->session, &f->ops, (uint32_t)(done.head - f->ops.head));
+        owner_pop(e, f, (uint32_t)(done.head - f->ops.head));
     commit(e);
     return true;
 }
@@ -113,7 +130,7 @@ void flow_finish(struct engine *e, uint32_t flow)
     struct flow *f = &e->flows[flow];
     uint64_t head = f->ops.head;
 
-    if (f->session == NONE)
+    if (f->owner == OWNER_GONE)
         return;
     while (finish_some(e, flow))
         continue;
@@ -128,13 +145,18 @@ void flow_finish(struct engine *e, uint32_t flow)
         flow_ready(e, flow);
 }
 
-/* Posts the event of an UNORDERED operation, which need not wait for the operations before it. */
+/* Reports the end of an UNORDERED operation, which need not wait for the operations before it. */
 static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
-        e->flows[flow].session == NONE)
+        e->flows[flow].owner == OWNER_GONE)
         return;
-    session_report_local(e, flow, slot, op);
+    if (op_reports(op)) {
+        report(e, flow, slot, op);
+    } else {
+        set8(e, &op->ended, 1);
+        report_silent(e, &e->flows[flow], op_count(op), op->reserve);
+    }
     step_reported(e, flow, slot, op);
     commit(e);
 }
@@ -310,12 +332,12 @@ void flow_empty(struct engine *e, uint32_t flow)
 void flow_detach(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    uint32_t *link = &e->sessions[f->session].first_flow;
+    uint32_t *link = owner_flows(e, f->owner);
 
     while (*link != flow)
         link = &e->flows[*link].next;
     set32(e, link, f->next);
-    set32(e, &f->session, NONE);
+    set64(e, &f->owner, OWNER_GONE);
     if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
         set32(e, &e->inflows[f->serves].reply_flow, NONE);
     set32(e, &f->state, FLOW_CLOSING);
@@ -324,11 +346,24 @@ void flow_detach(struct engine *e, uint32_t flow)
     table_leaves(e, TABLE_FLOWS, flow);
 }
 
+void flows_detach(struct engine *e, uint64_t owner)
+{
+    uint32_t flow = *owner_flows(e, owner);
+
+    while (flow != NONE) {
+        uint32_t next = e->flows[flow].next;
+
+        if (e->flows[flow].owner == owner)
+            flow_detach(e, flow);
+        flow = next;
+    }
+}
+
 void flow_retire(struct engine *e, uint32_t flow)
 {
     const struct flow *f = &e->flows[flow];
 
-    if (f->traffic == FLOW_REQUESTS && f->session != NONE &&
+    if (f->traffic == FLOW_REQUESTS && f->owner != OWNER_GONE &&
         (f->state == FLOW_BINDING || f->state == FLOW_OPEN || f->state == FLOW_DEAD) &&
         e->flow_live[flow].remotes == 0 && e->flow_live[flow].outstanding == 0 &&
         queue_count(&f->ops) == 0 && f->replies_expected == 0)

@@ -5,6 +5,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/message.h"
+#include "daemon/engine/ops/owner.h"
 
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right)
@@ -27,18 +28,18 @@ bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote)
     if (remote >= e->config.remotes_max)
         return false;
     r = &e->remotes[remote];
-    return r->session == session && !r->unbound &&
+    return r->owner == owner_of(OWNER_SESSION, session) && !r->unbound &&
            (r->state == REMOTE_READY || r->state == REMOTE_STALE || r->state == REMOTE_REVOKED);
 }
 
-int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r)
+int op_check_local(const struct engine *e, uint32_t client, const struct submit_record *r)
 {
     const struct segment *segment;
 
     if (r->segment >= e->config.segments_max)
         return -EFAULT;
     segment = &e->segments[r->segment];
-    if (segment->state != SEGMENT_OPEN || segment->client != s->client)
+    if (segment->state != SEGMENT_OPEN || segment->client != client)
         return -EFAULT;
     if (!(r->local_offset <= segment->length && r->length <= segment->length - r->local_offset))
         return -EFAULT;
@@ -50,20 +51,19 @@ bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op)
     const struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
 
-    return remote->session == f->session && remote->peer == f->peer &&
-           remote->endpoint == f->endpoint;
+    return remote->owner == f->owner && remote->peer == f->peer && remote->endpoint == f->endpoint;
 }
 
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
 {
-    uint32_t session = e->flows[flow].session;
+    uint64_t owner = e->flows[flow].owner;
     const struct segment *segment = &e->segments[op->segment];
     const struct segment_live *live = &e->segment_live[op->segment];
 
-    if (session == NONE)
+    if (owner == OWNER_GONE)
         return -EHOSTDOWN;
     /* While it waited its segment may have gone, and the index may be another client's. */
-    if (segment->state != SEGMENT_OPEN || segment->client != e->sessions[session].client ||
+    if (segment->state != SEGMENT_OPEN || segment->client != owner_client(e, owner) ||
         !(op->local_offset <= segment->length && op->length <= segment->length - op->local_offset))
         return -EFAULT;
     if (!op_remote_ours(e, flow, op))

@@ -21,9 +21,10 @@ struct op_kind {
      * library submits this record. The other hooks of such a row are NULL. */
     enum quarantine_reason (*at_once)(struct engine *e, uint32_t session,
                                       const struct submit_record *r);
-    /* At submission: 0, an errno that becomes the operation's status, or, for what no honest
-     * library submits, -EPROTO (a field) or -EFAULT (memory). NULL: no client submits this. */
-    int (*validate)(struct engine *e, const struct session *s, const struct submit_record *r,
+    /* At submission by `client` (NONE: by an owner without one): 0, an errno that becomes the
+     * operation's status, or, for what no honest library submits, -EPROTO (a field) or -EFAULT
+     * (memory). NULL: no client submits this. */
+    int (*validate)(struct engine *e, uint32_t client, const struct submit_record *r,
                     const struct remote *remote);
     /* Within a transaction: the operation is taken; `flow` holds what it needs until its end. */
     void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
@@ -96,7 +97,7 @@ int op_check_remote(const struct engine *e, const struct submit_record *r,
 /* Whether this handle was given to the session, and still leads somewhere. */
 bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote);
 /* The client's memory that a record names, or -EFAULT. */
-int op_check_local(const struct engine *e, const struct session *s, const struct submit_record *r);
+int op_check_local(const struct engine *e, uint32_t client, const struct submit_record *r);
 /* Whether the operation may start now, its memory and its remote being what they were at
  * submission: 0, -EINPROGRESS, or the errno that ends it. */
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
@@ -109,7 +110,7 @@ void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
 void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to);
 /* Bytes of the id that its record carries. */
 uint32_t op_id_len(const struct op *op);
-/* Whether its remote is still one of this flow's session, towards this flow's peer. */
+/* Whether its remote is still one of this flow's owner, towards this flow's peer. */
 bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
 /* Stages PLACED, GOT or NOTE, records without payload. Results as those of op_kind.record. */
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
@@ -118,7 +119,7 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
                   void *id);
 
 /* Hooks that active messages share with put (op_put.c). */
-int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+int put_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);

@@ -2,7 +2,7 @@
  * thread. */
 #include "daemon/engine/ops/op.h"
 
-static int flush_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+static int flush_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                           const struct remote *remote)
 {
     return r->length != 0 || r->flags & (SUBMIT_INLINE | SUBMIT_UNORDERED) ? -EPROTO : 0;

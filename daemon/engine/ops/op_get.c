@@ -7,14 +7,14 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/peer/keepalive.h"
 
-static int get_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+static int get_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                         const struct remote *remote)
 {
     int status = op_check_remote(e, r, remote, ENGINE_REMOTE_READ);
 
     if (r->flags & SUBMIT_INLINE)
         return -EPROTO;
-    if (r->length > 0 && status != -EMSGSIZE && op_check_local(e, s, r) < 0)
+    if (r->length > 0 && status != -EMSGSIZE && op_check_local(e, client, r) < 0)
         return -EFAULT;
     return status;
 }

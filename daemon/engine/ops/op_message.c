@@ -7,19 +7,19 @@
 #include <string.h>
 #include "daemon/engine/ops/reply_credit.h"
 
-static int plain_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+static int plain_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                           const struct remote *remote)
 {
     return 0;
 }
 
 /* The event names the place where a Long landed, so a Long of no bytes needs a valid place too. */
-static int long_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+static int long_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                          const struct remote *remote)
 {
     if (r->length == 0 && remote->has_key && r->offset > remote->length)
         return -ERANGE;
-    return put_validate(e, s, r, remote);
+    return put_validate(e, client, r, remote);
 }
 
 /* A Medium's payload stands in its block. */

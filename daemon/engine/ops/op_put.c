@@ -11,13 +11,13 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/peer/marks.h"
 
-int put_validate(struct engine *e, const struct session *s, const struct submit_record *r,
+int put_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                  const struct remote *remote)
 {
     int status = op_check_remote(e, r, remote, ENGINE_REMOTE_WRITE);
 
     if (r->length > 0 && !(r->flags & SUBMIT_INLINE) && status != -EMSGSIZE &&
-        op_check_local(e, s, r) < 0)
+        op_check_local(e, client, r) < 0)
         return -EFAULT;
     return status;
 }

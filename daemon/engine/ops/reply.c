@@ -14,7 +14,7 @@ int reply_flow_open(struct engine *e, uint32_t inflow)
     flow = quota_replies(e, in->session);
     if (flow < 0)
         return flow;
-    flow = flow_new(e, in->session, in->peer, in->origin, FLOW_REPLIES);
+    flow = flow_new(e, owner_of(OWNER_SESSION, in->session), in->peer, in->origin, FLOW_REPLIES);
     if (flow < 0)
         return flow;
     set32(e, &e->flows[flow].serves, inflow);

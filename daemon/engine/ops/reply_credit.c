@@ -59,7 +59,7 @@ enum quarantine_reason reply_space(struct engine *e, uint32_t session)
 void reply_hold(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    struct session *s = &e->sessions[f->session];
+    struct session *s = &e->sessions[owner_handle(f->owner)];
 
     set32(e, &f->replies_expected, f->replies_expected + 1);
     set64(e, &s->reply_reserved, s->reply_reserved + event_bytes(e->message_max));
@@ -73,14 +73,14 @@ void reply_give_back(struct engine *e, uint32_t flow, uint32_t count)
 
     if (count > f->replies_expected)
         count = f->replies_expected;
-    if (count == 0 || f->session == NONE)
+    if (count == 0 || f->owner == OWNER_GONE)
         return;
-    s = &e->sessions[f->session];
+    s = &e->sessions[owner_handle(f->owner)];
     bytes = (uint64_t)count * event_bytes(e->message_max);
     set32(e, &f->replies_expected, f->replies_expected - count);
     set64(e, &s->reply_reserved, s->reply_reserved - bytes);
     set64(e, &s->reply_released, s->reply_released + bytes);
-    session_dirty(e, f->session);
+    session_dirty(e, owner_handle(f->owner));
 }
 
 int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer)
@@ -93,9 +93,11 @@ int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer)
     f = &e->flows[flow];
     if (f->state == FLOW_FREE || f->traffic != FLOW_REQUESTS || f->peer != peer)
         return -EPROTO;
-    if (f->session == NONE)
+    if (f->owner == OWNER_GONE)
         return -EHOSTDOWN;
-    s = &e->sessions[f->session];
+    if (owner_as_session(f->owner) == NONE) /* which alone awaits replies */
+        return -EPROTO;
+    s = &e->sessions[owner_handle(f->owner)];
     if (s->state != SESSION_OPEN || e->clients[s->client].state != CLIENT_LIVE ||
         e->clients[s->client].quarantine != QUARANTINE_NONE)
         return -EHOSTDOWN;
@@ -105,7 +107,7 @@ int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer)
 void reply_came(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    struct session *s = &e->sessions[f->session];
+    struct session *s = &e->sessions[owner_handle(f->owner)];
 
     set32(e, &f->replies_expected, f->replies_expected - 1);
     set64(e, &s->reply_reserved, s->reply_reserved - event_bytes(e->message_max));

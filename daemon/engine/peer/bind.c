@@ -6,7 +6,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/state/notice.h"
+#include "daemon/engine/ops/owner.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/peer/region.h"
@@ -14,27 +14,16 @@
 #include "daemon/engine/peer/remote.h"
 #include "daemon/engine/state/table.h"
 
-static void bind_notice(struct engine *e, uint32_t remote, int32_t status)
+/* Within a transaction: the bind's end is reported to its owner. */
+static void bind_ended(struct engine *e, uint32_t remote, int32_t status)
 {
-    const struct remote *r = &e->remotes[remote];
-    struct engine_notice n = {.kind = ENGINE_BOUND,
-                              .status = status,
-                              .handle = remote,
-                              .peer = r->peer,
-                              .cookie = r->cookie,
-                              .length = r->length,
-                              .rights = r->rights,
-                              .neighbour.session = NONE};
+    uint64_t owner = e->remotes[remote].owner;
 
-    if (r->session == NONE)
-        return;
-    direct_way(e, remote, &n.way);
-    if (r->peer == e->config.self)
-        (void)engine_neighbour(e, e->config.self, &n.way, &n.neighbour);
-    notice_push(e, &n);
+    if (owner != OWNER_GONE && owner_row(e, owner)->bound)
+        owner_row(e, owner)->bound(e, remote, status);
 }
 
-/* Within a transaction: asks the owner. */
+/* Within a transaction: asks the region's owner. */
 static int bind_ask(struct engine *e, uint32_t remote)
 {
     struct remote *r = &e->remotes[remote];
@@ -50,13 +39,13 @@ static int bind_ask(struct engine *e, uint32_t remote)
         .generation = r->key.generation,
     };
 
-    if (f->session != NONE) {
-        const struct session *s = &e->sessions[f->session];
-        const struct client *c = &e->clients[s->client];
+    if (f->owner != OWNER_GONE) {
+        struct owner_identity whose;
 
-        w.uid = c->uid;
-        w.origin = (uint64_t)s->context << 32 | c->rank;
-        memcpy(w.job, c->job, sizeof(w.job));
+        owner_row(e, f->owner)->identify(e, owner_handle(f->owner), &whose);
+        w.uid = whose.uid;
+        w.origin = whose.origin;
+        memcpy(w.job, whose.job, strnlen(whose.job, sizeof(w.job) - 1));
     }
     memcpy(w.secret, r->key.secret, sizeof(w.secret));
     set32(e, &r->asked, r->asked + 1);
@@ -66,7 +55,7 @@ static int bind_ask(struct engine *e, uint32_t remote)
 /* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
 static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
-    bool flow = flow_find(e, session, peer, endpoint) < 0;
+    bool flow = flow_find(e, owner_of(OWNER_SESSION, session), peer, endpoint) < 0;
     int r = quota_bind(e, session, flow);
 
     if (r < 0 || table_full(e, TABLE_REMOTES)) {
@@ -79,9 +68,7 @@ static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64
 int engine_bind(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint,
                 const struct engine_key *key, uint64_t cookie)
 {
-    struct remote *r;
-    uint32_t i;
-    int flow;
+    int r;
 
     if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
         return -EINVAL;
@@ -89,16 +76,28 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t peer, uint64_t endp
         return -EHOSTUNREACH;
     if (key && key->node != peer)
         return -EKEYREJECTED;
-    flow = remote_room(e, session, peer, endpoint);
-    if (flow < 0)
-        return flow;
+    r = remote_room(e, session, peer, endpoint);
+    if (r == 0)
+        r = bind_begin(e, owner_of(OWNER_SESSION, session), peer, endpoint, key, cookie);
+    return r < 0 ? r : 0;
+}
+
+int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
+               const struct engine_key *key, uint64_t cookie)
+{
+    struct remote *r;
+    uint32_t i;
+    int flow;
+
+    if (table_full(e, TABLE_REMOTES))
+        return -ENOSPC;
     peer_know(e, peer);
-    flow = flow_open(e, session, peer, endpoint);
+    flow = flow_open(e, owner, peer, endpoint);
     if (flow < 0)
         return flow;
     i = table_take(e, TABLE_REMOTES);
     r = &e->remotes[i];
-    *r = (struct remote){.session = session,
+    *r = (struct remote){.owner = owner,
                          .flow = (uint32_t)flow,
                          .peer = peer,
                          .endpoint = endpoint,
@@ -115,7 +114,7 @@ int engine_bind(struct engine *e, uint32_t session, uint32_t peer, uint64_t endp
     }
     commit(e);
     e->flow_live[flow].remotes++;
-    return 0;
+    return (int)i;
 }
 
 int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
@@ -125,7 +124,7 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
     if (remote >= e->config.remotes_max)
         return -EINVAL;
     r = &e->remotes[remote];
-    if (r->state == REMOTE_FREE || r->session != session || r->unbound)
+    if (r->state == REMOTE_FREE || r->owner != owner_of(OWNER_SESSION, session) || r->unbound)
         return -EINVAL;
     /* A wake-up of its peer may still stand in the ring, where it comes too late. */
     direct_wake(e, &e->flows[r->flow]);
@@ -277,8 +276,8 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
     binding = r->state == REMOTE_BINDING;
     if (w.status < 0) {
         if (binding) {
-            bind_notice(e, w.remote, w.status);
             remote_free(e, w.remote);
+            bind_ended(e, w.remote, w.status);
         } else {
             set32(e, &r->state, REMOTE_REVOKED);
             direct_show_ended(e, w.remote, true);
@@ -290,7 +289,7 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
         set32(e, &r->rights, w.rights);
         set32(e, &r->state, REMOTE_READY);
         if (binding)
-            bind_notice(e, w.remote, 0);
+            bind_ended(e, w.remote, 0);
     }
     e->sweep = true;
     flows_ready_towards(e, r);
@@ -347,14 +346,14 @@ void bind_forget_node(struct engine *e, uint32_t peer)
             continue;
         set32(e, &r->revoke_due, 0);
         set32(e, &r->asked, 0);
-        if (binding)
+        if (binding) {
             remote_free(e, i);
-        else
+            bind_ended(e, i, -EHOSTDOWN);
+        } else {
             set32(e, &r->state, REMOTE_REVOKED);
+        }
         commit(e);
         direct_show_ended(e, i, true);
-        if (binding)
-            bind_notice(e, i, -EHOSTDOWN);
     }
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].peer != peer)
@@ -369,18 +368,18 @@ void bind_show_ended(struct engine *e, uint32_t session)
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
         const struct remote *r = &e->remotes[i];
 
-        if (r->state != REMOTE_FREE && r->session == session)
+        if (r->state != REMOTE_FREE && r->owner == owner_of(OWNER_SESSION, session))
             direct_show_ended(e, i,
                               r->state == REMOTE_REVOKED || e->flows[r->flow].state == FLOW_DEAD);
     }
 }
 
-void bind_forget_session(struct engine *e, uint32_t session)
+void bind_forget_owner(struct engine *e, uint64_t owner)
 {
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        if (e->remotes[i].state == REMOTE_FREE || e->remotes[i].session != session)
+        if (e->remotes[i].state == REMOTE_FREE || e->remotes[i].owner != owner)
             continue;
-        set32(e, &e->remotes[i].session, NONE);
+        set64(e, &e->remotes[i].owner, OWNER_GONE);
         commit(e);
     }
 }

@@ -21,7 +21,11 @@ void bind_refresh_node(struct engine *e, uint32_t peer);
 void bind_forget_node(struct engine *e, uint32_t peer);
 /* Shows an inherited session which of its remotes have ended. */
 void bind_show_ended(struct engine *e, uint32_t session);
-/* Binds of a session on its way out end without a notice. */
-void bind_forget_session(struct engine *e, uint32_t session);
+/* Begins a bind, whose end the owner's row gets (ops/owner.h): the number of the remote, -ENOSPC,
+ * -ENOBUFS. engine_bind is this for a session. */
+int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
+               const struct engine_key *key, uint64_t cookie);
+/* Binds of an owner on its way out end without a report. */
+void bind_forget_owner(struct engine *e, uint64_t owner);
 
 #endif

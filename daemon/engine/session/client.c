@@ -123,9 +123,6 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base)
     bind_show_ended(e, session);
     if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)
         quarantine_show(e, session);
-    /* Operations that waited only for a fabric operation of the old process can finish now. */
-    for (uint32_t i = e->sessions[session].first_flow; i != NONE; i = e->flows[i].next)
-        flow_finish(e, i);
     if (e->sessions[session].spill_bytes == 0)
         session_release_spill(e, session);
     return 0;

@@ -53,7 +53,7 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
 
 void direct_show_ended(struct engine *e, uint32_t remote, bool ended)
 {
-    uint32_t session = e->remotes[remote].session;
+    uint32_t session = owner_as_session(e->remotes[remote].owner);
     uint64_t bit = UINT64_C(1) << remote % 64;
     _Atomic uint64_t *word;
 
@@ -96,8 +96,10 @@ static void wake_target(struct engine *e, const struct inflow *in)
 
 static void wake_origin(struct engine *e, const struct flow *f)
 {
-    if (f->state == FLOW_OPEN && f->session != NONE && e->peer_live[f->peer].sibling)
-        session_dirty(e, f->session);
+    uint32_t session = owner_as_session(f->owner);
+
+    if (f->state == FLOW_OPEN && session != NONE && e->peer_live[f->peer].sibling)
+        session_dirty(e, session);
 }
 
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
@@ -135,8 +137,9 @@ void direct_wake_origin(struct engine *e, uint32_t session, uint64_t endpoint)
     if (in->origin_flow >= e->config.flows_max)
         return;
     f = &e->flows[in->origin_flow];
-    if (f->state == FLOW_OPEN && f->peer == e->config.self && f->inflow == i && f->session != NONE)
-        session_dirty(e, f->session);
+    if (f->state == FLOW_OPEN && f->peer == e->config.self && f->inflow == i &&
+        owner_as_session(f->owner) != NONE)
+        session_dirty(e, owner_handle(f->owner));
 }
 
 void direct_show_spill(struct session_live *live, bool spilled)

@@ -62,7 +62,7 @@ static void count_flows(const struct engine *e, uint32_t session, struct held *b
         uint32_t flow = leaving->entries[(leaving->head + i) % leaving->size];
         const struct flow *f = &e->flows[flow];
 
-        if (f->state != FLOW_FREE && f->session == NONE && f->uid == uid)
+        if (f->state != FLOW_FREE && f->owner == OWNER_GONE && f->uid == uid)
             count_flow(e, flow, false, binds, pairs);
     }
 }

@@ -52,12 +52,4 @@ static inline int quota_push(struct engine *e, uint32_t session, struct queue *q
     return 0;
 }
 
-static inline void quota_pop(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
-{
-    if (queue_pop_stays(q, n))
-        set64(e, &q->head, q->head + n);
-    else
-        quota_pop_chunks(e, session, q, n);
-}
-
 #endif

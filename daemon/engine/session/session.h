@@ -22,14 +22,8 @@ struct event_draft {
 
 /* Takes answers, then submissions, each up to `budget`. The number taken. */
 int session_take(struct engine *e, uint32_t session, int budget);
-/* Whether the operation's end is reported to the client: errors are reported even under
- * SUBMIT_NO_LCE. */
-static inline bool session_reports(const struct op *op)
-{
-    return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
-}
-/* Within a transaction: ends the operation for its client, by an event or without. */
-void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/* Within a transaction: ends the operation for its client, by its local events. */
+void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op);
 /* Within a transaction: `count` operations have ended without an event; `bytes` of reserved event
  * space are free again. */
 void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);

@@ -27,7 +27,7 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
                       uint64_t lid, uint64_t bytes)
 {
     struct flow *f = &e->flows[flow];
-    struct session_live *live = &e->session_live[f->session];
+    struct session_live *live = &e->session_live[owner_handle(f->owner)];
     uint32_t size = event_bytes(op->lid_len);
     struct event_record *event;
     int r = ring_reserve(&live->local, size, (void **)&event);
@@ -72,18 +72,13 @@ static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const str
     return r;
 }
 
-void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     struct flow *f = &e->flows[flow];
-    struct session *s = &e->sessions[f->session];
-    struct session_live *live = &e->session_live[f->session];
+    struct session *s = &e->sessions[owner_handle(f->owner)];
+    struct session_live *live = &e->session_live[owner_handle(f->owner)];
     int r = 0;
 
-    set8(e, &op->ended, 1);
-    if (!session_reports(op)) {
-        session_end_silent(e, f->session, op_count(op), op->reserve);
-        return;
-    }
     if (op->status < 0)
         live->errors += op_count(op);
     set64(e, &s->reserved, s->reserved - op->reserve);
@@ -94,7 +89,7 @@ void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, struct
     }
     if (r < 0)
         client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
-    session_dirty(e, f->session);
+    session_dirty(e, owner_handle(f->owner));
 }
 
 /* Bytes [from, from + n) of the event. */

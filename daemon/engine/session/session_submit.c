@@ -4,13 +4,12 @@
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
 #include "shm_ring/fault.h"
-#include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
+#include "daemon/engine/ops/submit.h"
 #include "daemon/engine/ops/message.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/session/session_batch.h"
 #include "daemon/engine/ops/reply_credit.h"
-#include "daemon/engine/watch/steps.h"
 
 struct intake;
 
@@ -67,47 +66,6 @@ static int64_t local_space(struct engine *e, uint32_t session)
     return used < 0 ? used : space > 0 ? space : 0;
 }
 
-static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
-                          const struct submit_record *r, uint32_t span, int32_t status)
-{
-    struct op *op = flow_op(e, f, slot);
-    const uint8_t *bytes = (const uint8_t *)(r + 1);
-    uint32_t left = r->size - (uint32_t)sizeof(*r);
-
-    *op = (struct op){
-        .kind = r->kind,
-        .phase = status < 0 && (f->traffic == FLOW_REQUESTS || f->state == FLOW_DEAD) ? OP_PLACED
-                                                                                      : OP_QUEUED,
-        .flags = r->flags,
-        .status = status,
-        .remote = r->remote,
-        .span = (uint16_t)span,
-        .offset = r->offset,
-        .length = r->length < UINT32_MAX ? (uint32_t)r->length : UINT32_MAX,
-        .lid = r->lid,
-        .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* of a reply it was the token */
-        .lid_len = r->lid_len,
-        .rid_len = r->rid_len,
-        .segment = r->segment,
-        .local_offset = r->local_offset,
-        .reserve = r->reserve,
-        .nonce = UINT16_MAX,
-        .submitted_at = e->now,
-    };
-    if (span == 1) {
-        memcpy(op->small, bytes, left);
-        return op;
-    }
-    for (uint32_t i = 1; i < span; i++) {
-        uint32_t n = left < sizeof(*op) ? left : (uint32_t)sizeof(*op);
-
-        memcpy(flow_op(e, f, slot + i), bytes, n);
-        bytes += n;
-        left -= n;
-    }
-    return op;
-}
-
 static void count_submitted(struct session_live *live, const struct submit_record *r)
 {
     const struct op_kind *kind = op_kind_of(r->kind);
@@ -149,11 +107,9 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
 {
     struct session *s = &e->sessions[session];
     enum quarantine_reason reason = submission_check(e, session, in, r);
-    uint32_t extra, span, flow;
     const struct op_kind *kind;
-    uint64_t slot;
+    uint32_t flow, span;
     struct flow *f;
-    struct op *op;
     int status;
 
     if (reason != QUARANTINE_NONE) {
@@ -163,36 +119,21 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
     kind = op_kind_of(r->kind);
     flow = in->rules->flow_of(e, r);
     f = &e->flows[flow];
-    status = kind->validate(e, s, r, kind->over_remote ? &e->remotes[r->remote] : NULL);
+    status = kind->validate(e, s->client, r, kind->over_remote ? &e->remotes[r->remote] : NULL);
     if (status == -EPROTO || status == -EFAULT) {
         client_quarantine(e, s->client, status == -EFAULT ? QUARANTINE_SEGMENT : QUARANTINE_RECORD);
         return 0;
     }
     if (f->state == FLOW_DEAD)
         status = f->error;
-    extra = r->size - (uint32_t)sizeof(*r);
-    span = extra <= OP_SMALL ? 1 : 1 + (extra + sizeof(struct op) - 1) / sizeof(struct op);
-    slot = f->ops.tail;
+    span = op_span(r);
     if (FAULT(QUEUE_ROOM) < 0 || in->rules->room(e, session, &f->ops, span) < 0)
         return 0;
-    op = op_fill(e, f, slot, r, span, status);
     intake_pass(e, in, r);
     set64(e, &s->reserved, s->reserved + r->reserve);
     set64(e, &s->submitted, s->submitted + 1);
-    if (kind->taken)
-        kind->taken(e, flow, r);
-    if (op->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
-        set64(e, &f->staged, f->ops.tail);
-        set64(e, &f->started, f->ops.tail);
-    }
-    commit(e);
-    FAULT(OPERATION_QUEUED);
-    step_submitted(e, flow, slot, op);
+    op_enqueue(e, flow, r, span, status);
     count_submitted(&e->session_live[session], r);
-    if (f->staged == f->ops.tail)
-        flow_finish(e, flow);
-    else
-        flow_ready(e, flow);
     session_dirty(e, session);
     return 1;
 }
@@ -230,7 +171,8 @@ static int batch_submit(struct engine *e, uint32_t session, const struct submit_
 
     if (space < 0 || record_check(e, r) != QUARANTINE_NONE ||
         request_check(e, session, r) != QUARANTINE_NONE ||
-        op_kind_of(r->kind)->validate(e, &e->sessions[session], r, &e->remotes[r->remote]) < 0)
+        op_kind_of(r->kind)->validate(e, e->sessions[session].client, r, &e->remotes[r->remote]) <
+            0)
         return 0;
     return batch_take(e, session, r, (uint64_t)space, budget);
 }

@@ -16,6 +16,29 @@
 
 /* ---- in the arena ---------------------------------------------------------------------------- */
 
+/* What has submitted a flow's operations (ops/owner.h): kind << 32 | handle. */
+enum owner_kinds {
+    OWNER_GONE = 0, /* with handle 0: there is none any more */
+    OWNER_SESSION = 1,
+    OWNER_KINDS = 4, /* the last one is the tests' own */
+};
+
+static inline uint64_t owner_of(enum owner_kinds kind, uint32_t handle)
+{
+    return (uint64_t)kind << 32 | handle;
+}
+
+static inline uint32_t owner_handle(uint64_t owner)
+{
+    return (uint32_t)owner;
+}
+
+/* NONE: it is no session. */
+static inline uint32_t owner_as_session(uint64_t owner)
+{
+    return owner >> 32 == OWNER_SESSION ? owner_handle(owner) : UINT32_MAX;
+}
+
 enum remote_state {
     REMOTE_FREE = 0,
     REMOTE_BINDING = 1,
@@ -26,11 +49,11 @@ enum remote_state {
 
 struct remote {
     uint32_t state;
-    uint32_t session;
     uint32_t flow;
+    uint64_t owner; /* its flow's, or OWNER_GONE */
     uint32_t peer;
     uint64_t endpoint;
-    uint64_t cookie; /* of the bind call */
+    uint64_t cookie; /* of the bind call; the owner's own word */
     struct engine_key key;
     uint64_t length;
     uint64_t address; /* the fabric's */
@@ -49,7 +72,7 @@ enum flow_state {
     FLOW_BINDING = 1, /* the target has not given its number yet */
     FLOW_OPEN = 2,
     FLOW_DEAD = 3,    /* the target is gone: everything fails with `error` */
-    FLOW_CLOSING = 4, /* our context is gone: drained, then CLOSE is sent */
+    FLOW_CLOSING = 4, /* its owner is gone: drained, then CLOSE is sent */
     FLOW_CLOSED = 5,  /* CLOSE is on its way; freed when it is acknowledged */
 };
 
@@ -64,7 +87,8 @@ enum flow_traffic {
  * requests. */
 struct flow {
     uint32_t state;
-    uint32_t session; /* NONE when our context is gone */
+    uint32_t next;  /* of its owner's list */
+    uint64_t owner; /* OWNER_GONE from FLOW_CLOSING on */
     uint32_t peer;
     uint32_t inflow; /* the target's number; of replies, the requester's number of its flow */
     uint64_t endpoint;
@@ -75,12 +99,11 @@ struct flow {
     uint64_t rewound;  /* where the last REFUSE sent it back to: all before was consumed */
     uint32_t epoch;    /* counts rewinds: an older one's completions count only before `rewound` */
     uint32_t held;     /* by STOP or REFUSE, until GO */
-    uint32_t next;     /* of the session's list */
     int32_t error;
     uint32_t traffic; /* enum flow_traffic */
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
-    uint32_t uid;              /* whose it is, also when our context is gone */
+    uint32_t uid;              /* whose it is, also when its owner is gone */
 };
 
 enum inflow_state {

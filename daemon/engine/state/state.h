@@ -43,6 +43,7 @@ struct engine {
     struct engine_config config;
     struct fabric *fabric;
     const struct engine_host *host;
+    const struct owner_kind *owners[OWNER_KINDS]; /* rows; NULL: no such owner here */
     uint64_t now;
 
     /* tables of the arena */
@@ -56,6 +57,7 @@ struct engine {
     struct inflow *inflows;
     struct peer *peers;
     struct free_list unused[TABLES];
+    uint32_t *own_flows; /* list: flows whose owner has no list of its own */
     struct chunk_pool pool;
     uint32_t message_max; /* bytes of an active message's block */
 

@@ -7,7 +7,7 @@
 
 #include "daemon/engine/watch/latency.h"
 #include "daemon/engine/watch/probes.h"
-#include "daemon/engine/session/session.h"
+#include "daemon/engine/ops/owner.h"
 #include "daemon/engine/watch/trace.h"
 
 /* ---- at the origin --------------------------------------------------------------------------- */
@@ -59,7 +59,16 @@ static inline void step_placed(struct engine *e, uint32_t flow, uint64_t slot, c
         trace_operation(e, TRACE_PLACED, flow, slot, op, 0);
 }
 
-/* The operation is locally complete: its client has an event, if it wants one. */
+/* Where the local events of the flow's session end; 0: the operation has none there. */
+static inline uint64_t step_local_tail(const struct engine *e, const struct flow *f,
+                                       const struct op *op)
+{
+    uint32_t session = owner_as_session(f->owner);
+
+    return session != NONE && op_reports(op) ? e->session_live[session].local.tail : 0;
+}
+
+/* The operation is locally complete: its owner has been notified, if it wants that. */
 static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
                                  const struct op *op)
 {
@@ -68,8 +77,7 @@ static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
     latency_local(e, f->peer, op);
     probe_local(f->peer, flow, slot, op->status);
     if (trace_on(e))
-        trace_operation(e, TRACE_LOCAL, flow, slot, op,
-                        session_reports(op) ? e->session_live[f->session].local.tail : 0);
+        trace_operation(e, TRACE_LOCAL, flow, slot, op, step_local_tail(e, f, op));
 }
 
 /* ---- at the target --------------------------------------------------------------------------- */

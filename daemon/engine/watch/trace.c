@@ -32,7 +32,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
     const struct flow *f = &e->flows[flow];
     struct ledger_out *out = &e->peer_live[f->peer].out;
 
-    write_of_session(e, f->session,
+    write_of_session(e, owner_as_session(f->owner),
                      &(struct trace_record){
                          .kind = (uint8_t)kind,
                          .op = op_shown_kind(op),

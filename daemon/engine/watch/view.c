@@ -282,7 +282,7 @@ static const struct op *op_at(const struct engine *e, const struct queue *q, uin
 static int fill_ops(const struct engine *e, const struct flow *f, struct view_op *rows, int room)
 {
     uint64_t tail = PEEK(f->ops.tail), slot = PEEK(f->ops.head);
-    uint32_t session = PEEK(f->session);
+    uint32_t session = owner_as_session(PEEK(f->owner));
     int n = 0;
 
     if (PEEK(f->state) == FLOW_FREE || session >= e->config.sessions_max)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/owner.h"
 
 /* ---- entries of tables ----------------------------------------------------------------------- */
 
@@ -141,7 +142,7 @@ uint64_t peek_staged_of(const struct engine *e, uint32_t client)
     uint64_t entries = 0;
 
     for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state == FLOW_OPEN && e->sessions[e->flows[i].session].client == client)
+        if (e->flows[i].state == FLOW_OPEN && owner_client(e, e->flows[i].owner) == client)
             entries += e->flows[i].staged;
     return entries;
 }
@@ -171,6 +172,24 @@ uint32_t peek_record_max(const struct engine *e)
 bool peek_traced(const struct engine *e)
 {
     return e->trace != NULL;
+}
+
+void *peek_host_context(const struct engine *e)
+{
+    return e->host->context;
+}
+
+uint32_t peek_remote_of(const struct engine *e, uint64_t owner)
+{
+    for (uint32_t i = 0; i < e->config.remotes_max; i++)
+        if (e->remotes[i].state != REMOTE_FREE && e->remotes[i].owner == owner)
+            return i;
+    return UINT32_MAX;
+}
+
+uint64_t peek_word(const struct engine *e, uint32_t remote)
+{
+    return e->remotes[remote].cookie;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -224,6 +243,18 @@ uint32_t peek_spill_growth(const struct engine *e, uint32_t session)
 struct engine_config *poke_config(struct engine *e)
 {
     return &e->config;
+}
+
+void poke_owner(void *memory, const struct owner_kind *row)
+{
+    struct engine *e = memory;
+
+    e->owners[OWNER_KINDS - 1] = row;
+}
+
+void poke_word(struct engine *e, uint32_t remote, uint64_t word)
+{
+    set64(e, &e->remotes[remote].cookie, word);
 }
 
 uint32_t poke_memory(struct engine *e, uint32_t chunks)
@@ -283,8 +314,8 @@ void poke_uid(struct engine *e, uint32_t client, uint32_t uid)
 {
     e->clients[client].uid = uid;
     for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].session != NONE && e->flows[i].state != FLOW_FREE &&
-            e->sessions[e->flows[i].session].client == client)
+        if (e->flows[i].owner != OWNER_GONE && e->flows[i].state != FLOW_FREE &&
+            owner_client(e, e->flows[i].owner) == client)
             e->flows[i].uid = uid;
 }
 

@@ -97,6 +97,12 @@ uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
 /* The most bytes that one submission may have. */
 uint32_t peek_record_max(const struct engine *e);
 bool peek_traced(const struct engine *e);
+/* What the host's hooks get. */
+void *peek_host_context(const struct engine *e);
+/* The first remote of an owner (state/flows.h), UINT32_MAX: it has none; and a remote's word, which
+ * is the owner's. */
+uint32_t peek_remote_of(const struct engine *e, uint64_t owner);
+uint64_t peek_word(const struct engine *e, uint32_t remote);
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -114,6 +120,10 @@ uint32_t peek_spill_growth(const struct engine *e, uint32_t session);
 
 /* The engine's own copy of its configuration: limits that change while it runs. */
 struct engine_config *poke_config(struct engine *e);
+/* The row of the tests' owner, OWNER_KINDS - 1: given before engine_open, in its memory. */
+void poke_owner(void *memory, const struct owner_kind *row);
+/* Within a transaction. */
+void poke_word(struct engine *e, uint32_t remote, uint64_t word);
 /* Leaves so many chunks of memory free. Returns how many were free. */
 uint32_t poke_memory(struct engine *e, uint32_t chunks);
 /* Operations and spilled events leave so many chunks to control records. */

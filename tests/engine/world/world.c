@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "tests/engine/bench/peek.h"
 
 #define ROUND_NS        400u  /* time that passes in a busy round, at most */
 #define IDLE_ROUNDS_MAX 5000u /* in a row */
@@ -160,6 +161,8 @@ static int node_start(struct world *w, struct world_node *n)
     rc = sim_fabric_open(w->sim, n->number, &n->fabric);
     if (rc != 0)
         return rc;
+    if (w->options.owner)
+        poke_owner(n->memory, w->options.owner);
     n->alive = true;
     n->armed = false;
     n->deadline = 0;

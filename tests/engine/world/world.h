@@ -30,6 +30,7 @@
 #define WORLD_JOB          "job"
 
 struct world;
+struct owner_kind;
 
 /* When the clients of a path have a second context. */
 enum world_second { WORLD_SECOND_NONE = 0, WORLD_SECOND_NOW, WORLD_SECOND_LATER };
@@ -47,6 +48,9 @@ struct world_options {
     uint64_t segment_bytes;      /* of each context's memory; 0: 64 KiB */
     struct engine_config limits; /* what is not zero replaces the world's small limits */
     struct sim_options sim;
+    /* An owner of the engines' own (own.h), or NULL; and what its hooks find by the engine. */
+    const struct owner_kind *owner;
+    void *owner_context;
     FILE *trace;
 };
 

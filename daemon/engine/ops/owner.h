@@ -1,0 +1,91 @@
+/*
+ * Owners of flows: what has submitted a flow's operations, and gets their ends. A flow has one, in
+ * the arena by kind and handle (state/flows.h). A context of a client is an owner
+ * (session/session_owner.c); a part of the engine that submits by itself (submit.h) is another,
+ * with a row of its own. Only the row knows how owners differ.
+ *
+ * An owner that outlives the process keeps its state in the arena, and changes it in the
+ * transactions in which its hooks run. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_OWNER_H
+#define PWC_ENGINE_OWNER_H
+
+#include "daemon/engine/state/state.h"
+
+/* The user and job in whose name an owner binds, and the endpoint that its events name as theirs.
+ */
+struct owner_identity {
+    uint32_t uid;
+    uint64_t origin;
+    const char *job;
+};
+
+/* A hook that is NULL has nothing to do. */
+struct owner_kind {
+    /* The head of the list of its flows, in the arena. NULL: they stand in e->own_flows. */
+    uint32_t *(*flows)(struct engine *e, uint32_t handle);
+    /* The client whose turns its operations take, and whose memory they may name. NULL: none. */
+    uint32_t (*client)(const struct engine *e, uint32_t handle);
+    /* Never NULL. */
+    void (*identify)(const struct engine *e, uint32_t handle, struct owner_identity *out);
+    /* Within a transaction: a bind has ended. After a failure the remote is free. */
+    void (*bound)(struct engine *e, uint32_t remote, int32_t status);
+    /* Within a transaction: an operation has ended, once, with op->status. Operations that end well
+     * under SUBMIT_NO_LCE are left to the next hook. */
+    void (*ended)(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op);
+    /* Within a transaction: `count` operations have ended of which nobody wants to hear; `reserve`
+     * bytes were reserved for their events. */
+    void (*ended_silently)(struct engine *e, uint32_t handle, uint32_t count, uint64_t reserve);
+    /* Within a transaction: queue_pop, in which a chunk goes. NULL: that alone. */
+    void (*pop)(struct engine *e, uint32_t handle, struct queue *ops, uint32_t n);
+    /* After a restart: the owner has these operations. */
+    void (*inherit)(struct engine *e, uint32_t handle, const struct queue *ops);
+};
+
+/* A context of a client; its handle is the session. */
+extern const struct owner_kind owner_session;
+
+/* The row of an owner that is there. */
+static inline const struct owner_kind *owner_row(const struct engine *e, uint64_t owner)
+{
+    return e->owners[owner >> 32];
+}
+
+static inline uint32_t *owner_flows(struct engine *e, uint64_t owner)
+{
+    const struct owner_kind *row = owner_row(e, owner);
+
+    return row->flows ? row->flows(e, owner_handle(owner)) : e->own_flows;
+}
+
+/* NONE: it has none. */
+static inline uint32_t owner_client(const struct engine *e, uint64_t owner)
+{
+    const struct owner_kind *row = owner_row(e, owner);
+
+    return row->client ? row->client(e, owner_handle(owner)) : NONE;
+}
+
+/* Whether the end of an operation is reported: errors are, even under SUBMIT_NO_LCE. */
+static inline bool op_reports(const struct op *op)
+{
+    return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
+}
+
+/* Within a transaction: the first `n` entries of the flow leave. */
+static inline void owner_pop(struct engine *e, struct flow *f, uint32_t n)
+{
+    const struct owner_kind *row;
+
+    if (queue_pop_stays(&f->ops, n)) {
+        set64(e, &f->ops.head, f->ops.head + n);
+        return;
+    }
+    row = owner_row(e, f->owner);
+    if (row->pop)
+        row->pop(e, owner_handle(f->owner), &f->ops, n);
+    else
+        queue_pop(&e->pool, &f->ops, n);
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* A context of a client as the owner of its flows (ops/owner.h). Thread: the progress thread. */
+#include "daemon/engine/ops/owner.h"
+
+#include "daemon/engine/session/direct.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/state/notice.h"
+
+static uint32_t *session_flows(struct engine *e, uint32_t session)
+{
+    return &e->sessions[session].first_flow;
+}
+
+static uint32_t session_client(const struct engine *e, uint32_t session)
+{
+    return e->sessions[session].client;
+}
+
+static void session_identify(const struct engine *e, uint32_t session, struct owner_identity *out)
+{
+    const struct session *s = &e->sessions[session];
+    const struct client *c = &e->clients[s->client];
+
+    *out = (struct owner_identity){
+        .uid = c->uid, .origin = (uint64_t)s->context << 32 | c->rank, .job = c->job};
+}
+
+static void session_bound(struct engine *e, uint32_t remote, int32_t status)
+{
+    const struct remote *r = &e->remotes[remote];
+    struct engine_notice n = {.kind = ENGINE_BOUND,
+                              .status = status,
+                              .handle = remote,
+                              .peer = r->peer,
+                              .cookie = r->cookie,
+                              .length = r->length,
+                              .rights = r->rights,
+                              .neighbour.session = NONE};
+
+    direct_way(e, remote, &n.way);
+    if (r->peer == e->config.self)
+        (void)engine_neighbour(e, e->config.self, &n.way, &n.neighbour);
+    notice_push(e, &n);
+}
+
+const struct owner_kind owner_session = {
+    .flows = session_flows,
+    .client = session_client,
+    .identify = session_identify,
+    .bound = session_bound,
+    .ended = session_report_local,
+    .ended_silently = session_end_silent,
+    .pop = quota_pop_chunks,
+    .inherit = quota_count,
+};

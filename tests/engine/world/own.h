@@ -1,0 +1,44 @@
+/*
+ * An owner of the tests: node 0's engine submits by itself (daemon/engine/ops/submit.h) to a
+ * context of a client. The owner keeps its state where a real one would: in the arena, as one word
+ * of its bind, in the transactions of its operations. So after a death of the process the word says
+ * which operations were submitted and which have ended.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_OWN_H
+#define PWC_TESTS_ENGINE_OWN_H
+
+#include "daemon/engine/state/flows.h"
+#include "tests/engine/world/world.h"
+
+#define OWN_OPS    32u
+#define OWN_OWNER  owner_of(OWNER_KINDS - 1, 0)
+#define OWN_ORIGIN UINT64_C(0x700000009) /* rank 9, context 7: no client has it */
+
+struct own {
+    struct world *world;
+    uint32_t target, context; /* a client of any node */
+    uint32_t ended;           /* a bit for each operation, by the word */
+    int32_t status[OWN_OPS];
+    uint32_t silent;  /* ended well, without a report */
+    int32_t bound;    /* status of a bind that failed */
+    uint32_t arrived; /* a bit for each event at the target */
+};
+
+/* The row, to be given to world_open with a `struct own` as its context. */
+extern const struct owner_kind own_row;
+
+/* Binds to the context, and waits for the answer: 0 or the bind's error. Where node 0 dies, it goes
+ * on when the node is back. */
+int own_bind(struct own *o, struct world *w, uint32_t target, uint32_t context);
+/* Submits operation `number`: a put of 8 bytes to its place, or, without `data`, of none; each with
+ * an event. 0, or why not; where node 0 dies, as own_bind. */
+int own_submit(struct own *o, uint32_t number, bool data, uint16_t flags);
+/* Rounds until all that was submitted has ended, silent ones too, at most so many; and takes the
+ * target's events. */
+void own_finish(struct own *o, uint32_t rounds);
+/* Lets go of everything. */
+void own_leave(struct own *o);
+
+#endif
