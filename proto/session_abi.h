@@ -34,8 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC   UINT64_C(0x3430304453435750) /* "PWCSD004" */
-#define SESSION_VERSION 4u
+#define SESSION_MAGIC   UINT64_C(0x3530304453435750) /* "PWCSD005" */
+#define SESSION_VERSION 5u
 /* The version of a library or daemon 0.1, which did not send its version in Hello or Welcome. */
 #define SESSION_VERSION_UNSENT 4u
 #define SESSION_DATA_OFFSET    4096u
@@ -190,9 +190,10 @@ enum submit_flags {
     SUBMIT_UNORDERED = 1 << 4,
     SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
     SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
+    SUBMIT_SLOT = 1 << 9,     /* lid is a number of the library's own: the local event says so */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL      0x80ffu
+#define SUBMIT_FLAGS_ALL      0x82ffu
 #define SUBMIT_NO_REMOTE      UINT32_MAX
 #define SUBMIT_PROTOCOL_SHIFT 5
 
@@ -274,10 +275,12 @@ enum event_kind {
     EVENT_REPLY = 4,   /* the same, in the reply_event ring */
 };
 
+#define EVENT_SLOT 0x80u /* of a local event's op: the operation was submitted with SUBMIT_SLOT */
+
 struct event_record {
     uint32_t size;
     uint8_t kind;
-    uint8_t op; /* enum submit_kind of the operation that ended */
+    uint8_t op; /* enum submit_kind of the operation that ended; of a local event, or EVENT_SLOT */
     uint16_t id_len;
     int32_t status;    /* 0 or a negative errno */
     uint32_t origin;   /* node of the origin */
@@ -287,6 +290,12 @@ struct event_record {
     uint64_t id;       /* by value when id_len is 0 */
 };
 static_assert(sizeof(struct event_record) == 48, "event_record");
+
+/* `op` of the local event of an operation that was submitted with these flags. */
+static inline uint8_t event_op(uint8_t kind, uint16_t flags)
+{
+    return flags & SUBMIT_SLOT ? kind | EVENT_SLOT : kind;
+}
 
 static inline uint32_t abi_pad8(uint32_t n)
 {

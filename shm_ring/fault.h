@@ -43,7 +43,7 @@ enum fault_point {
     FAULT_WAIT_ARMED,
     FAULT_EVENT_READ, /* copied, its place not given back */
     FAULT_EVENT_RELEASED,
-    FAULT_GET_SETTLED,
+    FAULT_SLOT_SETTLED,
     FAULT_MESSAGE_MET, /* its handler has not run */
     FAULT_MESSAGE_RUN, /* it has, the record still stands there */
     /* ---- library: past the daemon ---- */

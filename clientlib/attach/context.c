@@ -124,9 +124,7 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
     if (rc == 0 && doorbell_register() == 0)
         channel_set_registered(&ctx->channel);
     if (rc == 0)
-        rc = gets_open(&ctx->gets, session_local_limit(opened->sizes.local) / event_bytes(0));
-    if (rc == 0)
-        channel_set_settle(&ctx->channel, gets_settle, &ctx->gets);
+        rc = pending_open(&ctx->channel.pending, session_local_limit(opened->sizes.local));
     return rc;
 }
 
@@ -198,7 +196,6 @@ void context_free(struct pwc_ctx *ctx)
     }
     span_view_destroy(&ctx->spans);
     landing_view_destroy(&ctx->landings);
-    gets_close(&ctx->gets);
     handlers_destroy(&ctx->handlers);
     channel_destroy(&ctx->channel);
     mapping_destroy(&ctx->mapping);

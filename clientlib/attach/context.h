@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include "clientlib/channel/channel.h"
 #include "clientlib/attach/client.h"
-#include "clientlib/calls/gets.h"
 #include "clientlib/calls/am_handlers.h"
 #include "shm_ring/mapping.h"
 #include "shm_ring/patience.h"
@@ -55,7 +54,6 @@ struct pwc_ctx {
     struct pwc_remote *remotes;
     struct span_view spans;
     struct landing_view landings;
-    struct gets gets;
     struct handlers handlers;
     struct prepared prepared;
     struct channel channel;

@@ -45,11 +45,11 @@ static int pass_time(struct pwc_ctx *ctx, int64_t deadline)
     return rc == 0 && late ? -ETIMEDOUT : rc;
 }
 
-/* All that this context has submitted has ended. A get's end is seen when its event is collected.
- */
+/* All that this context has submitted has ended. The end of an operation with a slot is seen when
+ * its event is collected. */
 static bool all_ended(const struct pwc_ctx *ctx)
 {
-    return channel_idle(&ctx->channel) && ctx->gets.pending == 0;
+    return channel_idle(&ctx->channel) && ctx->channel.pending.busy == 0;
 }
 
 static int flush_all(struct pwc_ctx *ctx, int64_t deadline)

@@ -85,7 +85,8 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
                                                    void *dst, size_t len, const pwc_cid *lid,
                                                    const pwc_cid *rid, unsigned flags)
 {
-    struct operation op = make(ctx, SUBMIT_GET, src, off, len, rid, flags & ~(unsigned)PWC_NO_LCE);
+    struct operation op =
+        make(ctx, SUBMIT_GET, src, off, len, rid, (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT);
     bool silent = flags & PWC_NO_LCE;
     uint8_t *shadow = NULL;
     int64_t slot;
@@ -97,13 +98,13 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
         if (rc < 0)
             return rc;
     }
-    slot = gets_begin(&ctx->gets, lid, silent, shadow ? dst : NULL, shadow, len);
+    slot = pending_begin(&ctx->channel.pending, lid, silent, shadow ? dst : NULL, shadow, len);
     if (slot < 0)
         return (int)slot;
     op.record.lid = (uint64_t)slot;
     rc = operation_submit(ctx, &op);
     if (rc < 0)
-        gets_cancel(&ctx->gets, (uint32_t)slot);
+        pending_cancel(&ctx->channel.pending, (uint32_t)slot);
     return rc;
 }
 

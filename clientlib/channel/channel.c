@@ -86,13 +86,8 @@ int channel_init(struct channel *ch, void *base, size_t size)
 void channel_destroy(struct channel *ch)
 {
     neighbours_destroy(&ch->neighbours);
+    pending_close(&ch->pending);
     kept_destroy(&ch->kept);
-}
-
-void channel_set_settle(struct channel *ch, channel_settle *settle, void *context)
-{
-    ch->settle = settle;
-    ch->settle_context = context;
 }
 
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)

@@ -25,6 +25,7 @@
 #include <string.h>
 #include "clientlib/channel/inbox.h"
 #include "clientlib/channel/kept.h"
+#include "clientlib/channel/pending.h"
 #include "clientlib/neighbours/neighbours.h"
 #include "pwc/pwc.h"
 #include "shm_ring/ring.h"
@@ -35,12 +36,6 @@
 
 /* Bytes of events that filters may keep; a flush may keep a local ring's worth more. */
 #define CHANNEL_KEPT_BYTES (UINT64_C(1) << 20)
-
-/*
- * Is called for each local event of a get before that is shown or kept, and may rewrite it within
- * EVENT_BYTES_MAX bytes. 1: show it; 0: drop it; -EPROTO: it makes no sense.
- */
-typedef int channel_settle(void *context, struct event_record *event);
 
 /*
  * Runs the handler of an active message, which has been checked and whose block follows the event,
@@ -83,8 +78,7 @@ struct channel {
     uint64_t asked_peer;  /* by the last probe */
     struct neighbours neighbours;
     enum channel_hold hold;
-    channel_settle *settle;
-    void *settle_context;
+    struct pending_slots pending; /* the caller's to open */
     channel_deliver *deliver;
     void *deliver_context;
     struct kept kept;
@@ -97,7 +91,6 @@ int channel_init(struct channel *ch, void *base, size_t size);
 void channel_destroy(struct channel *ch);
 /* This process has registered (doorbell_register): it need not fence where the daemon does. */
 void channel_set_registered(struct channel *ch);
-void channel_set_settle(struct channel *ch, channel_settle *settle, void *context);
 /* From now on messages are looked for, and some local event space is set aside for replies: 0 or
  * -ENOMEM. */
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);

@@ -115,12 +115,13 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
 /* 1: for the user; 0: it was for the library alone; -EPROTO. */
 static int settle(struct channel *ch, struct event_record *event)
 {
-    if (event->op == SUBMIT_FLUSH) {
-        if (event->id > ch->flushed)
-            ch->flushed = event->id;
-        return 0;
-    }
-    return event->op == SUBMIT_GET && ch->settle ? ch->settle(ch->settle_context, event) : 1;
+    if (event->op & EVENT_SLOT)
+        return pending_settle(&ch->pending, event);
+    if (event->op != SUBMIT_FLUSH)
+        return 1;
+    if (event->id > ch->flushed)
+        ch->flushed = event->id;
+    return 0;
 }
 
 static const struct {

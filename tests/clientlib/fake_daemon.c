@@ -96,6 +96,7 @@ static void on_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *reque
 
     daemon->rank = request->hello->rank;
     welcome.version = 1;
+    welcome.rings = SESSION_VERSION;
     welcome.packed_max = FAKE_PACKED_MAX;
     welcome.bounce_max = FAKE_BOUNCE_MAX;
     welcome.message_max = FAKE_MESSAGE_MAX;

@@ -108,7 +108,7 @@ int fake_session_post(struct fake_session *s, uint8_t kind, uint8_t op, uint64_t
 int fake_session_end(struct fake_session *s, const struct submit_record *record, uint64_t peer,
                      int status)
 {
-    int rc = fake_session_post(s, EVENT_LOCAL, record->kind, peer, status,
+    int rc = fake_session_post(s, EVENT_LOCAL, event_op(record->kind, record->flags), peer, status,
                                status == 0 ? record->length : 0, record->lid,
                                fake_record_lid(record), record->lid_len);
 

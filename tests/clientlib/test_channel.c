@@ -27,6 +27,7 @@ static void pair_open(struct pair *p, uint32_t submit, uint32_t local, uint32_t 
                           0);
     p->daemon.mapping.fd = -1; /* it passed */
     CU_ASSERT_EQUAL_FATAL(channel_init(&p->channel, p->mapping.base, p->mapping.size), 0);
+    CU_ASSERT_EQUAL_FATAL(pending_open(&p->channel.pending, session_local_limit(local)), 0);
 }
 
 static struct pair *pair_new(void)
@@ -316,17 +317,14 @@ static void test_filters_keep_order(void)
     pair_free(p);
 }
 
-static int settle_odd(void *context, struct event_record *event)
+/* An operation whose end brings `id` by its slot. */
+static int submit_slot(struct pair *p, uint8_t kind, uint64_t id, bool silent)
 {
-    unsigned *calls = context;
+    pwc_cid lid = pwc_cid_u64(id);
+    struct submit_record record = {.kind = kind, .flags = SUBMIT_SLOT, .remote = 7};
 
-    (*calls)++;
-    if (event->id == 666)
-        return -EPROTO;
-    if (event->id % 2 == 0)
-        return 0;
-    event->id += 1000;
-    return 1;
+    record.lid = (uint64_t)pending_begin(&p->channel.pending, &lid, silent, NULL, NULL, 0);
+    return channel_submit(&p->channel, &record, NULL, NULL, NULL);
 }
 
 /* Events of one kind that differ, between others that a look has shown already: each is what it is,
@@ -337,7 +335,6 @@ static void test_one_kind(void)
     struct submit_record flush = {.kind = SUBMIT_FLUSH, .lid = 42};
     struct pair *p = pair_new();
     struct pwc_event event;
-    unsigned calls = 0;
 
     CU_ASSERT_EQUAL(post_remote(p, 1, 1), 0);
     CU_ASSERT_EQUAL(post_remote(p, 1, 2), 0);
@@ -360,20 +357,19 @@ static void test_one_kind(void)
     expect_id(p, 1, PWC_REMOTE, 5);
     expect_none(p, PWC_ANY, PWC_REMOTE);
 
-    channel_set_settle(&p->channel, settle_odd, &calls);
     CU_ASSERT_EQUAL(submit_put(p, 6), 0);
     CU_ASSERT_EQUAL(channel_submit(&p->channel, &flush, NULL, NULL, NULL), 0);
     CU_ASSERT_EQUAL(submit_put(p, 8), 0);
-    for (int i = 0; i < 3; i++)
+    CU_ASSERT_EQUAL(submit_slot(p, SUBMIT_PUT, 1009, true), 0);
+    for (int i = 0; i < 4; i++)
         CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, -EHOSTDOWN),
                         0);
-    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_LOCAL, SUBMIT_GET, 1, 0, 0, 9, NULL, 0), 0);
     expect_id(p, PWC_ANY, PWC_LOCAL, 6);
     CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, &event), 1);
     CU_ASSERT(event.id == 8 && event.status == -EHOSTDOWN && event.kind == PWC_LOCAL);
     CU_ASSERT_EQUAL(p->channel.flushed, 42);
-    expect_id(p, PWC_ANY, PWC_LOCAL, 1009);
-    CU_ASSERT_EQUAL(calls, 1);
+    CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT(event.id == 1009 && event.status == -EHOSTDOWN && event.op == PWC_OP_PUT);
     expect_none(p, PWC_ANY, PWC_LOCAL);
     CU_ASSERT_TRUE(channel_idle(&p->channel));
     pair_free(p);
@@ -497,24 +493,30 @@ static void test_run_keeps(void)
     pair_free(p);
 }
 
-static void test_settle(void)
+/* The end of an operation with a slot, of any kind, is settled once: on its way to be kept, too. */
+static void test_slots(void)
 {
+    static const uint8_t ops[] = {SUBMIT_GET, SUBMIT_PUT, SUBMIT_PUT, SUBMIT_GET};
     struct pair *p = pair_new();
-    unsigned calls = 0;
+    struct pwc_event event;
 
-    channel_set_settle(&p->channel, settle_odd, &calls);
-    for (uint64_t id = 0; id < 4; id++)
-        CU_ASSERT_EQUAL(
-            fake_session_post(&p->daemon, EVENT_LOCAL, SUBMIT_GET, 1, 0, 0, id, NULL, 0), 0);
-    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_LOCAL, SUBMIT_PUT, 1, 0, 0, 4, NULL, 0), 0);
-    expect_none(p, 2, 0); /* settled on the way to be kept, once each */
-    CU_ASSERT_EQUAL(calls, 4);
-    expect_id(p, PWC_ANY, 0, 1001);
-    expect_id(p, PWC_ANY, 0, 1003);
-    expect_id(p, PWC_ANY, 0, 4);
+    for (uint64_t i = 0; i < 4; i++)
+        CU_ASSERT_EQUAL(submit_slot(p, ops[i], 1000 + i, i % 2 == 0), 0);
+    CU_ASSERT_EQUAL(submit_put(p, 2), 0);
+    CU_ASSERT_EQUAL(p->channel.pending.busy, 4);
+    for (int i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, 0), 0);
+    expect_none(p, 2, 0);
+    CU_ASSERT_EQUAL(p->channel.pending.busy, 0);
+    for (uint64_t i = 1; i < 4; i += 2) {
+        CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), 1);
+        CU_ASSERT_EQUAL(event.id, 1000 + i);
+        CU_ASSERT_EQUAL(event.op, ops[i]);
+    }
+    expect_id(p, PWC_ANY, 0, 2);
     expect_none(p, PWC_ANY, 0);
-    CU_ASSERT_EQUAL(calls, 4);
-    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_LOCAL, SUBMIT_GET, 1, 0, 0, 666, NULL, 0),
+    CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_LOCAL, event_op(SUBMIT_GET, SUBMIT_SLOT), 1,
+                                      0, 0, 0, NULL, 0),
                     0);
     CU_ASSERT_EQUAL(channel_collect(&p->channel), -EPROTO);
     CU_ASSERT_EQUAL(submit_put(p, 1), -EPROTO);
@@ -644,7 +646,7 @@ int main(void)
         {"the quota of kept events", test_kept_quota},
         {"collect and flush", test_collect},
         {"a caller that waits keeps remote events", test_run_keeps},
-        {"gets are settled once", test_settle},
+        {"slots are settled once", test_slots},
         {"the session ends", test_session_ends},
         {"events that make no sense", test_bad_events},
         {"counters that make no sense", test_bad_counters},

@@ -1,5 +1,5 @@
 /* What finds and moves memory: free extents, spans of addresses, landings in regions, moves in
- * place, gets in flight. */
+ * place, slots of operations in flight. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "clientlib/memory/extents.h"
-#include "clientlib/calls/gets.h"
+#include "clientlib/channel/pending.h"
 #include "clientlib/memory/landings.h"
 #include "shm_ring/mapping.h"
 #include "clientlib/memory/move.h"
@@ -329,7 +329,7 @@ static void test_move_refused(void)
     munmap(memory, size);
 }
 
-/* ---- gets in flight ------------------------------------------------------------------------- */
+/* ---- slots ---------------------------------------------------------------------------------- */
 
 struct event_room {
     struct event_record event;
@@ -339,67 +339,71 @@ struct event_room {
 static struct event_room end_of(int64_t slot, int status)
 {
     return (struct event_room){
-        .event = {.size = event_bytes(0), .op = SUBMIT_GET, .status = status, .id = (uint64_t)slot},
+        .event = {.size = event_bytes(0),
+                  .op = SUBMIT_GET | EVENT_SLOT,
+                  .status = status,
+                  .id = (uint64_t)slot},
     };
 }
 
-static void test_gets(void)
+static void test_slots(void)
 {
     enum { CAPACITY = 5 };
     uint8_t shadow[64], destination[64] = {0}, name[SESSION_ID_MAX];
     pwc_cid by_value = pwc_cid_u64(99), by_name = pwc_cid_bytes(name, sizeof(name));
     int64_t slots[CAPACITY];
     struct event_room end;
-    struct gets gets;
+    struct pending_slots p;
 
     memset(shadow, 0x11, sizeof(shadow));
     memset(name, 0x22, sizeof(name));
-    CU_ASSERT_EQUAL_FATAL(gets_open(&gets, CAPACITY), 0);
+    CU_ASSERT_EQUAL_FATAL(pending_open(&p, CAPACITY * event_bytes(0)), 0);
     for (int i = 0; i < CAPACITY; i++) {
-        slots[i] = gets_begin(&gets, i == 1 ? &by_name : &by_value, i == 2, destination, shadow,
-                              i == 4 ? 0 : 8);
+        slots[i] = pending_begin(&p, i == 1 ? &by_name : &by_value, i == 2, destination, shadow,
+                                 i == 4 ? 0 : 8);
         CU_ASSERT_EQUAL(slots[i], i);
     }
-    CU_ASSERT_EQUAL(gets_begin(&gets, &by_value, false, NULL, NULL, 0), -EAGAIN);
-    CU_ASSERT_EQUAL(gets.pending, CAPACITY);
+    CU_ASSERT_EQUAL(pending_begin(&p, &by_value, false, NULL, NULL, 0), -EAGAIN);
+    CU_ASSERT_EQUAL(p.busy, CAPACITY);
 
     end = end_of(slots[3], -EHOSTDOWN); /* a get that failed moves nothing */
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 1);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
     CU_ASSERT_EQUAL(end.event.id, 99);
+    CU_ASSERT_EQUAL(end.event.op, SUBMIT_GET);
     CU_ASSERT_EQUAL(destination[0], 0);
 
     end = end_of(slots[2], 0); /* silent, but its data arrives */
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 0);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 0);
     CU_ASSERT_EQUAL(destination[7], 0x11);
     CU_ASSERT_EQUAL(destination[8], 0);
 
     end = end_of(slots[1], 0);
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 1);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
     CU_ASSERT_EQUAL(end.event.id_len, sizeof(name));
     CU_ASSERT_EQUAL(end.event.size, event_bytes(sizeof(name)));
     CU_ASSERT_EQUAL(memcmp(&end.event + 1, name, sizeof(name)), 0);
 
     /* A silent get that failed is shown. */
-    slots[2] = gets_begin(&gets, &by_value, true, NULL, NULL, 0);
+    slots[2] = pending_begin(&p, &by_value, true, NULL, NULL, 0);
     CU_ASSERT_TRUE(slots[2] >= 1 && slots[2] <= 3);
     end = end_of(slots[2], -ERANGE);
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), 1);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
 
     /* Ends of gets that are not in flight. */
     end = end_of(slots[2], 0);
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
     end = end_of(CAPACITY, 0);
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
     end = end_of(-1, 0);
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
     end = end_of(slots[0], 0);
     end.event.id_len = 8;
-    CU_ASSERT_EQUAL(gets_settle(&gets, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
 
-    gets_cancel(&gets, (uint32_t)slots[0]);
-    CU_ASSERT_EQUAL(gets.pending, 1);
-    CU_ASSERT_EQUAL(gets_begin(&gets, &by_value, false, NULL, NULL, 0), slots[0]);
-    gets_close(&gets);
+    pending_cancel(&p, (uint32_t)slots[0]);
+    CU_ASSERT_EQUAL(p.busy, 1);
+    CU_ASSERT_EQUAL(pending_begin(&p, &by_value, false, NULL, NULL, 0), slots[0]);
+    pending_close(&p);
 }
 
 int main(void)
@@ -412,7 +416,7 @@ int main(void)
         {"what may be moved", test_move_check},
         {"moved there and back", test_move_there_and_back},
         {"a move that is refused", test_move_refused},
-        {"gets in flight", test_gets},
+        {"slots of operations in flight", test_slots},
     };
 
     return suite_run("memory", tests, sizeof(tests) / sizeof(tests[0]));

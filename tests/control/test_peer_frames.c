@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "proto/session_abi.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
 #include "daemon/peering/directory.h"
@@ -505,6 +506,7 @@ static int begin_hello(void)
 
     CU_ASSERT_FATAL(s >= 0);
     hello.version_min = hello.version_max = 1;
+    hello.rings = SESSION_VERSION;
     hello.job = our_job;
     hello.size = 1;
     request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;

@@ -53,6 +53,7 @@ static void fill(struct client *c)
 {
     pwc__hello__init(&c->hello);
     c->hello.version_min = c->hello.version_max = 1;
+    c->hello.rings = SESSION_VERSION;
     c->hello.job = "another";
     c->hello.size = 2;
     pwc__rings__init(&c->rings);
@@ -178,6 +179,7 @@ struct row {
 static const struct row rows[] = {
     {"hello.version_min", 2, NULL, -EPROTONOSUPPORT, "versions 2 to 1 with rings"},
     {"hello.version_max", 0, NULL, -EPROTONOSUPPORT, "versions 1 to 0 with rings"},
+    {"hello.rings", 0, NULL, -EPROTONOSUPPORT, "library 0.1 speaks versions 1 to 1 with rings 4"},
     {"hello.rings", SESSION_VERSION - 1, NULL, -EPROTONOSUPPORT, "upgrade the library, and build"},
     {"hello.rings", SESSION_VERSION + 1, NULL, -EPROTONOSUPPORT, "upgrade the daemon, pwcd"},
     {"hello.job", 0, "", -EINVAL, "job \"\": give a name"},
@@ -378,7 +380,7 @@ static void versions(void)
     static const struct {
         uint32_t min, max;
         const char *says;
-    } ranges[] = {{0, 0, "library 0.1 speaks versions 0 to 0 with rings 4, daemon "},
+    } ranges[] = {{0, 0, "library 0.1 speaks versions 0 to 0 with rings"},
                   {2, 2, "upgrade the daemon, pwcd"},
                   {2, UINT32_MAX, "versions 2 to 4294967295 with rings"}};
 

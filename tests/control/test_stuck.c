@@ -151,6 +151,7 @@ static void clients_meanwhile(void)
     raw_session_close(&goes);
     s = raw_connect(&d);
     hello.version_min = hello.version_max = 1;
+    hello.rings = SESSION_VERSION;
     hello.job = "stuck";
     hello.rank = 2;
     hello.size = 3;

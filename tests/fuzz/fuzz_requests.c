@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "proto/control.pb-c.h"
+#include "proto/session_abi.h"
 #include "tests/fuzz/room.h"
 
 enum {
@@ -41,6 +42,7 @@ static void hello(int s, uint32_t rank)
     uint8_t body[64];
 
     h.version_min = h.version_max = 1;
+    h.rings = SESSION_VERSION;
     h.job = (char *)(uintptr_t) "j";
     h.rank = rank;
     h.size = 2;

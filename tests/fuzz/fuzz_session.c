@@ -60,12 +60,6 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
     return 0;
 }
 
-/* As gets.c: the length of what was got may be anything. */
-static int settle(void *context, struct event_record *event)
-{
-    return event->id % 3 == 0 ? 0 : event->id % 3 == 1 ? 1 : -EPROTO;
-}
-
 /* An event where the reader looks next. */
 static void post(struct channel *ch, uint8_t how, const uint8_t *words, uint32_t bytes)
 {
@@ -110,8 +104,11 @@ static void submit(struct channel *ch, uint8_t number)
     const struct submit_record put = {
         .kind = SUBMIT_PUT, .lid = number, .lid_len = number, .length = 8, .flags = SUBMIT_INLINE};
     static const uint8_t bytes[256];
+    static uint8_t to[256];
+    const pwc_cid id = pwc_cid_bytes(bytes, number);
 
     (void)channel_submit(ch, &put, bytes, NULL, bytes);
+    (void)pending_begin(&ch->pending, &id, number % 2, number % 3 == 0 ? to : NULL, bytes, number);
     (void)channel_put(ch, 0, 0, bytes, 8, number, number, 0);
 }
 
@@ -139,7 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     format();
     if (!ch || channel_init(ch, memory, sizeof(memory)) < 0)
         abort();
-    channel_set_settle(ch, settle, ch);
+    if (pending_open(&ch->pending, session_local_limit(RING)) < 0)
+        abort();
     while (size >= 2) {
         uint8_t how = data[0], number = data[1];
         uint32_t bytes = 8u * (number % 64);

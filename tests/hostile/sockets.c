@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "proto/session_abi.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/hostile/hostile.h"
 #include "tests/hostile/values.h"
@@ -79,6 +80,7 @@ static bool say_hello(struct attacker *a, int s)
     Pwc__Hello hello = PWC__HELLO__INIT;
 
     hello.version_min = hello.version_max = 1;
+    hello.rings = SESSION_VERSION;
     hello.job = (char *)(uintptr_t)a->hostile->job;
     hello.rank = (uint32_t)values_below(&a->values, a->hostile->size);
     hello.size = a->hostile->size;

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "proto/session_abi.h"
 #include "tests/lib/program.h"
 
 enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, STUCK_MAX = 20 };
@@ -256,6 +257,7 @@ bool raw_ask_hello(int s, const char *job, uint32_t rank, uint32_t size)
     Pwc__Hello hello = PWC__HELLO__INIT;
 
     hello.version_min = hello.version_max = 1;
+    hello.rings = SESSION_VERSION;
     hello.job = (char *)(uintptr_t)job;
     hello.rank = rank;
     hello.size = size;

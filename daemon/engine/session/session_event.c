@@ -37,7 +37,7 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
     *event = (struct event_record){
         .size = size,
         .kind = EVENT_LOCAL,
-        .op = op_shown_kind(op),
+        .op = event_op(op_shown_kind(op), op->flags),
         .id_len = op->lid_len,
         .status = op->status,
         .origin = e->config.self,

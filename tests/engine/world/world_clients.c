@@ -77,6 +77,8 @@ int world_context_open(struct world *w, uint32_t client, uint32_t number)
     rc = channel_init(&x->channel, x->base, x->size);
     x->channel_open = rc == 0;
     if (rc == 0)
+        rc = pending_open(&x->channel.pending, x->channel.local.limit);
+    if (rc == 0)
         rc = world_region_open(w, client, number, RIGHTS_ALL, &x->key);
     x->region_open = rc == 0;
     return rc;

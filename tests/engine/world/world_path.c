@@ -80,10 +80,22 @@ static int path_unbind(void *context, uint32_t from, uint32_t remote)
     return world_unbind(p->world, client_of(p, from), number_of(p, from), remote);
 }
 
+/* As the library submits gets: the slot's number is the id, and the end always comes. */
+static int take_slot(struct channel *ch, struct submit_record *record, const pwc_cid *lid)
+{
+    int64_t slot = pending_begin(&ch->pending, lid, record->flags & SUBMIT_NO_LCE, NULL, NULL, 0);
+
+    if (slot < 0)
+        return (int)slot;
+    record->flags = (uint16_t)((record->flags & ~SUBMIT_NO_LCE) | SUBMIT_SLOT);
+    record->lid = (uint64_t)slot;
+    return 0;
+}
+
 static int path_submit(void *context, const struct path_op *op)
 {
     struct world_path *p = context;
-    const struct world_context *x = context_of(p, op->from);
+    struct world_context *x = context_of(p, op->from);
     const uint8_t *source = x->memory + op->local_offset;
     struct submit_record record = {
         .kind = op->kind == PATH_PUT ? SUBMIT_PUT : SUBMIT_GET,
@@ -98,14 +110,22 @@ static int path_submit(void *context, const struct path_op *op)
         .segment = p->world->clients[client_of(p, op->from)].segments[WORLD_MAIN].handle,
         .local_offset = x->offset + op->local_offset,
     };
+    int rc = 0;
 
     /* Short sources come with the record, as the library sends them, mostly: some in a row are what
      * the engine makes a batch of. */
     if (op->kind == PATH_PUT && op->length && op->length <= p->path.packed_max &&
         sim_random_below(&p->world->random, 8) != 0)
         record.flags |= SUBMIT_INLINE;
-    return world_submit(p->world, client_of(p, op->from), number_of(p, op->from), &record,
-                        op->lid.data, op->rid.data, source);
+    /* Half of the gets whose ids are by value. */
+    if (op->kind == PATH_GET && record.lid_len == 0 && record.lid % 2 == 0)
+        rc = take_slot(&x->channel, &record, &op->lid);
+    if (rc == 0)
+        rc = world_submit(p->world, client_of(p, op->from), number_of(p, op->from), &record,
+                          op->lid.data, op->rid.data, source);
+    if (rc < 0 && record.flags & SUBMIT_SLOT)
+        pending_cancel(&x->channel.pending, (uint32_t)record.lid);
+    return rc;
 }
 
 static int path_flush(void *context, uint32_t from, uint32_t remote, uint64_t number)

@@ -1,0 +1,55 @@
+/*
+ * The operations in flight whose local event the library rewrites, each with a slot for what its
+ * end needs: the caller's completion id, and where a copy has to go when the destination is reached
+ * through a shadow.
+ *
+ * Such an operation, of any kind, is submitted with SUBMIT_SLOT, its slot's number as completion id
+ * and without SUBMIT_NO_LCE, so that the library sees its end even when the caller does not want
+ * to. Gets are submitted so. Each holds local event space, so there are never more than `capacity`;
+ * memory for them is mapped once and costs nothing until it is touched.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_PENDING_H
+#define PWC_CLIENTLIB_PENDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "pwc/pwc.h"
+#include "proto/session_abi.h"
+
+struct pending_slot {
+    uint64_t id;       /* by value, when id_len is 0 */
+    void *destination; /* where `shadow` is copied to; NULL: nowhere */
+    const void *shadow;
+    uint64_t length;
+    uint32_t next_free;
+    uint16_t id_len;
+    bool silent; /* the caller wants to see the end only if the operation fails */
+    bool busy;
+};
+
+struct pending_slots {
+    struct pending_slot *slots;
+    uint8_t *ids; /* SESSION_ID_MAX bytes a slot */
+    uint32_t capacity;
+    uint32_t fresh;     /* slots from here on have never been used */
+    uint32_t free_slot; /* first of those given back */
+    uint32_t busy;
+};
+
+/* For a local ring with so many bytes of event space. */
+int pending_open(struct pending_slots *p, uint32_t local_limit);
+void pending_close(struct pending_slots *p);
+
+/* Slot number, or -EAGAIN. */
+int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, bool silent, void *destination,
+                      const void *shadow, uint64_t length);
+/* The operation was not submitted after all. */
+void pending_cancel(struct pending_slots *p, uint32_t slot);
+/* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the
+ * event that the caller expects. 1: show it; 0: drop it; -EPROTO: it makes no sense. */
+int pending_settle(struct pending_slots *p, struct event_record *event);
+
+#endif
