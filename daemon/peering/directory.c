@@ -7,15 +7,20 @@
 
 #define DOUBTED (UINT32_C(1) << 30) /* of an entry of `places` */
 
-void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count)
+#define PART_COST 32u /* bytes charged for a contribution beside its own */
+
+void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
+                    const struct directory_shares *shares)
 {
     memset(d, 0, sizeof(*d));
+    memset(d->first, 0xff, sizeof(d->first)); /* DIRECTORY_NO_JOB */
     d->memory = memory;
     d->node_count = node_count;
+    d->shares = *shares;
 }
 
 /* FNV-1a: spreads names evenly, the same on every machine. */
-uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
+static uint32_t hash_of(const struct directory_id *id)
 {
     uint32_t hash = 2166136261u;
 
@@ -23,19 +28,90 @@ uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
         hash = (hash ^ (uint8_t)(id->uid >> (8 * i))) * 16777619u;
     for (const char *c = id->job; *c; c++)
         hash = (hash ^ (uint8_t)*c) * 16777619u;
-    return hash % node_count;
+    return hash;
+}
+
+uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
+{
+    return hash_of(id) % node_count;
+}
+
+/* Where the list of jobs of this name's hash begins. Names of one home have one remainder by the
+ * number of nodes: the upper bits tell them apart. */
+static uint16_t *first_of(struct directory *d, const struct directory_id *id)
+{
+    return &d->first[hash_of(id) / d->node_count % DIRECTORY_JOBS_MAX];
 }
 
 static struct directory_job *job_find(const struct directory *d, const struct directory_id *id)
 {
-    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
-        const struct directory_job *job = &d->jobs[i];
+    struct directory *all = (struct directory *)d;
+    uint16_t at = *first_of(all, id);
 
-        if (job->used && job->uid == id->uid && strcmp(job->name, id->job) == 0)
-            return (struct directory_job *)job;
-    }
-    return NULL;
+    while (at != DIRECTORY_NO_JOB &&
+           (d->jobs[at].uid != id->uid || strcmp(d->jobs[at].name, id->job) != 0))
+        at = d->jobs[at].next;
+    return at == DIRECTORY_NO_JOB ? NULL : &all->jobs[at];
 }
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+/* The user's entry, or a free one for it. */
+static struct directory_user *user_of(struct directory *d, uint32_t uid)
+{
+    struct directory_user *free = NULL;
+
+    for (struct directory_user *u = d->users; u < d->users + DIRECTORY_JOBS_MAX; u++) {
+        if (u->jobs > 0 && u->uid == uid)
+            return u;
+        if (u->jobs == 0 && !free)
+            free = u;
+    }
+    return free; /* there are no more users than jobs */
+}
+
+/* `left`: of what all share. */
+static bool leaves_enough(const struct directory *d, uint64_t held, uint64_t more, uint64_t left)
+{
+    return more <= left && (d->shares.alone || held + more <= left - more);
+}
+
+/* Whether the user may have one job more. */
+static int job_room(const struct directory *d, const struct directory_user *u)
+{
+    if (d->used == DIRECTORY_JOBS_MAX)
+        return -ENOSPC;
+    if (d->shares.jobs > 0)
+        return u->jobs < d->shares.jobs ? 0 : -EDQUOT;
+    return leaves_enough(d, u->jobs, 1, DIRECTORY_JOBS_MAX - d->used) ? 0 : -EDQUOT;
+}
+
+/* Takes memory for this user. NULL: -EDQUOT or -ENOMEM in *rc. */
+static void *charge(struct directory *d, struct directory_user *u, size_t size, uint64_t cost,
+                    int *rc)
+{
+    void *memory = NULL;
+
+    *rc = -EDQUOT;
+    if (!leaves_enough(d, u->bytes, cost, DIRECTORY_BYTES_MAX - d->bytes))
+        return NULL;
+    memory = d->memory->take(d->memory->context, size);
+    *rc = memory ? 0 : -ENOMEM;
+    if (!memory)
+        return NULL;
+    u->bytes += cost;
+    d->bytes += cost;
+    return memory;
+}
+
+static void discharge(struct directory *d, struct directory_user *u, void *memory, uint64_t cost)
+{
+    d->memory->give(d->memory->context, memory);
+    u->bytes -= cost;
+    d->bytes -= cost;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /* DIRECTORY_NOWHERE: it is no rank of the job. */
 static uint32_t node_of(const struct directory_job *job, uint32_t rank)
@@ -52,30 +128,47 @@ static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
 static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
                     struct directory_job **out)
 {
+    struct directory_user *u = user_of(d, id->uid);
     struct directory_job *job = d->jobs;
+    uint16_t *first = first_of(d, id);
+    int rc = u ? job_room(d, u) : -ENOSPC;
 
-    while (job < d->jobs + DIRECTORY_JOBS_MAX && job->used)
+    if (rc < 0)
+        return rc;
+    while (job->used)
         job++;
-    if (job == d->jobs + DIRECTORY_JOBS_MAX)
-        return -ENOSPC;
-    *job = (struct directory_job){.uid = id->uid, .size = size};
-    job->places = d->memory->take(d->memory->context, size * sizeof(*job->places));
+    *job = (struct directory_job){.uid = id->uid, .size = size, .user = u};
+    if (u->jobs == 0)
+        *u = (struct directory_user){.uid = id->uid};
+    job->places = charge(d, u, size * sizeof(*job->places), size * sizeof(*job->places), &rc);
     if (!job->places)
-        return -ENOMEM;
+        return rc;
     for (uint32_t i = 0; i < size; i++)
         job->places[i] = DIRECTORY_NOWHERE;
     memcpy(job->name, id->job, strlen(id->job) + 1);
     job->used = true;
+    job->next = *first;
+    *first = (uint16_t)(job - d->jobs);
+    u->jobs++;
+    d->used++;
     *out = job;
     return 0;
 }
 
 static void job_close(struct directory *d, struct directory_job *job)
 {
+    const struct directory_id id = {.uid = job->uid, .job = job->name};
+    uint16_t *at = first_of(d, &id);
+
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
-        directory_gather_close(d, &job->gathers[i]);
-    directory_gather_close(d, &job->last);
-    d->memory->give(d->memory->context, job->places);
+        directory_gather_close(d, job, &job->gathers[i]);
+    directory_gather_close(d, job, &job->last);
+    discharge(d, job->user, job->places, job->size * sizeof(*job->places));
+    while (*at != job - d->jobs)
+        at = &d->jobs[*at].next;
+    *at = job->next;
+    job->user->jobs--;
+    d->used--;
     *job = (struct directory_job){0};
 }
 
@@ -134,7 +227,7 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
         return 0;
     }
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
-        if (job->gathers[i].open && !job->gathers[i].given[rank])
+        if (job->gathers[i].open && !job->gathers[i].parts[rank])
             *failed |= 1u << i;
     return 0;
 }
@@ -156,37 +249,63 @@ int directory_where(const struct directory *d, const struct directory_id *id, ui
 static int gather_open(struct directory *d, struct directory_job *job,
                        const struct directory_part *part, struct directory_gather **out)
 {
-    const struct directory_memory *memory = d->memory;
     struct directory_gather *g = job->gathers;
-    uint64_t total = (uint64_t)part->length * job->size;
+    uint64_t table = (uint64_t)job->size * sizeof(*g->parts);
+    int rc;
 
-    if (total > DIRECTORY_TOTAL_MAX)
+    if ((uint64_t)part->length * job->size > DIRECTORY_TOTAL_MAX)
         return -EMSGSIZE;
     while (g < job->gathers + DIRECTORY_OPEN_MAX && g->open)
         g++;
     if (g == job->gathers + DIRECTORY_OPEN_MAX)
         return -ENOSPC;
     *g = (struct directory_gather){.sequence = part->sequence, .length = part->length};
-    g->data = memory->take(memory->context, total ? total : 1);
-    g->given = memory->take(memory->context, job->size);
-    g->open = true;
-    if (!g->data || !g->given) {
-        directory_gather_close(d, g);
-        return -ENOMEM;
-    }
+    g->parts = charge(d, job->user, table, table, &rc);
+    g->open = rc == 0;
     *out = g;
-    return 0;
+    return rc;
 }
 
-void directory_gather_close(struct directory *d, struct directory_gather *gather)
+void directory_gather_close(struct directory *d, struct directory_job *job,
+                            struct directory_gather *gather)
 {
     if (!gather->open)
         return;
-    if (gather->data)
-        d->memory->give(d->memory->context, gather->data);
-    if (gather->given)
-        d->memory->give(d->memory->context, gather->given);
+    for (uint32_t i = 0; i < job->size; i++)
+        if (gather->parts[i])
+            discharge(d, job->user, gather->parts[i], gather->length + PART_COST);
+    discharge(d, job->user, gather->parts, (uint64_t)job->size * sizeof(*gather->parts));
     *gather = (struct directory_gather){0};
+}
+
+void directory_gather_copy(const struct directory_gather *gather, uint64_t offset, uint8_t *to,
+                           size_t size)
+{
+    while (size > 0) {
+        uint32_t within = (uint32_t)(offset % gather->length);
+        size_t n = gather->length - within < size ? gather->length - within : size;
+
+        memcpy(to, gather->parts[offset / gather->length] + within, n);
+        offset += n;
+        to += n;
+        size -= n;
+    }
+}
+
+/* Keeps what a rank gives. */
+static int part_take(struct directory *d, struct directory_job *job, struct directory_gather *g,
+                     const struct directory_part *part)
+{
+    int rc;
+
+    /* A byte more: also an empty part is one. */
+    g->parts[part->rank] = charge(d, job->user, part->length + 1, part->length + PART_COST, &rc);
+    if (rc < 0)
+        return rc;
+    if (part->length > 0)
+        memcpy(g->parts[part->rank], part->data, part->length);
+    g->have++;
+    return 0;
 }
 
 static void note_failure(struct directory_job *job, uint32_t sequence, int status)
@@ -202,7 +321,7 @@ void directory_gather_keep(struct directory *d, struct directory_job *job,
         directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for nodes that ask again */
         return;
     }
-    directory_gather_close(d, &job->last);
+    directory_gather_close(d, job, &job->last);
     job->last = *gather;
     *gather = (struct directory_gather){0};
 }
@@ -236,13 +355,13 @@ void directory_gather_fail(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather, int status)
 {
     note_failure(job, gather->sequence, status);
-    directory_gather_close(d, gather);
+    directory_gather_close(d, job, gather);
 }
 
 static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
 {
     for (uint32_t i = 0; i < job->size; i++)
-        if (job->places[i] == DIRECTORY_LEFT && !g->given[i])
+        if (job->places[i] == DIRECTORY_LEFT && !g->parts[i])
             return true;
     return false;
 }
@@ -279,12 +398,11 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
     *out = g;
     if (g->length != part->length)
         return -EBADMSG;
-    if (g->given[part->rank])
+    if (g->parts[part->rank])
         return -EALREADY;
-    if (part->length > 0)
-        memcpy(g->data + (uint64_t)part->rank * g->length, part->data, part->length);
-    g->given[part->rank] = 1;
-    g->have++;
+    rc = part_take(d, job, g, part);
+    if (rc < 0)
+        return rc;
     if (job->left > 0 && waits_for_the_gone(job, g))
         return -EHOSTDOWN;
     return g->have == job->size ? 1 : 0;

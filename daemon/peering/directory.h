@@ -22,9 +22,11 @@
 #define DIRECTORY_ENGINES   16u /* of one node */
 #define DIRECTORY_DATA_MAX  4096u
 #define DIRECTORY_JOBS_MAX  1024u
-#define DIRECTORY_TOTAL_MAX (64u << 20)      /* bytes of one exchange, all ranks */
-#define DIRECTORY_LAST_MAX  (1u << 20)       /* bytes of a result that is kept */
-#define DIRECTORY_OPEN_MAX  8u               /* exchanges of one job that are under way */
+#define DIRECTORY_TOTAL_MAX (64u << 20)         /* bytes of one exchange, all ranks */
+#define DIRECTORY_LAST_MAX  (1u << 20)          /* bytes of a result that is kept */
+#define DIRECTORY_OPEN_MAX  8u                  /* exchanges of one job that are under way */
+#define DIRECTORY_BYTES_MAX (UINT64_C(1) << 30) /* of all tables and exchanges */
+#define DIRECTORY_NO_JOB    UINT16_MAX
 #define DIRECTORY_NOWHERE   UINT32_MAX       /* has not come yet */
 #define DIRECTORY_LEFT      (UINT32_MAX - 1) /* has come and gone */
 
@@ -35,14 +37,28 @@ struct directory_memory {
     void (*give)(void *context, void *memory);
 };
 
+/* What one user may hold of what all share: entries of jobs, and bytes of their tables and of what
+ * their exchanges gather. Beside these bounds a user leaves as much free as it holds, so that any
+ * number of users that take what they can leave some to the next one. */
+struct directory_shares {
+    uint32_t jobs; /* of one user at most; 0: what it leaves free bounds it */
+    bool alone;    /* there is one user: nothing is to be left free */
+};
+
+/* A user with a job here. */
+struct directory_user {
+    uint32_t uid;
+    uint32_t jobs; /* 0: the entry is free */
+    uint64_t bytes;
+};
+
 /* One exchange that is being gathered. */
 struct directory_gather {
     bool open;
     uint32_t sequence;
     uint32_t length; /* of each contribution */
     uint32_t have;
-    uint8_t *data;  /* size * length, by rank */
-    uint8_t *given; /* one byte a rank */
+    uint8_t **parts; /* by rank; NULL: not given yet */
 };
 
 /* An exchange that has ended with an error: ranks that take part later get it too. */
@@ -53,7 +69,9 @@ struct directory_failure {
 
 struct directory_job {
     bool used;
+    uint16_t next; /* job of the same hash, DIRECTORY_NO_JOB at the end */
     uint32_t uid;
+    struct directory_user *user; /* whose share it is charged to */
     char name[DIRECTORY_NAME_MAX];
     uint32_t size;
     uint32_t live;    /* ranks attached */
@@ -68,7 +86,12 @@ struct directory_job {
 struct directory {
     const struct directory_memory *memory;
     uint32_t node_count;
+    struct directory_shares shares;
+    uint32_t used;                      /* jobs */
+    uint64_t bytes;                     /* of all users */
+    uint16_t first[DIRECTORY_JOBS_MAX]; /* job by its name's hash */
     struct directory_job jobs[DIRECTORY_JOBS_MAX];
+    struct directory_user users[DIRECTORY_JOBS_MAX];
 };
 
 struct directory_id {
@@ -76,8 +99,8 @@ struct directory_id {
     const char *job;
 };
 
-void directory_init(struct directory *d, const struct directory_memory *memory,
-                    uint32_t node_count);
+void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
+                    const struct directory_shares *shares);
 void directory_clear(struct directory *d);
 
 /* The home node of a job: the same on every node. */
@@ -85,7 +108,7 @@ uint32_t directory_home(const struct directory_id *id, uint32_t node_count);
 
 /* A rank has come. Once more from the same node, also with another engine: 0. -EADDRINUSE: it lives
  * on another node; -EINVAL: rank, size, name, node or engine out of range, or a size that differs
- * from the job's; -ENOSPC, -ENOMEM. */
+ * from the job's; -EDQUOT: the user has its share; -ENOSPC, -ENOMEM. */
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t size, uint32_t node, uint32_t engine);
 /* A rank has gone. -ENOENT: it was not on that node. Exchanges that wait for it can never end:
@@ -110,13 +133,17 @@ struct directory_part {
  * 0: waits for more; 1: all are there, *out is the result, to be delivered and closed. Otherwise
  * -EPERM (the rank does not live on that node), -EINVAL, -EMSGSIZE (over the bounds), -EALREADY
  * (contributed before), -EBADMSG (length differs from the others'), -EHOSTDOWN (a rank has left
- * without having contributed), -ENOSPC, -ENOMEM, or what the exchange has failed with. Where *out
- * is set the exchange is open.
+ * without having contributed), -EDQUOT (the user has its share), -ENOSPC, -ENOMEM, or what the
+ * exchange has failed with. Where *out is set the exchange is open.
  */
 int directory_contribute(struct directory *d, const struct directory_id *id,
                          const struct directory_part *part, struct directory_job **job,
                          struct directory_gather **out);
-void directory_gather_close(struct directory *d, struct directory_gather *gather);
+void directory_gather_close(struct directory *d, struct directory_job *job,
+                            struct directory_gather *gather);
+/* Copies `size` bytes of the result, from `offset` on. All have given, and the bytes are there. */
+void directory_gather_copy(const struct directory_gather *gather, uint64_t offset, uint8_t *to,
+                           size_t size);
 /* Keeps a result that has been delivered, in place of the one before. A result that is too large is
  * dropped: a node that asks for it again gets -EHOSTDOWN. */
 void directory_gather_keep(struct directory *d, struct directory_job *job,

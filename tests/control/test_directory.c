@@ -27,6 +27,7 @@ static void give(void *context, void *memory)
 }
 
 static const struct directory_memory memory = {.take = take, .give = give};
+static const struct directory_shares alone = {.alone = true};
 static struct directory d;
 static const struct directory_id job = {.uid = 1000, .job = "job"};
 
@@ -60,7 +61,7 @@ static void ranks(void)
     uint32_t engine;
 
     memset(long_name, 'x', DIRECTORY_NAME_MAX);
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct directory_id id = {.uid = rows[i].uid, .job = rows[i].name};
 
@@ -84,7 +85,7 @@ static void comings_and_goings(void)
     struct directory_job *at;
     uint32_t failed;
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 2, 0, 0), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 1, 0), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 0, &at, &failed), -ENOENT); /* not its node */
@@ -105,7 +106,7 @@ static void bounded(void)
     char name[16];
     struct directory_id id = {.uid = 1, .job = name};
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     for (uint32_t i = 0; i <= DIRECTORY_JOBS_MAX; i++) {
         snprintf(name, sizeof(name), "j%u", i);
         CU_ASSERT_EQUAL(directory_attach(&d, &id, 0, 1, 0, 0),
@@ -125,6 +126,94 @@ static void bounded(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
+/* Attaches jobs of this user until one is refused: the number that was not. */
+static uint32_t fill_jobs(uint32_t uid, uint32_t size, int *rc)
+{
+    char name[32];
+    struct directory_id id = {.uid = uid, .job = name};
+    uint32_t count = 0;
+
+    do {
+        snprintf(name, sizeof(name), "j%u", count);
+        *rc = directory_attach(&d, &id, 0, size, 0, 0);
+        count++;
+    } while (*rc == 0);
+    return count - 1;
+}
+
+/* A user leaves as many entries as he has: however many take what they can, there is one left. */
+static void shares_of_jobs(void)
+{
+    static const struct directory_shares others = {0}, few = {.jobs = 3};
+    uint32_t left = DIRECTORY_JOBS_MAX, failed;
+    struct directory_job *at;
+    int rc;
+
+    directory_init(&d, &memory, NODES, &others);
+    for (uint32_t uid = 1; uid <= 10; uid++) {
+        uint32_t got = fill_jobs(uid, 1, &rc);
+
+        CU_ASSERT_EQUAL(rc, -EDQUOT);
+        CU_ASSERT_EQUAL(got, left / 2);
+        left -= got;
+    }
+    CU_ASSERT_EQUAL(left, 1);
+    /* Whose job ends may have another one, under the same name or not. */
+    CU_ASSERT_EQUAL(directory_detach(&d, &(struct directory_id){1, "j7"}, 0, 0, &at, &failed), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "new"}, 0, 1, 0, 0), -EDQUOT);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+    CU_ASSERT_EQUAL(d.used + d.bytes, 0);
+
+    directory_init(&d, &memory, NODES, &few);
+    CU_ASSERT_EQUAL(fill_jobs(1, 1, &rc), 3);
+    CU_ASSERT_EQUAL(rc, -EDQUOT);
+    CU_ASSERT_EQUAL(fill_jobs(2, 1, &rc), 3);
+    CU_ASSERT_EQUAL(directory_detach(&d, &(struct directory_id){1, "j1"}, 0, 0, &at, &failed), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){1, "new"}, 0, 1, 0, 0), 0);
+    directory_clear(&d);
+}
+
+/* So with bytes: of tables and of what exchanges gather, which is charged as it is given. */
+static void shares_of_bytes(void)
+{
+    static const struct directory_shares others = {0};
+    static const uint8_t data[DIRECTORY_DATA_MAX];
+    struct directory_part part = {.size = DIRECTORY_RANKS_MAX, .data = data, .length = 1024};
+    struct directory_gather *g;
+    struct directory_job *at;
+    uint64_t bytes;
+    int rc = 0;
+
+    directory_init(&d, &memory, NODES, &others);
+    for (uint32_t i = 0; rc == 0 && i < 400; i++) {
+        char name[32];
+        struct directory_id id = {.uid = 1, .job = name};
+
+        snprintf(name, sizeof(name), "j%u", i);
+        rc = directory_attach(&d, &id, 0, part.size, 0, 0);
+        for (part.sequence = 0; rc == 0 && part.sequence < DIRECTORY_OPEN_MAX; part.sequence++)
+            rc = directory_contribute(&d, &id, &part, &at, &g);
+    }
+    CU_ASSERT_EQUAL(rc, -EDQUOT);
+    CU_ASSERT(d.bytes <= DIRECTORY_BYTES_MAX / 2);
+    CU_ASSERT(d.bytes > DIRECTORY_BYTES_MAX / 2 - (1u << 20));
+    bytes = d.bytes;
+    /* Another user has room, and what is gathered for it is counted when it is given. */
+    CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "theirs"}, 0, 2, 0, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "theirs"}, 1, 2, 0, 0), 0);
+    part = (struct directory_part){.size = 2, .data = data, .length = sizeof(data)};
+    CU_ASSERT_EQUAL(directory_contribute(&d, &(struct directory_id){2, "theirs"}, &part, &at, &g),
+                    0);
+    CU_ASSERT(d.bytes - bytes > sizeof(data) && d.bytes - bytes < 2 * sizeof(data));
+    part.rank = 1;
+    CU_ASSERT_EQUAL(directory_contribute(&d, &(struct directory_id){2, "theirs"}, &part, &at, &g),
+                    1);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+    CU_ASSERT_EQUAL(d.used + d.bytes, 0);
+}
+
 static void exchange(void)
 {
     static const char *const given[] = {"aaaa", "bbbb", "cccc"};
@@ -134,7 +223,7 @@ static void exchange(void)
     uint8_t seen[NODES] = {0};
     uint32_t from = 0;
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     for (uint32_t i = 0; i < 3; i++)
         CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, nodes[i], 0), 0);
     for (uint32_t i = 0; i < 3; i++) { /* in any order */
@@ -149,11 +238,16 @@ static void exchange(void)
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), i == 2);
     }
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-    CU_ASSERT_EQUAL(memcmp(g->data, "aaaabbbbcccc", 12), 0);
+    for (uint64_t begin = 0; begin < 12; begin++) { /* in pieces of every size */
+        uint8_t copy[12];
+
+        directory_gather_copy(g, begin, copy, 12 - begin);
+        CU_ASSERT_EQUAL(memcmp(copy, &"aaaabbbbcccc"[begin], 12 - begin), 0);
+    }
     CU_ASSERT_EQUAL(directory_next_node(at, &from, seen), 0);
     CU_ASSERT_EQUAL(directory_next_node(at, &from, seen), 1);
     CU_ASSERT_EQUAL(directory_next_node(at, &from, seen), DIRECTORY_NOWHERE);
-    directory_gather_close(&d, g);
+    directory_gather_close(&d, at, g);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
 }
@@ -178,7 +272,7 @@ static void contributions_refused(void)
     struct directory_job *at;
     struct directory_gather *g;
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 0, 0), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1, 0), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -206,7 +300,7 @@ static void a_failure_is_remembered(void)
     struct directory_gather *g;
 
     part.data = (const uint8_t *)"x";
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     for (uint32_t i = 0; i < 3; i++)
         CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, 0, 0), 0);
     refuse_after = 0;
@@ -237,7 +331,7 @@ static void a_rank_leaves(void)
     struct directory_gather *g;
     uint32_t failed;
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     for (uint32_t i = 0; i < 3; i++)
         CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i, 0), 0);
     struct directory_part part = {.rank = 1, .size = 3, .sequence = 0, .node = 1};
@@ -250,7 +344,7 @@ static void a_rank_leaves(void)
     part = (struct directory_part){.rank = 2, .size = 3, .sequence = 2, .node = 2};
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
     CU_ASSERT_PTR_NOT_NULL(g);
-    directory_gather_close(&d, g);
+    directory_gather_close(&d, at, g);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3, 0), 0);
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     directory_clear(&d);
@@ -263,7 +357,7 @@ static void a_node_is_lost(void)
     struct directory_job *at;
     uint32_t failed;
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 2, 0), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1, 0), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 3, 2, 3), 0);
@@ -286,7 +380,7 @@ static void a_node_comes_back(void)
     uint32_t at_job = 0, at_rank = 0, engine, failed;
     struct directory_job *at;
 
-    directory_init(&d, &memory, NODES);
+    directory_init(&d, &memory, NODES, &alone);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 4, 2, 5), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 4, 2, 0), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 4, 1, 0), 0);
@@ -332,6 +426,8 @@ int main(void)
     CU_TestInfo tests[] = {{"ranks", ranks},
                            {"comings and goings", comings_and_goings},
                            {"bounded", bounded},
+                           {"shares of jobs", shares_of_jobs},
+                           {"shares of bytes", shares_of_bytes},
                            {"exchange", exchange},
                            {"contributions refused", contributions_refused},
                            {"a failure is remembered", a_failure_is_remembered},

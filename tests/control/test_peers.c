@@ -15,6 +15,7 @@
 #include "tests/lib/daemon.h"
 #include "daemon/peering/directory.h"
 #include "daemon/peering/handshake.h"
+#include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
 #include "tests/control/plan.h"
 #include "tests/control/raw_peer.h"
@@ -28,17 +29,22 @@ static bool start(struct daemon *d, const char *node, const char *secret, const 
     return plan_start(d, program, node, secret, list);
 }
 
-/* A job whose directory is on this node. */
-static const char *job_at(uint32_t node)
+/* A job whose directory is on this node, from the number `i` on. */
+static const char *job_from(uint32_t node, int i)
 {
     static char name[16];
     const struct directory_id id = {.uid = getuid(), .job = name};
 
-    for (int i = 0;; i++) {
+    for (;; i++) {
         snprintf(name, sizeof(name), "job%d", i);
         if (directory_home(&id, 2) == node)
             return name;
     }
+}
+
+static const char *job_at(uint32_t node)
+{
+    return job_from(node, 0);
 }
 
 static int hello(const struct daemon *d, const char *job, uint32_t rank, int *s)
@@ -457,9 +463,34 @@ static void secret_unseen(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
+/* A user has his share of a home's jobs: who asks through another node learns which node it is. */
+static void a_share_of_a_home(void)
+{
+    const char *const few[] = {
+        "--node",      "0", "--nodes",    plan.nodes,    "--secret", plan.secrets[0],
+        "--user-jobs", "1", "--provider", PLAN_PROVIDER, NULL};
+    struct daemon home, other;
+    struct answer refusal;
+    int sockets[2];
+
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&home, program, few), 0);
+    CU_ASSERT_TRUE_FATAL(start(&other, "1", plan.secrets[0], plan.nodes));
+    CU_ASSERT_EQUAL(hello(&other, job_from(0, 0), 0, &sockets[0]), 0);
+    sockets[1] = raw_connect(&other);
+    CU_ASSERT_TRUE_FATAL(sockets[1] >= 0 && raw_ask_hello(sockets[1], job_from(0, 1000), 0, 2));
+    CU_ASSERT_EQUAL(ask_nothing(sockets[1], &refusal), -EDQUOT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(refusal.text, "node 0, which keeps the directory of job"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(refusal.text, "user-jobs"));
+    close(sockets[0]);
+    close(sockets[1]);
+    CU_ASSERT_EQUAL(daemon_stop(&other), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&home), 0);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"one job", one_job},
+                           {"a share of a home", a_share_of_a_home},
                            {"home dies", home_dies},
                            {"wrong secret", wrong_secret},
                            {"one job by munge", one_job_by_munge},

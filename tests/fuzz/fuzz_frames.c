@@ -60,6 +60,7 @@ static void take_frame(struct control *control, const uint8_t *body, size_t size
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct config config;
     struct control *control = calloc(1, sizeof(*control));
     size_t piece = size > 0 ? 1 + data[0] : 1;
     struct frame_parser frames;
@@ -70,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!control)
         abort();
     control->node_count = 2;
+    control->config = &config;
     if (directory_client_open(control) < 0)
         abort();
     pending_init(&control->pending);

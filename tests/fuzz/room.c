@@ -14,6 +14,7 @@
 #include "daemon/control/clients/requests.h"
 #include "daemon/control/notices.h"
 #include "daemon/control/watch/publisher.h"
+#include "daemon/control/watch/request_inspect.h"
 
 #define TURNS  64
 #define MEMORY (UINT64_C(16) << 20) /* of a client */
@@ -158,7 +159,9 @@ static bool open_control(struct room *room)
     uv_loop_init(&control->loop);
     uv_async_init(&control->loop, &control->resume, clients_resume);
     uv_timer_init(&control->loop, &control->again);
-    control->resume.data = control->again.data = control;
+    uv_check_init(&control->loop, &control->turn_end);
+    uv_check_start(&control->turn_end, clients_next_turn);
+    control->resume.data = control->again.data = control->turn_end.data = control;
     control->frame = malloc(FRAME_HEAD_BYTES + CLIENT_FRAME_MAX);
     pending_init(&control->pending);
     w->by_handle = calloc(w->config.clients_max, sizeof(*w->by_handle));
@@ -213,6 +216,7 @@ void room_free(struct room *room)
         if (w->sessions[i] || w->segments[i])
             abort();
     publisher_close(control);
+    inspections_close(control);
     uv_walk(&control->loop, close_handle, NULL);
     for (int i = 0; i < TURNS && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;

@@ -78,6 +78,17 @@ static const char *home_refusal(const struct client *c, int status, uint32_t nod
                  "of a job name one size",
                  c->rank, c->size, c->job);
         break;
+    case -EDQUOT:
+        snprintf(text, size,
+                 "node %u, which keeps the directory of job %s, has as many jobs of user %u as its "
+                 "user-jobs allows: end some, or raise it there",
+                 node, c->job, (unsigned)c->uid);
+        break;
+    case -ENOSPC:
+        snprintf(text, size,
+                 "node %u, which keeps the directory of job %s, is full: it has %u jobs", node,
+                 c->job, DIRECTORY_JOBS_MAX);
+        break;
     case -EHOSTDOWN:
         snprintf(text, size, "node %u, which keeps the directory of job %s, cannot be reached",
                  node, c->job);
@@ -90,10 +101,11 @@ static const char *home_refusal(const struct client *c, int status, uint32_t nod
     return text;
 }
 
-/* The answer of the job's home. */
+/* The answer of the job's home: `node` is where the rank lives, if it does. */
 static void located(struct control *control, struct pending *p, int status, uint32_t node,
                     uint32_t engine)
 {
+    uint32_t about = status == -EADDRINUSE ? node : p->node;
     struct client *c = p->client;
     char text[256];
 
@@ -105,7 +117,7 @@ static void located(struct control *control, struct pending *p, int status, uint
     }
     if (status != -EHOSTDOWN) /* else the home may know the rank, and hears that it leaves */
         client_becomes(c, CLIENT_OPENING);
-    refuse(c, status, home_refusal(c, status, node, text, sizeof(text)));
+    refuse(c, status, home_refusal(c, status, about, text, sizeof(text)));
 }
 
 static void attach(struct client *c)

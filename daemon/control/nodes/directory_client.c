@@ -36,7 +36,10 @@ int directory_client_open(struct control *control)
     if (!control->directory || !control->sent)
         return -ENOMEM;
     control->directory_memory = (struct directory_memory){.take = take, .give = give};
-    directory_init(control->directory, &control->directory_memory, control->node_count);
+    directory_init(control->directory, &control->directory_memory, control->node_count,
+                   &(struct directory_shares){.jobs = (uint32_t)control->config->user_jobs,
+                                              .alone = !control->config->allow_users &&
+                                                       !control->config->allow_groups});
     return 0;
 }
 
@@ -99,6 +102,8 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
                     status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
                                            "it took part"
                     : status == -EBADMSG ? "ranks give different lengths: give the same"
+                    : status == -EDQUOT  ? "this user's jobs and exchanges take as much memory at "
+                                           "the job's home as it gives a user: let some end"
                                          : strerror(-status));
     } else {
         piece.offset = g->offset;
@@ -165,12 +170,14 @@ static void deliver(struct control *control, const struct directory_job *job,
 {
     uint64_t total = (uint64_t)g->length * job->size;
     Pwc__Gathered piece = piece_of(job, g);
+    uint8_t bytes[PIECE];
 
+    piece.data.data = bytes;
     do {
         uint64_t left = total - piece.offset;
 
-        piece.data.data = g->data + piece.offset;
         piece.data.len = left < PIECE ? left : PIECE;
+        directory_gather_copy(g, piece.offset, bytes, piece.data.len);
         piece.last = piece.data.len == left;
         if (to == DIRECTORY_NOWHERE)
             send_piece_to_all(control, job, &piece);

@@ -104,6 +104,10 @@ static const struct config_key keys[] = {
      .help = "contexts that those of one user are bound to, and as many bound to them"},
     {"user-queue", CONFIG_BYTES, FIELD(user_queue), .max = 64 * MIB, .zero = SHARE_OF_USER,
      .help = "of one user's operations in flight and spilled events"},
+    {"user-jobs", CONFIG_NUMBER, FIELD(user_jobs), .max = 1024,
+     .zero = "as many as it leaves free where others than the daemon's own user are served, else "
+             "all",
+     .help = "jobs of one user whose directory this node keeps, of 1024"},
     {"progress", CONFIG_CHOICE, FIELD(progress), .choices = "adaptive|dedicated|sleep",
      .help = "with nothing to do the daemon yields for a while, polls on, or sleeps at once"},
     {"progress-threads", CONFIG_NUMBER, FIELD(progress_threads), .initial = 1, .min = 1,
