@@ -50,6 +50,10 @@ struct counters_header {
 
     _Atomic uint64_t started_day_ns;            /* by the time of day; one value for a whole run */
     _Atomic uint64_t segments, regions, memory; /* that clients hold now */
+
+    /* The longest step of a progress thread: since the start, in which part of it (enum engine_part
+     * of engine.h), and in the last second. */
+    _Atomic uint64_t longest_step_ns, longest_step_part, recent_step_ns;
 };
 
 /* Rows are read and written word by word (counters_word). */

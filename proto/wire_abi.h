@@ -42,6 +42,11 @@ static inline uint32_t wire_immediate(uint32_t kind, uint32_t node, uint16_t num
     return kind << 30 | (node & 0x3fffu) << 16 | number;
 }
 
+static inline uint32_t wire_immediate_node(uint32_t immediate)
+{
+    return immediate >> 16 & 0x3fffu;
+}
+
 enum wire_kind {
     WIRE_PAD = 0,
     WIRE_ACK = 1,     /* consumed, cumulative; stands behind every FAIL and REFUSE that it covers */

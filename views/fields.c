@@ -21,6 +21,8 @@
 static const char *const link_states[] = {"none", "wanted", "up", "down", NULL};
 static const char *const rights[] = {"none", "write", "read", "read, write", NULL};
 static const char *const region_states[] = {"free", "open", "revoking", NULL};
+static const char *const step_parts[] = {"none", "commands", "intake", "peers",
+                                         "poll", "sweep",    NULL};
 static const char *const op_states[] = {"queued", "ready", "placed", NULL};
 
 const struct field fields_daemon[] = {
@@ -62,6 +64,13 @@ const struct field fields_daemon[] = {
      .each = {"events_delivered", "Remote events and messages that were delivered to clients."}},
     {DAEMON(spilled), FIELD_COUNT, UNIT_COUNT,
      .each = {"events_spilled", "Events that found a client's ring full, and were kept aside."}},
+    {0},
+};
+
+const struct field fields_step[] = {
+    {DAEMON(recent_step_ns), FIELD_NOW, UNIT_NS},
+    {DAEMON(longest_step_ns), FIELD_NOW, UNIT_NS},
+    {DAEMON(longest_step_part), FIELD_WORD, .words = step_parts},
     {0},
 };
 
@@ -201,6 +210,13 @@ const struct field fields_engine[] = {
      .each = {"progress_commands", "Commands of the control thread that it has carried out."}},
     {ENGINE(progress_cpu_ns), FIELD_COUNT, UNIT_NS, "processor",
      .each = {"progress_cpu_seconds", "Processor time of the progress thread."}},
+    {ENGINE(recent_step_ns), FIELD_NOW, UNIT_NS, "longest step: last second",
+     .each = {"progress_recent_step_seconds",
+              "The longest step of the progress thread in the last second."}},
+    {ENGINE(longest_step_ns), FIELD_NOW, UNIT_NS, "since start",
+     .each = {"progress_longest_step_seconds",
+              "The longest step of the progress thread since the start."}},
+    {ENGINE(longest_step_part), FIELD_WORD, .title = "in", .words = step_parts},
     {0},
 };
 

@@ -70,6 +70,7 @@ struct view {
 extern const struct view views[];
 
 extern const struct field fields_daemon[];  /* struct counters_header */
+extern const struct field fields_step[];    /* also, in status too */
 extern const struct field fields_session[]; /* struct counters_session */
 extern const struct field fields_peer[];    /* struct counters_peer */
 extern const struct field fields_engine[];

@@ -122,6 +122,7 @@ void json_put_daemon(json_t *document, const struct counters_header *h)
     json_put(document, "uptime_ns", now - h->started_ns);
     json_put(document, "age_ns", now > updated ? now - updated : 0);
     json_put_fields(document, h, h->session_offset, fields_daemon);
+    json_put_fields(document, h, h->session_offset, fields_step);
 }
 
 bool json_put_sessions(json_t *document, const char *key, const struct counters_header *h,

@@ -47,6 +47,7 @@ struct view_op {
 /* A progress thread. */
 struct view_engine {
     uint64_t engine, responding, clients, heartbeat, work, sleeps, commands, progress_cpu_ns;
+    uint64_t longest_step_ns, longest_step_part, recent_step_ns; /* as in counters_header */
 };
 
 /* A node. */

@@ -190,6 +190,32 @@ static void look_at_clock(struct engine *e)
         e->now = now;
 }
 
+/* A part of the step ends. */
+static void part_ends(struct engine *e, enum engine_part part)
+{
+    uint64_t took;
+
+    look_at_clock(e);
+    took = e->now - e->part_at;
+    e->part_at = e->now;
+    e->part = part;
+    if (took <= e->slowest_ns)
+        return;
+    e->slowest_ns = took;
+    e->slowest = part;
+}
+
+enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *ns)
+{
+    uint64_t rest = now > e->part_at ? now - e->part_at : 0;
+
+    *ns = rest > e->slowest_ns ? rest : e->slowest_ns;
+    if (rest <= e->slowest_ns)
+        return e->slowest;
+    /* Behind a poll that had events these are worked on; another step ends with its poll. */
+    return e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL;
+}
+
 /* ---- fabric events --------------------------------------------------------------------------- */
 
 static void heap_added(struct engine *e, const struct fabric_event *event)
@@ -240,21 +266,35 @@ static void completed(struct engine *e, const struct fabric_event *event)
     }
 }
 
+/* An announced write has been placed. The immediate value names its writer, which must be that one
+ * where the fabric knows it. */
+static void arrived(struct engine *e, const struct fabric_event *event)
+{
+    uint32_t peer = wire_immediate_node(event->immediate);
+    int r;
+
+    if (event->peer != FABRIC_UNKNOWN && event->peer != peer) {
+        peer = event->peer;
+        r = -EPROTO;
+    } else {
+        r = ledger_arrived(e, event->immediate);
+    }
+    if (r < 0 && peer < e->config.peers)
+        peer_broken(e, peer, r);
+}
+
 static int fabric_step(struct engine *e)
 {
     struct fabric_event events[FABRIC_BATCH];
     int n = fabric_poll(e->fabric, events, FABRIC_BATCH);
 
     if (n > 0)
-        look_at_clock(e);
+        part_ends(e, ENGINE_POLL);
     for (int i = 0; i < n; i++) {
         const struct fabric_event *event = &events[i];
 
         if (event->kind == FABRIC_ARRIVED) {
-            int r = ledger_arrived(e, event->immediate);
-
-            if (r < 0 && (event->immediate >> 16 & 0x3fffu) < e->config.peers)
-                peer_broken(e, event->immediate >> 16 & 0x3fffu, r);
+            arrived(e, event);
         } else if (event->kind == FABRIC_BROKEN) {
             if (event->peer < e->config.peers)
                 peer_broken(e, event->peer, event->status);
@@ -302,6 +342,7 @@ static void faults_step(struct engine *e)
  */
 #define TAKE_BUDGETS 4  /* for the records of one context in a step; the same for its replies */
 #define STEP_BUDGETS 32 /* for the records of all contexts in a step */
+#define MUCH_WORK    16 /* records and operations behind which a look at the clock is no cost */
 #define PEER_BUDGETS 16 /* for all peers, one for each context; a peer gets at least one */
 
 /* Takes a bounded share from each context. Where the budget ends, the next step resumes (round
@@ -343,15 +384,20 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 {
     int work, n;
 
-    e->now = now;
+    e->now = e->part_at = now;
+    e->slowest_ns = e->part = 0;
+    e->slowest = ENGINE_POLL;
     e->published = false;
     *deadline = UINT64_MAX;
     /* New submissions leave before the fabric is looked at, which costs system calls. Arrivals from
      * the fabric are shown to clients before anything else is sent. */
     work = sessions_step(e, budget);
     if (work > 0)
-        look_at_clock(e);
-    work += peers_step(e, budget, deadline);
+        part_ends(e, ENGINE_INTAKE);
+    n = peers_step(e, budget, deadline);
+    work += n;
+    if (n > MUCH_WORK)
+        part_ends(e, ENGINE_PEERS);
     n = fabric_step(e);
     if (n > 0) {
         publish(e);
@@ -376,8 +422,10 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     if (e->drop_at > 0 && e->drop_at < *deadline)
         *deadline = e->drop_at;
     if (e->sweep) {
+        part_ends(e, e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL);
         sweep(e);
         publish(e);
+        part_ends(e, ENGINE_SWEEP);
         work++;
     }
     return work;

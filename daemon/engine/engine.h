@@ -270,6 +270,18 @@ void engine_peer_answered(struct engine *e, uint32_t peer, uint64_t bytes);
  * nothing to do); *deadline is the time (ns) of the next timed action, UINT64_MAX for none.
  */
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
+/* The parts of a step, and what its caller does between two steps. */
+enum engine_part {
+    ENGINE_COMMANDS = 1, /* the caller's */
+    ENGINE_INTAKE = 2,   /* taking submissions */
+    ENGINE_PEERS = 3,    /* records, operations and events, to and from peers */
+    ENGINE_POLL = 4,     /* the fabric's poll */
+    ENGINE_SWEEP = 5,    /* what leaves */
+};
+/* The part of the last step that took longest, and how long, where the step has ended at `now`. The
+ * engine reads the clock only behind a part that had much to do; other parts count as what comes
+ * behind them. */
+enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *ns);
 /* The progress thread sleeps soon: acknowledgements leave at once, not with the next record. */
 void engine_hasten(struct engine *e, bool hasten);
 /* Whether the last step has shown something to a client, which is to run if it shares our core. */

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #define FABRIC_ADDRESS_MAX 192
+#define FABRIC_UNKNOWN     UINT32_MAX /* the fabric does not know which peer it was */
 
 struct fabric_address {
     uint32_t size;
@@ -31,6 +32,7 @@ struct fabric_traits {
         ordered_write_max; /* writes to one peer up to this length are placed in the order posted
                               (write after write), announcements included; 0: not ordered */
     bool can_sleep;        /* arm gives an honest wait object */
+    bool may_hang;         /* a call may not return once a peer's process has died */
     uint32_t rails;        /* connections to a peer that carry writes side by side; 0 counts as 1 */
 };
 
@@ -73,7 +75,8 @@ struct fabric_read {
 enum fabric_event_kind {
     FABRIC_WRITTEN = 1, /* cookie, status */
     FABRIC_READ = 2,    /* cookie, status */
-    FABRIC_ARRIVED = 3, /* immediate: a peer's announced write has been placed here */
+    FABRIC_ARRIVED = 3, /* immediate: a peer's announced write has been placed here; peer: the
+                           writer, or FABRIC_UNKNOWN */
     FABRIC_ADDED = 4,   /* cookie, status, memory */
     FABRIC_DROPPED = 5, /* cookie, status; nothing that arrived there comes behind it */
     FABRIC_BROKEN =

@@ -309,7 +309,8 @@ static int loop_poll(struct fabric *fabric, struct fabric_event *events, int roo
         if (o->stage == LOOP_COPYING)
             break; /* the budget is spent */
         if (o->stage == LOOP_ANNOUNCING) {
-            events[n++] = (struct fabric_event){.kind = FABRIC_ARRIVED, .immediate = o->immediate};
+            events[n++] = (struct fabric_event){
+                .kind = FABRIC_ARRIVED, .peer = o->peer, .immediate = o->immediate};
             o->stage = LOOP_ENDING;
             continue;
         }

@@ -431,6 +431,69 @@ static void test_commands_in_turns(void)
         CU_ASSERT(slow[i].round > slow[i - 1].round);
 }
 
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static int spin_long(struct engine *e)
+{
+    uint64_t before = clock_of(CLOCK_THREAD_CPUTIME_ID);
+
+    while (clock_of(CLOCK_THREAD_CPUTIME_ID) - before < 30000000u)
+        continue;
+    return 0;
+}
+
+/* A step that takes long is seen, with what it did; and one of before is no longer recent later. */
+static void test_longest_step(void)
+{
+    struct step_longest longest;
+
+    CU_ASSERT_EQUAL(call(spin_long), 0);
+    do
+        progress_longest_step(world.progress, &longest);
+    while (longest.recent_ns < 30000000u);
+    CU_ASSERT(longest.ns >= 30000000u);
+    CU_ASSERT_EQUAL(longest.part, ENGINE_COMMANDS);
+}
+
+/* By usage that is made up: what a step took by itself, and how long it is remembered. */
+static void test_step_watch(void)
+{
+    static const struct {
+        uint64_t took, cpu, switches, own;
+    } rows[] = {
+        {5000000, 5000000, 0, 5000000}, /* all of it its own */
+        {5000000, 10000, 0, 5000000},   /* blocked by itself */
+        {5000000, 10000, 1, 10000},     /* switched out */
+        {5000000, 5400000, 3, 5000000}, /* switched out before it began */
+    };
+    const uint64_t second = 1000000000u, start = 77 * second;
+    struct step_watch w = {0};
+    struct step_longest longest;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct step_usage usage = {rows[i].cpu, rows[i].switches};
+
+        CU_ASSERT_EQUAL(step_watch_own(&w, rows[i].took, &usage), rows[i].own);
+    }
+    CU_ASSERT_TRUE(step_watch_asks(&w, start));
+    step_watch_end(&w, start + 10, 5000, ENGINE_POLL);
+    step_watch_end(&w, start + 20, 3000, ENGINE_PEERS);
+    w.began = start + 100;
+    CU_ASSERT_FALSE(step_watch_asks(&w, start + 100 + 5000));
+    CU_ASSERT_TRUE(step_watch_asks(&w, start + 100 + 5001));
+    step_watch_read(&w, start + 1000, &longest);
+    CU_ASSERT(longest.ns == 5000 && longest.part == ENGINE_POLL && longest.recent_ns == 5000);
+    w.began = start + second;
+    CU_ASSERT_TRUE(step_watch_asks(&w, start + second + 1)); /* the first of a second */
+    step_watch_end(&w, start + second + 2, 2, ENGINE_SWEEP);
+    step_watch_read(&w, start + second + 3, &longest);
+    CU_ASSERT(longest.ns == 5000 && longest.recent_ns == 5000);
+    step_watch_read(&w, start + 2 * second, &longest);
+    CU_ASSERT(longest.ns == 5000 && longest.recent_ns == 2);
+    step_watch_read(&w, start + 3 * second, &longest);
+    CU_ASSERT(longest.ns == 5000 && longest.recent_ns == 0);
+}
+
 int main(void)
 {
     CU_TestInfo held_back[] = {
@@ -445,6 +508,8 @@ int main(void)
         {"kicks", test_kick},
         {"handles come again", test_handles_come_again},
         {"commands in turns", test_commands_in_turns},
+        {"the longest step", test_longest_step},
+        {"lengths of steps", test_step_watch},
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"progress", world_open, world_close, NULL, NULL, tests},

@@ -1,5 +1,9 @@
-/* Whether engines live, told from their rounds: who is woken, and when the manager is told. */
+/*
+ * Whether engines live, told from their rounds: who is woken, and when the manager is told. And
+ * whether one spins in a call that does not come back.
+ */
 #include <stdio.h>
+#include "daemon/control/threads/spin_watch.h"
 #include "daemon/control/watch/watchdog.h"
 #include "tests/suite.h"
 
@@ -99,10 +103,51 @@ static void test_each_counts(void)
     }
 }
 
+/* What a thread has done and used at each look, and whether it is taken for one that spins: never
+ * one that does anything, however busy. */
+static const struct spin_trace {
+    const char *what;
+    uint64_t done[LOOKS], cpu[LOOKS];
+    const char *spins; /* x: at that look */
+} spins[] = {
+    {"spins at once", {5, 5, 5, 5, 5, 5, 5, 5}, {25, 50, 75, 100, 125, 150, 175, 200}, "---xxxxx"},
+    {"spins in the next round",
+     {6, 6, 6, 6, 6, 6, 6, 6},
+     {25, 50, 75, 100, 125, 150, 175, 200},
+     "----xxxx"},
+    {"many commands",
+     {6, 7, 8, 9, 10, 11, 12, 13},
+     {25, 50, 75, 100, 125, 150, 175, 200},
+     "--------"},
+    {"one now and then",
+     {5, 5, 5, 6, 6, 6, 6, 7},
+     {25, 50, 75, 100, 125, 150, 175, 200},
+     "--------"},
+    {"sleeps", {5, 5, 5, 5, 5, 5, 5, 5}, {0, 0, 0, 1, 1, 1, 2, 2}, "--------"},
+    {"had no processor", {5, 5, 5, 5, 5, 5, 5, 5}, {0, 0, 0, 0, 10, 20, 25, 50}, "------xx"},
+};
+
+static void test_spins(void)
+{
+    for (size_t i = 0; i < sizeof(spins) / sizeof(spins[0]); i++) {
+        char seen[LOOKS + 1] = "";
+        struct spin_watch w;
+
+        spin_watch_begin(&w, 5, 0);
+        for (int look = 0; look < LOOKS; look++)
+            seen[look] =
+                spin_watch_look(&w, spins[i].done[look], spins[i].cpu[look], 25) ? 'x' : '-';
+        printf("\n    %-28s %s ", spins[i].what, seen);
+        CU_ASSERT_STRING_EQUAL(seen, spins[i].spins);
+    }
+}
+
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"traces", test_traces}, {"each counts", test_each_counts}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"traces", test_traces},
+                           {"each counts", test_each_counts},
+                           {"a call that spins", test_spins},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("watchdog", tests);
 }

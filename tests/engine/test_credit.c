@@ -271,6 +271,24 @@ static void test_announcements(void)
     bench_free(b);
 }
 
+/* A fabric that knows who has written: a peer that writes in another's name loses its link, and
+ * the other peer's ledger is not touched. */
+static void test_other_names(void)
+{
+    for (uint32_t named = 0; named < 2; named++) {
+        struct bench *b = linked_bench();
+
+        still_push(&b->fabric,
+                   &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                          .peer = 1,
+                                          .immediate = wire_immediate(WIRE_PAYLOAD, named, 3)});
+        bench_steps(b, 1);
+        CU_ASSERT_EQUAL(b->broken, named != 1);
+        CU_ASSERT_EQUAL(peek_payloads(b->engine, named, 3), named == 1);
+        bench_free(b);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -284,6 +302,7 @@ int main(void)
         {"an ACK behind cut runs", test_ack_behind_cut_runs},
         {"hastened", test_hastened},
         {"announcements", test_announcements},
+        {"announcements in another name", test_other_names},
         CU_TEST_INFO_NULL,
     };
 

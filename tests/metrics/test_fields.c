@@ -52,6 +52,8 @@ static void page_names_all_keys(void)
                 check(v->name, lines, r->fields);
         if (strcmp(v->name, "counters") == 0)
             check(v->name, lines, fields_daemon);
+        if (strcmp(v->name, "counters") == 0 || strcmp(v->name, "status") == 0)
+            check(v->name, lines, fields_step);
         free(lines);
     }
 }

@@ -20,20 +20,20 @@
 #include "daemon/control/nodes/peer_ping.h"
 #include "daemon/control/control.h"
 #include "daemon/control/nodes/peers_private.h"
+#include "daemon/control/threads/spin_watch.h"
 
 struct association {
     struct association *next; /* in the peer's list */
     struct peer *peer;
-    struct worker *worker; /* of our engine */
-    uint32_t engine;       /* of the other */
-    uint32_t number;       /* the other engine's number, to ours */
-    uint32_t unanswered;   /* calls about its end that have not returned */
-    uv_timer_t patience;   /* with the progress thread, while such calls are out */
-    uint64_t cpu_ns;       /* of the progress thread, at the start of the wait */
-    uint64_t rounds;       /* its rounds by then */
-    bool wanted;           /* the engine asked for it, now or before the link */
-    bool offer_asked;      /* a call is under way, or waits for ENGINE_OFFER_READY */
-    bool offer_waits;      /* for ENGINE_OFFER_READY */
+    struct worker *worker;  /* of our engine */
+    uint32_t engine;        /* of the other */
+    uint32_t number;        /* the other engine's number, to ours */
+    uint32_t unanswered;    /* calls about its end that have not returned */
+    uv_timer_t patience;    /* with the progress thread, while such calls are out */
+    struct spin_watch spin; /* of that thread */
+    bool wanted;            /* the engine asked for it, now or before the link */
+    bool offer_asked;       /* a call is under way, or waits for ENGINE_OFFER_READY */
+    bool offer_waits;       /* for ENGINE_OFFER_READY */
     bool offer_sent;
     bool offer_come;
     bool up;
@@ -145,33 +145,40 @@ static void end_with(const struct association *a, const char *why)
 
 static void lost_patience(uv_timer_t *timer);
 
-static uint64_t progress_rounds(const struct association *a)
+/* What the progress thread has done so far: a thread that does anything does not spin. */
+static uint64_t progress_done(const struct association *a)
 {
     struct progress_stats stats;
 
     progress_stats(a->worker->progress, &stats);
-    return stats.rounds;
+    return stats.rounds + atomic_load_explicit(&a->worker->counters.calls, memory_order_relaxed);
 }
 
+static void look_again(struct association *a)
+{
+    uv_timer_start(&a->patience, lost_patience,
+                   a->peer->control->config->peer_deadline_ms / SPIN_LOOKS, 0);
+}
+
+/* Only for a provider whose calls may not return. */
 static void have_patience(struct association *a)
 {
-    a->rounds = progress_rounds(a);
-    a->cpu_ns = progress_cpu_ns(a->worker->progress);
-    uv_timer_start(&a->patience, lost_patience, a->peer->control->config->peer_deadline_ms, 0);
+    if (!a->worker->target.fabric->traits.may_hang)
+        return;
+    spin_watch_begin(&a->spin, progress_done(a), progress_cpu_ns(a->worker->progress));
+    look_again(a);
 }
 
-/* Whether the progress thread spins in one call: no round has ended except the one under way. A
- * thread that was stopped, or had no processor, gets more time. If this thread was late itself, the
- * answer is there already. */
+/* If this thread was late itself, the answer is there already. */
 static void lost_patience(uv_timer_t *timer)
 {
     struct association *a = timer->data;
-    uint64_t spun = progress_cpu_ns(a->worker->progress) - a->cpu_ns;
-    bool one_call = progress_rounds(a) - a->rounds <= 1;
+    uint64_t deadline_ns = a->peer->control->config->peer_deadline_ms * UINT64_C(1000000);
 
-    if (one_call && spun / 1000000 >= a->peer->control->config->peer_deadline_ms / 4)
+    if (spin_watch_look(&a->spin, progress_done(a), progress_cpu_ns(a->worker->progress),
+                        deadline_ns / 4))
         end_with(a, "the provider does not come back from a call");
-    have_patience(a);
+    look_again(a);
 }
 
 static void end_heard(struct call *call)

@@ -9,9 +9,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include "daemon/control/threads/clock.h"
+#include "daemon/control/threads/step_watch.h"
 
 #define STEP_BUDGET 256
 /* Time that commands may take before each step: whatever many clients ask for together, data goes
@@ -29,6 +31,7 @@
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
 #define FOUND_MOST       2 /* looks on the way to sleep that find work */
+#define BATCHES_MOST     8 /* of notices in one round */
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -51,6 +54,9 @@ struct progress {
     int wake_fd;           /* the progress thread: an eventfd of our own */
     int epoll;
     int fabric_fd; /* the fabric's descriptor in the epoll set, or -1 */
+    struct step_watch watch;
+    uint64_t commands_ns; /* of the step under way */
+    bool rested;          /* the thread has slept since the watch's base was noted */
     struct patience patience;
     uint64_t hastened;     /* no step's time is before this: PATIENCE_WAKE_NS ahead at most */
     uint32_t looks;        /* looks in a row, without a descriptor, that found nothing */
@@ -73,6 +79,63 @@ static void send_back(struct progress *p, struct command *command)
     if (mailbox_put(&p->outbox, command))
         uv_async_send(&p->wake);
 }
+
+/* ---- how long steps take --------------------------------------------------------------------- */
+
+static struct step_usage usage_now(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_THREAD, &usage) < 0)
+        usage.ru_nivcsw = 0;
+    return (struct step_usage){.cpu_ns = clock_of(CLOCK_THREAD_CPUTIME_ID),
+                               .switches = (uint64_t)usage.ru_nivcsw};
+}
+
+static void note_usage(struct progress *p, uint64_t now)
+{
+    p->watch.base = usage_now();
+    p->watch.base_at = now;
+}
+
+/* A step that is longer than all of its second, or the first of one. */
+static void note_step(struct progress *p, uint64_t now)
+{
+    uint64_t took = now - p->watch.began, slowest_ns;
+    uint32_t part = engine_slowest(p->engine, now, &slowest_ns);
+
+    if (p->commands_ns >= slowest_ns)
+        part = ENGINE_COMMANDS;
+    if (took > STEP_SURE_NS) {
+        struct step_usage usage = usage_now();
+
+        took = step_watch_own(&p->watch, took, &usage);
+        p->watch.base = usage;
+        p->watch.base_at = now;
+    }
+    step_watch_end(&p->watch, now, took, part);
+}
+
+static void step_ends(struct progress *p, uint64_t now)
+{
+    if (p->watch.began > 0 && step_watch_asks(&p->watch, now))
+        note_step(p, now);
+    p->watch.began = 0;
+}
+
+static void step_begins(struct progress *p, uint64_t now)
+{
+    step_ends(p, now);
+    if (p->rested)
+        p->watch.base_at = now; /* it has used nothing meanwhile */
+    p->rested = false;
+    if (now - p->watch.base_at > STEP_BASE_NS)
+        note_usage(p, now);
+    p->watch.began = now;
+    p->commands_ns = 0;
+}
+
+/* ---- commands and notices -------------------------------------------------------------------- */
 
 /* Runs commands in order, until they have taken this time. The rest is due in the next round. */
 static int run_commands(struct progress *p, uint64_t limit_ns)
@@ -105,12 +168,13 @@ static void batch_done(struct command *command)
     free(batch);
 }
 
-/* Notices are rare; without memory for a batch they stay in the engine until the next round. */
+/* Notices are rare; without memory for a batch, or beyond some batches, they stay in the engine
+ * until the next round. */
 static int forward_notices(struct progress *p)
 {
     int sum = 0;
 
-    while (engine_notice_pending(p->engine)) {
+    for (int batches = 0; batches < BATCHES_MOST && engine_notice_pending(p->engine); batches++) {
         struct notice_batch *batch = malloc(sizeof(*batch));
         int count = 0;
 
@@ -129,10 +193,17 @@ static int forward_notices(struct progress *p)
 
 /* Runs the commands that have come, after all notices have left: a command may reuse a handle whose
  * CLOSED notice is still here, and the notice would then be taken for the new owner's. */
-static int take_commands(struct progress *p)
+static int take_commands(struct progress *p, uint64_t now)
 {
+    int commands;
+
     (void)forward_notices(p); /* of the last step before a sleep */
-    return engine_notice_pending(p->engine) ? 0 : run_commands(p, COMMANDS_NS);
+    if (engine_notice_pending(p->engine))
+        return 0;
+    commands = run_commands(p, COMMANDS_NS);
+    if (commands > 0)
+        p->commands_ns = clock_ns() - now;
+    return commands;
 }
 
 /* The fabric's descriptor in the epoll set; it seldom changes. */
@@ -208,6 +279,7 @@ static void sleep_unless_work(struct progress *p)
         uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;
 
+        step_begins(p, now);
         /* As a rule this is the rest of the work before, and then there is no more. */
         while (step(p, now, &deadline) > 0 && ++found < FOUND_MOST)
             ;
@@ -227,6 +299,9 @@ static void sleep_unless_work(struct progress *p)
         if (!slept)
             atomic_fetch_add_explicit(&p->sleeps, 1, memory_order_relaxed);
         slept = true;
+        step_ends(p, clock_ns());
+        note_usage(p, now);
+        p->rested = true;
         ready = wait_for_events(p, limit);
     }
 }
@@ -237,7 +312,7 @@ static void yield_core(struct progress *p)
     uint64_t before = clock_ns();
 
     engine_disarm(p->engine);
-
+    step_ends(p, before);
     sched_yield();
     patience_yielded(&p->patience, before, clock_ns());
 }
@@ -266,9 +341,13 @@ static void *progress_main(void *argument)
 
     while (!atomic_load_explicit(&p->stop, memory_order_acquire)) {
         uint64_t now = clock_ns(), deadline;
-        int commands = take_commands(p), work;
-        bool sleepy = !patience_yields(&p->patience, now);
+        bool sleepy;
+        int commands, work;
 
+        step_begins(p, now);
+        commands = take_commands(p, now);
+        now += p->commands_ns;
+        sleepy = !patience_yields(&p->patience, now);
         engine_hasten(p->engine, sleepy);
         if (p->config.errand)
             p->config.errand(p->config.context, p->engine);
@@ -350,6 +429,11 @@ void progress_stats(const struct progress *p, struct progress_stats *out)
     out->rounds = atomic_load_explicit(&p->rounds, memory_order_relaxed);
     out->sleeps = atomic_load_explicit(&p->sleeps, memory_order_relaxed);
     out->work = atomic_load_explicit(&p->work, memory_order_relaxed);
+}
+
+void progress_longest_step(const struct progress *p, struct step_longest *out)
+{
+    step_watch_read(&p->watch, clock_ns(), out);
 }
 
 static void progress_free(uv_handle_t *handle)

@@ -2,7 +2,7 @@
  * The progress thread: it alone touches the engine and the fabric.
  *
  *     +----------------------------------------------------------------+
- *     | commands -> engine_step -> notices                             |
+ *     | commands, a few -> engine_step -> notices, a few               |
  *     |    work done: again at once, where patience.h lets us yield    |
  *     |    none: poll, yield or sleep, as it says                      |
  *     |    sleep: arm sessions, look once more, arm fabric, epoll_wait |
@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <uv.h>
 #include "daemon/control/threads/command.h"
+#include "daemon/control/threads/step_watch.h"
 #include "daemon/engine/engine.h"
 #include "shm_ring/patience.h"
 
@@ -67,6 +68,8 @@ void progress_unwatch(struct progress *p, int eventfd);
  * thread. */
 uint64_t progress_cpu_ns(const struct progress *p);
 void progress_stats(const struct progress *p, struct progress_stats *out);
+/* Any thread. */
+void progress_longest_step(const struct progress *p, struct step_longest *out);
 /* For the views of engine.h, which other threads may read while it runs. */
 const struct engine *progress_engine(const struct progress *p);
 

@@ -87,9 +87,11 @@ static void put_engines(struct answer *a)
     for (uint32_t i = 0; i < a->control->worker_count; i++) {
         const struct worker *w = &a->control->workers[i];
         struct counters_totals totals;
+        struct step_longest longest;
         struct view_engine row;
 
         publisher_worker_totals(w, &totals);
+        publisher_worker_longest_step(w, &longest);
         row = (struct view_engine){.engine = i,
                                    .responding = a->question->echoed[i],
                                    .clients = w->clients,
@@ -97,7 +99,10 @@ static void put_engines(struct answer *a)
                                    .work = totals.work,
                                    .sleeps = totals.sleeps,
                                    .commands = totals.commands,
-                                   .progress_cpu_ns = totals.cpu_ns};
+                                   .progress_cpu_ns = totals.cpu_ns,
+                                   .longest_step_ns = longest.ns,
+                                   .longest_step_part = longest.part,
+                                   .recent_step_ns = longest.recent_ns};
         json_put_fields(json_row_in(engines), &row, sizeof(row), fields_engine);
     }
 }
@@ -126,6 +131,8 @@ static void fill_status(struct answer *a)
     json_put(document, "heartbeat", totals.heartbeat);
     json_put(document, "work", totals.work);
     json_put(document, "sleeps", totals.sleeps);
+    json_put_fields(document, control->publisher.counters.shared, sizeof(struct counters_header),
+                    fields_step);
     json_put(document, "quarantined", totals.quarantined);
     json_put(document, "refused", totals.refused);
     json_put(document, "progress_cpu_ns", totals.cpu_ns);

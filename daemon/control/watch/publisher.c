@@ -46,6 +46,32 @@ void publisher_totals(const struct control *control, struct counters_totals *out
     }
 }
 
+void publisher_worker_longest_step(const struct worker *w, struct step_longest *out)
+{
+    const struct progress *progress =
+        atomic_load_explicit(&w->counters.progress, memory_order_acquire);
+
+    *out = (struct step_longest){0};
+    if (progress)
+        progress_longest_step(progress, out);
+}
+
+void publisher_longest_step(const struct control *control, struct step_longest *out)
+{
+    *out = (struct step_longest){0};
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        struct step_longest one;
+
+        publisher_worker_longest_step(&control->workers[i], &one);
+        if (one.recent_ns > out->recent_ns)
+            out->recent_ns = one.recent_ns;
+        if (one.ns > out->ns) {
+            out->ns = one.ns;
+            out->part = one.part;
+        }
+    }
+}
+
 /* Says so once; what comes until it has been written is in that writing. */
 void publisher_observe(void *context, struct engine *engine)
 {
@@ -97,6 +123,17 @@ static void write_held(struct control *control)
     atomic_store_explicit(&h->memory, memory, memory_order_relaxed);
 }
 
+static void write_longest_step(struct control *control)
+{
+    struct counters_header *h = control->publisher.counters.shared;
+    struct step_longest longest;
+
+    publisher_longest_step(control, &longest);
+    atomic_store_explicit(&h->longest_step_ns, longest.ns, memory_order_relaxed);
+    atomic_store_explicit(&h->longest_step_part, longest.part, memory_order_relaxed);
+    atomic_store_explicit(&h->recent_step_ns, longest.recent_ns, memory_order_relaxed);
+}
+
 void publisher_write(struct control *control)
 {
     for (uint32_t i = 0; i < control->worker_count; i++) {
@@ -114,6 +151,7 @@ void publisher_write(struct control *control)
         counters_write(&control->publisher.counters, &w->counters.share, &source, clock_ns());
     }
     write_held(control);
+    write_longest_step(control);
 }
 
 static void interval_over(uv_timer_t *timer)

@@ -18,6 +18,9 @@ void publisher_observe(void *context, struct engine *engine);
 void publisher_write(struct control *control);
 /* What the progress threads have counted so far, together. Any thread. */
 void publisher_totals(const struct control *control, struct counters_totals *out);
+/* The longest of the progress threads' steps. Any thread. */
+void publisher_longest_step(const struct control *control, struct step_longest *out);
+void publisher_worker_longest_step(const struct worker *w, struct step_longest *out);
 /* What one has. Any thread. */
 void publisher_worker_totals(const struct worker *w, struct counters_totals *out);
 

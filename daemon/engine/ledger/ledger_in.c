@@ -10,7 +10,7 @@
 
 int ledger_arrived(struct engine *e, uint32_t immediate)
 {
-    uint32_t peer = immediate >> 16 & 0x3fffu;
+    uint32_t peer = wire_immediate_node(immediate);
     uint16_t number = (uint16_t)immediate;
     struct ledger_in *in;
 

@@ -45,6 +45,9 @@ struct engine {
     const struct engine_host *host;
     const struct owner_kind *owners[OWNER_KINDS]; /* rows; NULL: no such owner here */
     uint64_t now;
+    uint64_t part_at;       /* when the part of the step that is under way began */
+    uint64_t slowest_ns;    /* of the parts of the step that have ended */
+    uint32_t slowest, part; /* enum engine_part: that one, and what ended last; 0: none */
 
     /* tables of the arena */
     struct client *clients;

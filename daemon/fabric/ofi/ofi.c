@@ -311,6 +311,7 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
     for (ssize_t i = 0; i < got; i++) {
         if (entries[i].flags & FI_REMOTE_CQ_DATA)
             events[n++] = (struct fabric_event){.kind = FABRIC_ARRIVED,
+                                                .peer = FABRIC_UNKNOWN,
                                                 .immediate = (uint32_t)entries[i].data};
         else if (!(entries[i].flags & (FI_REMOTE_WRITE | FI_REMOTE_READ)))
             n += complete(ofi, ofi_operation_of(entries[i].op_context), 0, &events[n]);
@@ -412,6 +413,7 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     /* Injecting is not safe through a layer: when a connection ends, rxm (1.17) reads past the
      * missing context of an injected message. */
     ofi->inject_max = ofi->messages ? ofi->info->tx_attr->inject_size : 0;
+    ofi->fabric.traits.may_hang = true;
     ofi->fabric.traits.rails = ofi->rail_count;
     ofi->fabric.traits.message_max = ofi->info->ep_attr->max_msg_size;
     if (ofi->rail_count == 1 && ofi->info->tx_attr->msg_order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW))

@@ -145,7 +145,7 @@ static void landed(struct sim_world *w, struct sim_op *op)
 {
     struct sim_side *side = sim_side(w, op->source_node, op->target_node);
     struct fabric_event event = {
-        .kind = FABRIC_ARRIVED, .peer = UINT32_MAX, .immediate = op->immediate};
+        .kind = FABRIC_ARRIVED, .peer = op->source_node, .immediate = op->immediate};
 
     if (op->doomed)
         return;

@@ -7,7 +7,11 @@
 
 void still_push(struct still_fabric *f, const struct fabric_event *event)
 {
-    f->events[f->tail++ % STILL_EVENTS] = *event;
+    struct fabric_event *to = &f->events[f->tail++ % STILL_EVENTS];
+
+    *to = *event;
+    if (event->kind == FABRIC_ARRIVED && event->peer == 0)
+        to->peer = FABRIC_UNKNOWN;
 }
 
 /* Where what goes to `peer` goes; NULL: nowhere. */

@@ -33,7 +33,8 @@ struct still_fabric {
 void still_open(struct still_fabric *f);
 /* What was held completes. */
 void still_release(struct still_fabric *f);
-/* What the next poll tells. */
+/* What the next poll tells. An arrival without a peer is of a fabric that does not know the writer.
+ */
 void still_push(struct still_fabric *f, const struct fabric_event *event);
 
 #endif
