@@ -13,6 +13,7 @@ import time
 
 START_S, STOP_S, ANSWER_S = 20, 10, 10
 SAMPLE_S = 0.05
+LAST_LINES = 40  # of a daemon that does not end well
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
@@ -45,7 +46,7 @@ class Daemon:
         self.nodes, self.number = nodes, number
         self.socket = os.path.join(nodes.folder, f"{number}.sock")
         self.peak_kib = self.private_kib = self.descriptors = 0
-        self.process = None
+        self.process, self.last = None, None
 
     def start(self):
         reading, writing = os.pipe()
@@ -128,6 +129,7 @@ class Daemon:
         for name in os.listdir("/dev/shm"):
             if name.startswith(f"pwcd-{self.process.pid}."):
                 os.unlink(os.path.join("/dev/shm", name))
+        self.last = "; ".join(self.said().splitlines()[-LAST_LINES:])
         self.log.close()
         return None if early is not None else self.process.returncode
 
@@ -215,7 +217,7 @@ class Nodes:
         for daemon in self.daemons:
             status = daemon.stop()
             if status:
-                wrong.append(f"daemon {daemon.number} ends with {status}")
+                wrong.append(f"daemon {daemon.number} ends with {status}; its log: {daemon.last}")
         shutil.rmtree(self.folder, ignore_errors=True)
         return wrong
 

@@ -209,6 +209,15 @@ static void run_stream4(struct attack *a)
                  .send = send_put, .region = MIB, .length = MIB, .window = 4, .flags = PWC_NO_RCE});
 }
 
+static void run_middle(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_put,
+                             .region = MIB,
+                             .length = 65536,
+                             .window = UNBOUNDED,
+                             .flags = PWC_NO_RCE});
+}
+
 static void run_small_puts(struct attack *a)
 {
     flood(a, &(struct flood){
@@ -281,7 +290,7 @@ _Noreturn static void be_killed(struct attack *a, unsigned number)
     for (;;) {
         struct pwc_event event;
 
-        if (pwc_put(ranks[0].remote, 0, ranks[0].memory, 65536, PWC_CID_NONE, PWC_CID_NONE, 0) == 0)
+        if (pwc_put(ranks[0].remote, 0, ranks[0].memory, 1024, PWC_CID_NONE, PWC_CID_NONE, 0) == 0)
             attack_counts(a, 0);
         else
             pwc_wait(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &event, 1);
@@ -317,6 +326,7 @@ const struct row rows_transfers[] = {
     {"puts", "32 puts of 512 MiB in flight", 2, 0, NULL, run_puts},
     {"stream", "puts of 1 MiB, 64 in flight", 2, 0, NULL, run_stream},
     {"stream4", "puts of 1 MiB, 4 in flight", 2, 0, NULL, run_stream4},
+    {"middle", "puts of 64 KiB, as many as quotas let", 2, 0, NULL, run_middle},
     {"small-puts", "puts of 8 bytes, 1024 in flight", 2, 0, NULL, run_small_puts},
     {"tiny-gets", "gets of 8 bytes, 4096 in flight", 2, 0, NULL, run_tiny_gets},
     {"ids", "puts with ids of 1 KiB, 1024 in flight", 2, 0, NULL, run_ids},
