@@ -24,7 +24,7 @@ struct seat {
 
 static struct seat seats[SEATS_MAX];
 
-/* ---- connections ----------------------------------------------------------------------------- */
+/* ---- connections ---------------------------------------------------------------------------- */
 
 static int attach(struct attack *a, struct seat *seat, unsigned node, unsigned number,
                   uint32_t size)
@@ -78,8 +78,7 @@ static bool ask_trace(int socket)
     return raw_request(socket, 7, &request);
 }
 
-/* ---- those that look ---------------------------------------------------------------------------
- */
+/* ---- those that look ------------------------------------------------------------------------ */
 
 /* Asks without pause on so many connections without Hello, and reads what comes. */
 static void look(struct attack *a, unsigned lookers, const char *what)
@@ -167,8 +166,7 @@ static void run_unread(struct attack *a)
     }
 }
 
-/* ---- those that ask for things, and give them back ----------------------------------------------
- */
+/* ---- those that ask for things, and give them back ------------------------------------------ */
 
 enum step {
     BIND,
@@ -341,8 +339,7 @@ static void run_segments(struct attack *a)
     cycle(a, attach_many(a, 0, 16), steps);
 }
 
-/* ---- those that come and go ---------------------------------------------------------------------
- */
+/* ---- those that come and go ----------------------------------------------------------------- */
 
 static void run_hellos(struct attack *a)
 {

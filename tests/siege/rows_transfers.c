@@ -21,6 +21,7 @@
 #define KINDS     (PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE)
 #define UNBOUNDED UINT64_MAX
 #define HANDLER   1u
+#define CONTEXTS  48u
 
 /* What the origin does without pause. */
 struct flood {
@@ -28,12 +29,12 @@ struct flood {
     size_t region, length;
     uint64_t window; /* in flight, each with a local event; UNBOUNDED: none asks for one */
     unsigned flags;
+    unsigned contexts;      /* that do so at the same time; 0 is 1 */
     pwc_am_handler handler; /* at the target; NULL: none stands there */
     bool drains;            /* the target takes its events, and runs handlers */
 };
 
-/* ---- one operation each
- * -------------------------------------------------------------------------- */
+/* ---- one operation each --------------------------------------------------------------------- */
 
 static int send_put(struct rank *r, const struct flood *f, unsigned flags)
 {
@@ -62,8 +63,7 @@ static int send_message(struct rank *r, const struct flood *f, unsigned flags)
     return f->length > 0 ? pwc_am_medium(r->remote, &send) : pwc_am_short(r->remote, &send);
 }
 
-/* ---- handlers
- * -------------------------------------------------------------------------------------- */
+/* ---- handlers ------------------------------------------------------------------------------- */
 
 static uint8_t reply_bytes[4096];
 
@@ -86,20 +86,23 @@ static void on_request_sleep(pwc_ctx *ctx, const struct pwc_am *message, void *a
     nanosleep(&pause, NULL);
 }
 
-/* ---- the two sides
- * ------------------------------------------------------------------------------------ */
+/* ---- the two sides -------------------------------------------------------------------------- */
 
-/* As rank `process` of a pair. */
-static bool attach(struct attack *a, struct rank *r, const struct flood *f)
+/* As rank `process` of a pair; `key` of the other one's region. */
+static bool attach(struct attack *a, struct rank *r, const struct flood *f, struct pwc_key *key)
 {
     static size_t longest;
+    struct pwc_key mine, all[2];
 
     if (rank_attach(r, a->sockets[a->process], a->job, a->process, 2, f->region) < 0)
         return false;
     longest = pwc_am_max_medium(r->client);
     if (f->handler && pwc_am_register(r->ctx, HANDLER, f->handler, &longest) < 0)
         return false;
-    return rank_bind_other(r) == 0;
+    if (pwc_region_key(r->region, &mine) < 0 || pwc_exchange(r->ctx, &mine, sizeof(mine), all) < 0)
+        return false;
+    *key = all[1 - r->number];
+    return pwc_bind(r->ctx, pwc_peer_of(1 - r->number, 0), key, &r->remote) == 0;
 }
 
 _Noreturn static void be_target(struct rank *r, const struct flood *f)
@@ -113,44 +116,86 @@ _Noreturn static void be_target(struct rank *r, const struct flood *f)
         pause();
 }
 
-static void flood(struct attack *a, const struct flood *f)
+/* One context of the origin, and what it has in flight. */
+struct source {
+    struct rank rank;
+    uint64_t in_flight;
+};
+
+/* Sends what its window has room for. */
+static int pour(struct attack *a, struct source *source, const struct flood *f)
 {
     unsigned flags = f->flags | (f->window == UNBOUNDED ? PWC_NO_LCE : 0);
-    uint64_t in_flight = 0;
-    struct rank r;
+    int rc = 0;
 
-    if (!attach(a, &r, f))
-        return;
-    attack_begins(a);
-    if (a->process == 1)
-        be_target(&r, f);
-    for (;;) {
-        struct pwc_event event;
-        int rc = in_flight < f->window ? f->send(&r, f, flags) : -EAGAIN;
-
+    while (rc == 0 && source->in_flight < f->window) {
+        rc = f->send(&source->rank, f, flags);
         if (rc == 0) {
             attack_counts(a, 0);
-            in_flight += f->window != UNBOUNDED;
+            source->in_flight += f->window != UNBOUNDED;
+        }
+    }
+    return rc == -EAGAIN ? 0 : rc;
+}
+
+/* Takes the events that are there, and waits for one where it shall. */
+static int drain(struct attack *a, struct source *source, int wait_ms)
+{
+    struct pwc_event event;
+    pwc_ctx *ctx = source->rank.ctx;
+    int rc = wait_ms > 0 ? pwc_wait(ctx, PWC_ANY, KINDS, &event, wait_ms)
+                         : pwc_probe(ctx, PWC_ANY, KINDS, &event);
+
+    for (; rc == 1; rc = pwc_probe(ctx, PWC_ANY, KINDS, &event)) {
+        if (event.kind != PWC_LOCAL)
             continue;
-        }
-        if (rc != -EAGAIN)
-            return;
-        rc = pwc_wait(r.ctx, PWC_ANY, KINDS, &event, f->window == UNBOUNDED ? 1 : WAIT_MS);
-        for (; rc == 1; rc = pwc_probe(r.ctx, PWC_ANY, KINDS, &event)) {
-            if (event.kind != PWC_LOCAL)
-                continue;
-            if (event.status < 0)
-                attack_counts(a, event.status);
-            in_flight -= f->window != UNBOUNDED;
-        }
-        if (rc == -ESHUTDOWN || rc == -EPROTO)
-            return;
+        if (event.status < 0)
+            attack_counts(a, event.status);
+        source->in_flight -= source->in_flight > 0;
+    }
+    return rc == -ESHUTDOWN || rc == -EPROTO ? rc : 0;
+}
+
+/* Further contexts of the origin, bound to the same target. */
+static unsigned widen(struct source *sources, const struct flood *f, const struct pwc_key *key)
+{
+    unsigned count = 1;
+
+    for (; count < f->contexts; count++) {
+        struct rank *r = &sources[count].rank;
+
+        sources[count] = (struct source){.rank = sources[0].rank};
+        if (pwc_ctx_create(r->client, NULL, &r->ctx) < 0 ||
+            pwc_bind(r->ctx, pwc_peer_of(1, 0), key, &r->remote) < 0)
+            break;
+    }
+    return count;
+}
+
+static void flood(struct attack *a, const struct flood *f)
+{
+    static struct source sources[CONTEXTS];
+    struct pwc_key key;
+    unsigned count;
+    int rc = 0;
+
+    if (!attach(a, &sources[0].rank, f, &key))
+        return;
+    if (a->process == 1) {
+        attack_begins(a);
+        be_target(&sources[0].rank, f);
+    }
+    count = widen(sources, f, &key);
+    attack_begins(a);
+    while (rc == 0) {
+        for (unsigned i = 0; rc == 0 && i < count; i++)
+            rc = pour(a, &sources[i], f);
+        for (unsigned i = 0; rc == 0 && i < count; i++)
+            rc = drain(a, &sources[i], i > 0 ? 0 : f->window == UNBOUNDED ? 1 : WAIT_MS);
     }
 }
 
-/* ---- rows
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 static void run_no_handler(struct attack *a)
 {
@@ -231,6 +276,16 @@ static void run_tiny_gets(struct attack *a)
               .send = send_get, .region = MIB, .length = 8, .window = 4096, .flags = PWC_NO_RCE});
 }
 
+static void run_wide_gets(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_get,
+                             .region = MIB,
+                             .length = 8,
+                             .window = 1024,
+                             .contexts = CONTEXTS,
+                             .flags = PWC_NO_RCE});
+}
+
 static void run_ids(struct attack *a)
 {
     flood(a, &(struct flood){
@@ -272,8 +327,7 @@ static void run_pairs(struct attack *a)
     }
 }
 
-/* ---- programs that are killed
- * -------------------------------------------------------------------------- */
+/* ---- programs that are killed --------------------------------------------------------------- */
 
 /* Two ranks in one process that put until it is killed. */
 _Noreturn static void be_killed(struct attack *a, unsigned number)
@@ -329,6 +383,8 @@ const struct row rows_transfers[] = {
     {"middle", "puts of 64 KiB, as many as quotas let", 2, 0, NULL, run_middle},
     {"small-puts", "puts of 8 bytes, 1024 in flight", 2, 0, NULL, run_small_puts},
     {"tiny-gets", "gets of 8 bytes, 4096 in flight", 2, 0, NULL, run_tiny_gets},
+    {"wide-gets", "gets of 8 bytes on 48 contexts, 1024 in flight on each", 2, 0, NULL,
+     run_wide_gets},
     {"ids", "puts with ids of 1 KiB, 1024 in flight", 2, 0, NULL, run_ids},
     {"deaf", "puts to a rank that takes no events", 2, 0, NULL, run_deaf},
     {"pairs", "two neighbours: contexts that come, are bound, put, and go", 2, 0, NULL, run_pairs},
