@@ -62,10 +62,11 @@ static void list(void)
     for (size_t t = 1; t < TABLES; t++)
         for (const struct row *row = tables[t]; row->name; row++) {
             printf("%s\n{\"name\": \"%s\", \"does\": \"%s\", \"processes\": %u, \"users\": %s, "
-                   "\"alone\": %s, \"daemon\": \"%s\"}",
+                   "\"alone\": %s, \"stream\": %s, \"daemon\": \"%s\"}",
                    between, row->name, row->does, row->processes,
                    row->flags & ROW_USERS ? "true" : "false",
-                   row->flags & ROW_ALONE ? "true" : "false", row->daemon ? row->daemon : "");
+                   row->flags & ROW_ALONE ? "true" : "false",
+                   row->flags & ROW_STREAM ? "true" : "false", row->daemon ? row->daemon : "");
             between = ",";
         }
     printf("\n]\n");

@@ -32,6 +32,8 @@ struct attack {
 enum row_flags {
     ROW_USERS = 1 << 0, /* shows shares of users: in system mode only */
     ROW_ALONE = 1 << 1, /* takes what other rows need, so it is not among all together */
+    ROW_STREAM =
+        1 << 2, /* attacks the ports of `stream`; libfabric's are its own (docs/security.md) */
 };
 
 struct row {

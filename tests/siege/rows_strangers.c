@@ -69,31 +69,41 @@ static void run_strangers(struct attack *a)
     connect_and_reset(a, a->control);
 }
 
-/* Connections to all ports that say what no protocol has, and stay until they are closed. */
-static void run_silent(struct attack *a)
+/* Connections that begin a frame and say no more; the oldest one gives way to the next. */
+static void connect_and_wait(struct attack *a, const char *const *ports)
 {
-    static const uint8_t noise[3] = {7, 0, 0};
+    static const uint8_t half[3] = {7, 0, 0};
     int held[HELD];
-    size_t count = 0, at = 0;
 
-    for (const char *const *p = a->data; *p; p++)
-        count++;
     for (size_t i = 0; i < HELD; i++)
         held[i] = -1;
     attack_begins(a);
-    for (size_t i = 0; a->control[0]; i = (i + 1) % (count + 1), at = (at + 1) % HELD) {
+    for (size_t i = 0, at = 0; ports[0]; i = ports[i + 1] ? i + 1 : 0, at = (at + 1) % HELD) {
         if (held[at] >= 0)
             close(held[at]);
-        held[at] = stranger_connect(i < count ? a->data[i] : a->control[0]);
+        held[at] = stranger_connect(ports[i]);
         attack_counts(a, held[at]);
         if (held[at] >= 0)
-            (void)!send(held[at], noise, sizeof(noise), MSG_NOSIGNAL);
+            (void)!send(held[at], half, sizeof(half), MSG_NOSIGNAL);
     }
 }
 
+static void run_silent(struct attack *a)
+{
+    connect_and_wait(a, a->data);
+}
+
+static void run_mute(struct attack *a)
+{
+    connect_and_wait(a, a->control);
+}
+
 const struct row rows_strangers[] = {
-    {"connects", "connects to the data ports and resets", 1, 0, NULL, run_connects},
+    {"connects", "connects to the data ports and resets", 1, ROW_STREAM, NULL, run_connects},
+    {"silent", "256 connections to the data ports that send half a frame", 1, ROW_STREAM, NULL,
+     run_silent},
     {"strangers", "connects to the ports for daemons and resets", 1, 0, NULL, run_strangers},
-    {"silent", "256 connections to all ports that send half a frame", 1, 0, NULL, run_silent},
+    {"mute", "256 connections to the ports for daemons that send half a frame", 1, 0, NULL,
+     run_mute},
     {0},
 };
