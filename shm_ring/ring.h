@@ -112,6 +112,12 @@ static inline void ring_release(struct ring_consumer *c)
 }
 /* 1 if a record is there, by a fresh look at tail; for the second look after arming. */
 int ring_pending(struct ring_consumer *c);
+/* Whether ring_copy would find nothing: what is wrong with a tail is for it to say. */
+static inline bool ring_empty(const struct ring_consumer *c)
+{
+    return c->tail_seen == c->head &&
+           atomic_load_explicit(&c->shared->tail, memory_order_relaxed) == c->head;
+}
 
 /*
  * Where records may be looked at a word at a time: *out at the next one, and the bytes that stand

@@ -96,6 +96,8 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
 void ledger_stage_ack(struct engine *e, uint32_t peer);
 /* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
 bool ledger_beat(struct engine *e, uint32_t peer);
+/* Part of ledger_nudge: operations are under way besides the runs. */
+bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline);
 /*
  * Where daemons cannot sleep on the fabric, they look at it now and then; and a read, or a payload
  * that has not arrived whole, gives the one that it goes through nothing to see, so that each of
@@ -103,6 +105,12 @@ bool ledger_beat(struct engine *e, uint32_t peer);
  * acknowledged already) whenever no run has left for a while: both sides stay awake. Whether it
  * did.
  */
-bool ledger_nudge(struct engine *e, uint32_t peer, uint64_t *deadline);
+static inline bool ledger_nudge(struct engine *e, uint32_t peer, uint64_t *deadline)
+{
+    const struct peer_live *live = &e->peer_live[peer];
+
+    return live->outstanding > (uint16_t)(live->out.run - live->out.run_done) &&
+           ledger_nudge_idle(e, peer, deadline);
+}
 
 #endif

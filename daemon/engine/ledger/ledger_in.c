@@ -145,13 +145,12 @@ bool ledger_beat(struct engine *e, uint32_t peer)
     return true;
 }
 
-bool ledger_nudge(struct engine *e, uint32_t peer, uint64_t *deadline)
+bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
 {
     struct peer_live *live = &e->peer_live[peer];
-    uint16_t runs = (uint16_t)(live->out.run - live->out.run_done);
     uint64_t last = live->out.run_posted[(uint16_t)(live->out.run - 1) % RUN_WINDOW];
 
-    if (e->fabric->traits.can_sleep || peer == e->config.self || live->outstanding <= runs ||
+    if (e->fabric->traits.can_sleep || peer == e->config.self ||
         live->out.sent < e->peers[peer].tx_tail || !ledger_runs_free(e, peer))
         return false;
     peer_activate(e, peer);

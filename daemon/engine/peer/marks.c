@@ -41,8 +41,7 @@ void peer_know(struct engine *e, uint32_t peer)
     live->known = true;
 }
 
-/* Keepalive looks at it (keepalive.h) until nothing waits for it. */
-static void watch(struct engine *e, uint32_t peer)
+void peer_watch(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
     struct keepalive *k = &e->keepalive;
@@ -55,18 +54,6 @@ static void watch(struct engine *e, uint32_t peer)
     if (k->count == 0)
         k->at = e->now + k->interval;
     k->watched[k->count++] = peer;
-}
-
-void peer_activate(struct engine *e, uint32_t peer)
-{
-    struct peer_live *live = &e->peer_live[peer];
-
-    if (live->active)
-        return;
-    live->active = true;
-    e->active[e->active_count++] = peer;
-    if (!live->watched)
-        watch(e, peer);
 }
 
 void peer_want(struct engine *e, uint32_t peer)

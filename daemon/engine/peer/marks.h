@@ -12,8 +12,20 @@ uint64_t peer_new_id(struct engine *e);
 void peer_init(struct engine *e, uint32_t peer);
 /* Before anything else about a peer: its entries are made when it is named for the first time. */
 void peer_know(struct engine *e, uint32_t peer);
+/* Keepalive looks at it (keepalive.h) until nothing waits for it. */
+void peer_watch(struct engine *e, uint32_t peer);
 /* Puts the peer on the active list: the next step advances it. */
-void peer_activate(struct engine *e, uint32_t peer);
+static inline void peer_activate(struct engine *e, uint32_t peer)
+{
+    struct peer_live *live = &e->peer_live[peer];
+
+    if (live->active)
+        return;
+    live->active = true;
+    e->active[e->active_count++] = peer;
+    if (!live->watched)
+        peer_watch(e, peer);
+}
 /* Something waits for this peer: posts ENGINE_WANT_PEER unless a handshake is on its way. */
 void peer_want(struct engine *e, uint32_t peer);
 /* The fabric or the peer's records failed: reported to the caller, once. */

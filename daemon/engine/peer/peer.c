@@ -392,9 +392,9 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     /* A run that was refused before goes first, or payloads would take every place that becomes
      * free. */
     r = ledger_nudge(e, peer, deadline) || left ? ledger_post(e, peer) : 0;
-    if (r != -EAGAIN && live->link == LINK_UP)
+    if (r != -EAGAIN && live->link == LINK_UP && live->out.voids > 0)
         flows = ledger_stage_voids(e, peer);
-    if (r != -EAGAIN && live->link == LINK_UP && flows == 0)
+    if (r != -EAGAIN && live->link == LINK_UP && flows == 0 && turns_waiting(live))
         flows = turns_step(e, peer, budget + work, &work);
     if (flows == -ENOSPC)
         ledger_want(e, peer);

@@ -260,7 +260,7 @@ static int intake_take(struct engine *e, uint32_t session, const struct intake *
     int taken = 0;
 
     *in->stalled = false;
-    while (taken < budget && s->state == SESSION_OPEN && e->session_live[session].attached &&
+    while (taken < budget && s->state == SESSION_OPEN &&
            e->clients[s->client].quarantine == QUARANTINE_NONE) {
         uint32_t size;
         int n = ring_copy(in->ring, e->record, e->record_max, &size);
@@ -295,13 +295,18 @@ int session_take(struct engine *e, uint32_t session, int budget)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
-    int taken = intake_take(
-        e, session,
-        &(struct intake){&replies, &live->reply_submit, &s->answer_head, &live->answer_stalled},
-        budget);
+    int taken = 0;
 
-    return taken +
-           intake_take(e, session,
-                       &(struct intake){&requests, &live->submit, &s->submit_head, &live->stalled},
-                       budget);
+    if (!live->attached)
+        return 0;
+    if (!ring_empty(&live->reply_submit))
+        taken += intake_take(
+            e, session,
+            &(struct intake){&replies, &live->reply_submit, &s->answer_head, &live->answer_stalled},
+            budget);
+    if (!ring_empty(&live->submit))
+        taken += intake_take(
+            e, session, &(struct intake){&requests, &live->submit, &s->submit_head, &live->stalled},
+            budget);
+    return taken;
 }
