@@ -42,7 +42,7 @@ static int check_owner(int fd, const char *path, char *why, size_t why_size)
     return -EACCES;
 }
 
-/* Many ranks come at once: where the daemon has not accepted those before us, we wait. */
+/* Many ranks connect at once: waits while the listener's queue is full. */
 static int connect_until(int fd, const struct sockaddr_un *address, socklen_t size,
                          int64_t deadline)
 {
@@ -50,7 +50,7 @@ static int connect_until(int fd, const struct sockaddr_un *address, socklen_t si
 
     do {
         int left = deadline_poll_ms(deadline);
-        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* 0 here is without end */
+        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* a limit of 0 would be none */
         struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
@@ -89,8 +89,8 @@ static int connect_socket(const char *path, int64_t deadline, char *why, size_t 
 }
 
 /*
- * A job's daemon is started beside its ranks, and may be the later one: it is waited for, unless
- * the node's own serves.
+ * A job's daemon (pwcd --job) is started beside its ranks, and may listen later than they connect.
+ * So they try until the deadline, or until the node's own daemon answers.
  */
 static int connect_daemon(const struct environment *environment, char *why, size_t why_size)
 {
@@ -111,7 +111,7 @@ static int connect_daemon(const struct environment *environment, char *why, size
     }
 }
 
-/* The contents of a Welcome, as they are taken over. */
+/* What the Welcome says, and where it goes. */
 struct accepted {
     struct pwc_client *client;
     uint32_t version, rings;
@@ -199,7 +199,7 @@ static int client_open(const struct environment *environment, int fd, struct pwc
 
 static void client_close(struct pwc_client *client)
 {
-    /* First, so that the daemon posts nothing more into what is unmapped below. */
+    /* Hang up first, so that the daemon writes nothing more into memory that is unmapped below. */
     daemon_link_close(&client->link);
     FAULT(DETACHED);
     while (client->contexts) {

@@ -2,8 +2,8 @@
  * The process's attachment to the daemon.
  *
  * Threads: any. What stands above `lock` never changes after pwc_init, or has a lock of its own;
- * what stands below is guarded by it. Order of locks: client, then link, then those
- * of spans and landings.
+ * what stands below is guarded by it. Order of locks: the client's, the link's, then those of
+ * spans and landings.
  */
 #ifndef PWC_CLIENTLIB_CLIENT_H
 #define PWC_CLIENTLIB_CLIENT_H

@@ -24,7 +24,7 @@ enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
 struct opened {
     uint32_t session, context;
     struct session_sizes sizes;
-    int fds[FD_COUNT]; /* -1, from the last on: there was no room for it here */
+    int fds[FD_COUNT]; /* -1, the last ones first: this process can open no more */
 };
 
 static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
@@ -223,8 +223,8 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
         at = &(*at)->next;
     *at = ctx->next;
     pthread_mutex_unlock(&client->lock);
-    /* If it fails, the daemon has not answered in time, or has no memory: what is left there goes
-     * when it gets to it, or with the client. */
+    /* After an error (no answer in time, or no memory there) the daemon ends the session later,
+     * with the client at last. */
     (void)request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
     context_free(ctx);

@@ -59,7 +59,7 @@ struct pwc_ctx {
     struct channel channel;
 };
 
-/* Frees what the context holds in this process; the daemon is not told. */
+/* Frees what the context holds in this process, and asks the daemon for nothing. */
 void context_free(struct pwc_ctx *ctx);
 
 #endif

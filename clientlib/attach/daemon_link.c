@@ -1,6 +1,6 @@
 /*
- * Owns the control connection and the list of calls that wait on it. Threads: any; who waits may
- * read for all.
+ * Owns the control connection and the list of calls that wait on it. Threads: any; one that waits
+ * may read for all.
  */
 #include "clientlib/attach/daemon_link.h"
 
@@ -48,7 +48,7 @@ void daemon_link_close(struct daemon_link *link)
 {
     struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};
 
-    /* So that a rank that attaches again does not meet its own shadow. */
+    /* Waits until the daemon has freed the rank, so that the rank can attach again at once. */
     if (shutdown(link->frames.fd, SHUT_WR) == 0) {
         FAULT(DETACH_SHUT);
         (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
@@ -64,12 +64,12 @@ static void finish(struct daemon_call *call, int result)
     call->result = result;
 }
 
-/* The connection is of no more use: every call ends, now and later, and the daemon lets go of what
- * we have of it, and hangs up. */
+/* Ends the connection and every call, now and later. The daemon then frees what this client has,
+ * and hangs up. */
 static void give_up(struct daemon_link *link, int status)
 {
     (void)shutdown(link->frames.fd, SHUT_WR);
-    /* Else who asks again would do so for ever. */
+    /* With -ECONNABORTED, daemon_end would ask again for ever. */
     link->over = status == -ECONNABORTED ? -ESHUTDOWN : status;
     for (struct daemon_call *call = link->calls; call; call = call->next)
         if (!call->done)
@@ -175,7 +175,7 @@ static int send_request(struct daemon_link *link, const Pwc__ClientRequest *requ
         return -EMSGSIZE;
     pwc__client_request__pack(request, body);
     rc = frames_send(&link->frames, body, length, deadline);
-    /* A daemon that hung up may have said why: that is still to be read. */
+    /* A daemon that has hung up may have sent the reason before: wait_done reads that. */
     return rc == -ESHUTDOWN ? 0 : rc;
 }
 
@@ -211,7 +211,8 @@ int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
     return rc;
 }
 
-/* The connection is over, and the daemon has hung up, which it does when it has let go of all. */
+/* The connection is over, and the daemon has hung up, which it does after it has freed all that the
+ * client had. */
 static bool all_is_gone(struct daemon_link *link)
 {
     struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};

@@ -1,10 +1,10 @@
 /*
  * Requests to the daemon over its Unix socket, and their replies.
  *
- * Any thread may call; calls of several threads are under way at once and are told apart by their
- * ids. There is no thread of our own: of the callers that wait, one reads for all.
+ * Any thread may call. Calls of several threads are under way at once, and a reply names its call's
+ * id. The library has no thread of its own: one of the callers that wait reads for all.
  *
- * Locks: `lock` guards everything but the reader's side of `frames`, which belongs to the caller
+ * Locks: `lock` guards everything except the reader's side of `frames`, which belongs to the caller
  * that has set `reading`. It is held while a request is written, never while a reply is awaited.
  */
 #ifndef PWC_CLIENTLIB_DAEMON_LINK_H
@@ -25,7 +25,7 @@
  */
 typedef int daemon_accept(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count);
 
-struct daemon_call; /* one that waits */
+struct daemon_call; /* a call that waits */
 
 struct daemon_link {
     struct frames frames;
@@ -47,16 +47,17 @@ void daemon_link_close(struct daemon_link *link);
 /*
  * Sends a request (its id is filled in) and waits until `accept` has seen a complete reply. 0, an
  * error that the daemon sent or `accept` gave, -ETIMEDOUT, -ESHUTDOWN (the daemon is gone),
- * -EPROTO (it made no sense; the connection is given up). A NULL `accept` waits for one reply.
+ * -EPROTO (the reply made no sense; the connection is given up). A NULL `accept` waits for one
+ * reply.
  */
 int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
                 Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context);
 
 /*
- * The same of a request that something ends: until that is known, for a daemon that was started
- * anew in the middle (-ECONNABORTED) may have done it or not, but knows when it is asked again. 0:
- * it is gone, also where the daemon knows of none (-EINVAL), or has hung up. Else it may be there
- * still, and its end may yet come.
+ * As daemon_call, for a request that ends something: a context, a segment, a region, a remote. A
+ * daemon that was started anew meanwhile (-ECONNABORTED) may have ended the thing or not, so the
+ * request is sent again. 0: the thing has ended, also where the daemon does not know it (-EINVAL)
+ * or has hung up. After an error it may exist still, and may end later.
  */
 int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request);
 

@@ -1,6 +1,6 @@
 /*
- * Owns nothing: finds out who we are from attributes and environment. Thread: the caller of
- * pwc_init.
+ * Owns nothing: finds this process's job, rank and daemon from attributes and environment. Thread:
+ * the caller of pwc_init.
  */
 #include "clientlib/attach/environment.h"
 
@@ -83,7 +83,7 @@ static int resolve_socket(const struct pwc_attr *attr, struct environment *out, 
         length = 0;
         if (geteuid() != 0 && runtime)
             length = snprintf(out->socket, sizeof(out->socket), "%s/pwcd/pwcd.sock", runtime);
-        /* One that is too long is nobody's: below. */
+        /* A path that is too long stays, and is refused below. */
         if (length == 0 || ((size_t)length < sizeof(out->socket) && access(out->socket, F_OK) != 0))
             length = snprintf(out->socket, sizeof(out->socket), "%s", SYSTEM_SOCKET);
     }

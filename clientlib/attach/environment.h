@@ -1,5 +1,6 @@
 /*
- * Who we are and where the daemon is: what pwc_init was told, and the environment for the rest.
+ * This process's job and rank, and where its daemon is: out of the attributes of pwc_init, and for
+ * the rest out of the environment.
  */
 #ifndef PWC_CLIENTLIB_ENVIRONMENT_H
 #define PWC_CLIENTLIB_ENVIRONMENT_H
@@ -13,7 +14,7 @@
 
 struct environment {
     char socket[ENVIRONMENT_SOCKET_MAX]; /* "@name": an abstract one (job_socket.h) */
-    char other[ENVIRONMENT_SOCKET_MAX];  /* to be tried where that is not there; or empty */
+    char other[ENVIRONMENT_SOCKET_MAX];  /* to try where `socket` does not answer; or empty */
     char job[ENVIRONMENT_JOB_MAX];
     uint32_t rank;
     uint32_t size;

@@ -42,7 +42,7 @@ void frames_close(struct frames *frames)
     *frames = (struct frames){.fd = -1};
 }
 
-/* 0 when the socket is ready (or hung up: the next call on it tells), -ETIMEDOUT. */
+/* 0 when the socket is ready, or has hung up, which the next call on it finds; -ETIMEDOUT. */
 static int wait_ready(int fd, short events, int64_t deadline)
 {
     struct pollfd poll_fd = {.fd = fd, .events = events};
@@ -98,7 +98,7 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
                 continue;
             if (!begun)
                 return -ETIMEDOUT;
-            shutdown(frames->fd, SHUT_WR); /* half a frame: the rest would not be understood */
+            shutdown(frames->fd, SHUT_WR); /* the other side cannot read on behind half a frame */
             return -ESHUTDOWN;
         }
         if (sent < 0)
@@ -117,8 +117,9 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
     return 0;
 }
 
-/* Takes descriptors out of a message; all that came are owned by the frame, even when too many.
- * Where none is left here the kernel drops the rest: whoever needs them finds fewer. */
+/* Takes a message's descriptors into the frame: 0; -EPROTO where there are too many, and the rest
+ * is closed. The kernel drops those that this process has no room for, so fewer may come than were
+ * sent. */
 static int take_descriptors(struct frames *frames, struct msghdr *message)
 {
     int rc = 0;

@@ -1,9 +1,9 @@
 /*
  * Frames on the control socket: a 32-bit little-endian length, then that many bytes; descriptors
- * ride on a frame's bytes. The reader never asks for bytes past the frame, so descriptors that
- * came with it are its own.
+ * ride on a frame's bytes. The reader never reads past the end of a frame, so the descriptors
+ * that come with the bytes belong to that frame.
  *
- * Thread: one reader and one writer at a time; daemon_link.c sees to that.
+ * Thread: one reader and one writer at a time, as daemon_link.c ensures.
  */
 #ifndef PWC_CLIENTLIB_FRAMES_H
 #define PWC_CLIENTLIB_FRAMES_H
@@ -28,7 +28,7 @@ void frames_init(struct frames *frames, int fd);
 void frames_close(struct frames *frames);
 
 /* Writes one frame whole. -ETIMEDOUT: not a byte has left. -ESHUTDOWN: the other side hung up, or
- * the deadline passed in the middle: the stream is of no more use. */
+ * the deadline passed within the frame, and the stream cannot be used any more. */
 int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64_t deadline);
 
 /*

@@ -1,5 +1,5 @@
 /*
- * Owns sorted tables, and the views that contexts have of them. Threads: versioned.h tells.
+ * Owns sorted tables, and the views that contexts have of them. Threads: see versioned.h.
  */
 #include "clientlib/attach/versioned.h"
 

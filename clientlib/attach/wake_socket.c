@@ -19,10 +19,11 @@ static void take_descriptors(struct msghdr *message, int *fds)
 
     fds[PAIR_FD] = fds[BOARD_FD] = -1;
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0)); /* no more than there is room */
+        memcpy(fds, CMSG_DATA(head),
+               head->cmsg_len - CMSG_LEN(0)); /* as many as `room` holds at most */
 }
 
-/* One message: what recvmsg gives. */
+/* Reads one message: the result of recvmsg. */
 static ssize_t read_one(struct pwc_ctx *ctx)
 {
     _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(NOTE_FDS * sizeof(int))];
@@ -39,7 +40,8 @@ static ssize_t read_one(struct pwc_ctx *ctx)
 
     if (got > 0)
         take_descriptors(&message, fds);
-    /* A note whose descriptor found no room here is none: the origin goes on by the daemon. */
+    /* Without its descriptor (this process can open no more) a note is dropped, and the origin goes
+     * on through the daemon. */
     if (fds[PAIR_FD] >= 0 && got == sizeof(note)) {
         neighbours_add(&ctx->channel.neighbours, &note, fds[PAIR_FD], fds[BOARD_FD]);
         return got;

@@ -79,8 +79,8 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
     return rc;
 }
 
-/* So that the requester's library knows that no reply will come. There is room; if it fails, the
- * session is over: nothing is owed any more. A neighbour is told in any case. */
+/* Shows the requester's library that no reply will come. There is room. Where this fails the
+ * session is over, and nothing is owed any more; a neighbour gets the answer in any case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {
     static const struct pwc_am_send empty = {.flags = PWC_NO_RCE | PWC_NO_LCE};

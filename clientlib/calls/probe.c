@@ -3,7 +3,7 @@
  *
  * Two ways to be woken: in pwc_wait by a futex on the session's event bell; through pwc_fd by a
  * byte on the wake socket, which an empty probe arms once pwc_fd has been called. The wake socket
- * also hangs up when the daemon dies, which no bell tells.
+ * also hangs up when the daemon dies, for which no bell rings.
  *
  * Thread: the one that owns the context.
  */

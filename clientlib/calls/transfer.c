@@ -2,7 +2,7 @@
  * Put and get: check what can be checked here, find the memory, submit.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (but for a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region has come or gone).
  */
 #include <errno.h>
 #include "clientlib/attach/wake.h"

@@ -1,9 +1,9 @@
 /*
  * The data path of one context over its mapped session: records in, events and messages out.
  *
- * It knows no socket and makes no system call: where the daemon sleeps, channel_submit says so and
- * the caller rings. It can therefore stand on any mapping, in tests also on one shared with an
- * engine in the same process.
+ * A channel knows no socket and makes no system call: where the daemon sleeps, channel_submit
+ * returns 1 and the caller rings. So a channel works over any mapping, in tests also over one that
+ * an engine in the same process serves.
  *
  *     channel_submit.c    into the submit and the reply_submit ring
  *     channel_probe.c     out of the session's rings; the order in which all rings are looked into
@@ -98,7 +98,7 @@ int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *cont
 /* ---- submission ----------------------------------------------------------------------------- */
 
 /*
- * Submits one operation. The caller fills in `record` but for size and reserve; `lid` and `rid`
+ * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid`
  * are read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; 1 when the daemon sleeps
  * and its descriptor must be written to; -EAGAIN: no room now, probe and try again; -EMSGSIZE:
  * longer than record_max; -EBUSY: another has begun; -ESHUTDOWN, -EPROTO: the session is over.
@@ -114,9 +114,9 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
                 uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags);
 
 /*
- * The same in two steps, into either ring: the caller writes what follows the record, from *at on,
- * then commits; it may shorten the record before (size), or cancel. Ids and an inline payload are
- * padded to 8 bytes each: channel_append.
+ * A submission in two steps, into either ring: the caller writes what follows the record, from *at
+ * on, then commits; it may shorten the record before (size), or cancel. Ids and an inline payload
+ * are padded to 8 bytes each: channel_append.
  */
 int channel_begin(struct channel *ch, struct channel_outbox *outbox,
                   const struct submit_record *record, uint8_t **at);

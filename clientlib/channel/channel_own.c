@@ -1,7 +1,7 @@
 /*
- * Ends of operations that went to a neighbour without the daemon. They stand among the events that
- * are kept, in the order of submission: all that went through the daemon before, towards the same
- * peer, has ended and been collected.
+ * Ends of operations that went to a neighbour without the daemon. These events stand among
+ * those that are kept, in the order of submission: all that went through the daemon before, towards
+ * the same peer, has ended and been collected.
  *
  * Thread: the one that owns the context.
  */

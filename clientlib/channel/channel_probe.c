@@ -186,7 +186,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     return rc;
 }
 
-/* Our own ends are local events: who asks for others need not search among them. */
+/* Ends without the daemon are local events: a probe for other kinds need not search among them. */
 static bool may_be_kept(const struct channel *ch, unsigned kinds)
 {
     return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
@@ -300,7 +300,7 @@ int channel_collect(struct channel *ch)
     return rc < 0 ? rc : collected;
 }
 
-/* The next remote events may find no room, and the daemon then stops those who send them. With less
+/* The next remote events may find no room, and the daemon then stops their senders. With less
  * in the ring even the longest event fits, wrap padding included. */
 static bool is_crowded(struct channel *ch)
 {

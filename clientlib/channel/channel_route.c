@@ -2,11 +2,11 @@
  * Owns nothing: routes events and messages (channel_route.h).
  *
  * A request that may be replied to waits in its ring, with all behind it, until there is room for
- * any reply. Of one from the daemon that is room in the reply_submit ring, which the daemon always
- * drains, and local event space, some of which is set aside for replies. That space comes back as
- * the daemon ends earlier replies, and no handler is needed for that: local events that are in the
- * way are kept. So requests stop only for a caller that leaves more local events untaken than can
- * be kept.
+ * any reply. For a request from the daemon that is room in the reply_submit ring, which the daemon
+ * always drains, and local event space, some of which is set aside for replies. That space comes
+ * back as the daemon ends earlier replies, and no handler is needed for that: local events that are
+ * in the way are kept. So requests stop only for a caller that leaves more local events untaken
+ * than can be kept.
  *
  * Thread: the one that owns the context.
  */

@@ -24,7 +24,7 @@ struct asked {
 
 enum route {
     ROUTE_STAYS = 0, /* nothing has happened: it must wait in its ring */
-    ROUTE_SHOWN = 1, /* *out tells of it */
+    ROUTE_SHOWN = 1, /* in *out */
     ROUTE_KEPT = 2,  /* for a later probe; or it was for the library alone */
     ROUTE_RAN = 3,   /* its handler, and no event of that is asked for */
 };

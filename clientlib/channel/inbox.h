@@ -23,7 +23,7 @@ struct inbox {
     uint64_t unreturned; /* event space that goes back with them */
     uint64_t batch;      /* give back when so much has come together */
     uint64_t limit;      /* of event space; 0: nobody reserves any here */
-    uint64_t reserved;   /* these three only grow, but for what was reserved and not submitted */
+    uint64_t reserved; /* these three only grow, except that what is not submitted is taken back */
     uint64_t returned;
     uint64_t released; /* last sight of *released_word */
     const _Atomic uint64_t *released_word;
@@ -48,7 +48,7 @@ static inline void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t sp
         inbox_release(inbox);
 }
 
-/* The same by a fresh look. */
+/* inbox_space by a fresh look at *released_word. */
 int inbox_space_anew(struct inbox *inbox, uint64_t bytes);
 /* What operations hold of its space, by the last look. */
 static inline uint64_t inbox_held(const struct inbox *inbox)

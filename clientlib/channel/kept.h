@@ -2,8 +2,9 @@
  * Events that a filter passed over, kept in order until a later probe asks for them.
  *
  * A flat buffer of event records between `start` and `end`; a record that has been taken is marked
- * and skipped, and the buffer is packed when its end is reached. It is twice the quota, so packing
- * costs less than the copying that led to it. Nothing is allocated before the first event is kept.
+ * and skipped, and the buffer is packed when its end is reached. The buffer is twice the quota, so
+ * packing costs less than the copying that led to it. Nothing is allocated before the first event
+ * is kept.
  *
  * Thread: the one that owns the context.
  */

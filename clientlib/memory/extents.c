@@ -1,5 +1,5 @@
 /*
- * Owns the list of a segment's free ranges. Thread: whoever holds the client's lock.
+ * Owns the list of a segment's free ranges. Thread: the one that holds the client's lock.
  */
 #include "clientlib/memory/extents.h"
 

@@ -1,7 +1,7 @@
 /*
  * Which ranges of a segment are free: first fit over a sorted list.
  *
- * Thread: whoever holds the client's lock.
+ * Thread: the one that holds the client's lock.
  */
 #ifndef PWC_CLIENTLIB_EXTENTS_H
 #define PWC_CLIENTLIB_EXTENTS_H
@@ -20,7 +20,7 @@ struct extents {
     uint32_t taken; /* ranges given out */
 };
 
-/* All of `length` bytes free. */
+/* Over a segment of `length` bytes, all of them free. */
 int extents_init(struct extents *extents, uint64_t length);
 void extents_destroy(struct extents *extents);
 

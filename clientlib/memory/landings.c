@@ -1,5 +1,5 @@
 /*
- * Owns the table of regions by number, and the contexts' views of it. Threads: landings.h tells.
+ * Owns the table of regions by number, and the contexts' views of it. Threads: see landings.h.
  */
 #include "clientlib/memory/landings.h"
 

@@ -2,7 +2,8 @@
  * From a region's number to its memory: where a Long's payload has landed.
  *
  * The table is the client's: its regions that have a key. Each context looks into a view of its own
- * (versioned.h), without a lock. Who withdraws a region while a handler works on it is wrong.
+ * (versioned.h), without a lock. The program must not end a region while a handler works on its
+ * memory.
  *
  * Threads: a table, any; a view, its context's.
  */

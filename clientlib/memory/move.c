@@ -32,7 +32,8 @@ static bool parse_line(const char *line, uintptr_t *start, uintptr_t *end, bool 
     return true;
 }
 
-/* The stack of a thread has no name in the list; that of the calling one is found by its frame. */
+/* A thread's stack has no name in the list of mappings. That of this thread is found by its frame.
+ */
 static bool on_this_stack(uintptr_t start, uintptr_t end)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);

@@ -25,7 +25,8 @@ static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, in
     return 1;
 }
 
-/* Blocks until the key is of no more use to anyone: 0, or somebody may still reach the memory. */
+/* Blocks until no peer can use the key any more: 0; after an error a peer may still reach the
+ * memory. */
 static int region_withdraw(struct pwc_region *region)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -106,7 +107,7 @@ unlock:
     return rc;
 }
 
-/* Takes the region's memory from the daemon's reach. */
+/* Gives back the region's range or segment, so that the daemon no longer reaches the memory. */
 static int region_free_memory(struct pwc_region *region)
 {
     struct pwc_client *client = region->client;

@@ -2,7 +2,7 @@
  * A region: a range of the client's memory that peers may reach by its key, or that its own puts
  * and gets may use.
  *
- * Thread: its client's lock guards everything but what never changes after creation (address,
+ * Thread: its client's lock guards everything except what never changes after creation (address,
  * length, key), which any thread may read.
  */
 #ifndef PWC_CLIENTLIB_REGION_H
@@ -37,8 +37,8 @@ struct pwc_region {
  * without rights is local only: the daemon is not asked, and there is no key. */
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset);
 
-/* Ends what is left when the client does; the daemon is already gone. Moved memory becomes private
- * again. */
+/* Frees a region that is left when its client ends, after the connection is closed. Moved memory
+ * becomes private again. */
 void region_abandon(struct pwc_region *region);
 
 #endif

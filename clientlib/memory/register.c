@@ -19,7 +19,7 @@ static struct pwc_region *find_same(struct pwc_client *client, const void *addr,
     return region;
 }
 
-/* Puts and gets that name this memory use a shadow in a segment. */
+/* The daemon reaches a shadow of this memory, in a segment. */
 static int register_copied(struct pwc_region *region)
 {
     struct pwc_client *client = region->client;
@@ -89,7 +89,7 @@ release_segment:
     return rc;
 }
 
-/* An earlier registration of the same range, counted once more: its handle, or an error. */
+/* Counts one more registration of a range that is a region already: 0 or -EEXIST. */
 static int count_again(struct pwc_region *region, enum region_kind kind, unsigned rights)
 {
     if (region->kind != kind || region->rights != rights)

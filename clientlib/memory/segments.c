@@ -1,6 +1,6 @@
 /*
- * Owns the client's segments: their mappings and what is free in them. Thread: whoever holds the
- * client's lock.
+ * Owns the client's segments: their mappings and what is free in them. Thread: the one that
+ * holds the client's lock.
  */
 #include "clientlib/memory/segments.h"
 #include "shm_ring/fault.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define FIRST_LENGTH (UINT64_C(4) << 20)
-#define LENGTH_MAX   (UINT64_C(64) << 20) /* of those that grow by themselves */
+#define LENGTH_MAX   (UINT64_C(64) << 20) /* a longer segment is opened for one region alone */
 
 enum { CACHE_LINE = 64 };
 
@@ -26,7 +26,7 @@ static uint64_t round_up(uint64_t length, uint64_t align)
     return (length + align - 1) & ~(align - 1);
 }
 
-/* ---- what the daemon is asked --------------------------------------------------------------- */
+/* ---- requests to the daemon ------------------------------------------------------------------ */
 
 struct opened {
     uint64_t length;
@@ -64,7 +64,7 @@ int segment_request(struct daemon_link *link, uint64_t *length, uint32_t *id, in
         daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, accept_opened, &opened);
     if (rc < 0)
         return rc;
-    if (opened.fd < 0) { /* there was no room for it here */
+    if (opened.fd < 0) { /* this process can open no more descriptors */
         (void)segment_release(link, opened.id);
         return -EMFILE;
     }
@@ -100,7 +100,7 @@ void segments_init(struct segments *segments, struct daemon_link *link, struct s
     };
 }
 
-static void free_segment(struct segment *segment)
+static void free_segment(struct client_segment *segment)
 {
     extents_destroy(&segment->extents);
     mapping_destroy(&segment->mapping);
@@ -110,7 +110,7 @@ static void free_segment(struct segment *segment)
 void segments_destroy(struct segments *segments)
 {
     while (segments->list) {
-        struct segment *segment = segments->list;
+        struct client_segment *segment = segments->list;
 
         segments->list = segment->next;
         free_segment(segment);
@@ -119,7 +119,7 @@ void segments_destroy(struct segments *segments)
 
 static int open_segment(struct segments *segments, uint64_t length)
 {
-    struct segment *segment = calloc(1, sizeof(*segment));
+    struct client_segment *segment = calloc(1, sizeof(*segment));
     int fd;
     int rc;
 
@@ -161,7 +161,7 @@ release_memory:
     return rc;
 }
 
-static int take_from(struct segment *segment, uint64_t length, uint64_t align,
+static int take_from(struct client_segment *segment, uint64_t length, uint64_t align,
                      struct segment_range *out)
 {
     int rc = extents_take(&segment->extents, length, align, &out->offset);
@@ -184,7 +184,7 @@ int segments_take(struct segments *segments, uint64_t length, struct segment_ran
 
     if (length == 0 || rounded < length)
         return -EINVAL;
-    for (struct segment *segment = segments->list; segment; segment = segment->next)
+    for (struct client_segment *segment = segments->list; segment; segment = segment->next)
         if (take_from(segment, rounded, align, out) == 0)
             return 0;
 
@@ -193,7 +193,7 @@ int segments_take(struct segments *segments, uint64_t length, struct segment_ran
         rc = open_segment(segments, segments->next_length);
         if (rc == 0 && segments->next_length < LENGTH_MAX)
             segments->next_length *= 2;
-        /* Near the quota, what is asked for may still fit where a comfortable size does not. */
+        /* Near the quota, a segment for this range alone may still fit. */
         if (rc == -EDQUOT || rc == -ENOMEM)
             rc = open_segment(segments, open_length);
     } else {
@@ -204,8 +204,8 @@ int segments_take(struct segments *segments, uint64_t length, struct segment_ran
 
 void segments_give(struct segments *segments, const struct segment_range *range)
 {
-    struct segment *segment = range->segment;
-    struct segment **at = &segments->list;
+    struct client_segment *segment = range->segment;
+    struct client_segment **at = &segments->list;
     bool only = segments->list == segment && !segment->next;
 
     extents_give(&segment->extents, range->offset, range->length);

@@ -2,10 +2,11 @@
  * The client's segments: memfds that the daemon made, each mapped and registered once, from which
  * regions and shadows are cut.
  *
- * The first segment has 4 MiB, later ones double up to 64 MiB, and none is smaller than what it was
- * opened for. A segment that is empty again goes back to the daemon, but for the last one.
+ * The first segment has 4 MiB, and each later one twice as much, up to 64 MiB; a range that needs
+ * more gets a segment of its own length. A segment that is empty again goes back to the daemon,
+ * except the last one.
  *
- * Thread: whoever holds the client's lock.
+ * Thread: the one that holds the client's lock.
  */
 #ifndef PWC_CLIENTLIB_SEGMENTS_H
 #define PWC_CLIENTLIB_SEGMENTS_H
@@ -17,8 +18,8 @@
 #include "shm_ring/mapping.h"
 #include "clientlib/memory/spans.h"
 
-struct segment {
-    struct segment *next;
+struct client_segment {
+    struct client_segment *next;
     struct mapping mapping;
     struct extents extents;
     uint32_t id;
@@ -27,23 +28,24 @@ struct segment {
 struct segments {
     struct daemon_link *link; /* not ours */
     struct span_table *spans;
-    struct segment *list;
+    struct client_segment *list;
     uint64_t next_length; /* of the segment that is opened next */
 };
 
 /* A range of a segment. */
 struct segment_range {
-    struct segment *segment;
+    struct client_segment *segment;
     uint64_t offset;
     uint64_t length; /* rounded up */
 };
 
 void segments_init(struct segments *segments, struct daemon_link *link, struct span_table *spans);
-/* Unmaps everything; the daemon is not told. */
+/* Unmaps everything, and asks the daemon for nothing. */
 void segments_destroy(struct segments *segments);
 
-/* A zeroed range of at least `length` bytes, aligned to 64 bytes, from a page on to pages. May open
- * a segment, and then blocks. -ENOMEM, -EDQUOT, and what control_call gives. */
+/* A zeroed range of at least `length` bytes, aligned to 64 bytes, or to a page where it takes a
+ * page or more. Blocks where it has to open a segment. -ENOMEM, -EDQUOT, and errors of daemon_call.
+ */
 int segments_take(struct segments *segments, uint64_t length, struct segment_range *out);
 void segments_give(struct segments *segments, const struct segment_range *range);
 
@@ -52,10 +54,10 @@ static inline uint8_t *segment_range_base(const struct segment_range *range)
     return (uint8_t *)range->segment->mapping.base + range->offset;
 }
 
-/* Asks the daemon for a segment: its number, real length (*length is what is wanted) and
+/* Asks the daemon for a segment of at least *length bytes: its number, its length and its
  * descriptor. */
 int segment_request(struct daemon_link *link, uint64_t *length, uint32_t *id, int *fd);
-/* Tells the daemon that a segment is no longer used. */
+/* Gives a segment back to the daemon. */
 int segment_release(struct daemon_link *link, uint32_t id);
 
 #endif

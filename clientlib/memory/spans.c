@@ -1,5 +1,5 @@
 /*
- * Owns the table of reachable addresses, and the contexts' views of it. Threads: spans.h tells.
+ * Owns the table of reachable addresses, and the contexts' views of it. Threads: see spans.h.
  */
 #include "clientlib/memory/spans.h"
 

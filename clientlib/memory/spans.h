@@ -2,9 +2,9 @@
  * From an address to (segment, offset): which ranges of this process's memory the daemon reaches.
  *
  * The table is the client's: whole segments, and ranges that go through a copy. Each context looks
- * addresses up in a view of its own (versioned.h): so the hot path takes no lock. A lookup that
- * races with the withdrawal of the very range may still find it; using memory while withdrawing it
- * is the caller's error.
+ * addresses up in a view of its own (versioned.h): so the hot path takes no lock. A lookup may
+ * still find a range that another thread withdraws at that moment; the program must not use memory
+ * that it withdraws.
  *
  * Threads: a table, any; a view, its context's.
  */

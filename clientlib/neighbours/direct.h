@@ -1,15 +1,16 @@
 /*
- * Direct: puts, gets and active messages of one context to a neighbour, without the daemon. The
- * daemon has given us the pair (pair_abi.h) of which we are the origin, and the pages of the
+ * The direct path: puts, gets and active messages of one context to a neighbour, without the
+ * daemon, which has given this context a pair (pair_abi.h) as its origin, and the pages of the
  * region.
  *
- * A pair, that is a context and a peer, has one path at a time, whatever remotes lead there. It
- * leaves the direct one when its target has read all that stands in the ring and has answered, and
- * comes back when all that went through the daemon has ended, with a flag in the first record that
- * has the target show first what came by the daemon. So its events keep their order. It begins
- * with the daemon's path, and comes to the direct one when the target has met the pair. What must
- * go through the daemon: what will fail there, since the daemon knows why; what goes to a region of
- * which we have no pages; and messages too long for the ring, or prepared in the submission ring.
+ * A pair has one path at a time, whatever remotes lead to its target: the direct one, or the
+ * daemon's, with which it begins. The pair takes the direct path when the target has met the pair
+ * and all that went through the daemon has ended; a flag in the first record then has the target
+ * show first what came through the daemon. The pair leaves the direct path when the target has read
+ * all that stands in the ring, and has answered. So events keep their order. These operations must
+ * go through the daemon: those that will fail, since the daemon knows why; those to a region whose
+ * pages are not mapped; and messages that are too long for the ring, or prepared in the submission
+ * ring.
  *
  * Thread: the one that owns the context.
  */
@@ -38,7 +39,7 @@ struct direct_way {
     int fd_count;
 };
 
-/* Out of a reply; takes its descriptors. */
+/* Reads the way out of a reply, and takes its descriptors. */
 void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, int fd_count);
 /* Opens the way for a new remote. Where it cannot, the remote's operations go through the daemon.
  * Takes what `way` holds. */
@@ -47,28 +48,29 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps pairs that lead nowhere any more. */
 void direct_check(struct pwc_ctx *ctx);
 
-/* How an operation, with or without a record for its target, goes, of a remote that has a pair: 1:
- * directly; 0: through the daemon; or why not at all. */
+/* The path of an operation over a remote that has a pair; `record`: the operation has a record for
+ * its target. 1: the direct one; 0: the daemon's; or an error: neither now. */
 int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record);
-/* Then, where directly, the operation, checked but for its memory: as pwc_put and pwc_get. */
+/* After a 1 of direct_choose: the operation, whose memory alone is still unchecked. As pwc_put and
+ * pwc_get. */
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
                const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 
 /* Before an operation that has to go through the daemon: 0; -EAGAIN: the target has still to read
- * what is under way, or to answer. Also of remotes without a pair. */
+ * what is under way, or to answer. Also for remotes without a pair. */
 int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote);
-/* The region is withdrawn, or the peer is gone; of a remote that has a way. */
+/* The region is withdrawn, or the peer is gone. For a remote that has a way. */
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote);
 /* Everything towards this remote's peer has ended, for it went directly. */
 bool direct_idle(const struct pwc_remote *remote);
 
 /* ---- direct_am.c: active messages ----------------------------------------------------- */
 
-/* As direct_choose, of a request that has been checked. */
+/* As direct_choose, for a request that has been checked. */
 int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m);
-/* Then, where directly, the request. */
+/* After a 1 of direct_choose_message: the request. */
 int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m);
 /* The reply to the neighbour whose request is being handled, for which there is room; NULL: that
  * there will be none. 0, -EFAULT, -ENOMEM. */
@@ -76,7 +78,8 @@ int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m);
 
 /* ---- between the two ------------------------------------------------------------------------ */
 
-/* Room in the ring for a record of so many lines; where there is none, who waits is told. */
+/* Room in the ring for a record of so many lines: 0; or -EAGAIN, and a wait ends when there is
+ * room. */
 static inline int direct_room(struct direct_pair *pair, uint32_t lines)
 {
     /* What a neighbour has written there, if it makes no sense, is no fault of ours: as if full. */

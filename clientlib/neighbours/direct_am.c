@@ -59,8 +59,8 @@ static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
     return operation_check_memory(ctx, m->send->src, m->send->len);
 }
 
-/* Its local event, where it asks for one or has failed. */
-static void tell_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_t peer, int status)
+/* Adds the message's local event, where the message asks for one or has failed. */
+static void report_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_t peer, int status)
 {
     uint64_t bytes = m->kind == SUBMIT_LONG && status == 0 ? m->send->len : 0;
 
@@ -135,7 +135,7 @@ int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
     FAULT(PAIR_SHOWN);
     if (pair_reader_sleeps(&pair->writer))
         wake_target(ctx, pair);
-    tell_end(ctx, m, pair->peer, 0);
+    report_end(ctx, m, pair->peer, 0);
     count(&pair->writer.shared->origin.counts, &pair->am_ops, &pair->am_bytes, m->send->len);
     return 0;
 }
@@ -179,7 +179,7 @@ int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m)
     if (pair_reader_sleeps(&to->answers))
         n->wakes_due = to->wake_due = true;
     if (m) {
-        tell_end(ctx, m, to->peer, status);
+        report_end(ctx, m, to->peer, status);
         count(&to->answers.shared->target.counts, &to->am_ops, &to->am_bytes, m->send->len);
     }
     return 0;

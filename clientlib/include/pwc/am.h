@@ -49,8 +49,8 @@ extern "C" {
 /* Flags of active messages, beside those of puts (enum pwc_flags) except PWC_NO_RCE, which they
  * refuse. */
 enum pwc_am_flags {
-    /* The request gets no reply: its handler's reply fails with -EPERM. It holds no room for a
-     * reply, and the target sends nothing back: for floods. */
+    /* The request gets no reply: its handler's reply fails with -EPERM. The request holds no room
+     * for a reply, and the target sends nothing back: for floods. */
     PWC_AM_NO_REPLY = 1 << 7,
 };
 
@@ -120,11 +120,11 @@ PWC_API int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send 
 
 /*
  * Negotiated payload: room for a Medium of up to `len` bytes and `count` arguments in the
- * submission ring itself (aligned to 8), to be written by the caller; then pwc_am_commit with what
- * it became, or pwc_am_cancel. Nothing but replies may be submitted on this context in between:
- * puts, gets, requests, pwc_flush of one peer and pwc_unbind give -EBUSY. Errors as for
- * pwc_am_medium. Of the commit, which may be tried again: -EINVAL: nothing is prepared, or no such
- * index; -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
+ * submission ring itself (aligned to 8). The caller writes the payload there, then calls
+ * pwc_am_commit with its length, or pwc_am_cancel. In between only replies may be submitted on this
+ * context: puts, gets, requests, pwc_flush of one peer and pwc_unbind give -EBUSY. Errors as for
+ * pwc_am_medium. Errors of pwc_am_commit, which may be tried again: -EINVAL: nothing is prepared,
+ * or no such index; -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, unsigned flags,
                            void **payload);
@@ -134,12 +134,12 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 /*
  * Reply to the request whose handler is running, at most once. Never -EAGAIN: a handler runs only
  * when there is room for its reply. `dst` of a Long must be bound to the requester in this context,
- * or -EINVAL. Flags are those of put but for PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not
+ * or -EINVAL. Flags are those of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not
  * that of the running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is
  * a reply itself; else as above, and what was wrong may be tried again. As the status of the local
  * event also -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped
  * here. Where a handler does not reply, the library of the requester learns that, without an event.
- * pwc_flush of PWC_ANY waits for replies as for all else, that of one peer does not.
+ * pwc_flush with PWC_ANY waits for the ends of replies too, with one peer it does not.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -144,9 +144,9 @@ struct pwc_event {
     uint32_t id_size; /* bytes of the completion id at `data`; 0: the id is `id` */
     pwc_peer peer;    /* the other side */
     uint64_t id;      /* the completion id by value; of a PWC_MESSAGE, the handler's index */
-    const void
-        *data;            /* the completion id's bytes: a private copy, valid until the next probe,
-                             wait,     flush, unbind or destroy on this context; NULL when id_size is 0 */
+    /* The completion id's bytes: a private copy, valid until the next probe, wait, flush, unbind or
+     * destroy on this context. NULL when id_size is 0. */
+    const void *data;
     uint64_t length;      /* bytes that were moved, 0 after a failure */
     uint64_t reserved[2]; /* 0 */
 };
@@ -161,11 +161,12 @@ struct pwc_key {
 };
 
 /*
- * A zeroed attr takes everything from the environment, the first that is set:
+ * A zeroed attr takes everything from the environment, each value from the first in its row that is
+ * set:
  *
  *     socket  PWC_SOCKET; in a Slurm job that of the job's own daemon (pwcd --job), which is waited
- *             for; elsewhere, where it is there and we are not root,
- *             $XDG_RUNTIME_DIR/pwcd/pwcd.sock; then /run/pwcd/pwcd.sock
+ *             for; elsewhere $XDG_RUNTIME_DIR/pwcd/pwcd.sock, if it exists and the user is not
+ *             root; else /run/pwcd/pwcd.sock
  *     job     PWC_JOB, PMIX_NAMESPACE, SLURM_JOB_ID with SLURM_STEP_ID
  *     rank    PWC_RANK, PMIX_RANK, SLURM_PROCID
  *     size    PWC_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_STEP_NUM_TASKS, SLURM_NTASKS
@@ -273,9 +274,9 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  *
  * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
  * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
- * are refused with -EINVAL. The library cannot tell the stack of another thread from other memory:
- * do not ask for it. Moved memory must not be unmapped or freed before pwc_region_free. A child
- * made by fork shares it with its parent instead of having its own copy.
+ * are refused with -EINVAL. The library cannot distinguish another thread's stack from other
+ * memory: do not ask for it. Moved memory must not be unmapped or freed before pwc_region_free. A
+ * child made by fork shares it with its parent instead of having its own copy.
  */
 PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights,
                          unsigned flags, pwc_region **out);
