@@ -9,6 +9,7 @@
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
 #include "tests/clientlib/suite.h"
+#include "tests/lib/message.h"
 
 enum {
     NOTE = 1, /* indices */
@@ -45,9 +46,10 @@ static struct notes *notes_new(struct world *w)
 
 static int send_to(pwc_ctx *ctx, pwc_remote *remote, unsigned index, uint64_t value, unsigned flags)
 {
-    return pwc_am_short(
-        remote, &(struct pwc_am_send){
-                    .index = index, .arguments = &value, .count = 1, .flags = PWC_NO_LCE | flags});
+    struct pwc_am_send m = message_of(index, &value);
+
+    m.flags |= flags;
+    return pwc_am_short(remote, &m);
 }
 
 static int send(struct world *w, unsigned index, uint64_t value, unsigned flags)
@@ -117,30 +119,20 @@ static void try(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     struct trial *t = argument;
     int *result = t->results;
     uint64_t value = 77;
+    struct pwc_am_send good = message_of(NOTE, &value), long_one = good, fenced = good;
 
+    long_one.count = 17;
+    fenced.flags = PWC_FENCE;
     t->ran++;
     t->last = *am;
     if (t->replies > 0) {
-        *result++ = pwc_am_reply_short(
-            ctx, am->token + 1,
-            &(struct pwc_am_send){.index = NOTE, .arguments = &value, .count = 1});
-        *result++ = t->token
-                        ? pwc_am_reply_short(
-                              ctx, t->token,
-                              &(struct pwc_am_send){.index = NOTE, .arguments = &value, .count = 1})
-                        : 0;
-        *result++ = pwc_am_reply_short(
-            ctx, am->token, &(struct pwc_am_send){.index = NOTE, .arguments = &value, .count = 17});
-        *result++ = pwc_am_reply_short(
-            ctx, am->token,
-            &(struct pwc_am_send){
-                .index = NOTE, .arguments = &value, .count = 1, .flags = PWC_FENCE});
+        *result++ = pwc_am_reply_short(ctx, am->token + 1, &good);
+        *result++ = t->token ? pwc_am_reply_short(ctx, t->token, &good) : 0;
+        *result++ = pwc_am_reply_short(ctx, am->token, &long_one);
+        *result++ = pwc_am_reply_short(ctx, am->token, &fenced);
     }
     for (unsigned i = 0; i < t->replies; i++)
-        *result++ = pwc_am_reply_short(
-            ctx, am->token,
-            &(struct pwc_am_send){
-                .index = NOTE, .arguments = &value, .count = 1, .flags = PWC_NO_LCE});
+        *result++ = pwc_am_reply_short(ctx, am->token, &good);
     t->token = am->token;
 }
 
@@ -197,32 +189,26 @@ static void test_replies(void)
 static void answer(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct trial *t = argument;
+    pwc_remote *right = t->world->remote;
+    const struct {
+        int kind;
+        pwc_remote *to;
+        struct pwc_am_send message;
+        int expected;
+    } rows[] = {
+        {PWC_AM_LONG, t->elsewhere, {.index = TRY}, -EINVAL},
+        {PWC_AM_LONG, t->of_other, {.index = TRY}, -EINVAL},
+        {PWC_AM_LONG, right, {.index = TRY, .src = am, .len = BIG}, -EFAULT},
+        {PWC_AM_MEDIUM, right, {.index = TRY, .src = am, .len = FAKE_PACKED_MAX + 1}, -EMSGSIZE},
+        {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_AM_NO_REPLY}, -EINVAL},
+        {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_NO_RCE}, -EINVAL},
+        {PWC_AM_SHORT, right, {.index = 256}, -EINVAL},
+        {PWC_AM_SHORT, right, {.index = TRY, .lid = pwc_cid_u64(4)}, 0},
+    };
 
-    CU_ASSERT_EQUAL(
-        pwc_am_reply_long(ctx, am->token, t->elsewhere, 0, &(struct pwc_am_send){.index = TRY}),
-        -EINVAL);
-    CU_ASSERT_EQUAL(
-        pwc_am_reply_long(ctx, am->token, t->of_other, 0, &(struct pwc_am_send){.index = TRY}),
-        -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_long(ctx, am->token, t->world->remote, 0,
-                                      &(struct pwc_am_send){.index = TRY, .src = am, .len = BIG}),
-                    -EFAULT);
-    CU_ASSERT_EQUAL(pwc_am_reply_medium(
-                        ctx, am->token,
-                        &(struct pwc_am_send){.index = TRY, .src = am, .len = FAKE_PACKED_MAX + 1}),
-                    -EMSGSIZE);
-    CU_ASSERT_EQUAL(
-        pwc_am_reply_short(ctx, am->token,
-                           &(struct pwc_am_send){.index = TRY, .flags = PWC_AM_NO_REPLY}),
-        -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token,
-                                       &(struct pwc_am_send){.index = TRY, .flags = PWC_NO_RCE}),
-                    -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token, &(struct pwc_am_send){.index = 256}),
-                    -EINVAL);
-    CU_ASSERT_EQUAL(pwc_am_reply_short(ctx, am->token,
-                                       &(struct pwc_am_send){.index = TRY, .lid = pwc_cid_u64(4)}),
-                    0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        CU_ASSERT_EQUAL(message_reply(rows[i].kind, ctx, am->token, rows[i].to, 0, rows[i].message),
+                        rows[i].expected);
 }
 
 static void test_reply_to_reply(void)

@@ -9,6 +9,7 @@
 #include "pwc/am.h"
 #include "pwc/tuning.h"
 #include "tests/clientlib/suite.h"
+#include "tests/lib/message.h"
 
 enum {
     REQUEST = 3, /* indices */
@@ -45,36 +46,19 @@ static void record(struct seen *seen, const struct pwc_am *am)
 static void on_request(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct seen *seen = argument;
-    struct world *w = seen->world;
-    int rc = 0;
+    struct pwc_am_send reply = {.index = REPLY,
+                                .arguments = am->arguments,
+                                .count = am->count,
+                                .src = am->payload,
+                                .len = am->length,
+                                .flags = PWC_NO_LCE};
 
     seen->requests++;
     record(seen, am);
     CU_ASSERT_EQUAL(am->is_reply, 0);
     CU_ASSERT_NOT_EQUAL(am->token, 0);
-    if (am->kind == PWC_AM_SHORT)
-        rc = pwc_am_reply_short(ctx, am->token,
-                                &(struct pwc_am_send){.index = REPLY,
-                                                      .arguments = am->arguments,
-                                                      .count = am->count,
-                                                      .flags = PWC_NO_LCE});
-    else if (am->kind == PWC_AM_MEDIUM)
-        rc = pwc_am_reply_medium(ctx, am->token,
-                                 &(struct pwc_am_send){.index = REPLY,
-                                                       .arguments = am->arguments,
-                                                       .count = am->count,
-                                                       .src = am->payload,
-                                                       .len = am->length,
-                                                       .flags = PWC_NO_LCE});
-    else
-        rc = pwc_am_reply_long(ctx, am->token, w->remote, REPLY_AT,
-                               &(struct pwc_am_send){.index = REPLY,
-                                                     .arguments = am->arguments,
-                                                     .count = am->count,
-                                                     .src = am->payload,
-                                                     .len = am->length,
-                                                     .flags = PWC_NO_LCE});
-    CU_ASSERT_EQUAL(rc, 0);
+    CU_ASSERT_EQUAL(message_reply(am->kind, ctx, am->token, seen->world->remote, REPLY_AT, reply),
+                    0);
 }
 
 static void on_reply(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
@@ -101,31 +85,14 @@ static struct seen *seen_new(struct world *w)
 static int send(struct world *w, int kind, const void *src, size_t len, const uint64_t *arguments,
                 unsigned count, pwc_cid lid, unsigned flags)
 {
-    switch (kind) {
-    case PWC_AM_SHORT:
-        return pwc_am_short(w->remote, &(struct pwc_am_send){.index = REQUEST,
-                                                             .arguments = arguments,
-                                                             .count = count,
-                                                             .lid = lid,
-                                                             .flags = flags});
-    case PWC_AM_MEDIUM:
-        return pwc_am_medium(w->remote, &(struct pwc_am_send){.index = REQUEST,
-                                                              .arguments = arguments,
-                                                              .count = count,
-                                                              .src = src,
-                                                              .len = len,
-                                                              .lid = lid,
-                                                              .flags = flags});
-    default:
-        return pwc_am_long(w->remote, AT,
-                           &(struct pwc_am_send){.index = REQUEST,
-                                                 .arguments = arguments,
-                                                 .count = count,
-                                                 .src = src,
-                                                 .len = len,
-                                                 .lid = lid,
-                                                 .flags = flags});
-    }
+    return message_request(kind, w->remote, AT,
+                           (struct pwc_am_send){.index = REQUEST,
+                                                .arguments = arguments,
+                                                .count = count,
+                                                .src = src,
+                                                .len = len,
+                                                .lid = lid,
+                                                .flags = flags});
 }
 
 static void expect_message(struct world *w, unsigned index, size_t len)
