@@ -14,7 +14,7 @@
 #include "clientlib/channel/channel.h"
 #include "shm_ring/doorbell.h"
 #include "tests/clientlib/fake_session.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 enum { MANY = 70, MOST = 200, RANDOM_STEPS = 200000, COUNTED = 10000 };
 
@@ -382,7 +382,7 @@ static void count_probes(void)
 
 int main(int argc, char **argv)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"who is quiet calls", test_called},
         {"what a bell says", test_ring},
         {"who stays active", test_active},
@@ -391,6 +391,7 @@ int main(int argc, char **argv)
         {"sleep", test_sleep},
         {"a hostile board", test_hostile},
         {"all of it, at random", test_random},
+        CU_TEST_INFO_NULL,
     };
 
     if (doorbell_register() < 0) {
@@ -398,11 +399,11 @@ int main(int argc, char **argv)
         return 77;
     }
     if (argc == 3) {
-        static const struct suite_test count = {"count", count_probes};
+        CU_TestInfo count[] = {{"count", count_probes}, CU_TEST_INFO_NULL};
 
         counted.neighbours = (uint32_t)strtoul(argv[1], NULL, 10);
         counted.quiet = strcmp(argv[2], "quiet") == 0;
-        return suite_run("count", &count, 1);
+        return suite_run("count", count);
     }
-    return suite_run("board", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("board", tests);
 }

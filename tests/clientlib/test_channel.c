@@ -6,7 +6,7 @@
 #include "clientlib/channel/channel.h"
 #include "shm_ring/doorbell.h"
 #include "tests/clientlib/fake_session.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 enum { RING = SESSION_RING_MIN };
 static const struct session_sizes rings = {RING, RING, RING, RING, RING};
@@ -633,7 +633,7 @@ static void test_bells(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"a session's header is checked", test_header},
         {"submissions of every shape", test_submit_shapes},
         {"a submission too long for the ring", test_submit_too_long},
@@ -651,7 +651,8 @@ int main(void)
         {"events that make no sense", test_bad_events},
         {"counters that make no sense", test_bad_counters},
         {"bells", test_bells},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("channel", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("channel", tests);
 }

@@ -6,7 +6,7 @@
 #include "clientlib/channel/channel.h"
 #include "shm_ring/doorbell.h"
 #include "tests/clientlib/fake_session.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 #include "proto/wire_abi.h"
 
 enum {
@@ -643,7 +643,7 @@ static void test_bells(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"messages where they stand", test_delivery},
         {"a delivery that fails", test_delivery_fails},
         {"order, and filters", test_order_and_filters},
@@ -659,7 +659,8 @@ int main(void)
         {"impossible room", test_impossible_room},
         {"room taken back", test_room_taken_back},
         {"bells", test_bells},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("channel_messages", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("channel_messages", tests);
 }

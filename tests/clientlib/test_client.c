@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "tests/clientlib/client_world.h"
 #include "proto/job_socket.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 {
@@ -470,7 +470,7 @@ static void test_threads(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"attach: refused, silent, no daemon", test_attach_refused},
         {"attach: a daemon that comes later", test_wait_for_daemon},
         {"attach: more than may wait", test_crowd_of_ranks},
@@ -482,7 +482,8 @@ int main(void)
         {"a forked child", test_fork},
         {"no descriptor is left", test_no_descriptors},
         {"several threads", test_threads},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("client", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("client", tests);
 }

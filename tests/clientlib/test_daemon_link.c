@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "clientlib/attach/daemon_link.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 /* A control connection, and the daemon's end of its socket. */
 struct link {
@@ -451,7 +451,7 @@ static void test_threads(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"replies and errors", test_replies},
         {"frames that make no sense", test_bad_frames},
         {"a reply of the wrong kind", test_wrong_kind},
@@ -462,7 +462,8 @@ int main(void)
         {"several replies to one call", test_several_replies},
         {"a daemon that does not read", test_daemon_does_not_read},
         {"calls of several threads", test_threads},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("daemon_link", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("daemon_link", tests);
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "clientlib/attach/environment.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 static const char *const names[] = {
     "PWC_SOCKET",      "PWC_JOB",      "PWC_RANK",      "PWC_SIZE",
@@ -292,13 +292,14 @@ static void test_strerror(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"attributes and environment", test_environment},
         {"the default socket", test_default_socket},
         {"a long runtime directory", test_long_runtime_directory},
         {"a job's socket", test_job_socket},
         {"what errors mean", test_strerror},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("environment", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("environment", tests);
 }

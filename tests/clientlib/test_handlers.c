@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 #include "tests/lib/message.h"
 
 enum {
@@ -523,7 +523,7 @@ static void test_flush(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"in order with events", test_order},
         {"replies: none, one, two, late", test_replies},
         {"replies to replies", test_reply_to_reply},
@@ -533,7 +533,8 @@ int main(void)
         {"wait runs handlers", test_wait},
         {"the descriptor", test_descriptor},
         {"flush runs handlers", test_flush},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("handlers", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("handlers", tests);
 }

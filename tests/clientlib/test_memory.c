@@ -12,7 +12,7 @@
 #include "shm_ring/mapping.h"
 #include "clientlib/memory/move.h"
 #include "clientlib/memory/spans.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 /* ---- extents -------------------------------------------------------------------------------- */
 
@@ -408,7 +408,7 @@ static void test_slots(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"extents: first fit, joined again", test_extents_first_fit},
         {"extents: against a map of bytes", test_extents_random},
         {"spans: from address to segment", test_spans},
@@ -417,7 +417,8 @@ int main(void)
         {"moved there and back", test_move_there_and_back},
         {"a move that is refused", test_move_refused},
         {"slots of operations in flight", test_slots},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("memory", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("memory", tests);
 }

@@ -8,7 +8,7 @@
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
 #include "pwc/tuning.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 #include "tests/lib/message.h"
 
 enum {
@@ -427,7 +427,7 @@ static void test_session_over(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"messages of every shape, and their replies", test_shapes},
         {"where a Long's payload comes from", test_long_sources},
         {"what is checked at once", test_checks},
@@ -435,7 +435,8 @@ int main(void)
         {"small rings", test_small_rings},
         {"a forked child", test_fork},
         {"the session is over", test_session_over},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("messages", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("messages", tests);
 }

@@ -14,7 +14,7 @@
 #include "shm_ring/doorbell.h"
 #include "proto/pair_abi.h"
 #include "pwc/am.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 
@@ -340,7 +340,7 @@ static void test_told_while_arming(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"a replier that binds nobody", test_replier_binds_nobody},
         {"a handle past the bits of ended remotes", test_handle_without_a_bit},
         {"the note of a pair is lost", test_lost_note},
@@ -348,11 +348,12 @@ int main(void)
         {"a pair that comes with a later bind", test_pair_comes_later},
         {"two calls that wait for room", test_room_for_two},
         {"a death told while the descriptor is armed", test_told_while_arming},
+        CU_TEST_INFO_NULL,
     };
 
     if (doorbell_register() < 0) {
         printf("no membarrier here, so no pairs\n");
         return 77;
     }
-    return suite_run("neighbours", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("neighbours", tests);
 }

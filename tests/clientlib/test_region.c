@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/clientlib/client_world.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 static void test_alloc(void)
 {
@@ -330,7 +330,7 @@ static void test_ends_are_asked_for_again(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"alloc", test_alloc},
         {"a region without rights is local only", test_local_only},
         {"a segment that the quota refuses", test_quota},
@@ -339,7 +339,8 @@ int main(void)
         {"regions that fail half way", test_region_unwinding},
         {"a withdrawal that is refused", test_withdrawal_refused},
         {"ends that are asked for again", test_ends_are_asked_for_again},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("region", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("region", tests);
 }

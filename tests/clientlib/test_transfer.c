@@ -6,7 +6,7 @@
 #include "tests/clientlib/client_world.h"
 #include "pwc/am.h"
 #include "pwc/tuning.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 static void test_put_sizes(void)
 {
@@ -257,7 +257,7 @@ static void test_back_pressure(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"puts of every size", test_put_sizes},
         {"long completion ids", test_long_ids},
         {"several events by one call", test_batches},
@@ -266,7 +266,8 @@ int main(void)
         {"errors are shown all the same", test_errors_are_shown},
         {"small rings", test_small_rings},
         {"back-pressure", test_back_pressure},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("transfer", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("transfer", tests);
 }

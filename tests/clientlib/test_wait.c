@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "tests/clientlib/client_world.h"
-#include "tests/clientlib/suite.h"
+#include "tests/suite.h"
 
 static void *release_later(void *argument)
 {
@@ -221,7 +221,7 @@ static void test_flush_without_room(void)
 
 int main(void)
 {
-    static const struct suite_test tests[] = {
+    CU_TestInfo tests[] = {
         {"wait sleeps and is woken", test_wait_sleeps},
         {"wait times out", test_wait_times_out},
         {"the descriptor", test_descriptor},
@@ -230,7 +230,8 @@ int main(void)
         {"flush and unbind", test_flush},
         {"unbinding does not wait for ever", test_unbind_times_out},
         {"a flush that finds no room", test_flush_without_room},
+        CU_TEST_INFO_NULL,
     };
 
-    return suite_run("wait", tests, sizeof(tests) / sizeof(tests[0]));
+    return suite_run("wait", tests);
 }

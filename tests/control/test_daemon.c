@@ -409,8 +409,5 @@ int main(int argc, char **argv)
     rc = daemon_start(&d, program, NULL);
     quiet_descriptors = process_descriptors(d.pid);
     failed = rc < 0 ? 1 : suite_run("daemon", tests);
-    rc = daemon_stop(&d);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return failed || rc != 0;
+    return daemon_end(&d, failed);
 }

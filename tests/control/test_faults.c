@@ -135,14 +135,11 @@ static bool start(void)
 {
     /* Through the daemon, for libpwc would refuse boards and pairs that are not sealed. */
     const char *const arguments[] = {"--direct", "off", NULL};
-    struct cluster nodes = {0};
 
     setenv("PWCD_ODD", "unsealed", 1);
     if (daemon_start(&d, program, arguments) < 0)
         return false;
-    for (int i = 0; i < 2; i++)
-        memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
-    return bystanders_start(&others, &nodes, "bystanders") == 0 && look_holdings(&d, &quiet);
+    return bystanders_start_on(&others, d.socket, "bystanders") == 0 && look_holdings(&d, &quiet);
 }
 
 int main(int argc, char **argv)
@@ -152,7 +149,7 @@ int main(int argc, char **argv)
                            {"unwatched", unwatched},
                            {"others go on", others_go_on},
                            CU_TEST_INFO_NULL};
-    int failed = 1, rc;
+    int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
@@ -162,8 +159,5 @@ int main(int argc, char **argv)
         failed = suite_run("faults", tests);
     if (others.runs && !bystanders_stop(&others))
         failed = 1;
-    rc = daemon_stop(&d);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return failed || rc != 0;
+    return daemon_end(&d, failed);
 }

@@ -476,13 +476,9 @@ static void others_go_on(void)
 
 static bool start(const char *program)
 {
-    struct cluster nodes = {0};
-
     if (daemon_start(&d, program, NULL) < 0)
         return false;
-    for (int i = 0; i < 2; i++)
-        memcpy(nodes.nodes[i].socket, d.socket, sizeof(d.socket));
-    return bystanders_start(&others, &nodes, "bystanders") == 0 && look_holdings(&d, &quiet);
+    return bystanders_start_on(&others, d.socket, "bystanders") == 0 && look_holdings(&d, &quiet);
 }
 
 int main(int argc, char **argv)
@@ -498,7 +494,7 @@ int main(int argc, char **argv)
                            {"exchange of too many", exchange_of_too_many},
                            {"others go on", others_go_on},
                            CU_TEST_INFO_NULL};
-    int failed = 1, rc;
+    int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
@@ -507,8 +503,5 @@ int main(int argc, char **argv)
         failed = suite_run("requests", tests);
     if (others.runs && !bystanders_stop(&others))
         failed = 1;
-    rc = daemon_stop(&d);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return failed || rc != 0;
+    return daemon_end(&d, failed);
 }

@@ -320,7 +320,7 @@ int main(int argc, char **argv)
                            {"no cores where many are served", no_cores_where_many_are_served},
                            {"strangers do not hide offenders", strangers_do_not_hide_offenders},
                            CU_TEST_INFO_NULL};
-    int failed = 1, rc;
+    int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
@@ -328,8 +328,5 @@ int main(int argc, char **argv)
     program = argv[1];
     if (daemon_start(&d, program, NULL) == 0 && look_holdings(&d, &quiet))
         failed = suite_run("trust", tests);
-    rc = daemon_stop(&d);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return failed || rc != 0;
+    return daemon_end(&d, failed);
 }

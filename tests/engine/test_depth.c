@@ -3,9 +3,8 @@
  * quickly at the end as at the beginning, and leave as quickly once it is back. Speed is counted in
  * steps of the engine, not in time.
  */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <stdio.h>
+#include "tests/suite.h"
 #include "tests/engine/world/driver.h"
 #include "tests/engine/world/world_path.h"
 
@@ -100,15 +99,8 @@ static void test_depth(void)
 
 int main(void)
 {
-    CU_pSuite suite;
-    unsigned failed;
+    CU_TestInfo tests[] = {{"200000 operations towards a peer that is away", test_depth},
+                           CU_TEST_INFO_NULL};
 
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return 1;
-    suite = CU_add_suite("depth", NULL, NULL);
-    CU_add_test(suite, "200000 operations towards a peer that is away", test_depth);
-    CU_basic_run_tests();
-    failed = CU_get_number_of_tests_failed();
-    CU_cleanup_registry();
-    return failed != 0;
+    return suite_run("depth", tests);
 }

@@ -2,10 +2,9 @@
  * The simulated fabric keeps the fabric's contract: what may happen does happen for some seed, what
  * may not never does, and a seed is replayed exactly.
  */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <string.h>
+#include "tests/suite.h"
 #include "daemon/fabric/sim/sim.h"
 
 #define SEEDS  50u
@@ -478,25 +477,18 @@ static void test_replay(void)
 
 int main(void)
 {
-    CU_pSuite suite;
-    unsigned failed;
+    CU_TestInfo tests[] = {{"ordered writes arrive in order", test_ordered},
+                           {"unordered writes overtake and come in pieces", test_unordered},
+                           {"completion and placement", test_completion},
+                           {"read", test_read},
+                           {"refusal when much is outstanding", test_refusal},
+                           {"breaks end each operation once", test_breaks},
+                           {"nothing lands after the target has left", test_nothing_lands_late},
+                           {"a link cut and restored", test_restore},
+                           {"misuse is a fault", test_faults},
+                           {"memory dropped", test_drop},
+                           {"a seed is replayed", test_replay},
+                           CU_TEST_INFO_NULL};
 
-    if (CU_initialize_registry() != CUE_SUCCESS)
-        return 1;
-    suite = CU_add_suite("sim", NULL, NULL);
-    CU_add_test(suite, "ordered writes arrive in order", test_ordered);
-    CU_add_test(suite, "unordered writes overtake and come in pieces", test_unordered);
-    CU_add_test(suite, "completion and placement", test_completion);
-    CU_add_test(suite, "read", test_read);
-    CU_add_test(suite, "refusal when much is outstanding", test_refusal);
-    CU_add_test(suite, "breaks end each operation once", test_breaks);
-    CU_add_test(suite, "nothing lands after the target has left", test_nothing_lands_late);
-    CU_add_test(suite, "a link cut and restored", test_restore);
-    CU_add_test(suite, "misuse is a fault", test_faults);
-    CU_add_test(suite, "memory dropped", test_drop);
-    CU_add_test(suite, "a seed is replayed", test_replay);
-    CU_basic_run_tests();
-    failed = CU_get_number_of_tests_failed();
-    CU_cleanup_registry();
-    return failed != 0;
+    return suite_run("sim", tests);
 }

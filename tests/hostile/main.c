@@ -52,7 +52,7 @@ static const struct {
 };
 
 struct run {
-    struct cluster cluster, alone; /* alone: two ranks of node 0 */
+    struct cluster cluster;
     struct bystanders across, beside;
     struct victim victim;
     struct board *board;
@@ -137,11 +137,9 @@ static int start(struct run *r, const char *pwcd)
         return rc;
     for (uint32_t i = 0; i < PROCESSES; i++)
         begin(r, i);
-    for (uint32_t i = 0; i < NODES; i++)
-        r->alone.nodes[i] = r->cluster.nodes[0];
     rc = bystanders_start(&r->across, &r->cluster, "across");
     if (rc == 0)
-        rc = bystanders_start(&r->beside, &r->alone, "alone");
+        rc = bystanders_start_on(&r->beside, r->cluster.nodes[0].socket, "alone");
     if (rc == 0 &&
         (!bystanders_go_on(&r->across, WARM_ROUNDS) || !bystanders_go_on(&r->beside, WARM_ROUNDS)))
         rc = -EIO;

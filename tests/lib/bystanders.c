@@ -51,13 +51,13 @@ static void *run(void *argument)
     return NULL;
 }
 
-int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job)
+static int start(struct bystanders *b, const char *const sockets[2], const char *job)
 {
     int rc = 0;
 
     *b = (struct bystanders){0};
     for (uint32_t i = 0; rc == 0 && i < 2; i++)
-        rc = rank_attach(&b->ranks[i], cluster->nodes[i].socket, job, i, 2, REGION_BYTES);
+        rc = rank_attach(&b->ranks[i], sockets[i], job, i, 2, REGION_BYTES);
     for (uint32_t i = 0; rc == 0 && i < 2; i++)
         rc = rank_bind(&b->ranks[i], &b->ranks[1 - i]);
     if (rc == 0)
@@ -66,6 +66,16 @@ int bystanders_start(struct bystanders *b, const struct cluster *cluster, const 
     for (uint32_t i = 0; rc < 0 && i < 2; i++)
         rank_detach(&b->ranks[i]);
     return rc;
+}
+
+int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job)
+{
+    return start(b, (const char *const[]){cluster->nodes[0].socket, cluster->nodes[1].socket}, job);
+}
+
+int bystanders_start_on(struct bystanders *b, const char *socket, const char *job)
+{
+    return start(b, (const char *const[]){socket, socket}, job);
 }
 
 bool bystanders_go_on(const struct bystanders *b, uint64_t rounds)

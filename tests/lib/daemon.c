@@ -119,6 +119,15 @@ int daemon_stop(struct daemon *d)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 
+int daemon_end(struct daemon *d, int failed)
+{
+    int rc = daemon_stop(d);
+
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}
+
 void daemon_kill(struct daemon *d)
 {
     static const char *const names[] = {"pwcd.sock", "pwcd.counters", "pwcd.lock"};

@@ -30,6 +30,8 @@ int daemon_start_beside(struct daemon *d, const struct daemon *first, const char
                         const char *program, const char *const *arguments, bool *ready);
 /* SIGTERM; its exit status, or a negative errno. Removes the directory where it made one. */
 int daemon_stop(struct daemon *d);
+/* What a main returns: stops it, and prints a status that is not 0; 1 where that or `failed` is. */
+int daemon_end(struct daemon *d, int failed);
 /* SIGKILL. What it leaves in a directory of its own goes too. */
 void daemon_kill(struct daemon *d);
 /* Reads its log until this text is in it; false: it did not come within 20 s. */

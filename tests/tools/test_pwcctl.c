@@ -1,5 +1,4 @@
 /* pwcctl: options, answers of all kinds, and no daemon. Argument: the path of pwcctl. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/lib/command.h"
+#include "tests/suite.h"
 #include "proto/counters_abi.h"
 #include "tests/tools/fake_daemon.h"
 #include "proto/job_socket.h"
@@ -327,28 +327,26 @@ static void test_no_counters(void)
 
 int main(int argc, char **argv)
 {
+    CU_TestInfo tests[] = {{"bad options", test_bad_options},
+                           {"no daemon", test_no_daemon},
+                           {"a stale socket", test_stale_socket},
+                           {"a foreign daemon", test_foreign_daemon},
+                           {"a daemon that refuses", test_daemon_refuses},
+                           {"answers that make no sense", test_answers_that_make_no_sense},
+                           {"a table", test_table},
+                           {"JSON as it came", test_json_as_it_came},
+                           {"counters", test_counters},
+                           {"counters that make no sense", test_counters_that_make_no_sense},
+                           {"no counters", test_no_counters},
+                           CU_TEST_INFO_NULL};
+    int status;
+
     if (argc != 2 || mkdtemp(folder) == NULL)
         return 2;
     pwcctl_path = argv[1];
     snprintf(socket_path, sizeof(socket_path), "%s/pwcd.sock", folder);
 
-    CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("pwcctl", NULL, NULL);
-    CU_add_test(suite, "bad options", test_bad_options);
-    CU_add_test(suite, "no daemon", test_no_daemon);
-    CU_add_test(suite, "a stale socket", test_stale_socket);
-    CU_add_test(suite, "a foreign daemon", test_foreign_daemon);
-    CU_add_test(suite, "a daemon that refuses", test_daemon_refuses);
-    CU_add_test(suite, "answers that make no sense", test_answers_that_make_no_sense);
-    CU_add_test(suite, "a table", test_table);
-    CU_add_test(suite, "JSON as it came", test_json_as_it_came);
-    CU_add_test(suite, "counters", test_counters);
-    CU_add_test(suite, "counters that make no sense", test_counters_that_make_no_sense);
-    CU_add_test(suite, "no counters", test_no_counters);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    status = suite_run("pwcctl", tests);
     rmdir(folder);
-    return failures > 0;
+    return status;
 }

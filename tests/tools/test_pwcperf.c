@@ -1,11 +1,11 @@
 /* What pwcperf relies on: the command line, rows, patterns, samples, the stress's plan and ids. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/suite.h"
 #include "tools/pwcperf/options.h"
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/row.h"
@@ -339,21 +339,17 @@ static void test_ids(void)
 
 int main(void)
 {
-    CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("pwcperf", NULL, NULL);
-    CU_add_test(suite, "command lines", test_command_lines);
-    CU_add_test(suite, "lists", test_lists);
-    CU_add_test(suite, "default sizes", test_default_sizes);
-    CU_add_test(suite, "rows as JSON", test_rows_as_json);
-    CU_add_test(suite, "a pattern tells every byte", test_pattern_tells_every_byte);
-    CU_add_test(suite, "a pattern by position", test_pattern_by_position);
-    CU_add_test(suite, "samples", test_samples);
-    CU_add_test(suite, "samples beyond the room", test_samples_beyond_room);
-    CU_add_test(suite, "the plan covers what it promises", test_plan_covers);
-    CU_add_test(suite, "ids", test_ids);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
-    return failures > 0;
+    CU_TestInfo tests[] = {{"command lines", test_command_lines},
+                           {"lists", test_lists},
+                           {"default sizes", test_default_sizes},
+                           {"rows as JSON", test_rows_as_json},
+                           {"a pattern tells every byte", test_pattern_tells_every_byte},
+                           {"a pattern by position", test_pattern_by_position},
+                           {"samples", test_samples},
+                           {"samples beyond the room", test_samples_beyond_room},
+                           {"the plan covers what it promises", test_plan_covers},
+                           {"ids", test_ids},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("pwcperf", tests);
 }

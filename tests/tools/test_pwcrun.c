@@ -2,7 +2,6 @@
  * pwcrun with a stand-in for the daemon: statuses, signals, output, and that nothing is left
  * behind. Arguments: the path of pwcrun, the path of the stand-in.
  */
-#include <CUnit/Basic.h>
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -14,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "tests/lib/command.h"
+#include "tests/suite.h"
 
 #define WORDS_MAX 24
 
@@ -307,30 +307,28 @@ static void test_secret_is_private(void)
 
 int main(int argc, char **argv)
 {
+    CU_TestInfo tests[] = {{"bad options", test_bad_options},
+                           {"the first failure's status", test_status},
+                           {"a program that cannot run", test_program_that_cannot_run},
+                           {"a daemon that fails", test_daemon_fails},
+                           {"closed streams", test_closed_streams},
+                           {"environment and labels", test_environment_and_labels},
+                           {"signals are forwarded", test_signals_are_forwarded},
+                           {"a signal ends the ranks", test_signal_ends_ranks},
+                           {"nothing is left", test_nothing_left},
+                           {"nothing is left of namespaces", test_nothing_left_of_namespaces},
+                           {"two runs side by side", test_side_by_side},
+                           {"the secret is private", test_secret_is_private},
+                           CU_TEST_INFO_NULL};
+    int status;
+
     if (argc != 3 || mkdtemp(runtime_dir) == NULL)
         return 2;
     pwcrun_path = argv[1];
     daemon_path = argv[2];
     setenv("XDG_RUNTIME_DIR", runtime_dir, 1);
 
-    CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("pwcrun", NULL, NULL);
-    CU_add_test(suite, "bad options", test_bad_options);
-    CU_add_test(suite, "the first failure's status", test_status);
-    CU_add_test(suite, "a program that cannot run", test_program_that_cannot_run);
-    CU_add_test(suite, "a daemon that fails", test_daemon_fails);
-    CU_add_test(suite, "closed streams", test_closed_streams);
-    CU_add_test(suite, "environment and labels", test_environment_and_labels);
-    CU_add_test(suite, "signals are forwarded", test_signals_are_forwarded);
-    CU_add_test(suite, "a signal ends the ranks", test_signal_ends_ranks);
-    CU_add_test(suite, "nothing is left", test_nothing_left);
-    CU_add_test(suite, "nothing is left of namespaces", test_nothing_left_of_namespaces);
-    CU_add_test(suite, "two runs side by side", test_side_by_side);
-    CU_add_test(suite, "the secret is private", test_secret_is_private);
-    CU_basic_set_mode(CU_BRM_VERBOSE);
-    CU_basic_run_tests();
-    unsigned failures = CU_get_number_of_failures();
-    CU_cleanup_registry();
+    status = suite_run("pwcrun", tests);
     rmdir(runtime_dir);
-    return failures > 0;
+    return status;
 }
