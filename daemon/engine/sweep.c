@@ -73,7 +73,7 @@ static void flow_sweep(struct engine *e, uint32_t flow)
     } else {
         uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
 
-        if (notes_push_flow(e, f->peer, WIRE_CLOSE, number, flow, 0) < 0) {
+        if (notes_push_flow(e, f->peer, turn_client(e, flow), WIRE_CLOSE, number, flow, 0) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return;
@@ -136,7 +136,7 @@ static void region_ask(struct engine *e, uint32_t slot)
 
         if (g->asked)
             continue;
-        if (notes_push(e, g->peer, &record, sizeof(record)) < 0) {
+        if (notes_push(e, g->peer, region->client, &record, sizeof(record)) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return;
@@ -211,7 +211,8 @@ static bool inflows_close(struct engine *e, uint32_t session)
             commit(e);
             continue;
         }
-        if (notes_push_flow(e, in->peer, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) < 0) {
+        if (notes_push_flow(e, in->peer, s->client, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) <
+            0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return false;

@@ -318,10 +318,12 @@ static void test_queue_limits(void)
     static const struct {
         struct engine_config limits;
         uint32_t clients, chunks;
+        uint32_t notes; /* chunks of notes that another client of the user has waiting */
     } rows[] = {
-        {{.chunks_client = 9}, 1, 9},
-        {{.chunks_user = 9}, 2, 9},
-        {{.chunks_client = 9, .chunks_user = 14}, 2, 14},
+        {{.chunks_client = 9}, 1, 9, 0},
+        {{.chunks_user = 9}, 2, 9, 0},
+        {{.chunks_client = 9, .chunks_user = 14}, 2, 14, 0},
+        {{.chunks_user = 14}, 1, 10, 4},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -336,6 +338,7 @@ static void test_queue_limits(void)
         for (uint32_t n = 0; n < 2; n++)
             CU_ASSERT_EQUAL_FATAL(bind(n, 2, n, &remotes[n]), 0);
         world_link_cut(world, 0, 1);
+        poke_notes(world->nodes[0].engine, 1, rows[i].notes);
         for (uint32_t k = 0, refused = 0; refused < 2000; k++) {
             bool taken = put(k % rows[i].clients, remotes[k % rows[i].clients], k);
 
@@ -352,12 +355,14 @@ static void test_queue_limits(void)
         if (held > rows[i].chunks || held + 1 < rows[i].chunks)
             printf("\n  row %zu: %u chunks of %u\n", i, held, rows[i].chunks);
         CU_ASSERT(held <= rows[i].chunks && held + 1 >= rows[i].chunks);
+        poke_notes(world->nodes[0].engine, 1, 0);
         world_link_restore(world, 0, 1);
         for (uint32_t r = 0; seen < sent && r < ROUNDS_MAX; r++) {
             world_round(world);
             seen += probe(2, 0) + probe(2, 1);
         }
         CU_ASSERT_EQUAL(seen, sent);
+        (void)world_settle(world, 10000); /* the last acknowledgements */
         for (uint32_t s = 0; s < sessions; s++)
             CU_ASSERT(peek_session(e, s).chunks <= 2 * 2);
         close_world();

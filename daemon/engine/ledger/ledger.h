@@ -20,7 +20,7 @@
 enum ledger_share {
     LEDGER_OPERATION, /* leaves an eighth */
     LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
-    LEDGER_VERDICT,   /* leaves LEDGER_ACK_BYTES */
+    LEDGER_VERDICT,   /* one that passes what waits (ledger_may_pass); leaves LEDGER_ACK_BYTES */
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u
@@ -63,6 +63,9 @@ void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce);
 void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t stripes);
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t peer);
+
+/* Whether a verdict of so many bytes may pass what is next in turn and finds no room. */
+bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes);
 
 /* Free bytes for operations. */
 uint64_t ledger_credit(const struct engine *e, uint32_t peer);

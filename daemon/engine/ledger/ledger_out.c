@@ -86,6 +86,24 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
     return head;
 }
 
+/*
+ * Verdicts may pass what waits for room: both sides' operations may wait for each other's
+ * acknowledgements, and these for verdicts. They may take what is kept for them, and three of four
+ * bytes that the peer gives back. So the fourth comes to what waits, and the two sides cannot run
+ * out both: a verdict gives the peer back more than 4/3 of its bytes.
+ */
+bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes)
+{
+    struct ledger_out *out = &e->peer_live[peer].out;
+    uint64_t at = credit_floor(&e->peers[peer], out), most = out->size / 8 - LEDGER_ACK_BYTES;
+    uint64_t pass = out->pass + (at - out->pass_at) / 4 * 3;
+
+    static_assert(sizeof(struct wire_flow) * 4 <= sizeof(struct wire_op) * 3, "verdict, record");
+    out->pass = (uint32_t)(pass < most ? pass : most);
+    out->pass_at = at;
+    return bytes <= out->pass;
+}
+
 /* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed. Runs in a ring
  * that was left for a larger one count too. */
 static bool run_window_open(const struct ledger_out *out)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/turn.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/remote.h"
@@ -42,7 +43,7 @@ void notes_body(const struct engine *e, const struct queue *queue, uint64_t inde
     }
 }
 
-int notes_push(struct engine *e, uint32_t peer, const void *record, uint32_t size)
+int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size)
 {
     struct peer *p = &e->peers[peer];
     const struct wire_record *head = record;
@@ -56,6 +57,7 @@ int notes_push(struct engine *e, uint32_t peer, const void *record, uint32_t siz
     if (FAULT(NOTE_ROOM) < 0 || queue_push(&e->pool, queue, span, 0) < 0)
         return -ENOBUFS;
     *note_at(e, queue, index) = (struct note){.cause = p->rx_consumed,
+                                              .client = client,
                                               .kind = head->kind,
                                               .words = (uint8_t)(size / 8),
                                               .span = (uint8_t)span};
@@ -85,13 +87,13 @@ bool notes_waiting(const struct engine *e, uint32_t peer)
            p->notes[NOTES_OTHERS].staged < p->notes[NOTES_OTHERS].queue.tail;
 }
 
-int notes_push_flow(struct engine *e, uint32_t peer, uint8_t kind, uint32_t flow, uint32_t sequence,
-                    int32_t status)
+int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t kind, uint32_t flow,
+                    uint32_t sequence, int32_t status)
 {
     struct wire_flow record = {
         .head.kind = kind, .flow = flow, .sequence = sequence, .status = status};
 
-    return notes_push(e, peer, &record, sizeof(record));
+    return notes_push(e, peer, client, &record, sizeof(record));
 }
 
 uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
@@ -104,62 +106,155 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
     return note_at(e, &verdicts->queue, verdicts->staged)->cause;
 }
 
-/* The number staged; *full when one found no room. */
-static int stage(struct engine *e, uint32_t peer, enum notes_queue which, bool *full)
+/* ---- in turns ---------------------------------------------------------------------------------
+ */
+
+/* A queue is never so long that this many bits of an index do not tell it; NONE is none of them. */
+#define LOW_BITS UINT32_C(0x7fffffff)
+
+static uint64_t index_of(const struct queue *queue, uint32_t low)
+{
+    return queue->head + ((low - (uint32_t)queue->head) & LOW_BITS);
+}
+
+static void note_list(struct engine *e, uint32_t peer, enum notes_queue which, uint64_t index)
+{
+    const struct queue *queue = &e->peers[peer].notes[which].queue;
+    struct note *note = note_at(e, queue, index);
+    uint32_t low = (uint32_t)index & LOW_BITS;
+    struct ready_list *list;
+
+    note->turn = turn_of(e, peer, note->client);
+    note->next = NONE;
+    list = &e->turns[note->turn].waiting[which];
+    if (list->first == NONE)
+        list->first = low;
+    else
+        note_at(e, queue, index_of(queue, list->last))->next = low;
+    list->last = low;
+    turn_notes_wait(e, note->turn, note->span);
+}
+
+void notes_list(struct engine *e, uint32_t peer)
+{
+    for (int i = 0; i < NOTES_QUEUES; i++) {
+        const struct queue *queue = &e->peers[peer].notes[i].queue;
+        uint64_t *listed = &e->peer_live[peer].listed[i];
+
+        while (*listed < queue->tail) {
+            const struct note *note = note_at(e, queue, *listed);
+
+            if (note->state == NOTE_WAITS)
+                note_list(e, peer, i, *listed);
+            *listed += note->span;
+        }
+    }
+}
+
+void notes_resume(struct engine *e, uint32_t peer)
+{
+    for (int i = 0; i < NOTES_QUEUES; i++)
+        e->peer_live[peer].listed[i] = e->peers[peer].notes[i].staged;
+}
+
+/* Stages the first note of its turn's list, and charges it. False: there is no room. */
+static bool stage(struct engine *e, uint32_t peer, enum notes_queue which, uint64_t index,
+                  enum ledger_share share)
 {
     struct notes *notes = &e->peers[peer].notes[which];
-    enum ledger_share share = which == NOTES_VERDICTS ? LEDGER_VERDICT : LEDGER_NOTE;
-    int staged = 0;
+    struct note *note = note_at(e, &notes->queue, index);
+    struct ledger_mark mark = {.flow = NONE, .epoch = which, .slot = index, .nonce = NONE};
+    uint64_t begun = e->peers[peer].tx_tail;
+    struct wire_record *to = ledger_stage(e, peer, note->kind, note->words * 8u, share, &mark);
+    struct turn *turn = &e->turns[note->turn];
 
-    while (notes->staged < notes->queue.tail) {
-        const struct note *note = note_at(e, &notes->queue, notes->staged);
-        uint32_t size = note->words * 8u;
-        struct ledger_mark mark = {
-            .flow = NONE, .epoch = which, .slot = notes->staged, .nonce = NONE};
-        struct wire_record *to = ledger_stage(e, peer, note->kind, size, share, &mark);
-
-        *full = !to;
-        if (!to)
-            return staged;
-        notes_body(e, &notes->queue, notes->staged, to + 1);
-        set64(e, &notes->staged, notes->staged + note->span);
-        commit(e);
-        staged++;
+    if (!to)
+        return false;
+    notes_body(e, &notes->queue, index, to + 1);
+    set8(e, &note->state, NOTE_STAGED);
+    if (index == notes->staged) {
+        do
+            index += note_at(e, &notes->queue, index)->span;
+        while (index < notes->queue.tail && note_at(e, &notes->queue, index)->state != NOTE_WAITS);
+        set64(e, &notes->staged, index);
     }
-    return staged;
+    commit(e);
+    turn->waiting[which].first = note->next;
+    turn->left -= (int64_t)(e->peers[peer].tx_tail - begun);
+    turn_notes_leave(e, note->turn, note->span);
+    return true;
 }
 
-int notes_stage(struct engine *e, uint32_t peer)
+int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int *work)
 {
-    bool full = false;
-    int staged = stage(e, peer, NOTES_VERDICTS, &full);
+    const struct queue *queue = &e->peers[turn->peer].notes[which].queue;
+    struct ready_list *list = &turn->waiting[which];
 
-    /* A GO that follows a REFUSE does not come before it. */
-    return full ? staged : staged + stage(e, peer, NOTES_OTHERS, &full);
+    while (turn->left > 0 && list->first != NONE) {
+        if (!stage(e, turn->peer, which, index_of(queue, list->first), LEDGER_OPERATION))
+            return -ENOSPC;
+        ++*work;
+    }
+    return 0;
 }
 
-void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which)
+int notes_pass(struct engine *e, uint32_t peer)
+{
+    const struct notes *notes = &e->peers[peer].notes[NOTES_VERDICTS];
+    int passed = 0;
+
+    /* The oldest that waits is the first of its turn. */
+    while (notes->staged < e->peer_live[peer].listed[NOTES_VERDICTS]) {
+        uint32_t bytes = note_at(e, &notes->queue, notes->staged)->words * 8u;
+
+        if (!ledger_may_pass(e, peer, bytes) ||
+            !stage(e, peer, NOTES_VERDICTS, notes->staged, LEDGER_VERDICT))
+            break;
+        e->peer_live[peer].out.pass -= bytes;
+        passed++;
+    }
+    return passed;
+}
+
+/* ---- their end --------------------------------------------------------------------------------
+ */
+
+/* Drops what is acknowledged from the queue's head; transactions of its own. */
+static void notes_pop(struct engine *e, struct queue *queue)
+{
+    while (queue_count(queue) > 0 && note_at(e, queue, queue->head)->state == NOTE_DONE) {
+        queue_pop(&e->pool, queue, note_at(e, queue, queue->head)->span);
+        commit(e);
+    }
+}
+
+void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot)
 {
     struct queue *queue = &e->peers[peer].notes[which].queue;
-    const struct note *note = note_at(e, queue, queue->head);
+    struct note *note = note_at(e, queue, slot);
     bool close = note->kind == WIRE_CLOSE;
     bool bound = note->kind == WIRE_BOUND;
     uint32_t flow = NONE;
 
     if (close) /* carries our own number of the flow as its sequence */
         memcpy(&flow, note->body + BODY_OF(struct wire_flow, sequence), sizeof(flow));
-    queue_pop(&e->pool, queue, note->span);
+    if (slot == queue->head)
+        queue_pop(&e->pool, queue, note->span);
+    else
+        set8(e, &note->state, NOTE_DONE);
     if (bound)
         set32(e, &e->peers[peer].bound_owed, e->peers[peer].bound_owed - 1);
     if (close && flow < e->config.flows_max && e->flows[flow].state == FLOW_CLOSED)
         flow_free(e, flow);
     commit(e);
+    notes_pop(e, queue);
 }
 
 void notes_rewind(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot)
 {
     struct notes *notes = &e->peers[peer].notes[which];
 
+    set8(e, &note_at(e, &notes->queue, slot)->state, NOTE_WAITS);
     if (slot < notes->staged)
         set64(e, &notes->staged, slot);
 }
@@ -181,6 +276,8 @@ void notes_inherit(struct engine *e, uint32_t peer)
 {
     struct queue *queue = &e->peers[peer].notes[NOTES_OTHERS].queue;
 
+    for (int i = 0; i < NOTES_QUEUES; i++)
+        notes_pop(e, &e->peers[peer].notes[i].queue);
     for (uint64_t i = queue->head; i < queue->tail; i += note_at(e, queue, i)->span) {
         struct note *note = note_at(e, queue, i);
         int32_t *status = (void *)(note->body + BODY_OF(struct wire_bound, status));

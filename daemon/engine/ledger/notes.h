@@ -8,11 +8,15 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction: appends a record of `size` bytes, a multiple of 8. -ENOBUFS when no chunk
- * is left. */
-int notes_push(struct engine *e, uint32_t peer, const void *record, uint32_t size);
-int notes_push_flow(struct engine *e, uint32_t peer, uint8_t kind, uint32_t flow, uint32_t sequence,
-                    int32_t status);
+/* Entries of notes that wait. A client with more has what it cannot take refused: a REFUSE, unlike
+ * a STOP, is waited for by the acknowledgement of what it is about, so no more comes. */
+#define NOTES_CLIENT_MAX 256u
+
+/* Within a transaction: appends a record of `size` bytes, a multiple of 8, in this client's turn
+ * (turn.h), or in nobody's (NONE). -ENOBUFS when no chunk is left. */
+int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size);
+int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t kind, uint32_t flow,
+                    uint32_t sequence, int32_t status);
 /* Copies the record of a note, but for its head. */
 void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to);
 /* Whether there are notes; whether one is not staged yet. */
@@ -21,11 +25,18 @@ bool notes_waiting(const struct engine *e, uint32_t peer);
 /* The position that may be acknowledged: up to the record that caused the oldest verdict not staged
  * yet. */
 uint64_t notes_unanswered(const struct engine *e, uint32_t peer);
-/* Stages what waits. The number staged. */
-int notes_stage(struct engine *e, uint32_t peer);
-/* Within a transaction, which it commits: the oldest note of this queue is acknowledged. */
-void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which);
-/* Within a transaction: from this one on they are staged again. */
+/* What has been pushed, and committed, gets its place in its client's turn. */
+void notes_list(struct engine *e, uint32_t peer);
+/* The link comes up, and the turns are empty: what waits is to be listed anew. */
+void notes_resume(struct engine *e, uint32_t peer);
+/* Stages notes of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
+int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int *work);
+/* What is next in turn finds no room: stages verdicts that may pass it, the oldest first. The
+ * number staged. */
+int notes_pass(struct engine *e, uint32_t peer);
+/* Within a transaction, which it commits: this note is acknowledged. */
+void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);
+/* Within a transaction: this one is staged again. */
 void notes_rewind(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);
 /* Drops all; transactions of its own. */
 void notes_clear(struct engine *e, uint32_t peer);

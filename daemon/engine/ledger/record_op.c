@@ -21,6 +21,12 @@ static struct inflow *inflow_of(struct engine *e, uint32_t peer, uint32_t flow)
     return &e->inflows[flow];
 }
 
+/* The client that a refusal is charged to; NONE: its context has ended. */
+static uint32_t client_of(const struct engine *e, uint32_t session)
+{
+    return session != NONE ? e->sessions[session].client : NONE;
+}
+
 /* Whether there is still a client to take what comes. */
 static bool inflow_open(const struct engine *e, const struct inflow *in)
 {
@@ -226,11 +232,12 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
 static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
 {
     struct inflow *in = &e->inflows[w->flow];
+    const struct session *s = &e->sessions[in->session];
 
     /* Without a spill there is nothing whose draining would send GO: let it try again at once. */
-    if (notes_push_flow(e, peer, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
-        (e->sessions[in->session].spill_bytes == 0 &&
-         notes_push_flow(e, peer, WIRE_GO, in->origin_flow, 0, 0) < 0))
+    if (notes_push_flow(e, peer, s->client, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
+        (s->spill_bytes == 0 &&
+         notes_push_flow(e, peer, s->client, WIRE_GO, in->origin_flow, 0, 0) < 0))
         return -ENOBUFS;
     set32(e, &in->refused, w->sequence);
     set32(e, &in->state, INFLOW_REFUSED);
@@ -297,7 +304,8 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
          * long as there is a spill, a GO is to come. */
         set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
     if (r == 0 && status < 0)
-        r = notes_push_flow(e, peer, WIRE_FAIL, in->origin_flow, w->sequence, status);
+        r = notes_push_flow(e, peer, client_of(e, in->session), WIRE_FAIL, in->origin_flow,
+                            w->sequence, status);
     return r;
 }
 
@@ -330,7 +338,9 @@ static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
         return 0;
     }
     reply_give_back(e, flow, 1);
-    return status < 0 ? notes_push_flow(e, peer, WIRE_FAIL, w->flow, w->sequence, status) : 0;
+    if (status == 0)
+        return 0;
+    return notes_push_flow(e, peer, client_of(e, session), WIRE_FAIL, w->flow, w->sequence, status);
 }
 
 int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *kind,

@@ -113,7 +113,7 @@ static int ack_after(struct engine *e, uint32_t peer)
         if (done.flow == NONE && done.epoch == NOTES_QUEUES)
             commit(e); /* it stood for its nonce alone */
         else if (done.flow == NONE)
-            notes_acknowledged(e, peer, done.epoch); /* commits */
+            notes_acknowledged(e, peer, done.epoch, done.slot); /* commits */
         else
             flow_acknowledged(e, done.flow, done.slot, (uint32_t)count, done.epoch); /* commits */
         ledger_free_nonce(e, peer, done.nonce);

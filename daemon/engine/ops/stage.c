@@ -2,6 +2,7 @@
 #include "daemon/engine/ops/stage.h"
 
 #include <errno.h>
+#include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/turn.h"
 
@@ -12,57 +13,71 @@ struct aside {
     int count;
 };
 
+/* The first of the flows. Results as those of flow_advance. */
+static int flow_take(struct engine *e, struct turn *turn, struct ready_list *flows,
+                     struct aside *aside, int *work)
+{
+    uint32_t flow = flows->first;
+    int r = flow_advance(e, flow, &turn->left, work);
+
+    if (r == -ENOSPC || r == -EAGAIN)
+        return r;
+    list_pop(flows, e->flow_next);
+    if (r == -EBUSY) {
+        list_push(&aside->flows, e->flow_next, flow);
+        aside->count++;
+    } else if (r == 1) {
+        list_push(flows, e->flow_next, flow);
+    } else {
+        e->flow_live[flow].ready = false;
+    }
+    return r;
+}
+
+/* First things first within a client. */
+static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, int *work)
+{
+    for (int which = 0; which < NOTES_QUEUES; which++)
+        if (turn->waiting[which].first != NONE)
+            return notes_stage(e, turn, which, work);
+    for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--)
+        if (turn->ready[traffic].first != NONE)
+            return flow_take(e, turn, &turn->ready[traffic], aside, work);
+    return 0;
+}
+
 /* The first turn of the list stages until its bytes or its operations are used up. Results as those
  * of turns_step. */
-static int turn_take(struct engine *e, struct ready_list *list, struct aside *aside, int *work)
+static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *work)
 {
+    struct ready_list *list = &e->peer_live[peer].ready;
     struct turn *turn = &e->turns[list->first];
-    uint32_t flow = turn->ready.first;
     int r = 0;
 
     /* A turn may be in debt for a payload. The debt counts only while other turns wait. */
     if (turn->left <= 0 && list->first == list->last)
         turn->left = TURN_BYTES;
     if (turn->left > 0) {
-        r = flow_advance(e, flow, &turn->left, work);
+        r = turn_stage(e, turn, aside, work);
         if (r == -ENOSPC || r == -EAGAIN)
             return r;
-        list_pop(&turn->ready, e->flow_next);
-        if (r == -EBUSY) {
-            list_push(&aside->flows, e->flow_next, flow);
-            aside->count++;
-        } else if (r == 1) {
-            list_push(&turn->ready, e->flow_next, flow);
-        } else {
-            e->flow_live[flow].ready = false;
-        }
     } else {
         ++*work;
     }
-    if (turn->ready.first == NONE)
-        list_pop(list, e->turn_next);
-    else if (turn->left <= 0 || r == -EBUSY)
-        turn_push(e, list_pop(list, e->turn_next));
+    if (turn->left <= 0 || r == -EBUSY || turn_is_empty(turn))
+        turn_end(e, peer);
     return 0;
 }
 
 int turns_step(struct engine *e, uint32_t peer, int budget, int *work)
 {
-    bool starved = false;
+    const struct ready_list *list = &e->peer_live[peer].ready;
+    struct aside aside = {{NONE, NONE}, 0};
+    int r = 0;
 
-    /* Replies first: requests that wait for a nonce hold none of them back. */
-    for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--) {
-        struct ready_list *list = &e->peer_live[peer].ready[traffic];
-        struct aside aside = {{NONE, NONE}, 0};
-        int r = 0;
-
-        while (r == 0 && list->first != NONE && *work + aside.count < budget)
-            r = turn_take(e, list, &aside, work);
-        while (aside.flows.first != NONE)
-            turn_ready(e, list_pop(&aside.flows, e->flow_next));
-        if (r < 0)
-            return r;
-        starved |= aside.count > 0;
-    }
-    return starved ? -EAGAIN : 0;
+    while (r == 0 && list->first != NONE && *work + aside.count < budget)
+        r = turn_take(e, peer, &aside, work);
+    while (aside.flows.first != NONE)
+        turn_ready(e, list_pop(&aside.flows, e->flow_next));
+    return r < 0 ? r : aside.count > 0 ? -EAGAIN : 0;
 }

@@ -1,5 +1,5 @@
-/* Lets the flows towards a peer stage, in their clients' turns (turn.h). Thread: the progress
- * thread. */
+/* Stages notes and operations towards a peer, in their clients' turns (turn.h). Thread: the
+ * progress thread. */
 #ifndef PWC_ENGINE_STAGE_H
 #define PWC_ENGINE_STAGE_H
 

@@ -1,107 +1,172 @@
 /* Turns (turn.h). Thread: the progress thread. */
 #include "daemon/engine/ops/turn.h"
 
-/* ---- flows and their turns ------------------------------------------------------------------- */
+/* ---- whose they are -------------------------------------------------------------------------- */
 
-static struct ready_list *turns_of(struct engine *e, const struct turn *turn)
+/* It is found soon again: what floods comes first. */
+static uint32_t turn_find(struct engine *e, uint32_t peer, uint32_t client)
 {
-    return &e->peer_live[turn->peer].ready[turn->traffic];
-}
+    uint32_t *first = &e->peer_live[peer].turns, *link = first, turn;
 
-/* A flow that had this number before has left: its turn is free if it has no other flow. */
-static void turn_leave(struct engine *e, uint32_t flow)
-{
-    uint32_t left = e->flow_live[flow].turn;
-    struct turn *turn = &e->turns[left];
-    uint32_t *link;
-
-    if (left == NONE || --turn->flows > 0)
-        return;
-    link = &e->peer_live[turn->peer].turns;
-    while (*link != left)
+    while (*link != NONE && e->turns[*link].client != client)
         link = &e->turns[*link].next;
-    *link = turn->next;
-    turn->next = e->free_turns;
-    e->free_turns = left;
+    turn = *link;
+    if (turn == NONE || link == first)
+        return turn;
+    *link = e->turns[turn].next;
+    e->turns[turn].next = *first;
+    *first = turn;
+    return turn;
 }
 
-/* The table has as many turns as flows, so one is free. */
-static uint32_t turn_new(struct engine *e, const struct flow *f, uint32_t client)
+static uint32_t turn_new(struct engine *e, uint32_t peer, uint32_t client)
 {
-    struct peer_live *link = &e->peer_live[f->peer];
     uint32_t turn = e->free_turns;
 
-    if (turn == NONE)
+    if (turn != NONE)
+        e->free_turns = e->turns[turn].next;
+    else if (e->turns_used < e->turns_max)
         turn = e->turns_used++;
     else
-        e->free_turns = e->turns[turn].next;
-    e->turns[turn] = (struct turn){.client = client,
-                                   .peer = f->peer,
-                                   .traffic = f->traffic,
-                                   .next = link->turns,
-                                   .ready = {NONE, NONE},
-                                   .left = TURN_BYTES};
-    link->turns = turn;
+        return turn_of_nobody(e, peer);
+    e->turns[turn] = turn_empty(client, peer);
+    e->turns[turn].next = e->peer_live[peer].turns;
+    e->peer_live[peer].turns = turn;
     return turn;
+}
+
+uint32_t turn_of(struct engine *e, uint32_t peer, uint32_t client)
+{
+    uint32_t turn = client == NONE ? turn_of_nobody(e, peer) : turn_find(e, peer, client);
+
+    return turn != NONE ? turn : turn_new(e, peer, client);
+}
+
+/* Frees the turn if nothing belongs to it any more. */
+static void turn_let_go(struct engine *e, uint32_t turn)
+{
+    struct turn *t = &e->turns[turn];
+    uint32_t *link = &e->peer_live[t->peer].turns;
+
+    if (t->client == NONE || t->flows > 0 || t->listed)
+        return;
+    while (*link != turn)
+        link = &e->turns[*link].next;
+    *link = t->next;
+    t->next = e->free_turns;
+    e->free_turns = turn;
 }
 
 void turn_join(struct engine *e, uint32_t flow, uint32_t client)
 {
-    const struct flow *f = &e->flows[flow];
-    uint32_t turn;
+    uint32_t left = e->flow_live[flow].turn, turn = turn_of(e, e->flows[flow].peer, client);
 
-    turn_leave(e, flow);
-    turn = e->peer_live[f->peer].turns;
-    while (turn != NONE &&
-           (e->turns[turn].client != client || e->turns[turn].traffic != f->traffic))
-        turn = e->turns[turn].next;
-    if (turn == NONE)
-        turn = turn_new(e, f, client);
     e->turns[turn].flows++;
     e->flow_live[flow].turn = turn;
+    if (left == NONE)
+        return;
+    /* A flow that had this number before has left. */
+    e->turns[left].flows--;
+    turn_let_go(e, left);
 }
 
-void turn_push(struct engine *e, uint32_t turn)
+uint32_t turn_client(const struct engine *e, uint32_t flow)
+{
+    uint32_t turn = e->flow_live[flow].turn;
+
+    return turn != NONE ? e->turns[turn].client : NONE;
+}
+
+/* ---- what they have to stage ----------------------------------------------------------------- */
+
+/* Behind the others. */
+static void turn_list(struct engine *e, uint32_t turn)
 {
     struct turn *t = &e->turns[turn];
 
+    if (t->listed)
+        return;
+    t->listed = true;
     if (t->left <= 0)
         t->left += TURN_BYTES;
-    list_push(turns_of(e, t), e->turn_next, turn);
+    list_push(&e->peer_live[t->peer].ready, e->turn_next, turn);
+}
+
+void turn_end(struct engine *e, uint32_t peer)
+{
+    uint32_t turn = list_pop(&e->peer_live[peer].ready, e->turn_next);
+
+    e->turns[turn].listed = false;
+    if (turn_is_empty(&e->turns[turn]))
+        turn_let_go(e, turn);
+    else
+        turn_list(e, turn);
 }
 
 void turn_ready(struct engine *e, uint32_t flow)
 {
     struct flow_live *live = &e->flow_live[flow];
-    struct turn *turn = &e->turns[live->turn];
 
     live->ready = true;
-    if (turn->ready.first == NONE)
-        turn_push(e, live->turn);
-    list_push(&turn->ready, e->flow_next, flow);
+    list_push(&e->turns[live->turn].ready[e->flows[flow].traffic], e->flow_next, flow);
+    turn_list(e, live->turn);
 }
 
 void turn_unready(struct engine *e, uint32_t flow)
 {
     struct flow_live *live = &e->flow_live[flow];
-    struct turn *turn = &e->turns[live->turn];
 
-    if (!live->ready)
-        return;
+    if (live->ready)
+        list_remove(&e->turns[live->turn].ready[e->flows[flow].traffic], e->flow_next, flow);
     live->ready = false;
-    list_remove(&turn->ready, e->flow_next, flow);
-    if (turn->ready.first == NONE)
-        list_remove(turns_of(e, turn), e->turn_next, live->turn);
+}
+
+void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries)
+{
+    struct turn *t = &e->turns[turn];
+
+    t->notes += entries;
+    if (t->client != NONE)
+        e->client_notes[t->client] += entries;
+    turn_list(e, turn);
+}
+
+void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries)
+{
+    struct turn *t = &e->turns[turn];
+
+    t->notes -= entries;
+    if (t->client != NONE)
+        e->client_notes[t->client] -= entries;
+}
+
+static void turn_clear(struct engine *e, uint32_t turn)
+{
+    struct turn *t = &e->turns[turn];
+
+    turn_notes_leave(e, turn, t->notes);
+    for (int i = 0; i < NOTES_QUEUES; i++)
+        t->waiting[i] = (struct ready_list){NONE, NONE};
+    for (int i = 0; i < 2; i++)
+        t->ready[i] = (struct ready_list){NONE, NONE};
+    t->listed = false;
 }
 
 void turns_clear(struct engine *e, uint32_t peer)
 {
-    for (int i = 0; i < 2; i++)
-        e->peer_live[peer].ready[i] = (struct ready_list){NONE, NONE};
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->turns[i].peer == peer)
-            e->turns[i].ready = (struct ready_list){NONE, NONE};
+    struct peer_live *live = &e->peer_live[peer];
+    uint32_t turn = live->turns;
+
+    turn_clear(e, turn_of_nobody(e, peer));
+    while (turn != NONE) {
+        uint32_t next = e->turns[turn].next;
+
+        turn_clear(e, turn);
+        turn_let_go(e, turn);
+        turn = next;
+    }
+    live->ready = (struct ready_list){NONE, NONE};
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
         if (e->flows[i].peer == peer)
             e->flow_live[i].ready = false;
-    }
 }

@@ -1,19 +1,25 @@
 /*
- * Turns: whose operations are staged next towards a peer.
+ * Turns: what is staged next towards a peer, and who pays for it.
  *
- *     peer, traffic     turns of clients      flows of that client
- *     ready --> first     client 3  ---------> flow 7, flow 2
- *                         client 1  ---------> flow 4
- *               last      client 8  ---------> flow 9, flow 11, flow 5
+ *     peer     turns of clients    what one client has to stage, first things first
+ *     ready -> first  client 3 --> verdicts, other notes, flows of replies, flows of requests
+ *                     client 1 --> flows of requests
+ *                     nobody   --> other notes
+ *              last   client 8 --> verdicts
  *
  * Deficit round robin on bytes, by client: each client has the same share of a link, however many
- * contexts or flows it has; within that share its flows take turns. The bytes of records and of
- * payloads beside them are counted. Bytes that the last operation of a turn used beyond the turn
- * are taken off the next one; so a turn may be short, and may end when the ledger is full in the
- * middle. A step takes O(1).
+ * contexts or flows it has, and whatever it is that it causes. Within that share its verdicts go
+ * first, then its other notes, its replies, its requests; flows of one kind take turns. A note is
+ * charged to the client of this node whose traffic or memory it is about: a FAIL to the target of
+ * what failed. What is about no client (or one that has left) is nobody's, which has one share too.
  *
- * Turns are private: engine_open, and a link that comes up, find the ready flows anew. Thread: the
- * progress thread.
+ * The bytes of records and of payloads beside them are counted. Bytes that the last operation of a
+ * turn used beyond the turn are taken off the next one; so a turn may be short, and may end when
+ * the ledger is full in the middle. A step takes O(1).
+ *
+ * A turn that has nothing more to stage leaves the list when it comes to the front. Turns are
+ * private: engine_open, and a link that comes up, find what is ready anew. Thread: the progress
+ * thread.
  */
 #ifndef PWC_ENGINE_TURN_H
 #define PWC_ENGINE_TURN_H
@@ -26,19 +32,51 @@
 /* The most bytes of one payload that count, or a client would be in debt for long. */
 #define TURN_PAYLOAD_MAX (64 * TURN_BYTES)
 
+static inline uint32_t turn_of_nobody(const struct engine *e, uint32_t peer)
+{
+    return e->turns_max + peer;
+}
+
+static inline struct turn turn_empty(uint32_t client, uint32_t peer)
+{
+    return (struct turn){.client = client,
+                         .peer = peer,
+                         .next = NONE,
+                         .waiting = {{NONE, NONE}, {NONE, NONE}},
+                         .ready = {{NONE, NONE}, {NONE, NONE}},
+                         .left = TURN_BYTES};
+}
+
+/* The client's turn towards this peer, which may be a new one; nobody's for client NONE, and where
+ * the table of turns is full. */
+uint32_t turn_of(struct engine *e, uint32_t peer, uint32_t client);
 /* The flow, which is new or from the arena, belongs to this client's turn from now on. */
 void turn_join(struct engine *e, uint32_t flow, uint32_t client);
+/* The client whose turn the flow belongs to, or NONE. */
+uint32_t turn_client(const struct engine *e, uint32_t flow);
+
 /* The flow has something to stage. */
 void turn_ready(struct engine *e, uint32_t flow);
 /* The flow leaves its turn's list, because it is about to be freed. */
 void turn_unready(struct engine *e, uint32_t flow);
-/* No flow towards this peer is ready. */
+/* So many entries of notes wait in this turn now; so many do no more. */
+void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
+void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
+/* No flow towards this peer is ready, and no note is listed. */
 void turns_clear(struct engine *e, uint32_t peer);
+
+static inline bool turn_is_empty(const struct turn *t)
+{
+    return t->waiting[NOTES_VERDICTS].first == NONE && t->waiting[NOTES_OTHERS].first == NONE &&
+           t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE;
+}
+
 static inline bool turns_waiting(const struct peer_live *live)
 {
-    return live->ready[FLOW_REQUESTS].first != NONE || live->ready[FLOW_REPLIES].first != NONE;
+    return live->ready.first != NONE;
 }
-/* The turn goes behind the others: this ends it and begins the next. */
-void turn_push(struct engine *e, uint32_t turn);
+/* Ends the first turn of the list: it goes behind the others, or, with nothing more to stage,
+ * off the list. */
+void turn_end(struct engine *e, uint32_t peer);
 
 #endif

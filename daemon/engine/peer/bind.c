@@ -38,10 +38,12 @@ static int bind_ask(struct engine *e, uint32_t remote)
         .slot = r->key.slot,
         .generation = r->key.generation,
     };
+    uint32_t client = NONE;
 
     if (f->owner != OWNER_GONE) {
         struct owner_identity whose;
 
+        client = owner_client(e, f->owner);
         owner_row(e, f->owner)->identify(e, owner_handle(f->owner), &whose);
         w.uid = whose.uid;
         w.origin = whose.origin;
@@ -49,7 +51,7 @@ static int bind_ask(struct engine *e, uint32_t remote)
     }
     memcpy(w.secret, r->key.secret, sizeof(w.secret));
     set32(e, &r->asked, r->asked + 1);
-    return notes_push(e, r->peer, &w, sizeof(w));
+    return notes_push(e, r->peer, client, &w, sizeof(w));
 }
 
 /* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
@@ -196,10 +198,9 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     return (int)free;
 }
 
-static int bind_resolve(struct engine *e, uint32_t peer, const struct wire_bind *w,
-                        struct wire_bound *answer)
+static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
+                        const struct wire_bind *w, struct wire_bound *answer)
 {
-    uint32_t session = session_find(e, w->uid, w->job, w->target);
     int r, inflow;
 
     if (session == NONE)
@@ -232,6 +233,7 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
     struct wire_bind w;
     struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
     struct peer *p = &e->peers[peer];
+    uint32_t session, client;
 
     memcpy(&w, record->at, sizeof(w));
     /* The peer has sent more BINDs than its table of remotes holds, and acknowledges none of the
@@ -240,10 +242,12 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
         return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
-    answer.status = bind_resolve(e, peer, &w, &answer);
+    session = session_find(e, w.uid, w.job, w.target);
+    client = session != NONE ? e->sessions[session].client : NONE;
+    answer.status = bind_resolve(e, peer, session, &w, &answer);
     set32(e, &p->bound_owed, p->bound_owed + 1);
     FAULT(BIND_RESOLVED);
-    return notes_push(e, peer, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
+    return notes_push(e, peer, client, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
 }
 
 int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)

@@ -1,6 +1,7 @@
 /* Marks on peers (marks.h). Thread: the progress thread. */
 #include "daemon/engine/peer/marks.h"
 
+#include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/notice.h"
 
 uint64_t peer_new_id(struct engine *e)
@@ -34,8 +35,8 @@ void peer_know(struct engine *e, uint32_t peer)
         return;
     if (e->peers[peer].link_id == 0)
         peer_init(e, peer);
-    for (int k = 0; k < 2; k++)
-        live->ready[k] = (struct ready_list){NONE, NONE};
+    live->ready = (struct ready_list){NONE, NONE};
+    e->turns[turn_of_nobody(e, peer)] = turn_empty(NONE, peer);
     live->gone = live->turns = NONE;
     live->sibling = peer != c->self && peer % c->stride == c->self % c->stride;
     live->known = true;

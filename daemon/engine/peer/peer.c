@@ -108,6 +108,8 @@ static int out_begin(struct engine *e, uint32_t peer, const struct engine_offer 
                                .base = p->tx_tail,
                                .sent = p->tx_tail,
                                .completed = p->tx_tail,
+                               .pass = theirs->ring_bytes / 8 - LEDGER_ACK_BYTES,
+                               .pass_at = p->tx_tail,
                                .remote_address = theirs->ring_address,
                                .remote_key = theirs->ring_key,
                                .nonces_free = NONCE_WINDOW};
@@ -184,6 +186,7 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     live->in.ack_due = p->rx_consumed > 0;
     live->gone = NONE;
     turns_clear(e, peer);
+    notes_resume(e, peer);
     live->link = LINK_UP;
     live->pause_ns = 0;
     live->wanted = live->broken = false;
@@ -384,7 +387,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     work += r;
     if (live->link != LINK_UP)
         return work + 1;
-    work += notes_stage(e, peer);
+    notes_list(e, peer);
     if (live->in.next_ready && !live->in.next_offered)
         ring_offer_larger(e, peer);
     if (live->out.next.bytes > 0)
@@ -396,8 +399,10 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
         flows = ledger_stage_voids(e, peer);
     if (r != -EAGAIN && live->link == LINK_UP && flows == 0 && turns_waiting(live))
         flows = turns_step(e, peer, budget + work, &work);
-    if (flows == -ENOSPC)
+    if (flows == -ENOSPC) {
         ledger_want(e, peer);
+        work += notes_pass(e, peer);
+    }
     ledger_stage_ack(e, peer);
     ledger_nudge(e, peer, deadline);
     r = ledger_post(e, peer);

@@ -166,7 +166,7 @@ static int revoke_answer(struct engine *e, uint32_t peer, uint32_t slot, uint32_
 {
     struct wire_region record = {.head.kind = WIRE_REVOKED, .slot = slot, .generation = generation};
 
-    return notes_push(e, peer, &record, sizeof(record));
+    return notes_push(e, peer, NONE, &record, sizeof(record));
 }
 
 int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)

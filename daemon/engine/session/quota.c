@@ -125,6 +125,17 @@ static uint32_t chunks_of(const struct engine *e, uint32_t session)
     return e->session_live[session].chunks + queue_chunks(&e->sessions[session].spill);
 }
 
+/* Chunks that the notes of a client fill, which wait to be staged; and those of all of its user. */
+static void add_notes(const struct engine *e, uint32_t client, uint32_t uid, struct held *chunks)
+{
+    for (uint32_t i = 0; i < e->config.clients_max; i++) {
+        uint32_t n = e->clients[i].uid == uid ? e->client_notes[i] >> (14 - NOTE_SHIFT) : 0;
+
+        chunks->user += n;
+        chunks->client += i == client ? n : 0;
+    }
+}
+
 /* Whether `need` chunks more are within the quotas; the first few of a context always are. `has`:
  * what it has of the kind: an event must find room in an empty spill, or nothing would drain. */
 static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uint32_t need)
@@ -144,6 +155,7 @@ static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uin
         chunks.user += n;
         chunks.client += e->sessions[s].client == client ? n : 0;
     }
+    add_notes(e, client, uid, &chunks);
     return need + e->chunks_keep + chunks.client <= free &&
            chunks.client + need <= e->config.chunks_client &&
            chunks.user + need <= e->config.chunks_user;

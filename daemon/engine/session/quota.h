@@ -5,7 +5,8 @@
  *              has resolved a region of theirs
  *     pairs    flows of their contexts towards others, for requests and for replies, and as many
  *              inflows towards theirs
- *     queues   chunks that their operations and spilled events take
+ *     queues   chunks that their operations and spilled events take, and that notes of theirs
+ *              fill, which wait to be staged
  *
  * Binds and pairs beyond the quota are refused. Queues at the quota only wait: submissions stay in
  * their ring, events in their origin's queue. Besides, a client leaves as many chunks free as it

@@ -127,11 +127,13 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t
     struct session *s = &e->sessions[in->session];
     uint32_t bytes = size * count;
 
+    /* Notes that wait are held against their client: a REFUSE holds the origin's credit, too. */
     if (s->spill_bytes + bytes > e->config.spill_max ||
+        (in->state == INFLOW_OPEN && e->client_notes[s->client] >= NOTES_CLIENT_MAX) ||
         quota_push_spill(e, in->session, spill_span(size) * count) < 0)
         return -ENOSPC;
     if (in->state == INFLOW_OPEN) {
-        if (notes_push_flow(e, in->peer, WIRE_STOP, in->origin_flow, 0, 0) < 0)
+        if (notes_push_flow(e, in->peer, s->client, WIRE_STOP, in->origin_flow, 0, 0) < 0)
             return -ENOBUFS;
         set32(e, &in->state, INFLOW_STOPPED);
     }
@@ -281,7 +283,8 @@ void session_release_spill(struct engine *e, uint32_t session)
 
         if (in->state != INFLOW_STOPPED && in->state != INFLOW_REFUSED)
             continue;
-        if (notes_push_flow(e, in->peer, WIRE_GO, in->origin_flow, 0, 0) < 0) {
+        if (notes_push_flow(e, in->peer, e->sessions[session].client, WIRE_GO, in->origin_flow, 0,
+                            0) < 0) {
             arena_rollback(&e->arena);
             table_leaves(e, TABLE_SESSIONS, session); /* the sweep tries again */
             return;

@@ -179,22 +179,11 @@ static_assert(CHUNK_BYTES == ENGINE_CHUNK_BYTES, "chunk");
 /* ---- private --------------------------------------------------------------------------------- */
 
 struct flow_live {
-    uint32_t turn;        /* of its client towards its peer; NONE: never had one */
+    uint32_t turn;        /* of its client towards its peer (links.h); NONE: never had one */
     uint32_t outstanding; /* fabric operations */
     uint32_t remotes;     /* that name it */
     bool ready;           /* on its turn's list */
     bool let_go;          /* one of them was unbound while operations were in flight */
-};
-
-/* The share that a client may stage towards a peer before another client does (turn.c). */
-struct turn {
-    uint32_t client;
-    uint32_t peer;
-    uint32_t traffic;        /* enum flow_traffic */
-    uint32_t flows;          /* that belong to it; 0: free */
-    uint32_t next;           /* of its peer's turns, or of the free ones */
-    struct ready_list ready; /* of these; not empty: it is on its peer's list */
-    int64_t left;            /* bytes; less than none is taken off the next turn */
 };
 
 #endif

@@ -19,10 +19,11 @@
 /* ---- in the arena ---------------------------------------------------------------------------- */
 
 /*
- * Control records wait in two queues, each in order. An acknowledgement must not pass a verdict on
- * a record that it covers; so verdicts go first, and have room of their own in the ledger. Without
- * that room, verdicts that wait for credit would hold back the acknowledgements that give the other
- * side credit, and the other side would hold back ours for the same reason.
+ * Control records wait in two queues, in the order in which they were made. Those of one client, or
+ * of nobody, are staged in that order, verdicts first. An acknowledgement must not pass a verdict
+ * on a record that it covers; so verdicts have room of their own in the ledger. Without that room,
+ * verdicts that wait for credit would hold back the acknowledgements that give the other side
+ * credit, and the other side would hold back ours for the same reason.
  */
 enum notes_queue {
     NOTES_VERDICTS = 0, /* FAIL, REFUSE */
@@ -32,7 +33,7 @@ enum notes_queue {
 
 struct notes {
     struct queue queue; /* struct note, each with its span, kept until acknowledged */
-    uint64_t staged;    /* index up to which they stand in the ledger */
+    uint64_t staged;    /* index of the first that waits */
 };
 
 struct peer {
@@ -61,17 +62,27 @@ struct sent {
 static_assert(sizeof(struct sent) == 32, "sent");
 #define SENT_SHIFT 5u
 
+/* Notes are staged in turns (turn.h), so they leave in another order than they came. */
+enum note_state {
+    NOTE_WAITS = 0,
+    NOTE_STAGED = 1,
+    NOTE_DONE = 2, /* acknowledged, and one before it is not */
+};
+
 /* A control record in its queue: this entry, and those behind it that its span counts, which hold
  * nothing but the rest of its body. */
 #define NOTE_SHIFT 6u
-#define NOTE_BODY  48u /* in the first entry */
+#define NOTE_BODY  40u /* in the first entry */
 
 struct note {
-    uint64_t cause; /* consumed position when it was made */
-    uint8_t kind;   /* enum wire_kind */
-    uint8_t words;  /* of the record, as in its head */
-    uint8_t span;   /* entries */
-    uint8_t unused[5];
+    uint64_t cause;          /* consumed position when it was made */
+    uint32_t client;         /* that it is charged to; NONE: nobody's */
+    uint32_t turn;           /* private in meaning, */
+    uint32_t next;           /* and so is this: the low bits of the next index of its turn's list */
+    uint8_t kind;            /* enum wire_kind */
+    uint8_t words;           /* of the record, as in its head */
+    uint8_t span;            /* entries */
+    uint8_t state;           /* enum note_state */
     uint8_t body[NOTE_BODY]; /* the record behind its head */
 };
 static_assert(sizeof(struct note) == 1u << NOTE_SHIFT, "note");
@@ -108,6 +119,8 @@ struct ledger_out {
     bool switching;                /* SWITCH is staged */
     bool wanting;                  /* WANT is staged since credit came last */
     bool urgent;                   /* an ACK is staged: it may use the whole window of runs */
+    uint32_t pass;                 /* bytes of verdicts that may pass what waits (ledger_pass) */
+    uint64_t pass_at;              /* position up to which room had come back then */
     uint16_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */
     uint32_t nonces_free, voids;
 };
@@ -163,13 +176,14 @@ struct peer_live {
     uint32_t outstanding; /* fabric operations towards it */
     bool wanted;          /* a handshake has been asked for */
     bool offer_asked;
-    bool active;                /* on the active list */
-    bool broken;                /* reported to the caller already */
-    bool known;                 /* peer_know has made its entries */
-    bool sibling;               /* another engine of this machine: our clients share memory */
-    struct ready_list ready[2]; /* turns, by enum flow_traffic; replies go first */
-    uint32_t turns;             /* list of all of them */
-    uint32_t drops;             /* ring withdrawals on their way */
+    bool active;                   /* on the active list */
+    bool broken;                   /* reported to the caller already */
+    bool known;                    /* peer_know has made its entries */
+    bool sibling;                  /* another engine of this machine: our clients share memory */
+    struct ready_list ready;       /* turns of clients that have something to stage */
+    uint32_t turns;                /* list of all of them */
+    uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on their turns' lists */
+    uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
     uint32_t latency;  /* which; 0: that of all who have none */
     uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
@@ -184,6 +198,19 @@ struct peer_live {
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
+};
+
+/* The share that a client, or nobody, may stage towards a peer before another does (turn.h). */
+struct turn {
+    uint32_t client; /* NONE: what is nobody's */
+    uint32_t peer;
+    uint32_t flows;                          /* that belong to it */
+    uint32_t next;                           /* of its peer's turns, or of the free ones */
+    uint32_t notes;                          /* entries of the notes that wait */
+    bool listed;                             /* on its peer's list */
+    struct ready_list waiting[NOTES_QUEUES]; /* notes: the low bits of their indices */
+    struct ready_list ready[2];              /* flows, by enum flow_traffic */
+    int64_t left;                            /* bytes; less than none is taken off the next turn */
 };
 
 /* How long operations towards a peer have taken. A peer gets an entry with its first link. Entry 0

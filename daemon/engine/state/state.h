@@ -69,10 +69,12 @@ struct engine {
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
-    struct turn *turns; /* as many as flows */
+    struct turn *turns;     /* turns_max, and nobody's for each peer behind them */
+    uint32_t *client_notes; /* entries of the notes that wait, by client */
     uint32_t *flow_next, *turn_next;
     uint32_t free_turns; /* list */
     uint32_t turns_used; /* turns from here on were never on the free list */
+    uint32_t turns_max;
     struct peer_live *peer_live;
     struct latency *latencies;
     uint32_t latency_count; /* given */

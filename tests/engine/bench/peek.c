@@ -275,6 +275,11 @@ void poke_unused(struct engine *e, enum table table, uint32_t entries)
     *e->unused[table].count = entries;
 }
 
+void poke_notes(struct engine *e, uint32_t client, uint32_t chunks)
+{
+    e->client_notes[client] = chunks << (14 - NOTE_SHIFT);
+}
+
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies)
 {
     e->inflows[inflow].owed = replies;

@@ -130,6 +130,8 @@ uint32_t poke_memory(struct engine *e, uint32_t chunks);
 void poke_chunks_keep(struct engine *e, uint32_t chunks);
 /* Leaves so many entries of a table free. */
 void poke_unused(struct engine *e, enum table table, uint32_t entries);
+/* The client has notes waiting that fill so many chunks. */
+void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
 /* Replies that the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);
