@@ -7,15 +7,18 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/submit.h"
 #include "daemon/engine/peer/bind.h"
+#include "daemon/engine/watch/trace_ring.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/world/own.h"
 
 #define ROUNDS_MAX 100000u
 #define SOME       8u
+#define MANY       1024u
 #define ALL        ((1u << SOME) - 1)
 
 static struct own own;
@@ -160,6 +163,82 @@ static void test_peer_lost(void)
     }
 }
 
+/* The target's client dies: the flow is dead, and everything in it has ended. */
+static void test_target_gone(void)
+{
+    for (uint32_t after = 0; after < 24; after++) {
+        scene_open(1 + after);
+        submit_some(0, SOME / 2);
+        rounds(after);
+        world_client_close(world, 1);
+        rounds(2000);
+        submit_some(SOME / 2, SOME);
+        own_finish(&own, 1);
+        CU_ASSERT_EQUAL(own.ended, ALL);
+        for (uint32_t i = 0; i < SOME; i++)
+            CU_ASSERT_TRUE(own.status[i] == -EHOSTDOWN || (i < SOME / 2 && own.status[i] == 0));
+        scene_close();
+    }
+}
+
+/* The target does not look: its ring is full, its spill too, and operations are refused and come
+ * again. Each brings its event once, in order. */
+static void test_target_silent(void)
+{
+    struct submit_record draft = {
+        .size = sizeof(draft), .kind = SUBMIT_PUT, .flags = SUBMIT_NO_LCE};
+    struct pwc_event event;
+    struct engine *e;
+    uint64_t arrived = 0;
+
+    scene_open(9);
+    e = world->nodes[0].engine;
+    for (draft.rid = 0; draft.rid < MANY; draft.rid++)
+        CU_ASSERT_EQUAL(op_submit(e, peek_flow_of(e, 0), &draft), 0);
+    rounds(2000);
+    CU_ASSERT(own.silent < MANY);
+    CU_ASSERT(peek_flow(e, peek_flow_of(e, 0)).held);
+    for (uint32_t i = 0; i < ROUNDS_MAX && (arrived < MANY || own.silent < MANY); i++) {
+        while (channel_probe(&world->clients[1].contexts[0].channel, PWC_ANY, PWC_REMOTE, &event) ==
+               1)
+            CU_ASSERT_EQUAL(event.id, arrived++);
+        world_round(world);
+    }
+    CU_ASSERT_EQUAL(arrived, MANY);
+    CU_ASSERT_EQUAL(own.silent, MANY);
+    scene_close();
+}
+
+/* A trace shows the engine's own operations, without a session. */
+static void test_traced(void)
+{
+    size_t bytes = (trace_ring_bytes(MANY) + 63) / 64 * 64;
+    struct trace_ring *ring = aligned_alloc(64, bytes);
+    static struct trace_record records[MANY];
+    uint64_t from = 0, lost = 0;
+    uint32_t submitted = 0, ended = 0;
+    int n;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ring);
+    memset(ring, 0, bytes);
+    trace_ring_init(ring, MANY);
+    scene_open(10);
+    engine_trace(world->nodes[0].engine, ring);
+    submit_some(0, SOME);
+    expect_all();
+    n = trace_ring_read(ring, &from, records, MANY, &lost);
+    for (int i = 0; i < n; i++) {
+        submitted += records[i].kind == TRACE_SUBMITTED && records[i].session == UINT32_MAX &&
+                     records[i].client == UINT32_MAX && records[i].uid == 1000;
+        ended += records[i].kind == TRACE_LOCAL && records[i].session == UINT32_MAX;
+    }
+    CU_ASSERT_EQUAL(submitted, SOME);
+    CU_ASSERT_EQUAL(ended, SOME);
+    engine_trace(world->nodes[0].engine, NULL);
+    scene_close();
+    free(ring);
+}
+
 static void test_bind_refused(void)
 {
     scene_open(5);
@@ -264,6 +343,9 @@ int main(void)
     CU_TestInfo tests[] = {{"each operation ends once", test_exactly_once},
                            {"silent ones are counted", test_silent},
                            {"a peer is lost for good", test_peer_lost},
+                           {"the target goes", test_target_gone},
+                           {"the target is silent", test_target_silent},
+                           {"traces show them", test_traced},
                            {"a bind is refused", test_bind_refused},
                            {"two owners", test_two_owners},
                            {"what is refused changes nothing", test_refused},

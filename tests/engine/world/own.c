@@ -185,7 +185,7 @@ static void take_events(struct own *o)
     struct world_context *x = &o->world->clients[o->target].contexts[o->context];
     struct pwc_event event;
 
-    while (channel_probe(&x->channel, OWN_ORIGIN, PWC_REMOTE, &event) == 1) {
+    while (x->channel_open && channel_probe(&x->channel, OWN_ORIGIN, PWC_REMOTE, &event) == 1) {
         if (event.id >= OWN_OPS || o->arrived >> event.id & 1)
             world_fail(o->world, "event %llu of the engine's own comes again",
                        (unsigned long long)event.id);
