@@ -43,7 +43,7 @@ static const struct openmetrics_family build = {
     "pwcd_build", OPENMETRICS_INFO, NULL, "Version and provider of the daemon, and its node."};
 static const struct openmetrics_family latency = {
     "pwcd_operation_latency_seconds", OPENMETRICS_HISTOGRAM, "seconds",
-    "How long operations took, by step: pwcctl latency tells which, and of each peer."};
+    "How long operations took, by step: pwcctl latency shows which, and of each peer."};
 
 /* Rows of a document, and whether each has samples or all have one. */
 struct source {

@@ -174,7 +174,7 @@ static struct doctor_finding judge_clients(const struct doctor_facts *f)
     if (d->status != 0)
         return finding(DOCTOR_UNKNOWN, "", "not known: no daemon answers");
     if (d->quarantined > 0)
-        return finding(DOCTOR_WARN, "pwcctl clients tells which, and how",
+        return finding(DOCTOR_WARN, "pwcctl clients shows which, and how",
                        "%u client%s broke the protocol", d->quarantined,
                        d->quarantined == 1 ? "" : "s");
     return finding(DOCTOR_OK, "", "none has broken the protocol");
