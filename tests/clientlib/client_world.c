@@ -62,7 +62,7 @@ struct pwc_event expect(struct world *w, int kind, uint64_t id, int status)
 
     memset(&event, 0xee, sizeof(event));
     CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, (unsigned)kind, &event, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(event.kind, kind);
+    CU_ASSERT_EQUAL((int)event.kind, kind);
     CU_ASSERT_EQUAL(event.id, id);
     CU_ASSERT_EQUAL(event.status, status);
     CU_ASSERT_EQUAL(event.id_size, 0);

@@ -133,7 +133,7 @@ static int probe(struct hall *h)
     return rc;
 }
 
-static __attribute__((noinline, noclone)) int counted_probe(struct hall *h)
+static __attribute__((noinline)) int counted_probe(struct hall *h)
 {
     struct pwc_event event;
 

@@ -109,7 +109,7 @@ static void expect_seen(const struct seen *seen, unsigned index, int kind, const
     const struct pwc_am *am = &seen->last;
 
     CU_ASSERT_EQUAL(am->index, index);
-    CU_ASSERT_EQUAL(am->kind, kind);
+    CU_ASSERT_EQUAL((int)am->kind, kind);
     CU_ASSERT_EQUAL(am->from, pwc_ctx_peer(seen->world->ctx));
     CU_ASSERT_EQUAL(am->count, count);
     CU_ASSERT_EQUAL(am->length, len);

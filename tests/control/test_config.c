@@ -431,7 +431,7 @@ static void node_lists(void)
             continue;
         }
         CU_ASSERT_EQUAL_FATAL(rc, 0);
-        CU_ASSERT_EQUAL(list.count, rows[i].expected);
+        CU_ASSERT_EQUAL((int)list.count, rows[i].expected);
         CU_ASSERT_STRING_EQUAL(list.nodes[list.count - 1].host, rows[i].host);
         node_list_free(&list);
     }

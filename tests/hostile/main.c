@@ -308,7 +308,8 @@ static void finish(struct run *r)
               "a daemon holds what is nobody's");
     check_growth(r);
     check_shown(r);
-    check(r, bystanders_stop(&r->across) & bystanders_stop(&r->beside), "a bystander has failed");
+    check(r, bystanders_stop(&r->across), "a bystander has failed");
+    check(r, bystanders_stop(&r->beside), "a bystander has failed");
     check(r, cluster_runs(&r->cluster), r->cluster.failure);
     check(r, cluster_close(&r->cluster) == 0, r->cluster.failure);
     check_log(r, "out of range");
