@@ -71,7 +71,8 @@ static int open_connection(const char *path, int seconds)
     return fd;
 }
 
-/* A connection to somebody whom we know, as the library has it; or why there is none. */
+/* A connection to a daemon of ours, of root or of the user in its name, as the library makes it; or
+ * why there is none. */
 static int connect_to(const char *path, int seconds, const struct reason *reason)
 {
     int fd = open_connection(path, seconds);

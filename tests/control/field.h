@@ -22,7 +22,7 @@ bool field_set(ProtobufCMessage *message, const char *path, const struct field_v
 /* Each plain field below, with its path. */
 void field_walk(const ProtobufCMessageDescriptor *descriptor,
                 void (*visit)(void *context, const char *path), void *context);
-/* As a value is told in a failure. */
+/* A value as a failure prints it. */
 void field_print(const char *path, const struct field_value *value);
 
 #endif

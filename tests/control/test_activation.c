@@ -89,7 +89,8 @@ static int stop(bool kept)
     return rc;
 }
 
-/* Who connects before there is a daemon is served when there is; and again by the next one. */
+/* A client that connects before there is a daemon is served when there is one; and again by the
+ * next one. */
 static void serves_what_it_is_passed(void)
 {
     int listener;
@@ -114,7 +115,7 @@ static void serves_what_it_is_passed(void)
     CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing else was left */
 }
 
-/* Not for us: the variables are those of a parent. It makes a socket of its own. */
+/* The variables are those of a parent, not for us: the daemon makes a socket of its own. */
 static void passed_to_another(void)
 {
     int listener, pipe_ends[2];

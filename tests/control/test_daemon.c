@@ -23,7 +23,8 @@ static const char *program;
 static struct daemon d;
 static int quiet_descriptors; /* of the daemon when it has no client */
 
-/* All that clients had is given back. Hang-ups are the daemon's events: nobody tells us of them. */
+/* All that clients had is given back. Hang-ups are the daemon's events: no message reports them to
+ * us. */
 static bool settles(void)
 {
     for (int i = 0; i < 10000; i++) {
@@ -97,7 +98,7 @@ static bool is_open(int s)
 }
 
 /* Nothing at all, half a frame after Hello, half a frame after a look, and looks that are not
- * followed by another: all have a deadline. Who goes on looking stays. */
+ * followed by another: all have a deadline. A client that goes on looking stays. */
 static void stalled(void)
 {
     int silent = connected(), half = attached("stalled", 0, 1), looker = connected();
@@ -180,7 +181,8 @@ static void flood(void)
     close(s);
 }
 
-/* Those over the bound are told why; ranks have places of their own; who leaves makes room. */
+/* Connections over the bound get the reason; ranks have places of their own; one that leaves makes
+ * room. */
 static void many_lookers(void)
 {
     enum { MANY = 20, MAX = 16 };
@@ -211,7 +213,8 @@ static void many_strangers(void)
 
     for (int i = 0; i < 64; i++)
         sockets[i] = connected();
-    /* Those over the bound are told and closed at once; the first keep their place. */
+    /* Connections over the bound get an error and are closed at once; the first keep their place.
+     */
     for (int i = 32; i < 64; i++)
         refused += recv(sockets[i], &byte, 1, 0) == 1;
     for (int i = 0; i < 32; i++)

@@ -292,7 +292,8 @@ static void contributions_refused(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* Who takes part when it has failed learns it, and does not wait for those who have given up. */
+/* A rank that takes part when the exchange has failed learns it, and does not wait for those that
+ * have given up. */
 static void a_failure_is_remembered(void)
 {
     struct directory_part part = {.size = 3, .sequence = 1, .length = 1};

@@ -39,14 +39,14 @@ static bool spread(uint32_t counts[ENGINES])
         counts[i % ENGINES] = (uint32_t)json_integer_value(json_object_get(row, "clients"));
         sum += counts[i % ENGINES];
     }
-    /* Who only looks is a connection, and no client. */
+    /* A connection that only looks is no client. */
     whole = whole && json_integer_value(json_object_get(document, "clients")) == sum &&
             json_integer_value(json_object_get(document, "connections")) > sum;
     json_decref(document);
     return whole;
 }
 
-/* Who has left is given back later. */
+/* A client that has left is given back later. */
 static bool becomes(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t counts[ENGINES] = {0};

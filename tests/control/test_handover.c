@@ -47,8 +47,8 @@ static pid_t child_of(pid_t parent)
     return (pid_t)strtol(text, NULL, 10);
 }
 
-/* Of the first thread, as /proc tells it: its state ('R', 'S', 'T', 'Z'), and how often it has
- * slept so far; that stays as it is where there is none. */
+/* The first thread's state in /proc ('R', 'S', 'T', 'Z'), and how often the thread has slept so
+ * far; that stays as it is where there is none. */
 static char state_of(pid_t pid, unsigned long *sleeps)
 {
     char path[64], line[128], state = 0;
@@ -91,7 +91,7 @@ static void start(const char *which, const char *odd)
     CU_ASSERT_TRUE(raw_is_served(&d)); /* it has noted that Hello is answered */
 }
 
-/* Of the keeper, beside the daemon: what is to take over, while it runs; 0: there is none. */
+/* The keeper's other child: the process that is to take over, while it runs; 0: there is none. */
 static pid_t beside(pid_t daemon)
 {
     char path[64], text[128] = "", *at = text;
@@ -136,7 +136,7 @@ static void stop(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* Of its log. */
+/* The daemon's log does not hold this text. */
 static void expect_none(const char *text)
 {
     CU_ASSERT_PTR_NULL(strstr(d.said, text));
@@ -163,7 +163,8 @@ static int upgraded(int s)
     return ask_nothing(s, &a);
 }
 
-/* A script in the daemon's folder that goes on with these words when told, or is killed. */
+/* A script in the daemon's folder that waits for a line in the pipe `told`, and goes on with these
+ * words. */
 static void make_program(char path[128], char told[128], const char *words)
 {
     FILE *file;
@@ -314,7 +315,7 @@ static void wrongly_configured(void)
     expect_none("is started again");
 }
 
-/* It lives and says nothing. */
+/* The next process lives and says nothing. */
 static void stands_still(void)
 {
     char path[128], told[128];
@@ -334,7 +335,8 @@ static void stands_still(void)
     stop();
 }
 
-/* A request that is under way holds the hand-over up; whoever hangs up meanwhile costs nothing. */
+/* A request that is under way holds the hand-over up; a client that hangs up meanwhile costs
+ * nothing. */
 static void hung_up_meanwhile(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

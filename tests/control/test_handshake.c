@@ -475,7 +475,7 @@ static void two_connections(void)
         {3, 1, HANDSHAKE_RESPONDER, 3, 1, HANDSHAKE_TAKE},
         {3, 1, HANDSHAKE_INITIATOR, 1, 1, HANDSHAKE_KEEP},
         {1, 3, HANDSHAKE_INITIATOR, 3, 1, HANDSHAKE_TAKE},
-        /* The same end dials again: it has given the first up. */
+        /* One end dials again: it has given the first connection up. */
         {1, 3, HANDSHAKE_RESPONDER, 3, 1, HANDSHAKE_TAKE},
         {3, 1, HANDSHAKE_RESPONDER, 1, 1, HANDSHAKE_TAKE},
         /* Another daemon claims the number. */

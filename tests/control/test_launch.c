@@ -155,7 +155,7 @@ static void flags(void)
     config_free(&config);
 }
 
-/* Who only looks waits for no other task, and asks nobody. */
+/* A client that only looks waits for no other task, and asks nobody. */
 static void looked_at_alone(void)
 {
     static const char *const settings[SETTINGS_MAX] = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a",

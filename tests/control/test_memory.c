@@ -276,7 +276,7 @@ static void segments_not_made(void)
     }
 }
 
-/* The engine has no place for it: who is ending is not told. */
+/* The engine has no place for the segment: a client that is ending gets no answer. */
 static void segments_refused(void)
 {
     for (enum client_state state = CLIENT_SERVED; state <= CLIENT_ENDING; state++) {
@@ -301,7 +301,8 @@ static void segments_not_registered(void)
     engine_lets_go();
     expect_silence();
     end();
-    /* Its client ends meanwhile: nobody is told, and the engine lets go of it with the client. */
+    /* The client ends meanwhile: no answer is sent, and the engine lets go of the segment with the
+     * client. */
     begin_opening();
     t.client.state = CLIENT_ENDING;
     segment_ready(&t.worker, HANDLE, -ENOMEM);
@@ -531,8 +532,8 @@ static void withdrawals_refused(void)
     end();
 }
 
-/* A withdrawal that is asked for twice ends for who asked last; the first is told. Others' and
- * other regions' go on. */
+/* A withdrawal that is asked for twice ends for the request that came last; the first gets an
+ * error. Others' and other regions' go on. */
 static void withdrawals_asked_twice(void)
 {
     uint64_t others[3], first, last;

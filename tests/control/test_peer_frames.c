@@ -655,7 +655,7 @@ static void say(struct raw_peer *p, const char *name)
     CU_ASSERT_TRUE(raw_peer_send(p, &frame));
 }
 
-/* Of two ranks that the daemon knows us to have. */
+/* Asks where a rank of the pair is; the daemon knows that we have both. */
 static int where(struct raw_peer *p, uint32_t rank)
 {
     fill(p);
@@ -675,7 +675,8 @@ static void tell_rank(struct raw_peer *p, uint32_t rank)
     CU_ASSERT_EQUAL(answer_of(p), 0);
 }
 
-/* That a rank has gone may be lost with a link: who is not told of again on the next is gone. */
+/* The frame that says that a rank has gone may be lost with a link: a rank that is not announced
+ * again on the next link is gone. */
 static void ranks_not_told_again(void)
 {
     struct raw_peer p;
@@ -697,7 +698,7 @@ static void ranks_not_told_again(void)
     raw_peer_close(&p);
 }
 
-/* Of a daemon's own ranks, with the one that attaches; and their end behind the names. */
+/* The daemon names its own ranks, with the one that attaches, and the end behind the names. */
 static void tells_its_ranks(void)
 {
     struct holdings before;

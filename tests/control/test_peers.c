@@ -105,7 +105,7 @@ static void exchange_over_two_nodes(const struct daemon *d, uint32_t home)
         gathered(b, text, sizeof(text));
         CU_ASSERT_STRING_EQUAL(text, "leftrigh");
     }
-    /* Who gives another length, and who leaves, ends it for the other. */
+    /* A rank that gives another length, or leaves, ends the exchange for the other. */
     CU_ASSERT_TRUE(contribute(a, 3, "1"));
     CU_ASSERT_TRUE(contribute(b, 3, "22"));
     gathered(a, text, sizeof(text));
@@ -429,7 +429,7 @@ static void strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* Silence in all the room for strangers: whoever comes next has the room of the first. */
+/* Silence in all the room for strangers: the next stranger has the room of the first. */
 static void silent_strangers(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(plan.ports[0])};

@@ -312,7 +312,7 @@ static void connections_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* The same job and rank of another user is another one, and a key does not lead into it. */
+/* A job and rank of another user, though equal, is another one, and a key does not lead into it. */
 static void bind_theirs(int s, struct outcome *out, void *context)
 {
     struct answer *key = context, mine, bound;
@@ -455,7 +455,7 @@ static pid_t stay_as(const struct user *user, int ends[3], int keep)
     return pid;
 }
 
-/* Two users' ranks at once; whoever looks sees his own, or all. */
+/* Two users' ranks at once; a user who looks sees his own, or all. */
 static void lookers_apart(void)
 {
     static const struct {

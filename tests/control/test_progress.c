@@ -29,7 +29,7 @@ static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define LARGE_PUTS 200u
 #define DELAY_NS   300000u
 #define STOP_MS    60000u
-#define CROWD      200u /* clients: their ends are told in several batches */
+#define CROWD      200u /* clients: their ends are reported in several batches */
 
 /* A function run on the progress thread, waited for. */
 struct call {
@@ -381,7 +381,8 @@ static int close_and_open_crowd(struct engine *e)
     return close_crowd(e);
 }
 
-/* The end of a client is told before its handle is given to another, however many end at once. */
+/* The end of a client is reported before its handle is given to another, however many end at once.
+ */
 static void test_handles_come_again(void)
 {
     CU_ASSERT_EQUAL_FATAL(call(open_crowd), (int)CROWD);

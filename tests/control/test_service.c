@@ -79,7 +79,7 @@ static bool hear(int limit_ms)
     return true;
 }
 
-/* Hears until it is told this. */
+/* Reads until this notification has come. */
 static bool is_told(const char *text)
 {
     while (hear(WAIT_MS))
@@ -210,7 +210,8 @@ static void stuck_is_told_by_silence(void)
     stop();
 }
 
-/* The next process is told of, says that it is ready, and gives signs of life itself. */
+/* The manager gets the next process's number; that process says that it is ready, and gives signs
+ * of life itself. */
 static void handed_over(void)
 {
     pid_t before, next = 0;

@@ -54,7 +54,7 @@ static void ask_all(int s)
 }
 
 /* All views answer, with this word and what the control thread knows by itself. */
-/* The rounds of the progress thread, as the last of them told. */
+/* Asks for all views. Returns the rounds of the progress thread, as the last view has them. */
 static json_int_t expect_all(int s, const char *progress)
 {
     json_int_t rounds = -1;
@@ -130,7 +130,8 @@ static void says_so_and_recovers(void)
     close(s);
 }
 
-/* Whoever comes waits; whoever goes is given back afterwards; who was there before goes on. */
+/* A client that comes waits; one that goes is given back afterwards; one that was there before goes
+ * on. */
 static void clients_meanwhile(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

@@ -52,7 +52,8 @@ static void open_hostile(struct raw_session *s)
     atomic_store(&s->shared->handlers[0], 1); /* of active messages to itself */
 }
 
-/* It is told why, its session says so, it is hung up on, shown, and given back. */
+/* The client gets the reason, its session says so, the daemon hangs up, shows it, and gives
+ * everything back. */
 static void expect_quarantine(struct raw_session *s, const char *reason)
 {
     struct answer last;
@@ -287,7 +288,7 @@ static const struct {
 
     {SHORT, FIELD(kind), SUBMIT_MEDIUM, .reason = MESSAGE}, /* not what the block says */
     {SHORT, FIELD(kind), SUBMIT_LONG, .reason = MESSAGE},
-    {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* nobody could be told */
+    {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* nobody could be notified */
     {SHORT, FIELD(flags), 0x100, .reason = RECORD},
     {SHORT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
     {SHORT, FIELD(remote), UINT32_MAX, .reason = REMOTE},
@@ -378,7 +379,7 @@ static void tails_out_of_range(void)
     }
 }
 
-/* Of the ring of local events: it is looked at with each submission. */
+/* The head of the ring of local events is looked at with each submission. */
 static void local_heads_out_of_range(void)
 {
     static const struct {

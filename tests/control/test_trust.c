@@ -76,7 +76,8 @@ static void attach_and_leave(int tell, int until)
     _exit(0);
 }
 
-/* It was the process that attached: with its end all ends, whoever still has the descriptors. */
+/* The process that attached is the client: with its end all ends, whichever process still has the
+ * descriptors. */
 static void children_keep_the_socket(void)
 {
     int tell[2], until[2];
@@ -209,7 +210,7 @@ static void descriptors_that_block(void)
     CU_ASSERT_EQUAL(eventfd_write(s.doorbell, UINT64_MAX - 1 - PUTS), 0);
     put = raw_put(&s);
     put.flags = SUBMIT_NO_RCE;
-    /* It waits for its wake socket, and never reads it: the daemon's side of that fills. */
+    /* The client waits for its wake socket, and never reads it: the daemon's side of that fills. */
     for (int i = 0; i < PUTS; i++) {
         struct event_record event;
 
@@ -224,7 +225,8 @@ static void descriptors_that_block(void)
 
 /* ---- core files ------------------------------------------------------------------------------ */
 
-/* Of the daemon's mappings whose name holds this: how many a core file would hold; -1: none. */
+/* How many of the daemon's mappings whose name holds this a core file would hold; -1: there is
+ * none. */
 static int dumped(const char *name)
 {
     char path[64], line[512];
@@ -259,8 +261,8 @@ static void cores_without_clients(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* A process that may not be dumped belongs to root in /proc, whoever runs it; nor may another
- * process of its user look into it. */
+/* A process that may not be dumped belongs to root in /proc, whichever user runs it; nor may
+ * another process of its user look into it. */
 static void no_cores_where_many_are_served(void)
 {
     static const uid_t uid = 61001;

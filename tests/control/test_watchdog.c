@@ -15,7 +15,7 @@ static const struct trace {
     uint32_t engines;
     uint64_t rounds[2][LOOKS];
     const char *woken[2]; /* x: woken at that look */
-    const char *told;     /* x: the manager is told there */
+    const char *told;     /* x: the manager is notified there */
     const char *missed;   /* of the first engine */
 } traces[] = {
     {"busy", 1, {{9, 20, 31, 40, 55, 61, 70, 88}}, {"--------"}, "xxxxxxxx", "00000000"},

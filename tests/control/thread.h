@@ -12,7 +12,7 @@ pid_t thread_find(pid_t process);
 /* 0: it stands still. A negative errno; -EPERM: this machine does not allow it. What is held while
  * its process ends has to be waited for (__WALL) before that process. */
 int thread_hold(pid_t thread);
-/* It goes on, and is ours no more. */
+/* The thread goes on, and is ours no more. */
 int thread_release(pid_t thread);
 
 #endif

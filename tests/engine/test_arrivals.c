@@ -64,7 +64,7 @@ static void send_message(struct bench *b, const struct message_record *m)
     bench_send(b, m, m->op.head.words * 8u);
 }
 
-/* What we were told of the last operations: kinds of notes. */
+/* Whether the engine has sent a note of this kind. */
 static bool was_sent(const struct bench *b, uint8_t kind)
 {
     return b->fabric.kinds & 1u << kind;
@@ -173,7 +173,8 @@ static struct batch_record batch_of(const struct bench *b, uint32_t count)
     return batch;
 }
 
-/* Its client has cut its memory short: it is quarantined, the origin is told, the link stands. */
+/* The target's client has cut its memory short: the client is quarantined, the origin gets an
+ * error, and the link stands. */
 static void memory_that_faults(void)
 {
     for (int batch = 0; batch < 2; batch++) {
@@ -391,7 +392,7 @@ static void ways_of_a_long_reply(void)
 /* ---- notes ------------------------------------------------------------------------------------
  */
 
-/* Of a flow that has gone, and of a second ring while the first is not taken yet. */
+/* Notes about a flow that has gone, and the offer of a second ring while the first is not taken. */
 static void notes_out_of_time(void)
 {
     static const uint8_t kinds[] = {WIRE_FAIL, WIRE_REFUSE, WIRE_STOP, WIRE_GO, WIRE_GONE};

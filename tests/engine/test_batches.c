@@ -168,7 +168,7 @@ static void one_differs(void)
     }
 }
 
-/* Of a region that has more places than a batch can tell. */
+/* Puts to the places of a region that are further up than a batch can name. */
 static void far_places(void)
 {
     static const struct {

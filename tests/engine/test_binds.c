@@ -383,7 +383,7 @@ static void binds_into_full_tables(void)
     bench_free(b);
 }
 
-/* What the memory of a region that is bound could not be registered with is told. */
+/* The answer to a bind names the error with which the region's memory could not be registered. */
 static void binds_to_what_is_not_registered(void)
 {
     static uint8_t memory[4096];

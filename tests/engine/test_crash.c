@@ -53,7 +53,7 @@ static void run_row(struct driver *d)
                                       .flags = i == 0 ? PWC_NO_LCE : 0});
 }
 
-/* The same while end 1 does not look: the last ones spill. */
+/* As above, while end 1 does not look: the last events spill. */
 static void run_row_spill(struct driver *d)
 {
     d->silent = 1u << 1;
@@ -233,7 +233,7 @@ static const struct crash_scenario scenarios[] = {
     {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
 };
 
-/* Those of messages and of control come behind ours. */
+/* The scenarios of messages and of control come behind ours. */
 static size_t scenario_count(void)
 {
     return COUNT(scenarios) + crash_message_count + crash_control_count;

@@ -225,7 +225,8 @@ static void bind_without_memory(void)
     bench_free(b);
 }
 
-/* Asked for again while a peer has not answered: its one end is to be told to who asked last. */
+/* A region is asked for again while a peer has not answered: its end goes to the client that asked
+ * last. */
 static void withdrawal_is_asked_for_again(void)
 {
     struct wire_region answer = {.head = {.words = sizeof(answer) / 8, .kind = WIRE_REVOKED}};

@@ -20,7 +20,7 @@ static uint64_t next_random(void)
     return seed ^= seed << 17;
 }
 
-/* Of any size, the small ones as likely as the large ones. */
+/* A value of any size; small ones are as likely as large ones. */
 static uint64_t random_value(void)
 {
     return next_random() >> (next_random() % 64);
@@ -60,7 +60,7 @@ static void empty(void)
     CU_ASSERT_EQUAL(histogram_quantile(&h, 1000000), 0);
 }
 
-/* What is told is not less than the value itself, and less than an eighth more. */
+/* A percentile is not less than the value itself, and less than an eighth more. */
 static void quantiles(void)
 {
     static const uint32_t per_million[] = {1, 500000, 900000, 990000, 999000, 999999, 1000000};

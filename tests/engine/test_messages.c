@@ -581,7 +581,7 @@ static void test_an_answer_keeps_awake(void)
     close_world();
 }
 
-/* It gives space back that it does not have. */
+/* A client gives space back that it does not have. */
 static void test_reply_ring_meddled_with(void)
 {
     struct message_send s;

@@ -298,7 +298,7 @@ static void test_deaf_targets(void)
         printf("\n  %llu rounds alone, %llu beside one that does not drain\n",
                (unsigned long long)alone, (unsigned long long)beside);
     CU_ASSERT(beside <= 3 * alone);
-    /* Of 128 an eighth is kept for control: half of the rest, and a few for each context. */
+    /* Control keeps an eighth of 128 places: half of the rest, and a few for each context. */
     CU_ASSERT(chunks > 16 && chunks <= (128 - 16) / 2 + 8 * 4);
 }
 

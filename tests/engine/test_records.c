@@ -336,7 +336,8 @@ static void test_good_message_is_taken(void)
     bench_free(b);
 }
 
-/* One that was refused and then failed at its origin: nobody is told, and nothing is owed. */
+/* An operation that was refused and then failed at its origin: no event comes, and nothing is owed.
+ */
 static void test_request_without_event(void)
 {
     struct bench *b = linked_bench();
@@ -436,7 +437,8 @@ static void submit(struct bench *b, struct ring_control *control, uint32_t ring,
 
 static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE};
 
-/* Told of a flow that is not resolved yet: they were for the one that had its number before. */
+/* A note names a flow that is not resolved yet: the note was for the flow that had its number
+ * before. */
 static void test_late_notes_of_requests(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
@@ -475,7 +477,7 @@ static void submit_answer(struct bench *b)
     submit(b, &shared->reply_submit, 3, &answer, sizeof(answer));
 }
 
-/* The same of a flow of replies, which none of them are ever meant for. */
+/* The same notes about a flow of replies, for which none is ever meant. */
 static void test_late_notes_of_replies(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
@@ -494,7 +496,8 @@ static void test_late_notes_of_replies(void)
     }
 }
 
-/* Who sleeps for want of room for an answer is woken when one is taken, though no event comes. */
+/* A client that sleeps for want of room for an answer is woken when one is taken, though no event
+ * comes. */
 static void test_bell_for_room(void)
 {
     struct bench *b = linked_bench();

@@ -17,7 +17,7 @@
 #define FAILURES_MAX 5u
 #define SEED_SECONDS 30u /* that one run may take, in real time */
 
-/* What each job tells, in memory that parent and jobs share. */
+/* The result of each job, in memory that parent and jobs share. */
 struct job {
     uint64_t seed; /* at work on it */
     uint64_t done, failed;

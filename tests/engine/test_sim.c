@@ -331,8 +331,8 @@ static void test_nothing_lands_late(void)
     }
 }
 
-/* A break is told once, unless it is silent, and a cut link is of use again after both ends have
- * connected anew. */
+/* A break is reported once, unless it is silent, and a cut link is of use again after both ends
+ * have connected anew. */
 static void test_restore(void)
 {
     static struct pair p;

@@ -265,7 +265,7 @@ static void off(void)
     world_end();
 }
 
-/* A write is told to be of a user only where all operations that it carries are. */
+/* A write is marked as a user's only where all operations that it carries are that user's. */
 static void owners(void)
 {
     uint32_t own = 0, mixed = 0, others = 0;

@@ -36,7 +36,7 @@ struct sizes {
         {__VA_ARGS__}, true                                                                        \
     }
 
-/* A client of node 0, and what it sends to whom. */
+/* A client of node 0, and the clients to which it sends. */
 struct sender {
     uint32_t client;
     uint32_t flows;
@@ -138,7 +138,7 @@ static void scene_close(struct scene *s)
     world_close(s->w);
 }
 
-/* What has arrived; the rid tells the length. */
+/* Puts that have arrived; the rid holds the length. */
 static void take_events(struct scene *s)
 {
     struct pwc_event event;
@@ -241,7 +241,7 @@ static void begin(struct scene *s, uint64_t seed, uint32_t ledger, const struct 
     world_link_restore(s->w, 0, 1);
 }
 
-/* They differ by so many percent of what is due to each, at most. */
+/* The two differ by so many percent of what is due to each, at most. */
 static void check_same(const char *what, uint64_t a, uint64_t b)
 {
     uint64_t apart = a > b ? a - b : b - a;
@@ -302,8 +302,8 @@ static uint64_t left_origin(const struct scene *s, uint32_t client)
     return peek_staged_of(s->w->nodes[0].engine, s->w->clients[client].handle);
 }
 
-/* It waits for a turn of each of the others at most, and for what they took too much; one more turn
- * may follow it in the same step. */
+/* A client waits for a turn of each of the others at most, and for what they took too much; one
+ * more turn may follow it in the same step. */
 static void test_a_lone_message(void)
 {
     static const struct {
@@ -394,7 +394,7 @@ static void test_room_for_a_third(void)
     for (uint64_t i = 0; i < 400000; i++)
         if (!put(&s, &s.senders[i % 2 ? MANY : ONE], i % 2 ? i / 2 % FLOWS_MANY : 0, 300))
             scene_round(&s);
-    /* They have what they may: their rings are full, and stay so. */
+    /* The deaf clients have what they may: their rings are full, and stay so. */
     CU_ASSERT_FALSE(world_taken(s.w, s.senders[ONE].client, 0));
     CU_ASSERT_FALSE(world_taken(s.w, s.senders[MANY].client, 0));
     for (uint32_t i = 0; i < 100; i++)

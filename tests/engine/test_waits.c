@@ -162,7 +162,8 @@ static void memory_of_what_waits(void)
 /* ---- what it is for ---------------------------------------------------------------------------
  */
 
-/* What waits is told; what its target has refused, and waits for, goes as a note of nothing. */
+/* What waits gets its error; what its target has refused, and waits for, goes as a note of nothing.
+ */
 static void withdrawn_for_what_waits(void)
 {
     static const struct {
@@ -437,7 +438,7 @@ static void a_nonce_on_its_way_back(void)
 /* ---- puts in a row ----------------------------------------------------------------------------
  */
 
-/* Those that differ from the first in anything go by themselves, and no put is lost by it. */
+/* Puts that differ from the first in anything go by themselves, and no put is lost by it. */
 static void what_goes_together(void)
 {
     enum { FIRST_REMOTE, SECOND_REMOTE };
@@ -507,7 +508,7 @@ static void rows_of_all_lengths(void)
     }
 }
 
-/* A first that is not in order is told so, and not taken for one of a row. */
+/* A first put that is not in order gets its error, and is not taken for one of a row. */
 static void a_row_that_begins_badly(void)
 {
     static const struct {
@@ -558,8 +559,8 @@ static void a_row_without_event_room(void)
 /* ---- wake-ups ---------------------------------------------------------------------------------
  */
 
-/* They are no operations: there is nothing in them but whom. Who is not there to be woken any more
- * does no harm, for the client may not know. */
+/* Wakes are no operations: a wake holds nothing but its target. A target that has gone does no
+ * harm, for the client may not know of its end. */
 static void wakes(void)
 {
     static const struct {

@@ -26,7 +26,7 @@ struct cluster_options {
 
 struct cluster_node {
     pid_t pid;  /* 0: does not run */
-    int status; /* as wait(2) told it of the last that ran */
+    int status; /* as wait(2) returned it for the last that ran */
     unsigned port;
     char socket[108];
 };

@@ -70,7 +70,8 @@ int daemon_start_beside(struct daemon *d, const struct daemon *first, const char
     return start(d, program, arguments, ready);
 }
 
-/* More of its log; false: it has ended, or `until` has passed. Of what is too much the end goes. */
+/* Reads more of the daemon's log; false: the daemon has ended, or `until` has passed. Text beyond
+ * the room is dropped. */
 static bool listen_to(struct daemon *d, int64_t until)
 {
     struct pollfd wait = {.fd = d->log, .events = POLLIN};

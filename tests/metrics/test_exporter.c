@@ -139,7 +139,7 @@ static void whole(void)
     CU_ASSERT_TRUE(value_of("\npwcd_start_time_seconds ") > (double)time(NULL) - 3600);
 }
 
-/* Who attaches shows at the next reading. Rows of clients don't, without the key. */
+/* A client that attaches shows at the next reading. Rows of clients don't, without the flag. */
 static void clients_show(void)
 {
     int s = raw_connect(&d);
@@ -173,7 +173,7 @@ static void a_byte_at_a_time(void)
     close(s);
 }
 
-/* It says all and hangs up its side: the answer comes. */
+/* The visitor sends its request and closes its side: the answer comes. */
 static void half_closed(void)
 {
     int s = visit();
@@ -266,7 +266,8 @@ static void rude(void)
 /* ---- a progress thread that stands still ------------------------------------------------------
  */
 
-/* Everybody is still answered, with the last counters; and it is told. */
+/* Every visitor is still answered, with the last counters; and a metric says that the thread is
+ * stuck. */
 static void stuck(void)
 {
     pid_t thread = thread_find(d.pid);

@@ -46,7 +46,7 @@ static void page_names_all_keys(void)
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
         for (const struct view_rows *r = v->rows; r->key; r++)
-            if (r->fields == fields_engine) /* a paragraph of its own tells of them */
+            if (r->fields == fields_engine) /* a paragraph of its own lists them */
                 check(v->name, page, r->fields);
             else if (strcmp(v->name, "counters") != 0) /* there rows are as in other views */
                 check(v->name, lines, r->fields);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "clientlib/attach/context.h" /* for what the library does not tell: whether all has ended, yet */
+#include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
 #include "clientlib/attach/deadline.h"
 
 #define MEMORY_BYTES (256u << 10)

@@ -171,7 +171,7 @@ static int submit(struct ledger_rank *r)
         atomic_store(&r->stopped, true);
     if (stop || r->submitted - r->ended >= WINDOW)
         return 0;
-    /* Slots are free again, and the counters wide enough, when the other has told so. */
+    /* Slots are free again, and the counters wide enough, when the other rank has said so. */
     if (r->shown - r->peer_checked >= LEDGER_SLOTS) {
         if (r->last_ack == r->seen)
             return 0;

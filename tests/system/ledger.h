@@ -24,8 +24,8 @@ struct ledger_rank {
     struct ledger_rank *other;
     pthread_t thread;
     bool runs;
-    uint32_t last_ack;     /* told by the last operation */
-    uint32_t peer_checked; /* as the other has told */
+    uint32_t last_ack;     /* named by the last operation */
+    uint32_t peer_checked; /* as the other rank has said */
     uint32_t messages;     /* handled, of `other->messages_sent` */
     uint32_t messages_sent;
     bool kinds_failed;
@@ -44,7 +44,7 @@ struct ledger_rank {
 struct ledger {
     struct ledger_rank ranks[2];
     _Atomic bool stop;
-    _Atomic bool failed; /* and has been told on standard error */
+    _Atomic bool failed; /* and has been printed on standard error */
 };
 
 int ledger_start(struct ledger *l, const char *job, const char *const sockets[2]);

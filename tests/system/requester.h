@@ -21,7 +21,7 @@ struct requester {
     bool may_abort;
     _Atomic uint64_t rounds, aborted;
     _Atomic bool stop;
-    _Atomic bool failed; /* and has been told on standard error */
+    _Atomic bool failed; /* and has been printed on standard error */
 };
 
 int requester_start(struct requester *r, const char *socket, const char *job, bool may_abort);

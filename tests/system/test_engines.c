@@ -82,7 +82,7 @@ static void all_reach_all(void)
                 printf("\n    from rank %u to rank %u ", i, j);
             CU_ASSERT(right);
         }
-    /* Who withdraws has it back when no engine can reach it. */
+    /* An owner that withdraws has its region back when no engine can reach it. */
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[RANKS - 2], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL(pwc_region_free(ranks[RANKS - 1].region), 0);

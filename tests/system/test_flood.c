@@ -110,8 +110,8 @@ static void beside(const char *job, bool stopped)
     /* All that it may have is taken: from now on it is refused without end. */
     CU_ASSERT(comes_true(&told->taken, 100));
     CU_ASSERT(comes_true(&told->refused, 10000));
-    /* Of some whiles the best: other work on this machine takes some of each, a flood all of them.
-     */
+    /* The best of several spans of time: other work on this machine takes some of each, a flood all
+     * of them. */
     for (int i = 0; i < WHILES && now * SLOWER < alone; i++) {
         uint64_t rounds = rounds_in_a_while();
 

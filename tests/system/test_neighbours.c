@@ -285,7 +285,8 @@ static void die_once(struct rank *r, uint64_t until)
         ;
     CU_ASSERT_EQUAL(rc, 0);
     CU_ASSERT_EQUAL(pwc_unbind(r->remote), 0);
-    /* Both pairs go: the one that we wrote with its last remote, the other when we are told. */
+    /* Both pairs go: the one that we wrote with its last remote, the other when the daemon reports
+     * it. */
     while (process_mappings(getpid(), "pwc-pair") > 0 && now_ns() < limit)
         (void)take_number(r, &next);
     CU_ASSERT_EQUAL(process_mappings(getpid(), "pwc-pair"), 0);

@@ -335,7 +335,7 @@ static void be_called(struct rank *to, struct caller *callers, int count)
     }
 }
 
-/* They go on calling over restarts, and who comes later has a bit of its own. */
+/* The ranks go on calling over restarts, and a rank that comes later has a bit of its own. */
 static void test_quiet_callers(void)
 {
     struct caller callers[CALLERS];

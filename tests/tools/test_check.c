@@ -128,7 +128,7 @@ static struct command *run_as_other(const char *const *arguments, const char *se
     return run_program("setpriv", words, setting);
 }
 
-/* Root's daemon reads the system's file, unless it is told otherwise; others' do not. */
+/* Root's daemon reads the system's file, unless --config says otherwise; others' do not. */
 static void test_which_file(void)
 {
     enum { AS_ROOT, AS_OTHER };

@@ -77,7 +77,7 @@ static void all_well(void)
     CU_ASSERT_EQUAL(count, 15);
 }
 
-/* Without a daemon, only that is wrong; and what it alone could tell is not called well. */
+/* Without a daemon, only that is wrong; and what the daemon alone could say is not called well. */
 static void no_daemon(void)
 {
     static const char *const unknown[] = {"progress", "peers", "clients"};

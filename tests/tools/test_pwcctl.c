@@ -107,7 +107,7 @@ static pid_t serve_as_another(const char *socket_name)
     return pid;
 }
 
-/* Anybody may take an abstract name: whoever serves there is we, root, or whom the name tells. */
+/* Anybody may take an abstract name: its server must be we, root, or the user in the name. */
 static void test_foreign_daemon(void)
 {
     static const struct {

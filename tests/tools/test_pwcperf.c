@@ -280,7 +280,7 @@ static void test_plan_covers(void)
         CU_ASSERT_EQUAL(memcmp(&op, &again, sizeof(op)), 0);
         CU_ASSERT(op.target < shape.ranks && op.size <= STRESS_SIZE_MAX);
         CU_ASSERT(op.lid_size <= PWC_CID_MAX && op.rid_size <= PWC_CID_MAX);
-        /* nothing is without any event that tells its end */
+        /* nothing is without any event that says its end */
         CU_ASSERT_NOT_EQUAL(op.flags & (PWC_NO_LCE | PWC_NO_RCE), PWC_NO_LCE | PWC_NO_RCE);
         CU_ASSERT(!(op.get && (op.flags & PWC_NO_LCE)));
         targets[op.target]++;

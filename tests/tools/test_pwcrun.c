@@ -108,7 +108,7 @@ static void test_daemon_fails(void)
     command_free(command);
 }
 
-/* Whoever starts it has closed what it does not need; its children have them all. */
+/* The caller has closed what it does not need; pwcrun's children have all three streams. */
 static void test_closed_streams(void)
 {
     static const char *const closed[] = {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"};

@@ -86,7 +86,7 @@ static void take_config(struct doctor_daemon *d, const json_t *document)
     }
 }
 
-/* 0 when it has answered; else `status` and `why` tell. */
+/* 0 when the daemon has answered; else `status` and `why` hold the reason. */
 static int ask(struct doctor_daemon *d, const char *what,
                void (*take)(struct doctor_daemon *, const json_t *))
 {

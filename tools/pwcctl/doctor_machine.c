@@ -68,7 +68,7 @@ static void take_limit(const char *line, const char *name, uint64_t *out)
     *out = strcmp(hard, "unlimited") == 0 ? DOCTOR_UNLIMITED : strtoull(hard, NULL, 10);
 }
 
-/* Of ourselves, or of the daemon where it may be looked at. */
+/* Limits of ourselves, or of the daemon where it may be looked at. */
 static void look_at_limits(struct doctor_machine *m, pid_t pid)
 {
     char path[64], line[256];
@@ -91,7 +91,7 @@ static void look_at_limits(struct doctor_machine *m, pid_t pid)
         fclose(file);
 }
 
-/* Who it is, and whether it may pin without a limit. */
+/* The process's user, and whether it may pin without a limit. */
 static void look_at_rights(struct doctor_machine *m, pid_t pid)
 {
     char path[64], line[256];

@@ -54,7 +54,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Of one client alone, if so asked. */
+/* Whether the record is of the client asked for, or of any. */
 static bool wanted(const struct options *o, const struct trace_record *r)
 {
     return o->client < 0 || r->client == (uint32_t)o->client;
@@ -103,7 +103,8 @@ static int take_answer(struct gathering *g, struct daemon *d, const Pwc__Traced 
     return more;
 }
 
-/* Who its clients are: also those who come later, and those who have gone by the end. */
+/* Collects the daemon's clients: also those that come later, and those that have gone by the end.
+ */
 static void learn_clients(struct daemon *d)
 {
     json_t *document;

@@ -7,7 +7,7 @@
 #include "tools/pwcctl/format.h"
 #include "tools/pwcctl/table.h"
 
-/* Of daemons with several progress threads: in front, where a row has them. */
+/* Fields of daemons with several progress threads: in front, where a row has them. */
 static const struct field engine_fields[] = {
     {.key = "engine", .title = "engine"}, {.key = "peer_engine", .title = "peer's"}, {0}};
 

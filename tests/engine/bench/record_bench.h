@@ -78,7 +78,7 @@ bool bench_local_event(struct bench *b, struct event_record *out);
 uint32_t bench_inflow(const struct bench *b);
 /* Bytes of events that the client has been shown. */
 uint64_t bench_events(const struct bench *b);
-/* The same numbers in each bench. */
+/* These numbers are equal in each bench. */
 uint64_t bench_random(struct bench *b);
 
 #endif

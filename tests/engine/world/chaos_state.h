@@ -48,7 +48,7 @@ struct chaos {
     struct chaos_remote remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
     uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last took it, plus 1 */
     uint32_t silent;
-    bool keepalive; /* else nobody asks, and what breaks is told */
+    bool keepalive; /* else nobody asks, and breaks are reported */
     uint64_t reopen_at[WORLD_NODES_MAX];
     uint64_t restore_at[WORLD_NODES_MAX][WORLD_NODES_MAX];
     uint32_t hostiles[HOSTILE_MAX];

@@ -103,7 +103,7 @@ uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to)
     uint64_t number;
     int rc;
 
-    driver_finish_flush(s, from); /* an end tells only the highest that has ended */
+    driver_finish_flush(s, from); /* an end names only the highest that has ended */
     number = model_flush(&s->model, from, to);
 
     while (!s->failed &&

@@ -33,7 +33,7 @@ struct message_send {
     uint16_t flags;
     uint32_t index;
     uint32_t remote; /* of a request, or of a Long reply */
-    uint64_t token;  /* of a reply: what the request's event told */
+    uint64_t token;  /* of a reply: the token of the request's event */
     uint64_t lid;
     uint32_t count; /* of arguments */
     uint64_t arguments[SESSION_ARGUMENTS_MAX];

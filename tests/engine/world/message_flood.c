@@ -311,7 +311,7 @@ static void on_local(struct flood *f, uint32_t at, const struct event_record *e)
                    (unsigned long long)e->id);
         return;
     }
-    forced = m->flags & SUBMIT_NO_LCE && e->status < 0; /* errors are told all the same */
+    forced = m->flags & SUBMIT_NO_LCE && e->status < 0; /* errors come all the same */
     if ((m->told && !forced) || (e->status != m->status && !m->shaken))
         world_fail(f->world, "message %llu (%u->%u, kind %u) ends with %d%s",
                    (unsigned long long)e->id, m->from, m->to, m->kind, e->status,
@@ -323,7 +323,7 @@ static void on_local(struct flood *f, uint32_t at, const struct event_record *e)
     m->told = true;
     if (e->status < 0)
         m->seen |= !m->shaken;
-    /* Told of its source alone: the payload may still land. */
+    /* The event was of the source alone: the payload may still land. */
     maybe_free_slot(f, m);
 }
 

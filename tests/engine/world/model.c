@@ -173,7 +173,8 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     }
     p->ops[p->count++] = m->op_count;
     m->ops[m->op_count] = *op;
-    /* Nobody is asked, or nobody is told: until the owner's death is known here, that may do. */
+    /* Nobody is asked, or no event is posted: until the owner's death is known here, that may do.
+     */
     if (op->shaken && op->flags & PWC_NO_RCE)
         m->ops[m->op_count].status = 0;
     return m->op_count++;
@@ -452,7 +453,7 @@ static void shake_pair(struct model *m, uint32_t from, uint32_t to)
 
         if (!op->ended || !op->local_seen || !op->remote_seen)
             op->shaken = true;
-        /* Its local event told only of the source; the rest may be lost. */
+        /* The local event was only of the source; the rest may be lost. */
         if (op->shaken && op->local_seen && !op->remote_seen && op->kind == PATH_PUT &&
             op->status == 0 && op->flags & PWC_LCE_SOURCE && !m->ends[to].dead)
             refresh_vague(&m->ends[to], op->remote_offset, op->length, 1);

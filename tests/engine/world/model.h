@@ -82,7 +82,8 @@ void model_close(struct model *m);
 void model_fill(struct model *m, uint32_t end, uint64_t offset, uint64_t length, uint64_t seed);
 /* Registers an operation before it is submitted: its number. */
 uint32_t model_submit(struct model *m, const struct model_op *op);
-/* It was accepted: its effect is expected. Or it was not: it is forgotten (only the last one). */
+/* The operation was accepted: its effect is expected. Or it was refused: the model forgets it (only
+ * the last one). */
 void model_accepted(struct model *m, uint32_t number);
 void model_refused(struct model *m, uint32_t number);
 

@@ -60,7 +60,7 @@ struct world_node {
     uint32_t number;
     bool alive;
     bool armed; /* engine_arm said that it may sleep */
-    bool rung;  /* and a client has been told to ring since */
+    bool rung;  /* and a client was asked to ring since */
     struct engine *engine;
     struct engine_config config;
     struct fabric *fabric;
@@ -163,7 +163,7 @@ struct world_link {
     bool cut;            /* for control too */
     bool wanted, attempting, waiting;
     bool up[2], offered[2];
-    bool lost_due[2]; /* the node died when it was told that the other is lost */
+    bool lost_due[2]; /* the node died when it learnt that the other is lost */
     struct engine_offer offers[2];
     uint32_t asks, silences, gone; /* what engines have said of each other, so far */
 };
@@ -225,7 +225,7 @@ void world_link_wanted(struct world *w, uint32_t from, uint32_t to);
 void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to);
 /* The control connection is lost; both ends hear of it, at different times. */
 void world_link_break(struct world *w, uint32_t a, uint32_t b);
-/* The same, because an engine says so. */
+/* As above, because an engine says so. */
 void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status);
 struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b);
 void world_link_node_gone(struct world *w, uint32_t node);
@@ -234,12 +234,12 @@ void world_link_cut(struct world *w, uint32_t a, uint32_t b);
 void world_link_restore(struct world *w, uint32_t a, uint32_t b);
 /* Both ends give the other up (engine_peer_lost). */
 void world_link_lost(struct world *w, uint32_t a, uint32_t b);
-/* Cuts the fabric alone: control's connection stays, and nobody is told. */
+/* Cuts the fabric alone: control's connection stays, and no engine is informed. */
 void world_link_blackout(struct world *w, uint32_t a, uint32_t b);
 /* The engine asks for a sign of life, or gives the peer up. */
 void world_link_ask(struct world *w, uint32_t from, uint32_t to);
 void world_link_gone(struct world *w, uint32_t from, uint32_t to);
-/* After a restart: what the node was not told for certain. */
+/* After a restart: commands whose answers the node did not get. */
 void world_links_resume(struct world *w, uint32_t node);
 void world_link_step(struct world *w, const struct sim_entry *entry);
 
@@ -301,7 +301,8 @@ void world_request_free(struct world *w, int request);
 void world_notice(struct world *w, struct world_node *n, const struct engine_notice *notice);
 /* After a restart: what was not answered is asked again. */
 void world_requests_resume(struct world *w, uint32_t node);
-/* They will not be answered any more; context WORLD_CONTEXTS_MAX: of all of the client's. */
+/* These requests get no answer any more; context WORLD_CONTEXTS_MAX: those of all of the client's
+ * contexts. */
 void world_requests_drop(struct world *w, uint32_t client, uint32_t context);
 
 /* ---- world_census.c ------------------------------------------------------------------------ */

@@ -50,7 +50,7 @@ struct top_cell {
 };
 
 struct top_row {
-    char name[TOP_TEXT_MAX]; /* tells it apart from look to look */
+    char name[TOP_TEXT_MAX]; /* the same from look to look, and no other row's */
     struct top_cell cells[TOP_COLUMNS_MAX];
 };
 
