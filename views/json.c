@@ -1,9 +1,9 @@
 /* Owns how rows become JSON (json.h). */
 #include "views/json.h"
+#include "proto/clock.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 void json_put(json_t *object, const char *key, uint64_t value)
 {
@@ -100,14 +100,6 @@ int counters_check(const struct counters_header *h, size_t size)
                    rows_fit(size, h->peer_offset, h->peer_row_bytes, h->peer_rows)
                ? 0
                : -EBADMSG;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 void json_put_daemon(json_t *document, const struct counters_header *h)

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "daemon/keeper/holdings.h"
+#include "proto/clock.h"
 
 enum {
     MESSAGE_MAX = 4096,
@@ -42,14 +42,6 @@ struct keeper {
     int back_off_ms;
     int64_t started_ms;
 };
-
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
@@ -116,7 +108,7 @@ static int start(struct keeper *k)
         return -errno;
     }
     k->ready = false;
-    k->started_ms = clock_ms();
+    k->started_ms = now_ms();
     return 0;
 }
 
@@ -229,7 +221,7 @@ static int judge(struct keeper *k, int status)
         (void)hold_lifeline(k);
         k->attempts = 0;
     }
-    if (clock_ms() - k->started_ms >= STEADY_MS)
+    if (now_ms() - k->started_ms >= STEADY_MS)
         k->back_off_ms = 0;
     fprintf(stderr, "pwcd: warning: the daemon has ended (%s %d): it is started again\n",
             killed ? "signal" : "status", killed ? WTERMSIG(status) : code);

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "clientlib/channel/channel.h"
 #include "shm_ring/doorbell.h"
 #include "tests/clientlib/fake_session.h"
 #include "tests/suite.h"
+#include "proto/clock.h"
 
 enum { MANY = 70, MOST = 200, RANDOM_STEPS = 200000, COUNTED = 10000 };
 
@@ -138,14 +138,6 @@ static __attribute__((noinline)) int counted_probe(struct hall *h)
     struct pwc_event event;
 
     return channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
 /* Until so many are looked at, and nothing comes meanwhile. */

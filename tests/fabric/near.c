@@ -1,5 +1,6 @@
 /* Owns what near.h says. Thread: one. */
 #include "tests/fabric/near.h"
+#include "proto/clock.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -7,18 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAGIC (sizeof(STREAM_MAGIC) - 1)
-
-static int64_t milliseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- the fabric ----------------------------------------------------------------------------- */
 
@@ -73,27 +65,27 @@ int near_poll(struct near *n)
 
 bool near_until(struct near *n, const uint32_t *counter, uint32_t value)
 {
-    int64_t limit = milliseconds() + NEAR_PATIENCE;
+    int64_t limit = now_ms() + NEAR_PATIENCE;
 
-    while (*counter < value && milliseconds() < limit)
+    while (*counter < value && now_ms() < limit)
         (void)near_poll(n);
     return *counter >= value;
 }
 
 bool near_until_ended(struct near *n, uint32_t cookie)
 {
-    int64_t limit = milliseconds() + NEAR_PATIENCE;
+    int64_t limit = now_ms() + NEAR_PATIENCE;
 
-    while (n->ended[cookie] == 0 && milliseconds() < limit)
+    while (n->ended[cookie] == 0 && now_ms() < limit)
         (void)near_poll(n);
     return n->ended[cookie] == 1;
 }
 
 bool near_rest(struct near *n, int *descriptor)
 {
-    int64_t limit = milliseconds() + NEAR_PATIENCE;
+    int64_t limit = now_ms() + NEAR_PATIENCE;
 
-    while (milliseconds() < limit)
+    while (now_ms() < limit)
         if (near_poll(n) == 0 && fabric_arm(n->fabric, descriptor) == 0)
             return true;
     return false;
@@ -210,9 +202,9 @@ int raw_peer(struct near *n, uint32_t peer)
 
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size)
 {
-    int64_t limit = milliseconds() + NEAR_PATIENCE;
+    int64_t limit = now_ms() + NEAR_PATIENCE;
 
-    while (size > 0 && milliseconds() < limit) {
+    while (size > 0 && now_ms() < limit) {
         ssize_t sent = send(socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (sent < 0 && errno != EAGAIN)
@@ -238,10 +230,10 @@ void raw_announcements(const struct near *n, struct stream_frame *frames, uint32
 
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size)
 {
-    int64_t limit = milliseconds() + NEAR_PATIENCE;
+    int64_t limit = now_ms() + NEAR_PATIENCE;
     size_t taken = 0;
 
-    while (taken < size && milliseconds() < limit) {
+    while (taken < size && now_ms() < limit) {
         ssize_t got = recv(socket, (uint8_t *)bytes + taken, size - taken, MSG_DONTWAIT);
 
         if (got == 0 || (got < 0 && errno != EAGAIN))
@@ -256,10 +248,10 @@ size_t raw_take(struct near *n, int socket, void *bytes, size_t size)
 
 bool raw_ends(struct near *n, int socket)
 {
-    int64_t limit = milliseconds() + NEAR_PATIENCE;
+    int64_t limit = now_ms() + NEAR_PATIENCE;
     uint8_t bytes[4096];
 
-    while (milliseconds() < limit) {
+    while (now_ms() < limit) {
         ssize_t got = recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
 
         if (got == 0 || (got < 0 && errno != EAGAIN))

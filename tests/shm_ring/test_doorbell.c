@@ -1,13 +1,13 @@
 /* The doorbell word step by step, and its futex between two processes. */
 #include "shm_ring/doorbell.h"
 #include "tests/suite.h"
+#include "proto/clock.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static void test_ring(void)
@@ -32,14 +32,6 @@ static void test_ring(void)
         doorbell_disarm(&word);
         CU_ASSERT_EQUAL(doorbell_ring(&word), DOORBELL_AWAKE);
     }
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
 static void test_sleep_ends(void)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "pwc/am.h"
+#include "proto/clock.h"
 
 #define SLOT     (64u << 10)
 #define SMALL    64u
@@ -20,14 +20,6 @@
 #define LENGTH   (LANDING + LEDGER_SLOTS * READ)
 
 enum kind { PUT_SMALL, PUT_LARGE, GET, MESSAGE, MEDIUM, NOTIFY, KINDS };
-
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static int fail(struct ledger_rank *r, const char *what, int64_t is, int64_t should)
 {
@@ -86,7 +78,7 @@ static int check_remote(struct ledger_rank *r, const struct pwc_event *event)
 
 static int check_local(struct ledger_rank *r, const struct pwc_event *event)
 {
-    int64_t now = clock_ns(), gap = now - r->end_ns;
+    int64_t now = now_ns(), gap = now - r->end_ns;
 
     if (event->id != r->ended)
         return fail(r, "a local event's number", (int64_t)event->id, r->ended);
@@ -201,7 +193,7 @@ static bool done(const struct ledger_rank *r)
 static void *run(void *argument)
 {
     struct ledger_rank *r = argument;
-    int64_t moved = clock_ns();
+    int64_t moved = now_ns();
 
     while (!atomic_load(r->failed) && !done(r)) {
         struct pwc_event event;
@@ -217,8 +209,8 @@ static void *run(void *argument)
         if (r->kinds_failed)
             fail(r, "a message", r->messages, r->messages);
         if (sent > 0 || rc == 1)
-            moved = clock_ns();
-        else if (clock_ns() - moved > STUCK_NS)
+            moved = now_ns();
+        else if (now_ns() - moved > STUCK_NS)
             fail(r, "stuck for seconds", STUCK_NS / 1000000000, 0);
     }
     return NULL;

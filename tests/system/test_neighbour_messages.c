@@ -73,14 +73,14 @@ static int submit(struct two *t, uint64_t number)
 static uint64_t all_kinds(unsigned lazy)
 {
     uint64_t number = 0, total = 20000;
-    int64_t limit = two_now_ns() + TWO_WAIT_NS;
+    int64_t limit = now_ns() + TWO_WAIT_NS;
     struct two t;
 
     srand(lazy);
     two_open(&t, &cluster, "kinds");
     while (
         (t.seen < total || t.ended < total || t.replied < t.replies_asked || t.back < t.answered) &&
-        t.right && two_now_ns() < limit) {
+        t.right && now_ns() < limit) {
         int rc = number < total ? submit(&t, number) : -EAGAIN;
 
         if (rc == 0)
@@ -139,7 +139,7 @@ static pwc_remote *bind_without_a_way(struct two *t)
 
 static void test_remotes_of_one_peer(void)
 {
-    int64_t limit = two_now_ns() + TWO_WAIT_NS;
+    int64_t limit = now_ns() + TWO_WAIT_NS;
     uint64_t number = 0, total = 3000;
     pwc_remote *ways[2];
     struct two t;
@@ -149,7 +149,7 @@ static void test_remotes_of_one_peer(void)
     ways[0] = t.a.remote;
     ways[1] = bind_without_a_way(&t);
     CU_ASSERT_PTR_NOT_NULL_FATAL(ways[1]);
-    while (t.seen < total && t.right && two_now_ns() < limit) {
+    while (t.seen < total && t.right && now_ns() < limit) {
         pwc_remote *remote = ways[rand() % 50 == 0];
         int rc = number == total ? -EAGAIN
                                  : pwc_put(remote, 0, t.a.memory, 8, pwc_cid_u64(number),

@@ -65,7 +65,7 @@ static void reply_late(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
 
 static void test_requester_dies(void)
 {
-    int64_t limit = two_now_ns() + TWO_WAIT_NS;
+    int64_t limit = now_ns() + TWO_WAIT_NS;
     int replies = 0, status;
     struct pwc_event event;
     struct rank r;
@@ -81,7 +81,7 @@ static void test_requester_dies(void)
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0);
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
     CU_ASSERT(WIFSIGNALED(status));
-    while (!(two_pairs().gone & PAIR_ORIGIN_GONE) && two_now_ns() < limit)
+    while (!(two_pairs().gone & PAIR_ORIGIN_GONE) && now_ns() < limit)
         pause_ms(1);
     CU_ASSERT_EQUAL(two_pairs().sent, 10);
     for (int ended = 0; ended < 10; ended++) {
@@ -109,7 +109,7 @@ static void die_unanswered(void)
 
 static void test_replier_dies(void)
 {
-    int64_t limit = two_now_ns() + TWO_WAIT_NS;
+    int64_t limit = now_ns() + TWO_WAIT_NS;
     struct pwc_event event = {0};
     uint64_t number = 5;
     int asked = 0, rc = 0;
@@ -131,7 +131,7 @@ static void test_replier_dies(void)
     CU_ASSERT(two_pairs().sent > 0);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    while (event.status == 0 && two_now_ns() < limit) {
+    while (event.status == 0 && now_ns() < limit) {
         rc = message_request(PWC_AM_SHORT, r.remote, 0, message_of(TWO_REQUEST, &number));
         CU_ASSERT_FATAL(rc == 0 || rc == -EAGAIN);
         (void)pwc_wait(r.ctx, PWC_ANY, PWC_LOCAL, &event, 10);
@@ -173,7 +173,7 @@ static void *sleep_at_a(void *argument)
     } else {
         s->rc = pwc_wait(ctx, PWC_ANY, s->kinds, &event, RANK_WAIT_MS);
     }
-    s->woken = two_now_ns();
+    s->woken = now_ns();
     return NULL;
 }
 
@@ -197,7 +197,7 @@ static pthread_t fall_asleep(struct sleeper *s)
 /* Lowers `best`, how long it took: a nap costs a second each time, a busy machine does not. */
 static void woken_after(struct sleeper *s, pthread_t thread, int64_t *best)
 {
-    int64_t from = two_now_ns();
+    int64_t from = now_ns();
 
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(s->rc, 1);

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/process.h"
 #include "pwc/am.h"
 #include "tests/lib/rank.h"
+#include "proto/clock.h"
 
 #define REGION_BYTES (1u << 20)
 #define HANDLER      7u
@@ -30,14 +30,6 @@
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 static int attach(struct rank *r, const char *job, uint32_t number, uint32_t size)
 {

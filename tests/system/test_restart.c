@@ -21,6 +21,7 @@
 #include "tests/system/ledger.h"
 #include "tests/lib/rank.h"
 #include "tests/system/requester.h"
+#include "proto/clock.h"
 
 #define STEP_OPS 200u /* that end between two kills */
 #define LIMIT_S  30
@@ -296,14 +297,6 @@ struct caller {
     pwc_ctx *ctx;
     pwc_remote *remote;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void add_caller(struct caller *c, struct rank *from, struct rank *to)
 {

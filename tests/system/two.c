@@ -5,21 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "proto/pair_abi.h"
 #include "tests/lib/message.h"
+#include "proto/clock.h"
 
 /* Replies are further apart than requests: between two that are under way there are more numbers.
  */
 enum { REPLY_SLOTS = 512, REPLY_SLOT_BYTES = 4096 };
-
-int64_t two_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 int two_attach(const struct cluster *cluster, struct rank *r, const char *job, uint32_t number)
 {

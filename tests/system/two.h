@@ -10,6 +10,7 @@
 #include "pwc/am.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
+#include "proto/clock.h"
 
 #define TWO_REGION_BYTES (4u << 20)
 #define TWO_WAIT_NS      INT64_C(20000000000)
@@ -28,7 +29,6 @@ struct two {
     bool right;
 };
 
-int64_t two_now_ns(void);
 int two_attach(const struct cluster *cluster, struct rank *r, const char *job, uint32_t number);
 void two_open(struct two *t, const struct cluster *cluster, const char *job);
 void two_close(struct two *t);

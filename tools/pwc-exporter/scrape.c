@@ -1,20 +1,12 @@
 /* Owns what a scrape gets: asks the daemon, and keeps the text for those who come at once. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include "tools/pwc-exporter/exporter.h"
 #include "tools/request.h"
+#include "proto/clock.h"
 
 #define FRESH_NS UINT64_C(250000000)
 #define WHY_MAX  768
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static bool ask_all(const struct exporter_options *o, struct documents *d, char *why)
 {

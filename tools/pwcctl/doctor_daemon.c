@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "tools/pwcctl/doctor.h"
 #include "tools/find_pwcd.h"
 #include "tools/request.h"
 #include "proto/session_abi.h"
+#include "proto/clock.h"
 
 #define PROGRAM_MS 10000
 
@@ -101,13 +101,6 @@ static int ask(struct doctor_daemon *d, const char *what,
 
 /* ---- its program -------------------------------------------------------------------------------
  */
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Reads to the end; false when that does not come for long, or not within `size`. */
 static bool read_all(int from, char *to, size_t size)

@@ -11,6 +11,7 @@
 #include "proto/control.pb-c.h"
 #include "tools/request.h"
 #include "tools/pwcctl/trace_events.h"
+#include "proto/clock.h"
 
 #define ENGINES_MAX 64u
 #define WHY_MAX     600u
@@ -45,13 +46,6 @@ static volatile sig_atomic_t stopped; /* the one thing that a handler may set */
 static void stop(int signal)
 {
     stopped = 1;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* Whether the record is of the client asked for, or of any. */
@@ -169,7 +163,7 @@ static int gather_all(struct gathering *g)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct sigaction action = {.sa_handler = stop};
-    uint64_t end;
+    int64_t end;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < g->daemon_count; i++) {
         char why[WHY_MAX];
@@ -181,7 +175,7 @@ static int gather_all(struct gathering *g)
         return rc;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    end = now_ns() + (uint64_t)(g->options->seconds * 1e9);
+    end = now_ns() + (int64_t)(g->options->seconds * 1e9);
     while (rc >= 0 && !stopped && now_ns() < end && g->records < RECORDS_MAX) {
         rc = gather(g);
         if (rc == 0)

@@ -49,11 +49,11 @@ static int round_trip(struct messages *m, uint64_t i, uint64_t *ns)
     }
     if (check)
         messages_fill(m, i);
-    uint64_t start = world_now_ns();
+    uint64_t start = now_ns();
     rc = send(m, i);
     if (rc == 0)
         rc = messages_await(m, i + 1);
-    *ns = world_now_ns() - start;
+    *ns = now_ns() - start;
     return rc;
 }
 

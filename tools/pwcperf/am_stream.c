@@ -69,7 +69,7 @@ static int take(struct flood *f, const struct pwc_event *event)
         return world_error(f->pair->world, -EBADMSG, "event %llu came where mark %llu was due",
                            (unsigned long long)event->id, (unsigned long long)mark);
     if (mark >= f->plan->warmup)
-        samples_add(f->pair->samples, world_now_ns() - f->posted_ns[mark % f->window]);
+        samples_add(f->pair->samples, now_ns() - f->posted_ns[mark % f->window]);
     f->ended = mark + 1;
     return 0;
 }
@@ -114,7 +114,7 @@ static int send_one(struct flood *f, uint64_t i)
     if (f->check)
         messages_fill(&f->messages, i);
     if (mark)
-        f->posted_ns[i % f->window] = world_now_ns();
+        f->posted_ns[i % f->window] = now_ns();
     while ((rc = messages_send(&f->messages, i, i, PWC_AM_NO_REPLY | (mark ? 0 : PWC_NO_LCE))) ==
            -EAGAIN) {
         rc = poll_once(f);
@@ -141,7 +141,7 @@ static int drive(struct flood *f, uint64_t *started)
     progress_start(&progress, f->pair->world, "am_bw", f->to_send);
     for (uint64_t i = 0; rc == 0 && i < f->to_send; i++) {
         if (i == f->plan->warmup)
-            *started = world_now_ns();
+            *started = now_ns();
         rc = send_one(f, i);
         progress_at(&progress, i);
     }
@@ -178,6 +178,6 @@ int am_stream(struct pair *pair, const struct plan *plan)
     if (rc == 0)
         rc = drive(&flood, &started);
     if (rc == 0 && pair->initiates)
-        summarize(&flood, world_now_ns() - started, &result);
+        summarize(&flood, now_ns() - started, &result);
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }

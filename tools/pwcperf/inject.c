@@ -88,9 +88,9 @@ static int drive(struct messages *m, struct result *result, uint64_t warmup)
     for (uint64_t i = 0; rc == 0 && i < warmup + result->iters; i++) {
         if (i == warmup)
             result->eagain = 0;
-        uint64_t start = world_now_ns();
+        uint64_t start = now_ns();
         rc = submit_batch(m, i * result->depth, result->depth, flags, &result->eagain);
-        uint64_t ns = world_now_ns() - start;
+        uint64_t ns = now_ns() - start;
         if (rc == 0 && i >= warmup)
             samples_add(pair->samples, ns);
         if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer, -1)) < 0)

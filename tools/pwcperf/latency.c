@@ -40,11 +40,11 @@ static int round_trip(struct pair *pair, const struct plan *plan, uint64_t i, ui
     if (check)
         pattern_fill(pair->departures + slot, size, ping_seed(plan, i, pair->initiates), 0);
     if (pair->initiates) {
-        uint64_t start = world_now_ns();
+        uint64_t start = now_ns();
         rc = pair_put(pair, slot, slot, size, 0, i, PWC_NO_LCE);
         if (rc == 0)
             rc = pair_expect(pair, PWC_REMOTE, i);
-        *ns = world_now_ns() - start;
+        *ns = now_ns() - start;
     } else {
         rc = pair_expect(pair, PWC_REMOTE, i);
         if (rc == 0)
@@ -77,11 +77,11 @@ int latency_put(struct pair *pair, const struct plan *plan)
 static int get_one(struct pair *pair, const struct plan *plan, uint64_t i, uint64_t *ns)
 {
     uint64_t from = i % GET_STEPS * 8;
-    uint64_t start = world_now_ns();
+    uint64_t start = now_ns();
     int rc = pair_get(pair, from, 0, plan->size, i);
     if (rc == 0)
         rc = pair_expect(pair, PWC_LOCAL, i);
-    *ns = world_now_ns() - start;
+    *ns = now_ns() - start;
     if (rc == 0 && pair->world->options->check)
         rc = pair_check(pair, 0, plan->size, pattern_mix(plan->size), from, i);
     return rc;

@@ -31,14 +31,14 @@ size_t overlap_half(uint64_t size)
 /* An application's computing: rounds of work that the compiler cannot leave out. */
 static uint64_t compute(uint64_t rounds, uint64_t *state)
 {
-    uint64_t start = world_now_ns(), x = *state;
+    uint64_t start = now_ns(), x = *state;
     for (uint64_t i = 0; i < rounds; i++) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
     }
     *state = x;
-    return world_now_ns() - start;
+    return now_ns() - start;
 }
 
 /* Rounds that take a stretch: the fewest of some trials, so that none is too short. */
@@ -80,11 +80,11 @@ static void sleep_until(uint64_t ns)
 
 static int put_one(struct pair *pair, const struct plan *plan, uint64_t id, uint64_t *ns)
 {
-    uint64_t start = world_now_ns();
+    uint64_t start = now_ns();
     int rc = pair_put(pair, 0, 0, plan->size, id, 0, PWC_NO_RCE);
     if (rc == 0)
         rc = pair_expect(pair, PWC_LOCAL, id);
-    *ns = world_now_ns() - start;
+    *ns = now_ns() - start;
     return rc;
 }
 
@@ -92,7 +92,7 @@ static int put_one(struct pair *pair, const struct plan *plan, uint64_t id, uint
 static int stretch(struct pair *pair, const struct plan *plan, uint64_t number, bool counts,
                    uint64_t *took)
 {
-    uint64_t start = world_now_ns(), ns;
+    uint64_t start = now_ns(), ns;
     int rc = world_notify(pair->world, pair->remote, number);
     for (uint64_t i = 1; rc == 0 && number % 2 == 1 && i <= PUTS; i++) {
         sleep_until(start + i * PERIOD_NS);

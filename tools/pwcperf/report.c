@@ -56,7 +56,7 @@ void progress_start(struct progress *progress, const struct world *world, const 
     *progress = (struct progress){
         .what = what,
         .total = total,
-        .shown_ns = world_now_ns() + UINT64_C(750000000), /* short runs show nothing */
+        .shown_ns = now_ns() + UINT64_C(750000000), /* short runs show nothing */
         .on = world->rank == 0 && isatty(STDERR_FILENO),
     };
 }
@@ -65,7 +65,7 @@ void progress_at(struct progress *progress, uint64_t done)
 {
     if (!progress->on || (done & 63) != 0)
         return;
-    uint64_t now = world_now_ns();
+    uint64_t now = now_ns();
     if (now < progress->shown_ns || now - progress->shown_ns < UINT64_C(250000000))
         return;
     progress->shown_ns = now;

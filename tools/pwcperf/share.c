@@ -27,7 +27,7 @@ struct interval {
 
 static struct interval interval_from_now(const struct options *options)
 {
-    uint64_t length = options->seconds * UINT64_C(1000000000), begin = world_now_ns() + length / 4;
+    uint64_t length = options->seconds * UINT64_C(1000000000), begin = now_ns() + length / 4;
     return (struct interval){begin, begin + length, begin + length + length / 4};
 }
 
@@ -36,7 +36,7 @@ static int origin(struct pair *pair, uint64_t size, const struct interval *when)
     uint64_t window = pair->world->options->window, step = window >= MARKS ? window / MARKS : 1;
     uint64_t ended = 0, number = 0;
     int rc = 0;
-    while (rc == 0 && world_now_ns() < when->over) {
+    while (rc == 0 && (uint64_t)now_ns() < when->over) {
         while (rc == 0 && number + step - ended > window) {
             rc = pair_expect(pair, PWC_LOCAL, ended + step);
             ended += step;
@@ -66,7 +66,7 @@ static int target(struct pair *pair, const struct interval *when, double *rate)
                              (unsigned long long)id, (unsigned long long)number);
         if (number % LOOK != 0 && id != END)
             continue;
-        uint64_t now = world_now_ns();
+        uint64_t now = now_ns();
         if (from == 0 && now >= when->begin) {
             from = now;
             begun = number;

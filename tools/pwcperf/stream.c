@@ -73,7 +73,7 @@ static int take_mark(struct stream *s)
     uint64_t mark = s->ended + s->marks - 1;
     int rc = pair_expect(s->pair, PWC_LOCAL, mark);
     if (rc == 0 && mark >= s->plan->warmup)
-        samples_add(s->pair->samples, world_now_ns() - s->posted_ns[mark % s->window]);
+        samples_add(s->pair->samples, now_ns() - s->posted_ns[mark % s->window]);
     s->ended = mark + 1;
     return rc;
 }
@@ -128,7 +128,7 @@ static int put_one(struct stream *s, uint64_t i)
         s->slot = 0;
     if (i == s->next_mark) {
         s->next_mark += s->marks;
-        s->posted_ns[i % s->window] = world_now_ns();
+        s->posted_ns[i % s->window] = now_ns();
     } else {
         flags |= PWC_NO_LCE;
     }
@@ -142,7 +142,7 @@ static int drive_puts(struct stream *s, uint64_t total, uint64_t *started)
     progress_start(&progress, s->pair->world, "puts", total);
     for (uint64_t i = 0; rc == 0 && i < total; i++) {
         if (i == s->plan->warmup)
-            *started = world_now_ns();
+            *started = now_ns();
         rc = put_one(s, i);
         progress_at(&progress, i);
     }
@@ -212,7 +212,7 @@ int stream_put(struct pair *pair, const struct plan *plan)
     stream_open(&stream, pair, plan);
     int rc = pair->initiates ? drive_puts(&stream, total, &started) : drain_puts(&stream, total);
     if (rc == 0 && pair->initiates)
-        summarize(&stream, world_now_ns() - started, &result);
+        summarize(&stream, now_ns() - started, &result);
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
 
@@ -224,7 +224,7 @@ static int take_get(struct stream *s)
     uint64_t i = s->ended;
     int rc = pair_expect(s->pair, PWC_LOCAL, i);
     if (rc == 0 && i >= s->plan->warmup)
-        samples_add(s->pair->samples, world_now_ns() - s->posted_ns[i % s->window]);
+        samples_add(s->pair->samples, now_ns() - s->posted_ns[i % s->window]);
     if (rc == 0 && s->pair->world->options->check)
         rc = pair_check(s->pair, i % s->slots * size, size, put_seed(s->plan, i % s->slots), 0, i);
     s->ended++;
@@ -239,10 +239,10 @@ static int drive_gets(struct stream *s, uint64_t total, uint64_t *started)
     progress_start(&progress, s->pair->world, "gets", total);
     for (uint64_t i = 0; rc == 0 && i < total; i++) {
         if (i == s->plan->warmup)
-            *started = world_now_ns();
+            *started = now_ns();
         if (i - s->ended >= s->window)
             rc = take_get(s);
-        s->posted_ns[i % s->window] = world_now_ns();
+        s->posted_ns[i % s->window] = now_ns();
         size_t slot = i % s->slots * size;
         if (rc == 0 && s->pair->world->options->check)
             memset(s->pair->arrivals + slot, 0, size); /* old bytes must not pass */
@@ -271,7 +271,7 @@ int stream_get(struct pair *pair, const struct plan *plan)
     if (pair->initiates) {
         rc = drive_gets(&stream, total, &started);
         if (rc == 0)
-            summarize(&stream, world_now_ns() - started, &result);
+            summarize(&stream, now_ns() - started, &result);
     }
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }

@@ -136,7 +136,7 @@ static int drive(struct stress *stress)
 {
     struct world *world = stress->world;
     struct progress progress;
-    uint64_t last_work = world_now_ns();
+    uint64_t last_work = now_ns();
     bool idle = false, stuck = false;
     int rc = 0;
     progress_start(&progress, world, "operations of rank 0", stress->shape.ops);
@@ -144,11 +144,11 @@ static int drive(struct stress *stress)
         rc = round_of_work(stress, idle, &stuck);
         idle = rc == 0;
         if (rc > 0) {
-            last_work = world_now_ns();
+            last_work = now_ns();
         } else if (rc == 0) {
             if (stuck)
                 sched_yield();
-            if (world_now_ns() - last_work > world->options->timeout_s * UINT64_C(1000000000))
+            if (now_ns() - last_work > world->options->timeout_s * UINT64_C(1000000000))
                 rc = world_error(world, -ETIMEDOUT,
                                  "nothing happened for %u s: %" PRIu64 " operations submitted, %s",
                                  world->options->timeout_s, stress->totals.operations,
@@ -225,13 +225,13 @@ int stress_run(struct world *world)
 {
     struct stress stress = {.world = world};
     int rc = open_all(&stress);
-    uint64_t started = world_now_ns();
+    uint64_t started = now_ns();
     if (rc == 0)
         rc = drive(&stress);
     if (rc == 0)
         rc = expect_silence(&stress);
     if (rc == 0)
-        rc = report(&stress, (double)(world_now_ns() - started) / 1e9);
+        rc = report(&stress, (double)(now_ns() - started) / 1e9);
     close_all(&stress);
     return rc;
 }

@@ -1,12 +1,12 @@
 /* Attaches to the daemon, and the steps that every test needs. */
 #include "tools/pwcperf/world.h"
+#include "proto/clock.h"
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 int world_error(const struct world *world, int rc, const char *format, ...)
@@ -90,7 +90,7 @@ int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_ev
 
 int world_again(struct world *world, uint64_t *since)
 {
-    uint64_t now = world_now_ns();
+    uint64_t now = now_ns();
     if (*since == 0)
         *since = now;
     if (now - *since > world->options->timeout_s * UINT64_C(1000000000))
@@ -108,11 +108,4 @@ int world_notify(struct world *world, pwc_remote *to, uint64_t id)
         if (world_again(world, &since) < 0)
             return -ETIMEDOUT;
     return rc < 0 ? world_error(world, rc, "notifying a peer") : 0;
-}
-
-uint64_t world_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <pwc/pwc.h>
 #include "tools/pwcperf/options.h"
+#include "proto/clock.h"
 
 /* One thread owns it. */
 struct world {
@@ -35,7 +36,5 @@ int world_again(struct world *world, uint64_t *since);
 
 /* A notification: an id and nothing else. Waits for room. No local event. */
 int world_notify(struct world *world, pwc_remote *to, uint64_t id);
-
-uint64_t world_now_ns(void);
 
 #endif

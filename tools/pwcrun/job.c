@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "tools/pwcrun/node.h"
 #include "tools/pwcrun/rank.h"
 #include "tools/pwcrun/child.h"
+#include "proto/clock.h"
 
 #define START_MS INT64_C(60000) /* for all daemons to serve */
 #define TERM_MS  INT64_C(3000)  /* from SIGTERM to SIGKILL */
@@ -69,13 +69,6 @@ int job_block_signals(void)
     if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return -errno;
     return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
 static void enter(struct job *job, enum phase phase, int64_t allowed_ms)

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
-#include <time.h>
 #include "daemon/fabric/ofi/ofi_private.h"
+#include "proto/clock.h"
 
-#define PATIENCE_MS 500 /* for all of it; a trial takes two milliseconds where it works */
+#define PATIENCE_MS 500 /* for all of it; a trial takes two now_ms where it works */
 #define GLANCES     2000
 
 struct trial {
@@ -20,17 +20,9 @@ struct trial {
     struct fabric *writer; /* the same, or another */
     struct fabric_memory memory, source;
     uint64_t word[2]; /* source and target */
-    uint64_t limit;
+    int64_t limit;
     uint32_t added, arrived, written;
 };
-
-static uint64_t milliseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int progress_of(struct trial *t, struct fabric *fabric)
 {
@@ -68,7 +60,7 @@ static int progress(struct trial *t)
 /* Until *counter has come that far. */
 static bool reach(struct trial *t, const uint32_t *counter, uint32_t count)
 {
-    while (*counter < count && milliseconds() < t->limit)
+    while (*counter < count && now_ms() < t->limit)
         if (progress(t) < 0)
             return false;
     return *counter >= count;
@@ -86,7 +78,7 @@ static bool write_there(struct trial *t)
     };
     int rc;
 
-    while ((rc = fabric_post_write(t->writer, &w)) == -EAGAIN && milliseconds() < t->limit)
+    while ((rc = fabric_post_write(t->writer, &w)) == -EAGAIN && now_ms() < t->limit)
         (void)progress(t);
     return rc == 0;
 }
@@ -143,7 +135,7 @@ bool ofi_trial_sleeps(struct fabric *fabric, struct fabric *other)
 {
     struct trial t = {.fabric = fabric, .writer = other ? other : fabric};
 
-    t.limit = milliseconds() + PATIENCE_MS;
+    t.limit = now_ms() + PATIENCE_MS;
 
     bool result = connected(&t) && falls_silent(&t) && speaks_up(&t);
 
