@@ -8,7 +8,6 @@
 #include <pwc/am.h>
 #include "tools/pwcperf/measure.h"
 #include "tools/pwcperf/message.h"
-#include "tools/pwcperf/report.h"
 
 #define SLOTS 2u
 
@@ -37,8 +36,10 @@ static int send(struct messages *m, uint64_t number)
 }
 
 /* One request and its reply; at the initiator, *ns is the round trip. */
-static int round_trip(struct messages *m, uint64_t i, uint64_t *ns)
+static int round_trip(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
+                      uint64_t *ns)
 {
+    struct messages *m = context;
     bool check = m->pair->world->options->check;
     int rc = 0;
     if (!m->pair->initiates) {
@@ -60,21 +61,6 @@ static int round_trip(struct messages *m, uint64_t i, uint64_t *ns)
 int am_latency(struct pair *pair, const struct plan *plan)
 {
     struct messages messages;
-    struct progress progress;
-    uint64_t total = plan->warmup + plan->iters, ns = 0;
     int rc = messages_open(&messages, pair, plan->size, SLOTS);
-    progress_start(&progress, pair->world, "am_lat", total);
-    for (uint64_t i = 0; rc == 0 && i < total; i++) {
-        rc = round_trip(&messages, i, &ns);
-        if (rc == 0 && i >= plan->warmup)
-            samples_add(pair->samples, ns);
-        progress_at(&progress, i);
-    }
-    progress_end(&progress);
-    if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer, -1)) < 0)
-        rc = world_error(pair->world, rc, "flushing");
-    struct result result;
-    if (rc == 0 && pair->initiates)
-        latency_result(pair, plan, 2, &result);
-    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+    return rc < 0 ? rc : latency_run(pair, plan, "am_lat", 2, round_trip, &messages);
 }

@@ -22,17 +22,34 @@ size_t latency_half(const struct options *options, uint64_t size)
     return 2 * size + 8 * GET_STEPS;
 }
 
-void latency_result(struct pair *pair, const struct plan *plan, unsigned operations,
-                    struct result *result)
+int latency_run(struct pair *pair, const struct plan *plan, const char *name, unsigned operations,
+                latency_one *one, void *context)
 {
-    *result = (struct result){.size = plan->size, .iters = plan->iters};
-    samples_summary(pair->samples, operations, result);
-    result->rate_mps = 1 / result->mean_us;
-    result->bw_mbps = (double)plan->size / result->mean_us;
+    struct result result = {.size = plan->size, .iters = plan->iters};
+    struct progress progress;
+    uint64_t total = plan->warmup + plan->iters, ns = 0;
+    int rc = 0;
+    progress_start(&progress, pair->world, name, total);
+    for (uint64_t i = 0; rc == 0 && i < total; i++) {
+        rc = one(pair, plan, context, i, &ns);
+        if (rc == 0 && i >= plan->warmup)
+            samples_add(pair->samples, ns);
+        progress_at(&progress, i);
+    }
+    progress_end(&progress);
+    if (rc == 0 && (rc = pwc_flush(pair->world->ctx, pair->peer, -1)) < 0)
+        rc = world_error(pair->world, rc, "flushing");
+    if (rc < 0 || !pair->initiates)
+        return rc < 0 ? rc : report_result(pair->world, NULL);
+    samples_summary(pair->samples, operations, &result);
+    result.rate_mps = 1 / result.mean_us;
+    result.bw_mbps = (double)plan->size / result.mean_us;
+    return report_result(pair->world, &result);
 }
 
 /* One ping and its pong; at the initiator, *ns is the round trip. */
-static int round_trip(struct pair *pair, const struct plan *plan, uint64_t i, uint64_t *ns)
+static int round_trip(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
+                      uint64_t *ns)
 {
     bool check = pair->world->options->check;
     size_t size = plan->size, slot = i % 2 * size;
@@ -57,25 +74,15 @@ static int round_trip(struct pair *pair, const struct plan *plan, uint64_t i, ui
 
 int latency_put(struct pair *pair, const struct plan *plan)
 {
-    struct progress progress;
-    uint64_t total = plan->warmup + plan->iters, ns = 0;
-    int rc = 0;
-    progress_start(&progress, pair->world, "put_lat", total);
-    for (uint64_t i = 0; rc == 0 && i < total; i++) {
-        rc = round_trip(pair, plan, i, &ns);
-        if (rc == 0 && i >= plan->warmup)
-            samples_add(pair->samples, ns);
-        progress_at(&progress, i);
-    }
-    progress_end(&progress);
-    struct result result;
-    if (rc == 0 && pair->initiates)
-        latency_result(pair, plan, 2, &result);
-    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+    return latency_run(pair, plan, "put_lat", 2, round_trip, NULL);
 }
 
-static int get_one(struct pair *pair, const struct plan *plan, uint64_t i, uint64_t *ns)
+static int get_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
+                   uint64_t *ns)
 {
+    if (!pair->initiates)
+        return 0;
+
     uint64_t from = i % GET_STEPS * 8;
     uint64_t start = now_ns();
     int rc = pair_get(pair, from, 0, plan->size, i);
@@ -89,26 +96,11 @@ static int get_one(struct pair *pair, const struct plan *plan, uint64_t i, uint6
 
 int latency_get(struct pair *pair, const struct plan *plan)
 {
-    struct world *world = pair->world;
-    struct progress progress;
-    struct result result;
-    uint64_t total = plan->warmup + plan->iters, ns = 0;
     /* The answering side's arrivals are what is read. */
     if (!pair->initiates)
         pattern_fill(pair->arrivals, plan->size + 8 * GET_STEPS, pattern_mix(plan->size), 0);
-    int rc = pwc_barrier(world->ctx);
+    int rc = pwc_barrier(pair->world->ctx);
     if (rc < 0)
-        return world_error(world, rc, "waiting for all ranks");
-
-    progress_start(&progress, world, "get_lat", total);
-    for (uint64_t i = 0; pair->initiates && rc == 0 && i < total; i++) {
-        rc = get_one(pair, plan, i, &ns);
-        if (rc == 0 && i >= plan->warmup)
-            samples_add(pair->samples, ns);
-        progress_at(&progress, i);
-    }
-    progress_end(&progress);
-    if (rc == 0 && pair->initiates)
-        latency_result(pair, plan, 1, &result);
-    return rc < 0 ? rc : report_result(world, pair->initiates ? &result : NULL);
+        return world_error(pair->world, rc, "waiting for all ranks");
+    return latency_run(pair, plan, "get_lat", 1, get_one, NULL);
 }

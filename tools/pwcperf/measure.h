@@ -20,9 +20,12 @@ size_t overlap_half(uint64_t size);
 
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
-/* Statistics of samples that each time `operations` in a row (2: a round trip). */
-void latency_result(struct pair *pair, const struct plan *plan, unsigned operations,
-                    struct result *result);
+/* One operation, or round trip, of a latency: number `i`; *ns is how long it took the initiator. */
+typedef int latency_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
+                        uint64_t *ns);
+/* Measures and reports them all; each sample is divided by `operations`. */
+int latency_run(struct pair *pair, const struct plan *plan, const char *name, unsigned operations,
+                latency_one *one, void *context);
 /* Bandwidth and rate. */
 int stream_put(struct pair *pair, const struct plan *plan);
 int stream_get(struct pair *pair, const struct plan *plan);

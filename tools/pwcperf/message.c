@@ -23,73 +23,55 @@ void messages_fill(const struct messages *m, uint64_t number)
                  seed_of(m, number, m->pair->initiates), 0);
 }
 
+/* Message `number`, whose only argument it is; a Short's size is 0. */
+static struct pwc_am_send message(const struct messages *m, const uint64_t *number)
+{
+    return (struct pwc_am_send){.index = HANDLER,
+                                .arguments = number,
+                                .count = 1,
+                                .src =
+                                    m->size > 0 ? m->pair->departures + slot_of(m, *number) : NULL,
+                                .len = m->size,
+                                .flags = PWC_NO_LCE};
+}
+
 int messages_send(const struct messages *m, uint64_t number, uint64_t lid, unsigned flags)
 {
-    struct pair *pair = m->pair;
+    const struct pair *pair = m->pair;
     const struct options *options = pair->world->options;
     size_t at = slot_of(m, number);
-    const char *from = pair->departures + at;
+    struct pwc_am_send send = message(m, &number);
+    send.lid = pwc_cid_u64(lid);
+    send.flags = flags | (options->kind == KIND_LONG ? options->protocol : 0);
     switch (options->kind) {
     case KIND_PUT:
-        return pwc_put(pair->remote, at, from, m->size, pwc_cid_u64(lid), pwc_cid_u64(number),
-                       flags | options->protocol);
+        return pwc_put(pair->remote, at, pair->departures + at, m->size, send.lid,
+                       pwc_cid_u64(number), flags | options->protocol);
     case KIND_SHORT:
-        return pwc_am_short(pair->remote, &(struct pwc_am_send){.index = HANDLER,
-                                                                .arguments = &number,
-                                                                .count = 1,
-                                                                .lid = pwc_cid_u64(lid),
-                                                                .flags = flags});
+        return pwc_am_short(pair->remote, &send);
     case KIND_MEDIUM:
-        return pwc_am_medium(pair->remote, &(struct pwc_am_send){.index = HANDLER,
-                                                                 .arguments = &number,
-                                                                 .count = 1,
-                                                                 .src = from,
-                                                                 .len = m->size,
-                                                                 .lid = pwc_cid_u64(lid),
-                                                                 .flags = flags});
+        return pwc_am_medium(pair->remote, &send);
     case KIND_LONG:
-        return pwc_am_long(pair->remote, at,
-                           &(struct pwc_am_send){.index = HANDLER,
-                                                 .arguments = &number,
-                                                 .count = 1,
-                                                 .src = from,
-                                                 .len = m->size,
-                                                 .lid = pwc_cid_u64(lid),
-                                                 .flags = flags | options->protocol});
+        return pwc_am_long(pair->remote, at, &send);
     }
     return -EINVAL;
 }
 
 static int reply(const struct messages *m, uint64_t token, uint64_t number)
 {
-    struct pair *pair = m->pair;
-    const struct options *options = pair->world->options;
-    size_t at = slot_of(m, number);
-    const char *from = pair->departures + at;
+    const struct options *options = m->pair->world->options;
+    pwc_ctx *ctx = m->pair->world->ctx;
+    struct pwc_am_send send = message(m, &number);
     switch (options->kind) {
     case KIND_PUT:
         break;
     case KIND_SHORT:
-        return pwc_am_reply_short(
-            pair->world->ctx, token,
-            &(struct pwc_am_send){
-                .index = HANDLER, .arguments = &number, .count = 1, .flags = PWC_NO_LCE});
+        return pwc_am_reply_short(ctx, token, &send);
     case KIND_MEDIUM:
-        return pwc_am_reply_medium(pair->world->ctx, token,
-                                   &(struct pwc_am_send){.index = HANDLER,
-                                                         .arguments = &number,
-                                                         .count = 1,
-                                                         .src = from,
-                                                         .len = m->size,
-                                                         .flags = PWC_NO_LCE});
+        return pwc_am_reply_medium(ctx, token, &send);
     case KIND_LONG:
-        return pwc_am_reply_long(pair->world->ctx, token, pair->remote, at,
-                                 &(struct pwc_am_send){.index = HANDLER,
-                                                       .arguments = &number,
-                                                       .count = 1,
-                                                       .src = from,
-                                                       .len = m->size,
-                                                       .flags = PWC_NO_LCE | options->protocol});
+        send.flags |= options->protocol;
+        return pwc_am_reply_long(ctx, token, m->pair->remote, slot_of(m, number), &send);
     }
     return -EINVAL;
 }
