@@ -21,8 +21,10 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/peer/marks.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/sweep.h"
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/layout.h"
 
@@ -80,7 +82,8 @@ static void arena_inherit(struct engine *e)
     }
     for (uint32_t i = 0; i < c->remotes_max; i++)
         if (e->remotes[i].state != REMOTE_FREE)
-            e->flow_live[e->remotes[i].flow].remotes++;
+            remote_joins(e, i);
+    held_inherit(e);
     for (uint32_t i = 0; i < c->sessions_max; i++) {
         if (e->sessions[i].state == SESSION_FREE)
             continue;
@@ -161,7 +164,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < e->config.flows_max; i++)
-        e->flow_live[i].turn = NONE;
+        e->flow_live[i].turn = e->flow_live[i].first_remote = NONE;
     if (r == 1)
         arena_fill(e);
     for (uint32_t i = 0; i < e->config.stride; i++)
@@ -421,7 +424,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     }
     if (e->drop_at > 0 && e->drop_at < *deadline)
         *deadline = e->drop_at;
-    if (e->sweep) {
+    if (e->sweep || e->sweeping) {
         part_ends(e, e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL);
         sweep(e);
         publish(e);

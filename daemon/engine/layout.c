@@ -149,6 +149,10 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->peer_live = carve(&carver, sizeof(*e->peer_live), c->peers, 64);
     e->latencies = carve(&carver, sizeof(*e->latencies), LATENCIES_MAX, 4096);
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
+    e->remote_next = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
+    e->remote_before = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
+    e->gone = carve(&carver, sizeof(*e->gone), c->flows_max, 64);
+    e->withdrawn = carve(&carver, sizeof(bool), c->clients_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->active = carve(&carver, sizeof(uint32_t), 2ull * c->peers, 64);
     e->keepalive.watched = carve(&carver, sizeof(uint32_t), c->peers, 64);

@@ -15,7 +15,12 @@
 #include "daemon/engine/state/notice.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
+
+/* What one visit does at most: the next one goes on. */
+#define SESSION_FLOWS 256u
+#define FLOW_REMOTES  512u
 
 /* Before the first step: what the caller has not attached it did not hear of, or lost. */
 static void orphans_close(struct engine *e)
@@ -40,11 +45,30 @@ static void orphans_close(struct engine *e)
 
 static bool flow_binds_pending(const struct engine *e, uint32_t flow)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].flow == flow && e->remotes[i].state != REMOTE_FREE &&
-            e->remotes[i].asked > 0)
+    for (uint32_t i = e->flow_live[flow].first_remote; i != NONE; i = e->remote_next[i])
+        if (e->remotes[i].asked > 0)
             return true;
     return false;
+}
+
+/* Whether no remote names the flow any more. */
+static bool flow_remotes_free(struct engine *e, uint32_t flow)
+{
+    const struct flow_live *live = &e->flow_live[flow];
+
+    for (uint32_t n = 0; live->first_remote != NONE; n++) {
+        uint32_t remote = live->first_remote;
+
+        if (e->remotes[remote].revoke_due || e->remote_busy[remote] > 0)
+            return false;
+        if (n == FLOW_REMOTES) {
+            e->sweep = true;
+            return false;
+        }
+        remote_free(e, remote);
+        commit(e);
+    }
+    return true;
 }
 
 /* Drains the flow and sends CLOSE; called until the flow is free. */
@@ -58,16 +82,8 @@ static void flow_sweep(struct engine *e, uint32_t flow)
     flow_empty(e, flow);
     if (e->flow_live[flow].remotes > 0 && flow_binds_pending(e, flow))
         return;
-    for (uint32_t i = 0; e->flow_live[flow].remotes > 0 && i < e->config.remotes_max; i++) {
-        struct remote *r = &e->remotes[i];
-
-        if (r->state != REMOTE_FREE && r->flow == flow) {
-            if (r->revoke_due || e->remote_busy[i] > 0)
-                return;
-            remote_free(e, i);
-            commit(e);
-        }
-    }
+    if (!flow_remotes_free(e, flow))
+        return;
     if (f->inflow == NONE) {
         flow_free(e, flow);
     } else {
@@ -198,14 +214,18 @@ static bool segment_leaves(struct engine *e, uint32_t segment)
 /* ---- sessions and clients ---- */
 
 /* Closes the inflows of a session: notes report the end to their origins, and records that still
- * arrive fail. */
+ * arrive fail. False: there are more, or no room for notes. */
 static bool inflows_close(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
 
-    while (s->first_inflow != NONE) {
+    for (uint32_t n = 0; s->first_inflow != NONE; n++) {
         struct inflow *in = &e->inflows[s->first_inflow];
 
+        if (n == SESSION_FLOWS) {
+            e->sweep = true;
+            return false;
+        }
         if (in->state == INFLOW_PARTING) {
             inflow_free(e, s->first_inflow);
             commit(e);
@@ -217,6 +237,7 @@ static bool inflows_close(struct engine *e, uint32_t session)
             e->sweep = true;
             return false;
         }
+        held_inflows(e, session, -1);
         set32(e, &s->first_inflow, in->next);
         set32(e, &in->session, NONE);
         set32(e, &in->state, INFLOW_CLOSED);
@@ -239,7 +260,13 @@ static int session_sweep(struct engine *e, uint32_t session)
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
 
-    flows_detach(e, owner_of(OWNER_SESSION, session));
+    for (uint32_t n = 0; s->first_flow != NONE; n++) {
+        if (n == SESSION_FLOWS) {
+            e->sweep = true;
+            return 0;
+        }
+        flow_detach(e, s->first_flow);
+    }
     if (!inflows_close(e, session))
         return 0;
     if (s->spill_bytes > 0)
@@ -293,7 +320,7 @@ static bool session_leaves(struct engine *e, uint32_t session)
     return s->state == SESSION_CLOSING;
 }
 
-/* The client is free when nothing of it is left. */
+/* The client is free when nothing of it is left: regions keep their segment. */
 static bool client_leaves(struct engine *e, uint32_t client)
 {
     bool left = false;
@@ -309,8 +336,9 @@ static bool client_leaves(struct engine *e, uint32_t client)
         engine_session_close(e, i);
         left = true;
     }
-    if (region_withdraw_client(e, client) > 0)
-        left = true;
+    if (!e->withdrawn[client])
+        region_withdraw_client(e, client);
+    e->withdrawn[client] = true;
     for (uint32_t i = 0; i < e->config.segments_max; i++) {
         struct segment *seg = &e->segments[i];
 
@@ -330,16 +358,32 @@ static bool client_leaves(struct engine *e, uint32_t client)
     return false;
 }
 
+/* What each step looks at, in this order: of every table a bounded number of entries. */
+static const struct visit {
+    enum table table;
+    uint32_t most;
+    bool (*leaves)(struct engine *e, uint32_t entry);
+} visits[TABLES] = {
+    {TABLE_REMOTES, 1024, answer_and_leave}, {TABLE_SESSIONS, 8, session_leaves},
+    {TABLE_FLOWS, 256, flow_leaves},         {TABLE_REGIONS, 512, region_leaves},
+    {TABLE_SEGMENTS, 64, segment_leaves},    {TABLE_CLIENTS, 8, client_leaves},
+};
+
 void sweep(struct engine *e)
 {
-    e->sweep = false;
     if (e->orphans)
         orphans_close(e);
-    table_sweep(e, TABLE_REMOTES, answer_and_leave);
-    rings_drop_again(e);
-    table_sweep(e, TABLE_SESSIONS, session_leaves);
-    table_sweep(e, TABLE_FLOWS, flow_leaves);
-    table_sweep(e, TABLE_REGIONS, region_leaves);
-    table_sweep(e, TABLE_SEGMENTS, segment_leaves);
-    table_sweep(e, TABLE_CLIENTS, client_leaves);
+    if (e->sweep) { /* whatever is on a list now is looked at, from where the last step ended on */
+        e->sweep = false;
+        rings_drop_again(e);
+        for (uint32_t t = 0; t < TABLES; t++)
+            e->leaving[t].due = e->leaving[t].count;
+    }
+    e->sweeping = false;
+    for (const struct visit *v = visits; v < visits + TABLES && v->leaves; v++) {
+        const struct leaving *leaving = &e->leaving[v->table];
+
+        table_sweep(e, v->table, leaving->due < v->most ? leaving->due : v->most, v->leaves);
+        e->sweeping |= leaving->due > 0;
+    }
 }

@@ -60,8 +60,12 @@ static int bind(uint32_t from, uint32_t to, uint32_t context, uint32_t *remote)
 
 static struct peek_census census(uint32_t node)
 {
+    struct peek_census c;
+
     world_settle(world, 10000);
-    return peek_census(world->nodes[node].engine);
+    c = peek_census(world->nodes[node].engine);
+    CU_ASSERT_EQUAL(c.miscounted, 0);
+    return c;
 }
 
 /* ---- binds and pairs ------------------------------------------------------------------------- */
@@ -212,6 +216,30 @@ static void test_unbound(void)
         CU_ASSERT_EQUAL(census(1).inflows, before[1].inflows);
         close_world();
     }
+}
+
+/* However much a client leaves behind, a step takes little of it away: the others go on beside. */
+static void test_ends_in_turns(void)
+{
+    enum { MANY = 1200, STEP = 512 };
+    uint32_t remote, left, before, most = 0, rounds = 0;
+
+    open_world(&(struct engine_config){.remotes_max = 4096});
+    before = census(0).remotes;
+    for (uint32_t i = 0; i < MANY; i++)
+        CU_ASSERT_EQUAL_FATAL(bind(0, 2, 0, &remote), 0);
+    left = census(0).remotes;
+    CU_ASSERT_EQUAL(left, before + MANY);
+    world_client_close(world, 0);
+    while (left > before && rounds++ < ROUNDS_MAX && world_round(world)) {
+        uint32_t now = peek_census(world->nodes[0].engine).remotes;
+
+        most = left - now > most ? left - now : most;
+        left = now;
+    }
+    CU_ASSERT_EQUAL(left, before);
+    CU_ASSERT(most <= STEP);
+    close_world();
 }
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
@@ -376,6 +404,7 @@ int main(void)
                            {"regions that another node has resolved", test_grants},
                            {"binds that fail leave nothing", test_failed_binds},
                            {"what is unbound is given back", test_unbound},
+                           {"an end in turns", test_ends_in_turns},
                            {"queues, at the limit", test_queue_limits},
                            {"a neighbour of one that does not drain", test_deaf_targets},
                            {"a neighbour of one that floods a cut link", test_flood_while_away},

@@ -7,6 +7,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
 
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic)
@@ -28,10 +29,12 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
                                    .serves = NONE,
                                    .uid = whose.uid};
     queue_init(&e->flows[free].ops, OP_SHIFT);
-    e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn}; /* joins another */
+    e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn, /* joins another */
+                                            .first_remote = NONE};
     turn_join(e, free, owner_client(e, owner));
     set32(e, &e->flows[free].state, FLOW_BINDING);
     set32(e, first, free);
+    held_flow_comes(e, free);
     return (int)free;
 }
 

@@ -8,6 +8,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/watch/steps.h"
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
 
 /* Whether its local event is due; `head` is the first operation that has not left. */
@@ -337,6 +338,7 @@ void flow_detach(struct engine *e, uint32_t flow)
     while (*link != flow)
         link = &e->flows[*link].next;
     set32(e, link, f->next);
+    held_flow_parts(e, flow);
     set64(e, &f->owner, OWNER_GONE);
     if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
         set32(e, &e->inflows[f->serves].reply_flow, NONE);

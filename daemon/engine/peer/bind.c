@@ -12,6 +12,7 @@
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/peer/remote.h"
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
 
 /* Within a transaction: the bind's end is reported to its owner. */
@@ -54,6 +55,8 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->peer, client, &w, sizeof(w));
 }
 
+#define REMOTES_LOOKED_AT 256u /* by a bind that finds no room */
+
 /* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
 static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
@@ -61,7 +64,7 @@ static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64
     int r = quota_bind(e, session, flow);
 
     if (r < 0 || table_full(e, TABLE_REMOTES)) {
-        table_sweep(e, TABLE_REMOTES, remote_leaves);
+        table_sweep(e, TABLE_REMOTES, REMOTES_LOOKED_AT, remote_leaves);
         r = quota_bind(e, session, flow);
     }
     return r < 0 ? r : table_full(e, TABLE_REMOTES) ? -ENOSPC : 0;
@@ -114,8 +117,9 @@ int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoin
         flow_retire(e, (uint32_t)flow); /* if it was made for this */
         return -ENOBUFS;
     }
+    held_remotes(e, (uint32_t)flow, 1);
     commit(e);
-    e->flow_live[flow].remotes++;
+    remote_joins(e, i);
     return (int)i;
 }
 
@@ -195,6 +199,7 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->reply_flow = NONE;
     set32(e, &in->state, INFLOW_OPEN);
     set32(e, &s->first_inflow, free);
+    held_inflows(e, session, 1);
     return (int)free;
 }
 
@@ -369,21 +374,19 @@ void bind_forget_node(struct engine *e, uint32_t peer)
 
 void bind_show_ended(struct engine *e, uint32_t session)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        const struct remote *r = &e->remotes[i];
-
-        if (r->state != REMOTE_FREE && r->owner == owner_of(OWNER_SESSION, session))
-            direct_show_ended(e, i,
-                              r->state == REMOTE_REVOKED || e->flows[r->flow].state == FLOW_DEAD);
-    }
+    for (uint32_t f = e->sessions[session].first_flow; f != NONE; f = e->flows[f].next)
+        for (uint32_t i = e->flow_live[f].first_remote; i != NONE; i = e->remote_next[i])
+            direct_show_ended(
+                e, i, e->remotes[i].state == REMOTE_REVOKED || e->flows[f].state == FLOW_DEAD);
 }
 
 void bind_forget_owner(struct engine *e, uint64_t owner)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        if (e->remotes[i].state == REMOTE_FREE || e->remotes[i].owner != owner)
-            continue;
-        set64(e, &e->remotes[i].owner, OWNER_GONE);
-        commit(e);
-    }
+    for (uint32_t f = *owner_flows(e, owner); f != NONE; f = e->flows[f].next)
+        for (uint32_t i = e->flow_live[f].first_remote; i != NONE; i = e->remote_next[i]) {
+            if (e->remotes[i].owner != owner)
+                continue;
+            set64(e, &e->remotes[i].owner, OWNER_GONE);
+            commit(e);
+        }
 }

@@ -128,16 +128,13 @@ int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32
     return 0;
 }
 
-uint32_t region_withdraw_client(struct engine *e, uint32_t client)
+void region_withdraw_client(struct engine *e, uint32_t client)
 {
-    uint32_t standing = 0;
-
     for (uint32_t i = 0; i < e->config.regions_max; i++) {
         struct region *region = &e->regions[i];
 
         if (region->state == REGION_FREE || region->client != client)
             continue;
-        standing++;
         if (region->state == REGION_OPEN) {
             set64(e, &region->cookie, 0);
             set32(e, &region->state, REGION_REVOKING);
@@ -145,7 +142,6 @@ uint32_t region_withdraw_client(struct engine *e, uint32_t client)
             table_leaves(e, TABLE_REGIONS, i);
         }
     }
-    return standing;
 }
 
 /* Whether any fabric operation of ours still names this region of `peer`. */

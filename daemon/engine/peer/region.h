@@ -24,8 +24,8 @@ int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_
 void region_answer_revoke(struct engine *e, uint32_t remote);
 /* Drops all grants of a lost peer. */
 void region_forget_node(struct engine *e, uint32_t peer);
-/* Begins the withdrawal of all regions of a client. The number that still stand. */
-uint32_t region_withdraw_client(struct engine *e, uint32_t client);
+/* Begins the withdrawal of all regions of a client. */
+void region_withdraw_client(struct engine *e, uint32_t client);
 
 /* The memory of a region that a packed put names, of this session's client: 0 with *base and its
  * length, or the status that the origin gets. */

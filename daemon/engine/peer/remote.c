@@ -1,12 +1,39 @@
 /* Remotes and inflows on their way out (remote.h). Thread: the progress thread. */
 #include "daemon/engine/peer/remote.h"
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
+
+void remote_joins(struct engine *e, uint32_t remote)
+{
+    struct flow_live *live = &e->flow_live[e->remotes[remote].flow];
+
+    e->remote_before[remote] = NONE;
+    e->remote_next[remote] = live->first_remote;
+    if (live->first_remote != NONE)
+        e->remote_before[live->first_remote] = remote;
+    live->first_remote = remote;
+    live->remotes++;
+}
+
+/* Takes it off its flow's list. */
+static void remote_parts(struct engine *e, uint32_t remote)
+{
+    struct flow_live *live = &e->flow_live[e->remotes[remote].flow];
+    uint32_t before = e->remote_before[remote], next = e->remote_next[remote];
+
+    *(before == NONE ? &live->first_remote : &e->remote_next[before]) = next;
+    if (next != NONE)
+        e->remote_before[next] = before;
+    live->remotes--;
+}
 
 void remote_free(struct engine *e, uint32_t remote)
 {
     struct remote *r = &e->remotes[remote];
 
-    if (--e->flow_live[r->flow].remotes == 0)
+    remote_parts(e, remote);
+    held_remotes(e, r->flow, -1);
+    if (e->flow_live[r->flow].remotes == 0)
         table_leaves(e, TABLE_FLOWS, r->flow); /* if nothing else names it */
     set32(e, &r->state, REMOTE_FREE);
     table_give(e, TABLE_REMOTES, remote);
@@ -39,6 +66,7 @@ void inflow_free(struct engine *e, uint32_t inflow)
     if (in->session != NONE) {
         uint32_t *link = &e->sessions[in->session].first_inflow;
 
+        held_inflows(e, in->session, -1);
         while (*link != inflow)
             link = &e->inflows[*link].next;
         set32(e, link, in->next);
@@ -53,6 +81,7 @@ void inflow_free(struct engine *e, uint32_t inflow)
 
 void flow_free(struct engine *e, uint32_t flow)
 {
+    held_flow_goes(e, flow);
     set32(e, &e->flows[flow].state, FLOW_FREE);
     table_give(e, TABLE_FLOWS, flow);
 }

@@ -7,6 +7,8 @@
 
 #include "daemon/engine/state/state.h"
 
+/* The remote is on its flow's list from now on: its bind is committed. */
+void remote_joins(struct engine *e, uint32_t remote);
 /* Within a transaction: nothing names the remote any more. */
 void remote_free(struct engine *e, uint32_t remote);
 /* Whether the client has let go of the remote, and the remote's operations are over. */

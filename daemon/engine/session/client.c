@@ -40,6 +40,7 @@ int engine_client_open(struct engine *e, const struct engine_client_info *info)
     *c =
         (struct client){.uid = info->uid, .pid = info->pid, .rank = info->rank, .size = info->size};
     memcpy(c->job, info->job, sizeof(info->job));
+    e->withdrawn[free] = false;
     set32(e, &c->state, CLIENT_LIVE);
     commit(e);
     step_attached(e, free);
@@ -225,6 +226,13 @@ int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment)
     return 0;
 }
 
+/* Those of a list may wait for the segment. */
+static void flows_ready(struct engine *e, uint32_t first)
+{
+    for (uint32_t i = first; i != NONE; i = e->flows[i].next)
+        flow_ready(e, i);
+}
+
 void segment_added(struct engine *e, uint32_t segment, int status,
                    const struct fabric_memory *memory)
 {
@@ -238,9 +246,10 @@ void segment_added(struct engine *e, uint32_t segment, int status,
     }
     notice_push(e, &(struct engine_notice){
                        .kind = ENGINE_SEGMENT_READY, .handle = segment, .status = status});
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state == FLOW_OPEN)
-            flow_ready(e, i);
+    for (uint32_t i = 0; i < e->open_count; i++)
+        if (e->sessions[e->open_sessions[i]].client == e->segments[segment].client)
+            flows_ready(e, e->sessions[e->open_sessions[i]].first_flow);
+    flows_ready(e, *e->own_flows);
     e->sweep = true;
 }
 

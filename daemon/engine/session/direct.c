@@ -68,9 +68,8 @@ void direct_show_ended(struct engine *e, uint32_t remote, bool ended)
 
 void direct_end_flow(struct engine *e, uint32_t flow)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++)
-        if (e->remotes[i].state != REMOTE_FREE && e->remotes[i].flow == flow)
-            direct_show_ended(e, i, true);
+    for (uint32_t i = e->flow_live[flow].first_remote; i != NONE; i = e->remote_next[i])
+        direct_show_ended(e, i, true);
 }
 
 void direct_wake(struct engine *e, const struct flow *f)

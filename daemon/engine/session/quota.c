@@ -2,6 +2,9 @@
  * progress thread. */
 #include "daemon/engine/session/quota.h"
 
+#include <errno.h>
+#include "daemon/engine/state/held.h"
+
 static uint32_t share(uint32_t configured, uint32_t all)
 {
     if (configured == 0)
@@ -19,11 +22,6 @@ void quota_defaults(struct engine_config *c)
     c->chunks_user = share(c->chunks_user, c->chunks_max);
 }
 
-/* The number of entries that a client and its user have. */
-struct held {
-    uint32_t client, user;
-};
-
 static uint32_t user_of(const struct engine *e, uint32_t session)
 {
     return e->clients[e->sessions[session].client].uid;
@@ -31,94 +29,55 @@ static uint32_t user_of(const struct engine *e, uint32_t session)
 
 /* ---- binds and pairs ------------------------------------------------------------------------- */
 
-static void count_flow(const struct engine *e, uint32_t flow, bool own, struct held *binds,
-                       struct held *pairs)
+static int below(uint32_t client, uint32_t client_max, uint32_t user, uint32_t user_max)
 {
-    uint32_t named = e->flow_live[flow].remotes;
-
-    binds->user += named;
-    binds->client += own ? named : 0;
-    pairs->user++;
-    pairs->client += own;
-}
-
-/* Flows of replies take places in the same table as flows of requests. */
-static void count_flows(const struct engine *e, uint32_t session, struct held *binds,
-                        struct held *pairs)
-{
-    uint32_t client = e->sessions[session].client, uid = user_of(e, session);
-    const struct leaving *leaving = &e->leaving[TABLE_FLOWS];
-
-    for (uint32_t i = 0; i < e->open_count; i++) {
-        const struct session *s = &e->sessions[e->open_sessions[i]];
-
-        if (e->clients[s->client].uid != uid)
-            continue;
-        for (uint32_t f = s->first_flow; f != NONE; f = e->flows[f].next)
-            count_flow(e, f, s->client == client, binds, pairs);
-    }
-    /* Flows whose context is gone still count for their user. */
-    for (uint32_t i = 0; i < leaving->count; i++) {
-        uint32_t flow = leaving->entries[(leaving->head + i) % leaving->size];
-        const struct flow *f = &e->flows[flow];
-
-        if (f->state != FLOW_FREE && f->owner == OWNER_GONE && f->uid == uid)
-            count_flow(e, flow, false, binds, pairs);
-    }
-}
-
-static bool pairs_left(const struct engine *e, const struct held *pairs)
-{
-    return pairs->client < e->config.pairs_client && pairs->user < e->config.pairs_user;
+    return client < client_max && user < user_max ? 0 : -EDQUOT;
 }
 
 int quota_bind(const struct engine *e, uint32_t session, bool flow)
 {
-    struct held binds = {0}, pairs = {0};
+    uint32_t client = e->sessions[session].client;
+    struct held user = held_of_user(e, client);
+    int r = below(e->clients[client].remotes, e->config.binds_client, user.remotes,
+                  e->config.binds_user);
 
-    count_flows(e, session, &binds, &pairs);
-    if (binds.client >= e->config.binds_client || binds.user >= e->config.binds_user)
-        return -EDQUOT;
-    return !flow || pairs_left(e, &pairs) ? 0 : -EDQUOT;
+    if (r < 0 || !flow)
+        return r;
+    return below(e->clients[client].flows, e->config.pairs_client, user.flows,
+                 e->config.pairs_user);
 }
 
+/* Flows of replies take places in the same table as flows of requests. */
 int quota_replies(const struct engine *e, uint32_t session)
 {
-    struct held binds = {0}, pairs = {0};
+    uint32_t client = e->sessions[session].client;
 
-    count_flows(e, session, &binds, &pairs);
-    return pairs_left(e, &pairs) ? 0 : -EDQUOT;
+    return below(e->clients[client].flows, e->config.pairs_client, held_of_user(e, client).flows,
+                 e->config.pairs_user);
 }
 
 int quota_inflow(const struct engine *e, uint32_t session)
 {
-    uint32_t client = e->sessions[session].client, uid = user_of(e, session);
-    struct held pairs = {0};
+    uint32_t client = e->sessions[session].client;
 
-    for (uint32_t i = 0; i < e->open_count; i++) {
-        const struct session *s = &e->sessions[e->open_sessions[i]];
-
-        if (e->clients[s->client].uid != uid)
-            continue;
-        for (uint32_t in = s->first_inflow; in != NONE; in = e->inflows[in].next) {
-            pairs.client += s->client == client;
-            pairs.user++;
-        }
-    }
-    return pairs_left(e, &pairs) ? 0 : -EDQUOT;
+    return below(e->clients[client].inflows, e->config.pairs_client,
+                 held_of_user(e, client).inflows, e->config.pairs_user);
 }
 
 int quota_grant(const struct engine *e, uint32_t region)
 {
-    const struct client *owner = &e->clients[e->regions[region].client];
-    uint32_t user = 0;
+    uint32_t client = e->regions[region].client;
 
-    for (uint32_t i = 0; i < e->config.clients_max; i++)
-        user += e->clients[i].uid == owner->uid ? e->clients[i].grants : 0;
-    return owner->grants < e->config.binds_client && user < e->config.binds_user ? 0 : -EDQUOT;
+    return below(e->clients[client].grants, e->config.binds_client, held_of_user(e, client).grants,
+                 e->config.binds_user);
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
+
+/* Of a client, and of its user. */
+struct chunks {
+    uint32_t client, user;
+};
 
 static uint32_t chunks_of(const struct engine *e, uint32_t session)
 {
@@ -126,7 +85,7 @@ static uint32_t chunks_of(const struct engine *e, uint32_t session)
 }
 
 /* Chunks that the notes of a client fill, which wait to be staged; and those of all of its user. */
-static void add_notes(const struct engine *e, uint32_t client, uint32_t uid, struct held *chunks)
+static void add_notes(const struct engine *e, uint32_t client, uint32_t uid, struct chunks *chunks)
 {
     for (uint32_t i = 0; i < e->config.clients_max; i++) {
         uint32_t n = e->clients[i].uid == uid ? e->client_notes[i] >> (14 - NOTE_SHIFT) : 0;
@@ -142,7 +101,7 @@ static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uin
 {
     uint32_t client = e->sessions[session].client, uid = user_of(e, session);
     uint32_t free = e->pool.state->free;
-    struct held chunks = {0};
+    struct chunks chunks = {0};
 
     if (need + e->chunks_keep > free)
         return false;

@@ -14,8 +14,8 @@
  * context has a few chunks whatever the other contexts of its client do, so that a full context
  * does not stop the others.
  *
- * Owns nothing. The entries are counted off the hot path: at a bind, and when a queue takes one
- * more chunk. Thread: the progress thread.
+ * Owns nothing. Binds and pairs are counted as they come and go (held.h), chunks when a queue takes
+ * one more. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_QUOTA_H
 #define PWC_ENGINE_QUOTA_H

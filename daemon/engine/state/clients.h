@@ -29,7 +29,10 @@ struct client {
     uint32_t rank;
     uint32_t size;
     uint32_t quarantine; /* enum quarantine_reason */
-    uint32_t grants;     /* of its regions */
+    uint32_t grants;     /* of its regions; this and the next three: held.h */
+    uint32_t flows;      /* of its contexts */
+    uint32_t remotes;    /* that name these */
+    uint32_t inflows;    /* towards its contexts */
     uint32_t unused;
     char job[64];
 };

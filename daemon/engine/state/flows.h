@@ -179,11 +179,12 @@ static_assert(CHUNK_BYTES == ENGINE_CHUNK_BYTES, "chunk");
 /* ---- private --------------------------------------------------------------------------------- */
 
 struct flow_live {
-    uint32_t turn;        /* of its client towards its peer (links.h); NONE: never had one */
-    uint32_t outstanding; /* fabric operations */
-    uint32_t remotes;     /* that name it */
-    bool ready;           /* on its turn's list */
-    bool let_go;          /* one of them was unbound while operations were in flight */
+    uint32_t turn;         /* of its client towards its peer (links.h); NONE: never had one */
+    uint32_t outstanding;  /* fabric operations */
+    uint32_t remotes;      /* that name it */
+    uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
+    bool ready;            /* on its turn's list */
+    bool let_go;           /* one of them was unbound while operations were in flight */
 };
 
 #endif

@@ -36,6 +36,13 @@ struct leaving {
     uint32_t *entries;
     bool *listed;
     uint32_t size, head, count;
+    uint32_t due; /* of these, from the head on: to be looked at before the sweep is over */
+};
+
+/* Flows on their way out that have lost their context, and still count for their user. */
+struct user_gone {
+    uint32_t uid;
+    uint32_t flows, remotes; /* remotes that name them */
 };
 
 struct engine {
@@ -72,13 +79,16 @@ struct engine {
     struct turn *turns;     /* turns_max, and nobody's for each peer behind them */
     uint32_t *client_notes; /* entries of the notes that wait, by client */
     uint32_t *flow_next, *turn_next;
+    struct user_gone *gone; /* one for each user with such flows */
+    uint32_t gone_count;
     uint32_t free_turns; /* list */
     uint32_t turns_used; /* turns from here on were never on the free list */
     uint32_t turns_max;
     struct peer_live *peer_live;
     struct latency *latencies;
-    uint32_t latency_count; /* given */
-    uint32_t *remote_busy;  /* fabric operations that name it */
+    uint32_t latency_count;                /* given */
+    uint32_t *remote_busy;                 /* fabric operations that name it */
+    uint32_t *remote_next, *remote_before; /* of its flow's; NONE at the ends */
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
@@ -95,6 +105,8 @@ struct engine {
     bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */
+    bool sweeping;      /* the sweep has not looked at all yet: the next step goes on */
+    bool *withdrawn;    /* by client: its regions are on their way out */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
     bool armed;         /* engine_arm has armed the bells; since then some may have rung */

@@ -52,13 +52,16 @@ static inline void table_leaves(struct engine *e, enum table table, uint32_t ent
     e->sweep = true;
 }
 
-/* Calls `leave` for each entry that leaves: false takes it off the list. */
-static inline void table_sweep(struct engine *e, enum table table,
+/* Calls `leave` for the first entries that leave, `most` of them: false takes one off the list,
+ * others go to its end. */
+static inline void table_sweep(struct engine *e, enum table table, uint32_t most,
                                bool (*leave)(struct engine *e, uint32_t entry))
 {
     struct leaving *leaving = &e->leaving[table];
+    uint32_t n = leaving->count < most ? leaving->count : most;
 
-    for (uint32_t left = leaving->count; left > 0; left--) {
+    leaving->due -= n < leaving->due ? n : leaving->due;
+    for (uint32_t left = n; left > 0; left--) {
         uint32_t entry = leaving->entries[leaving->head];
 
         leaving->head = leaving->head + 1 < leaving->size ? leaving->head + 1 : 0;

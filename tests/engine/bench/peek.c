@@ -2,6 +2,7 @@
 #include "tests/engine/bench/peek.h"
 
 #include <stddef.h>
+#include "daemon/engine/state/held.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/owner.h"
@@ -94,6 +95,61 @@ bool peek_grant_asked(const struct engine *e)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
+/* What a client, or with NONE a user whose flows have lost their context, really holds. */
+static struct held holdings(const struct engine *e, uint32_t client, uint32_t uid)
+{
+    struct held h = {0};
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        const struct flow *f = &e->flows[i];
+        const struct inflow *in = &e->inflows[i];
+        uint32_t session = owner_as_session(f->owner);
+        bool named = client == NONE ? f->owner == OWNER_GONE && f->uid == uid
+                                    : session != NONE && e->sessions[session].client == client;
+
+        if (f->state != FLOW_FREE && named) {
+            h.flows++;
+            h.remotes += e->flow_live[i].remotes;
+        }
+        h.inflows += in->state != INFLOW_FREE && in->session != NONE &&
+                     e->sessions[in->session].client == client;
+    }
+    return h;
+}
+
+/* The lists of flows' remotes have each remote once. */
+static uint32_t listed_remotes(const struct engine *e)
+{
+    uint32_t listed = 0;
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        for (uint32_t r = e->flow_live[i].first_remote;
+             e->flows[i].state != FLOW_FREE && r != NONE && listed <= e->config.remotes_max;
+             r = e->remote_next[r])
+            listed += e->remotes[r].state != REMOTE_FREE && e->remotes[r].flow == i;
+    return listed;
+}
+
+static uint32_t miscounted(const struct engine *e, uint32_t remotes)
+{
+    uint32_t wrong = listed_remotes(e) != remotes;
+
+    for (uint32_t i = 0; i < e->config.clients_max; i++) {
+        const struct client *c = &e->clients[i];
+        struct held h = {0};
+
+        if (c->state != CLIENT_FREE)
+            h = holdings(e, i, 0);
+        wrong += c->flows != h.flows || c->remotes != h.remotes || c->inflows != h.inflows;
+    }
+    for (uint32_t i = 0; i < e->gone_count; i++) {
+        struct held h = holdings(e, NONE, e->gone[i].uid);
+
+        wrong += e->gone[i].flows != h.flows || e->gone[i].remotes != h.remotes;
+    }
+    return wrong;
+}
+
 struct peek_census peek_census(const struct engine *e)
 {
     struct peek_census c = {.chunks = e->pool.state->count - e->pool.state->free};
@@ -129,6 +185,7 @@ struct peek_census peek_census(const struct engine *e)
               c.inflows);
     for (uint32_t t = 0; t < TABLES; t++)
         c.lost -= *e->unused[t].count;
+    c.miscounted = miscounted(e, c.remotes);
     return c;
 }
 
