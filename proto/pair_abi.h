@@ -120,7 +120,7 @@ struct pair_side {
     /* In the target's part, 1: the target has mapped the pair and reads its records; until then the
      * origin writes none. In the origin's part, 1: the origin has mapped the target's board
      * (board_abi.h), and may be left quiet. */
-    _Atomic uint32_t met;
+    _Atomic uint32_t mapped;
     _Alignas(64) struct pair_counts counts;
 };
 static_assert(sizeof(struct pair_side) == 128, "pair_side");

@@ -44,8 +44,8 @@ enum fault_point {
     FAULT_EVENT_READ, /* copied, its place not given back */
     FAULT_EVENT_RELEASED,
     FAULT_SLOT_SETTLED,
-    FAULT_MESSAGE_MET, /* its handler has not run */
-    FAULT_MESSAGE_RUN, /* it has, the record still stands there */
+    FAULT_MESSAGE_FOUND, /* its handler has not run */
+    FAULT_MESSAGE_RUN,   /* it has, the record still stands there */
     /* ---- library: past the daemon ---- */
     FAULT_DIRECT_COPIED, /* bytes of an operation that the target has not seen */
     FAULT_PAIR_HALF,     /* the lines of a record, but not the head that shows it */

@@ -102,7 +102,7 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
         .bytes = block->kind == SUBMIT_LONG ? event->bytes : block->payload_len,
         .id = block->index,
     };
-    FAULT(MESSAGE_MET);
+    FAULT(MESSAGE_FOUND);
     ch->neighbours.answering = from;
     rc = ch->deliver(ch->deliver_context, event, &ended->status);
     ch->neighbours.answering = NULL;

@@ -73,7 +73,7 @@ static void map_board(struct direct_pair *pair, struct direct_way *way, int *nex
     board = pair->board.base;
     pair->writer.called = &board->called[way->slot / 64];
     pair->writer.bit = UINT64_C(1) << way->slot % 64;
-    atomic_store_explicit(&pair->writer.shared->origin.met, 1, memory_order_release);
+    atomic_store_explicit(&pair->writer.shared->origin.mapped, 1, memory_order_release);
 }
 
 static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct direct_way *way,
@@ -87,7 +87,7 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
     pair->number = way->number;
     pair->peer = peer;
     pair->ring.fd = pair->board.fd = -1;
-    /* Until the target has met the pair, and all operations through the daemon have ended. */
+    /* Until the target has mapped the pair, and all operations through the daemon have ended. */
     pair->by_daemon = true;
     rc = pair_map(pair, way, next);
     if (rc == 0)
@@ -99,7 +99,7 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
         free(pair);
         return NULL;
     }
-    neighbours_adopt(&ctx->channel.neighbours, pair);
+    neighbours_add_ours(&ctx->channel.neighbours, pair);
     return pair;
 }
 
@@ -227,17 +227,18 @@ int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote)
     return 0;
 }
 
-/* 1: back to the direct path, since the target has met the pair, all operations have ended, and
+/* 1: back to the direct path, since the target has mapped the pair, all operations have ended, and
  * their events are kept; else 0. An operation without a record may go directly to a target that has
- * not met the pair: 1 too, but the path stays the daemon's. */
+ * not mapped the pair: 1 too, but the path stays the daemon's. */
 static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
 {
-    bool met = atomic_load_explicit(&pair->writer.shared->target.met, memory_order_acquire) == 1;
+    bool mapped =
+        atomic_load_explicit(&pair->writer.shared->target.mapped, memory_order_acquire) == 1;
 
-    if ((!met && record) || !channel_idle(&ctx->channel) || channel_awaits_reply(&ctx->channel) ||
-        channel_collect(&ctx->channel) < 0)
+    if ((!mapped && record) || !channel_idle(&ctx->channel) ||
+        channel_awaits_reply(&ctx->channel) || channel_collect(&ctx->channel) < 0)
         return 0;
-    pair->by_daemon = !met;
+    pair->by_daemon = !mapped;
     pair->after = true;
     return 1;
 }

@@ -4,13 +4,13 @@
  * region.
  *
  * A pair has one path at a time, whatever remotes lead to its target: the direct one, or the
- * daemon's, with which it begins. The pair takes the direct path when the target has met the pair
- * and all that went through the daemon has ended; a flag in the first record then has the target
- * show first what came through the daemon. The pair leaves the direct path when the target has read
- * all that stands in the ring, and has answered. So events keep their order. These operations must
- * go through the daemon: those that will fail, since the daemon knows why; those to a region whose
- * pages are not mapped; and messages that are too long for the ring, or prepared in the submission
- * ring.
+ * daemon's, with which it begins. The pair takes the direct path when the target has mapped the
+ * pair and all that went through the daemon has ended; a flag in the first record then has the
+ * target show first what came through the daemon. The pair leaves the direct path when the target
+ * has read all that stands in the ring, and has answered. So events keep their order. These
+ * operations must go through the daemon: those that will fail, since the daemon knows why; those to
+ * a region whose pages are not mapped; and messages that are too long for the ring, or prepared in
+ * the submission ring.
  *
  * Thread: the one that owns the context.
  */

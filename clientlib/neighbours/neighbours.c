@@ -69,7 +69,7 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
         return rc;
     entry->ring.block_max = n->block_max;
     show_all_handlers(n, &entry->ring.shared->target);
-    atomic_store_explicit(&entry->ring.shared->target.met, 1, memory_order_release);
+    atomic_store_explicit(&entry->ring.shared->target.mapped, 1, memory_order_release);
     return 0;
 }
 
@@ -89,7 +89,7 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
 
     if (board >= 0)
         take_board(n, board);
-    /* Without the pair `met` stays 0, and the origin goes through the daemon. */
+    /* Without the pair `mapped` stays 0, and the origin goes through the daemon. */
     if (!entry || mapping_adopt(&mapping, descriptor, PAIR_BYTES) < 0) {
         close(descriptor);
         return;
@@ -149,7 +149,7 @@ void neighbours_check(struct neighbours *n)
 /* ---- pairs by which we reach others
  * ------------------------------------------------------------------- */
 
-void neighbours_adopt(struct neighbours *n, struct direct_pair *pair)
+void neighbours_add_ours(struct neighbours *n, struct direct_pair *pair)
 {
     pair->answers.block_max = n->block_max;
     show_all_handlers(n, &pair->writer.shared->origin);

@@ -91,7 +91,7 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
 void neighbours_check(struct neighbours *n);
 void neighbours_forget(struct neighbours *n, uint32_t i);
 /* Adds a pair of which we are the origin. neighbours_drop frees it. */
-void neighbours_adopt(struct neighbours *n, struct direct_pair *pair);
+void neighbours_add_ours(struct neighbours *n, struct direct_pair *pair);
 void neighbours_drop(struct neighbours *n, struct direct_pair *pair);
 /* Some neighbours are quiet, or there are enough for that: call neighbours_listen in each probe. */
 static inline bool neighbours_may_rest(const struct neighbours *n)

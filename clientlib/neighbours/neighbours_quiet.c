@@ -87,7 +87,7 @@ static bool is_silent(const struct neighbour *of)
 {
     return of->slot != BOARD_NONE && of->ring.head == of->rested_at && !of->over &&
            !pair_pending(&of->ring) &&
-           atomic_load_explicit(&of->ring.shared->origin.met, memory_order_acquire) == 1;
+           atomic_load_explicit(&of->ring.shared->origin.mapped, memory_order_acquire) == 1;
 }
 
 /* Sets the bells of all silent neighbours to quiet, so that their origins call when they write, and

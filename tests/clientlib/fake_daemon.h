@@ -68,7 +68,7 @@ struct fake_daemon {
     _Atomic bool hold;         /* submissions stay in their ring */
     _Atomic bool hold_answers; /* and so do replies */
     _Atomic bool pairs;        /* what is bound from now on goes without the daemon */
-    _Atomic bool lose_notes;   /* of which the target is not told */
+    _Atomic bool lose_notes;   /* the target of a pair gets no note */
     _Atomic uint32_t handles;  /* those of remotes start here; a multiple of FAKE_REMOTES */
     _Atomic unsigned executed; /* operations */
     _Atomic unsigned wakes;    /* asked for by SUBMIT_WAKE */
@@ -116,7 +116,7 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
               const struct submit_record *record, uint64_t peer, int status);
 void fake_wake_client(struct fake_context *context);
 
-/* fake_pairs.c: what the reply to a bind tells of a pair, and its descriptors: how many, or -1. */
+/* fake_pairs.c: the pair in the reply to a bind, and its descriptors: how many, or -1. */
 int fake_pair_connect(struct fake_daemon *daemon, struct fake_context *origin,
                       const struct fake_remote *remote, Pwc__Pair *out, int *fds);
 void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context);

@@ -19,7 +19,7 @@ static struct fake_pair *find(struct fake_daemon *daemon, const struct fake_cont
     return NULL;
 }
 
-static void tell(struct fake_context *context)
+static void announce(struct fake_context *context)
 {
     atomic_fetch_add(&context->session.shared->neighbours, 1);
 }
@@ -56,7 +56,7 @@ static struct fake_pair *make(struct fake_daemon *daemon, struct fake_context *o
     pair_format(pair->ring.base);
     if (!daemon->lose_notes)
         send_note(pair);
-    tell(target);
+    announce(target);
     return pair;
 }
 
@@ -97,7 +97,7 @@ void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context)
             continue;
         atomic_fetch_or(&shared->gone,
                         pair->origin == context ? PAIR_ORIGIN_GONE : PAIR_TARGET_GONE);
-        tell(pair->origin == context ? pair->target : pair->origin);
+        announce(pair->origin == context ? pair->target : pair->origin);
         mapping_destroy(&pair->ring);
     }
 }

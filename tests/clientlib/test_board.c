@@ -90,10 +90,10 @@ static void add_origin(struct hall *h, uint32_t i, bool calls)
     if (calls) {
         o->writer.called = &board(h)->called[i / 64];
         o->writer.bit = UINT64_C(1) << i % 64;
-        atomic_store(&shared->origin.met, 1);
+        atomic_store(&shared->origin.mapped, 1);
     }
     neighbours_add(&h->channel.neighbours, &note, dup(o->pair.fd), dup(h->board.fd));
-    CU_ASSERT_EQUAL(atomic_load(&shared->target.met), 1);
+    CU_ASSERT_EQUAL(atomic_load(&shared->target.mapped), 1);
     mapping_close_fd(&o->pair);
 }
 

@@ -72,7 +72,7 @@ static void open_two(struct two *t, bool pairs)
 }
 
 /* b learns of what the daemon has told, and takes no event of a put. */
-static void meet(struct two *t)
+static void map_pairs(struct two *t)
 {
     struct pwc_event event;
 
@@ -162,7 +162,7 @@ static void test_replier_binds_nobody(void)
         open_two(&t, true);
         CU_ASSERT_EQUAL(pwc_am_register(t.a, ANSWER, count_answer, &answers), 0);
         CU_ASSERT_EQUAL(pwc_am_register(t.b, ASK, answer, &a), 0);
-        meet(&t);
+        map_pairs(&t);
         ask_b(&t, &a);
         CU_ASSERT_EQUAL(a.rc, a.index == NOBODY ? -ENOSYS : 0);
         CU_ASSERT_EQUAL(pwc_probe(t.a, PWC_ANY, PWC_LOCAL, &event), 0);
@@ -187,13 +187,14 @@ static void test_handle_without_a_bit(void)
     a.to = bind_region(&t, t.b, t.peer_a);
     memset((uint8_t *)t.w->daemon.contexts[1].session.shared + sizeof(struct session_shared), 0xff,
            SESSION_DATA_OFFSET - sizeof(struct session_shared));
-    meet(&t);
+    map_pairs(&t);
     ask_b(&t, &a);
     CU_ASSERT_EQUAL(a.rc, -EHOSTUNREACH);
     world_free(t.w);
 }
 
-/* ---- pairs that the target has not met ------------------------------------------------------- */
+/* ---- pairs that the target has not mapped -------------------------------------------------------
+ */
 
 /* The note of a pair is lost: everything goes through the daemon, and nothing is. */
 static void test_lost_note(void)
@@ -214,8 +215,9 @@ static void test_lost_note(void)
     world_free(t.w);
 }
 
-/* What needs no line goes directly from the start; what does, once the target has met the pair. */
-static void test_met(void)
+/* What needs no line goes directly from the start; what does, once the target has mapped the pair.
+ */
+static void test_mapped(void)
 {
     unsigned executed;
     uint64_t found;
@@ -253,7 +255,7 @@ static void test_pair_comes_later(void)
     CU_ASSERT_EQUAL(pwc_unbind(t.to_b), 0);
     t.w->daemon.pairs = true;
     t.to_b = bind_region(&t, t.a, t.peer_b);
-    meet(&t);
+    map_pairs(&t);
     CU_ASSERT_EQUAL(put_to_b(&t, 2, PWC_NO_LCE), 0);
     expect_at_b(&t, 1);
     expect_at_b(&t, 2);
@@ -299,7 +301,7 @@ static void test_room_for_two(void)
     struct two t;
 
     open_two(&t, true);
-    meet(&t);
+    map_pairs(&t);
     readable.fd = pwc_fd(t.a);
     CU_ASSERT_EQUAL_FATAL(fill_ring(&t), -EAGAIN);
     CU_ASSERT_EQUAL(pwc_am_prepare(t.to_b, 8, 0, pwc_cid_u64(1), 0, &payload), -EAGAIN);
@@ -326,7 +328,7 @@ static void test_told_while_arming(void)
     struct two t;
 
     open_two(&t, true);
-    meet(&t);
+    map_pairs(&t);
     (void)pwc_fd(t.a);
     CU_ASSERT_EQUAL_FATAL(fill_ring(&t), -EAGAIN);
     told.origin = t.w->daemon.contexts[0].session.shared;
@@ -344,7 +346,7 @@ int main(void)
         {"a replier that binds nobody", test_replier_binds_nobody},
         {"a handle past the bits of ended remotes", test_handle_without_a_bit},
         {"the note of a pair is lost", test_lost_note},
-        {"a pair that its target has met", test_met},
+        {"a pair that its target has mapped", test_mapped},
         {"a pair that comes with a later bind", test_pair_comes_later},
         {"two calls that wait for room", test_room_for_two},
         {"a death told while the descriptor is armed", test_told_while_arming},
