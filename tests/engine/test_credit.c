@@ -120,6 +120,24 @@ static void test_refused_into_spill(void)
     bench_free(b);
 }
 
+/* With many notes waiting a client's events are refused, not spilled behind one STOP more: the ACK
+ * waits for a REFUSE, and so does its origin's credit. */
+static void test_notes_of_one(void)
+{
+    for (uint32_t many = 0; many < 2; many++) {
+        const uint32_t fill = RING / event_bytes(0);
+        struct bench *b = linked_bench();
+
+        send_notes(b, 0, fill);
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).state, INFLOW_OPEN);
+        poke_notes(b->engine, 0, many);
+        send_notes(b, fill, fill + 1);
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).state,
+                        many ? INFLOW_REFUSED : INFLOW_STOPPED);
+        bench_free(b);
+    }
+}
+
 static void ask_for_answers(struct bench *b, int n)
 {
     const struct wire_region revoke = {
@@ -296,6 +314,7 @@ int main(void)
         {"bounds of credit", test_bounds_of_credit},
         {"an ACK goes back", test_ack_goes_back},
         {"refused, then spilled", test_refused_into_spill},
+        {"notes of one client", test_notes_of_one},
         {"window over two rings", test_window_over_two_rings},
         {"runs kept for ACKs", test_runs_kept_for_acks},
         {"a nudge without runs", test_nudge_without_runs},

@@ -24,8 +24,9 @@ struct scene {
     struct world *w;
     struct message_client c[CLIENTS];
     uint32_t remotes[CLIENTS]; /* FLOODER and PARTNER to each other, VICTIM and SENDER too */
-    uint64_t ended[CLIENTS], seen[CLIENTS]; /* local events; requests and replies */
-    int status;                             /* of all local events but those of the victims */
+    uint64_t ended[CLIENTS], seen[CLIENTS]; /* local events; requests */
+    uint64_t replies;
+    int status;     /* of all local events but those of the victims */
     uint32_t reply; /* bytes of the partner's replies; 0: it has no handler */
 };
 
@@ -124,7 +125,7 @@ static void take_events(struct scene *s)
                 answer(s, i, event.message.token);
         }
         while (message_probe(c, MESSAGE_REPLY, &event) == 1)
-            s->seen[i]++;
+            s->replies++;
     }
 }
 
@@ -153,7 +154,7 @@ static const struct flood {
     const char *what;
     uint32_t reply;
     int status;
-    uint32_t ledger_max; /* of the way back; LEDGER: it does not grow */
+    uint32_t ledger_max; /* LEDGER: they do not grow */
     uint32_t length;     /* of the lone message */
 } floods[] = {
     {"refused messages", 0, -ENOSYS, LEDGER_MAX, 0},
@@ -206,6 +207,37 @@ static void test_a_lone_message(void)
         CU_ASSERT(most <= bound);
         scene_close(&s);
     }
+}
+
+/* A client's replies go before its own requests, however many those are. */
+static void test_own_requests(void)
+{
+    const uint64_t bound = 2 * TURN_BYTES + LEDGER + 8 * LONGEST;
+    uint64_t most = 0;
+    struct scene s;
+
+    scene_open(&s, 5);
+    s.reply = 64;
+    poke_config(s.w->nodes[0].engine)->ledger_max = LEDGER;
+    s.w->nodes[1].budget_max = 1;
+    for (uint32_t n = 1; n <= 20 && most <= bound && !s.w->failed; n++) {
+        uint64_t answered = 0;
+
+        CU_ASSERT_EQUAL_FATAL(send(&s, FLOODER, SUBMIT_NO_LCE, 0), 0);
+        for (uint32_t rounds = 0; s.replies < n && rounds < ROUNDS && most <= bound; rounds++) {
+            while (send(&s, PARTNER, SUBMIT_NO_REPLY, LONGEST) == 0)
+                continue;
+            world_round(s.w);
+            take_events(&s);
+            if (answered == 0 && s.seen[PARTNER] == n)
+                answered = staged(&s);
+            if (answered > 0 && staged(&s) - answered > most)
+                most = staged(&s) - answered;
+        }
+        CU_ASSERT_EQUAL(s.replies, n);
+    }
+    CU_ASSERT(most <= bound);
+    scene_close(&s);
 }
 
 /* With as much to send as it likes, it has half of the link. */
@@ -273,6 +305,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"a lone message passes a flood", test_a_lone_message},
                            {"a flood has its share", test_shares},
+                           {"replies before own requests", test_own_requests},
                            {"refused both ways", test_refused_both_ways},
                            CU_TEST_INFO_NULL};
 

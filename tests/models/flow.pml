@@ -7,8 +7,9 @@
  * (notes_stage, notes_unanswered), daemon/engine/ops/flow_end.c (flow_refused, flow_hold,
  * flow_acknowledged), daemon/engine/ledger/ledger_in.c (ledger_stage_ack).
  *
- * Ledgers are queues here: their credit is not modelled. Verdicts (REFUSE) are staged before other
- * notes, and no acknowledgement passes a verdict on what it covers. Shown: each operation is
+ * Ledgers are queues here: their credit is not modelled (acks.pml, verdicts.pml). Verdicts (REFUSE)
+ * are staged before other notes of the client that both are charged to, and no acknowledgement
+ * passes a verdict on what it covers. Shown: each operation is
  * delivered once, in order, and acknowledged only when it was; an origin that is held is released.
  *
  * Mutants: REFUSED_FORGETS_STOP (a record that comes again and is taken into the spill leaves its

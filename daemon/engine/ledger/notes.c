@@ -66,6 +66,7 @@ int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *rec
 
         memcpy(to, (const uint8_t *)(head + 1) + at, part);
     }
+    e->peer_live[peer].unlisted = true;
     peer_want(e, peer);
     peer_activate(e, peer);
     return 0;
@@ -77,14 +78,6 @@ bool notes_pending(const struct engine *e, uint32_t peer)
 
     return queue_count(&p->notes[NOTES_VERDICTS].queue) > 0 ||
            queue_count(&p->notes[NOTES_OTHERS].queue) > 0;
-}
-
-bool notes_waiting(const struct engine *e, uint32_t peer)
-{
-    const struct peer *p = &e->peers[peer];
-
-    return p->notes[NOTES_VERDICTS].staged < p->notes[NOTES_VERDICTS].queue.tail ||
-           p->notes[NOTES_OTHERS].staged < p->notes[NOTES_OTHERS].queue.tail;
 }
 
 int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t kind, uint32_t flow,
@@ -137,6 +130,7 @@ static void note_list(struct engine *e, uint32_t peer, enum notes_queue which, u
 
 void notes_list(struct engine *e, uint32_t peer)
 {
+    e->peer_live[peer].unlisted = false;
     for (int i = 0; i < NOTES_QUEUES; i++) {
         const struct queue *queue = &e->peers[peer].notes[i].queue;
         uint64_t *listed = &e->peer_live[peer].listed[i];
@@ -153,6 +147,7 @@ void notes_list(struct engine *e, uint32_t peer)
 
 void notes_resume(struct engine *e, uint32_t peer)
 {
+    e->peer_live[peer].unlisted = true;
     for (int i = 0; i < NOTES_QUEUES; i++)
         e->peer_live[peer].listed[i] = e->peers[peer].notes[i].staged;
 }

@@ -19,9 +19,8 @@ int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t ki
                     uint32_t sequence, int32_t status);
 /* Copies the record of a note, but for its head. */
 void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to);
-/* Whether there are notes; whether one is not staged yet. */
+/* Whether there are notes. */
 bool notes_pending(const struct engine *e, uint32_t peer);
-bool notes_waiting(const struct engine *e, uint32_t peer);
 /* The position that may be acknowledged: up to the record that caused the oldest verdict not staged
  * yet. */
 uint64_t notes_unanswered(const struct engine *e, uint32_t peer);

@@ -387,7 +387,8 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     work += r;
     if (live->link != LINK_UP)
         return work + 1;
-    notes_list(e, peer);
+    if (live->unlisted)
+        notes_list(e, peer);
     if (live->in.next_ready && !live->in.next_offered)
         ring_offer_larger(e, peer);
     if (live->out.next.bytes > 0)
@@ -412,7 +413,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
     again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(live) || live->in.ack_due ||
-            live->in.run_end != 0 || live->in.arrived != 0 || notes_waiting(e, peer) ||
+            live->in.run_end != 0 || live->in.arrived != 0 || live->unlisted ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)
         peer_activate(e, peer);

@@ -182,7 +182,8 @@ struct peer_live {
     bool sibling;                  /* another engine of this machine: our clients share memory */
     struct ready_list ready;       /* turns of clients that have something to stage */
     uint32_t turns;                /* list of all of them */
-    uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on their turns' lists */
+    bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
+    uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
     uint32_t latency;  /* which; 0: that of all who have none */
