@@ -49,7 +49,8 @@ int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *
     return 0;
 }
 
-/* What the handler is handed. -EKEYREJECTED: the region that a Long went to is gone; -ENOMEM. */
+/* Fills in what the handler gets: 0; -EKEYREJECTED: the region that a Long went to is gone;
+ * -ENOMEM. */
 static int describe(struct pwc_ctx *ctx, const struct event_record *event, struct pwc_am *am)
 {
     const struct message *block = (const struct message *)(event + 1);
@@ -66,8 +67,8 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
         .arguments = arguments,
     };
     if (block->kind == SUBMIT_MEDIUM) {
-        /* In the ring, which is ours to write until the record is consumed; a neighbour's, in the
-         * copy. */
+        /* The payload stands in the ring, which is the library's to write until the record is
+         * consumed; that of a neighbour's message stands in the copy. */
         am->payload = (void *)(uintptr_t)(arguments + block->arguments);
         am->length = block->payload_len;
     } else if (block->kind == SUBMIT_LONG) {

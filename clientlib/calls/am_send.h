@@ -30,7 +30,7 @@ static inline uint16_t am_block_bytes(const struct message *block)
     return (uint16_t)(sizeof(*block) + 8u * block->arguments + abi_pad8(block->payload_len));
 }
 
-/* All that can be checked before memory is looked for. */
+/* Checks all of a message except its memory: 0 or an error. */
 int am_check(const struct pwc_ctx *ctx, const struct am_outgoing *m, unsigned flags_allowed);
 /* The operation of a message that has been checked; `block` holds its head and must outlive it. */
 struct operation am_operation(struct channel_outbox *outbox, const struct am_outgoing *m,

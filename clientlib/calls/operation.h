@@ -21,7 +21,7 @@ struct operation {
     const void *payload;         /* packed, or a Medium's */
 };
 
-/* The local id and the flags: 0, -EINVAL, -EOWNERDEAD. */
+/* Checks the local id and the flags: 0, -EINVAL, -EOWNERDEAD. */
 static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid, unsigned flags,
                                   unsigned flags_allowed)
 {
@@ -32,7 +32,7 @@ static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid,
     return 0;
 }
 
-/* The remote range, and the right to it: 0, -EMSGSIZE, -ERANGE, -EKEYREJECTED. */
+/* Checks the remote range, and the right to it: 0, -EMSGSIZE, -ERANGE, -EKEYREJECTED. */
 static inline int operation_check_range(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
                                         uint64_t off, uint64_t len, unsigned right)
 {
@@ -57,16 +57,16 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
     op->rid = rid->data;
 }
 
-/* All of a range stands in a region of ours: 0, -EFAULT, -ENOMEM. */
+/* Whether all of a range stands in a region of this client: 0, -EFAULT, -ENOMEM. */
 int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
-/* Submits it as it is: 0, or as channel_submit. */
+/* Submits an operation as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
-/* Makes what has begun in this ring visible. */
+/* Makes the submission that has begun in this ring visible. */
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
 /*
- * Submits it with record.length bytes from `src`: packed behind the record up to packed_max, else
- * from a region of ours. -EFAULT: in none; -EMSGSIZE: too long to be packed in a ring so small, and
- * in none.
+ * Submits an operation with record.length bytes from `src`: packed behind the record up to
+ * packed_max, else from a region of ours. -EFAULT: in none; -EMSGSIZE: too long to be packed in a
+ * ring so small, and in none.
  */
 int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const void *src);
 

@@ -86,7 +86,8 @@ struct channel {
     uint8_t ids[CHANNEL_IDS_BYTES];             /* the same, for the events of channel_probe_n */
 };
 
-/* A view over a fresh session; `base` stays the caller's. -EPROTO: its header is not sound. */
+/* A view over a fresh session, whose mapping at `base` stays the caller's. -EPROTO: the header
+ * makes no sense. */
 int channel_init(struct channel *ch, void *base, size_t size);
 void channel_destroy(struct channel *ch);
 /* This process has registered (doorbell_register): it need not fence where the daemon does. */
@@ -120,7 +121,7 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
  */
 int channel_begin(struct channel *ch, struct channel_outbox *outbox,
                   const struct submit_record *record, uint8_t **at);
-/* Makes it visible: 0 or 1 as channel_submit. */
+/* Makes the submission visible: 0 or 1 as channel_submit. */
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 
@@ -149,8 +150,8 @@ uint64_t channel_record_bytes(const struct submit_record *record);
 
 /* As pwc_probe, without its system calls. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* Up to `max` of them, fewer where their ids would take more than CHANNEL_IDS_BYTES: how many, or
- * an error that came before the first. */
+/* As channel_probe, up to `max` events, fewer where their ids would take more than
+ * CHANNEL_IDS_BYTES: how many, or an error that came before the first. */
 int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *events,
                     unsigned max);
 
@@ -162,7 +163,7 @@ int channel_collect(struct channel *ch);
  * for them. 0; -ENOBUFS: no more can be kept, and the ring is filling. */
 int channel_run(struct channel *ch);
 
-/* All that was submitted has ended. */
+/* All submitted operations have ended. */
 bool channel_idle(const struct channel *ch);
 /* A reply is still to come through the daemon, or waits in its ring for its handler. */
 bool channel_awaits_reply(const struct channel *ch);
@@ -197,14 +198,15 @@ static inline bool channel_holds_request(const struct channel *ch)
 
 /* ---- ends of what went without the daemon --------------------------------------------------- */
 
-/* Once, before the others: 0 or -ENOMEM. */
+/* Call this once before the others: 0 or -ENOMEM. */
 int channel_own_prepare(struct channel *ch);
-/* 0 when there is room for one more, whose id has so many bytes, or -EAGAIN. */
+/* 0 when there is room for one more event with an id of so many bytes, or -EAGAIN. */
 static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
 {
     return ch->kept.own + event_bytes(id_len) <= ch->local.limit ? 0 : -EAGAIN;
 }
-/* Adds it behind those kept, where a probe finds it: an operation (enum submit_kind) has ended. */
+/* Adds the local event of an operation (enum submit_kind) that has ended, behind the kept ones,
+ * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
 

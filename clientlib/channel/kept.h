@@ -15,7 +15,7 @@
 #include "pwc/pwc.h"
 #include "proto/session_abi.h"
 
-/* The kind that a probe asks for it by, and that its pwc_event has. */
+/* The kind (enum pwc_kinds) by which a probe asks for an event, and which its pwc_event has. */
 static inline unsigned event_shown_as(uint8_t kind)
 {
     static const uint8_t shown_as[] = {
@@ -47,7 +47,7 @@ void kept_init(struct kept *kept, uint64_t quota_max);
 void kept_destroy(struct kept *kept);
 
 /* 0 when one more event of any size may be kept; -ENOBUFS when that would pass `quota` bytes;
- * -ENOMEM. To be asked before an event leaves its ring. */
+ * -ENOMEM. Call this before an event leaves its ring. */
 int kept_room(struct kept *kept, uint64_t quota);
 /* Keeps an event, after kept_room allowed it. */
 void kept_add(struct kept *kept, const struct event_record *event);
