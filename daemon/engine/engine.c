@@ -83,6 +83,12 @@ static void arena_inherit(struct engine *e)
     for (uint32_t i = 0; i < c->remotes_max; i++)
         if (e->remotes[i].state != REMOTE_FREE)
             remote_joins(e, i);
+    for (uint32_t i = 0; i < c->flows_max; i++) {
+        if (e->flows[i].state != FLOW_FREE)
+            flow_enters(e, i);
+        if (e->inflows[i].state != INFLOW_FREE)
+            inflow_enters(e, i);
+    }
     held_inherit(e);
     for (uint32_t i = 0; i < c->sessions_max; i++) {
         if (e->sessions[i].state == SESSION_FREE)

@@ -88,6 +88,25 @@ static void *carve(struct carver *c, uint64_t entry, uint64_t count, uint64_t al
     return c->base ? c->base + at : NULL;
 }
 
+/* A chain of `members` entries, by so many homes. */
+static void carve_chain(struct carver *carver, struct chain *chain, uint32_t homes,
+                        uint32_t members)
+{
+    chain->first = carve(carver, sizeof(*chain->first), homes, 64);
+    chain->links = carve(carver, sizeof(*chain->links), members, 64);
+}
+
+/* The same by keys. */
+static void carve_keys(struct carver *carver, struct chain *chain, uint32_t members)
+{
+    uint32_t homes = 1;
+
+    while (homes < members)
+        homes *= 2;
+    chain->mask = homes - 1;
+    carve_chain(carver, chain, homes, members);
+}
+
 uint32_t table_size(const struct engine_config *c, enum table table)
 {
     const uint32_t sizes[TABLES] = {
@@ -138,6 +157,11 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
         leaving->entries = carve(&carver, sizeof(uint32_t), leaving->size, 64);
         leaving->listed = carve(&carver, sizeof(bool), leaving->size, 1);
     }
+    carve_chain(&carver, &e->flows_of_peer, c->peers, c->flows_max);
+    carve_keys(&carver, &e->remotes_of_key, c->remotes_max);
+    carve_keys(&carver, &e->flows_of_way, c->flows_max);
+    carve_keys(&carver, &e->inflows_of_origin, c->flows_max);
+    carve_keys(&carver, &e->inflows_of_flow, c->flows_max);
     e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
     e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
     e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);

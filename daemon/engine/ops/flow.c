@@ -31,6 +31,7 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     queue_init(&e->flows[free].ops, OP_SHIFT);
     e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn, /* joins another */
                                             .first_remote = NONE};
+    flow_enters(e, free);
     turn_join(e, free, owner_client(e, owner));
     set32(e, &e->flows[free].state, FLOW_BINDING);
     set32(e, first, free);
@@ -38,12 +39,30 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     return (int)free;
 }
 
-int flow_find(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)
+/* Flows of one owner and endpoint, and others with the same hash. */
+static uint32_t flow_home(const struct engine *e, uint64_t owner, uint64_t endpoint)
 {
-    for (uint32_t i = *owner_flows(e, owner); i != NONE; i = e->flows[i].next)
+    return chain_home(&e->flows_of_way, (uint32_t)(owner ^ owner >> 32), endpoint);
+}
+
+void flow_enters(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    chain_add(&e->flows_of_peer, f->peer, flow);
+    if (f->owner != OWNER_GONE)
+        chain_add(&e->flows_of_way, flow_home(e, f->owner, f->endpoint), flow);
+}
+
+int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)
+{
+    const struct chain *flows = &e->flows_of_way;
+
+    for (uint32_t i = chain_first(flows, flow_home(e, owner, endpoint)); i != NONE;
+         i = chain_next(flows, i))
         if (e->flows[i].owner == owner && e->flows[i].peer == peer &&
-            e->flows[i].endpoint == endpoint && e->flows[i].state != FLOW_DEAD &&
-            e->flows[i].traffic == FLOW_REQUESTS)
+            e->flows[i].endpoint == endpoint && e->flows[i].state != FLOW_FREE &&
+            e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
             return (int)i;
     return -ENOENT;
 }
@@ -74,11 +93,14 @@ void flow_ready(struct engine *e, uint32_t flow)
 
 void flows_ready_towards(struct engine *e, const struct remote *remote)
 {
+    const struct chain *flows = &e->flows_of_way;
+
     if (remote->owner == OWNER_GONE)
         return;
-    for (uint32_t i = *owner_flows(e, remote->owner); i != NONE; i = e->flows[i].next)
+    for (uint32_t i = chain_first(flows, flow_home(e, remote->owner, remote->endpoint)); i != NONE;
+         i = chain_next(flows, i))
         if (e->flows[i].owner == remote->owner && e->flows[i].peer == remote->peer &&
-            e->flows[i].endpoint == remote->endpoint)
+            e->flows[i].endpoint == remote->endpoint && e->flows[i].state != FLOW_FREE)
             flow_ready(e, i);
 }
 

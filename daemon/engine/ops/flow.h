@@ -16,12 +16,14 @@
 #include "daemon/engine/state/state.h"
 
 /* The flow of this pair's requests, or -ENOENT. */
-int flow_find(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
+int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
 /* The flow of this pair's requests, which may be a new one (in a transaction of its own). Flow
  * number, -ENOSPC. */
 int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
 /* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic);
+/* The flow is there: its peer and its owner lead to it. */
+void flow_enters(struct engine *e, uint32_t flow);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
     return queue_at(&e->pool, &f->ops, slot);

@@ -224,12 +224,16 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence)
 {
     uint64_t slot = f->ops.head + (uint32_t)(sequence - (uint32_t)f->ops.head);
-    uint64_t at = f->ops.head;
+    uint64_t *begins = &e->flow_live[f - e->flows].begins;
+    uint64_t at = *begins > f->ops.head && *begins <= slot ? *begins : f->ops.head;
 
     /* The peer's word: it must be where an operation begins. */
     while (at < slot && at < f->staged)
         at += flow_op(e, f, at)->span;
-    return at == slot && slot < f->staged ? slot : UINT64_MAX;
+    if (at != slot || slot >= f->staged)
+        return UINT64_MAX;
+    *begins = slot;
+    return slot;
 }
 
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status)
@@ -335,11 +339,13 @@ void flow_detach(struct engine *e, uint32_t flow)
     struct flow *f = &e->flows[flow];
     uint32_t *link = owner_flows(e, f->owner);
 
-    while (*link != flow)
+    while (*link != flow && *link < e->config.flows_max) /* in an arena that is whole it is there */
         link = &e->flows[*link].next;
-    set32(e, link, f->next);
+    if (*link == flow)
+        set32(e, link, f->next);
     held_flow_parts(e, flow);
     set64(e, &f->owner, OWNER_GONE);
+    chain_remove(&e->flows_of_way, flow);
     if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
         set32(e, &e->inflows[f->serves].reply_flow, NONE);
     set32(e, &f->state, FLOW_CLOSING);

@@ -166,7 +166,7 @@ void turns_clear(struct engine *e, uint32_t peer)
         turn = next;
     }
     live->ready = (struct ready_list){NONE, NONE};
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].peer == peer)
-            e->flow_live[i].ready = false;
+    for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
+         i = chain_next(&e->flows_of_peer, i))
+        e->flow_live[i].ready = false;
 }

@@ -167,6 +167,7 @@ static uint32_t session_find(const struct engine *e, uint32_t uid, const char *j
 /* Within a transaction: our end of the flow, the known one or a new one. */
 static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const struct wire_bind *w)
 {
+    const struct chain *known = &e->inflows_of_flow;
     struct session *s = &e->sessions[session];
     struct inflow *in;
     uint32_t free;
@@ -180,8 +181,10 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
         return (int)w->flow;
     }
     /* Two binds of one new flow may be under way at once. */
-    for (uint32_t i = s->first_inflow; i != NONE; i = e->inflows[i].next)
-        if (e->inflows[i].peer == peer && e->inflows[i].origin_flow == w->origin_flow &&
+    for (uint32_t i = chain_first(known, inflow_home(e, session, peer, w->origin_flow)); i != NONE;
+         i = chain_next(known, i))
+        if (e->inflows[i].session == session && e->inflows[i].peer == peer &&
+            e->inflows[i].origin_flow == w->origin_flow && e->inflows[i].state != INFLOW_FREE &&
             e->inflows[i].state != INFLOW_PARTING)
             return (int)i;
     if (quota_inflow(e, session) < 0)
@@ -197,6 +200,7 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->next = s->first_inflow;
     in->owed = 0;
     in->reply_flow = NONE;
+    inflow_enters(e, free);
     set32(e, &in->state, INFLOW_OPEN);
     set32(e, &s->first_inflow, free);
     held_inflows(e, session, 1);
@@ -326,44 +330,60 @@ int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow)
     return 0;
 }
 
+static void remote_refresh(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+
+    if (r->state != REMOTE_READY || !r->has_key)
+        return;
+    /* The state changes in the transaction of the new BIND, or a restart between the two would
+     * lose the BIND. */
+    set32(e, &r->state, REMOTE_STALE);
+    if (bind_ask(e, remote) < 0) {
+        arena_rollback(&e->arena);
+        set32(e, &r->state, REMOTE_REVOKED);
+        direct_show_ended(e, remote, true);
+    }
+    commit(e);
+}
+
+static void remote_forget(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+    bool binding = r->state == REMOTE_BINDING;
+
+    set32(e, &r->revoke_due, 0);
+    set32(e, &r->asked, 0);
+    if (binding) {
+        remote_free(e, remote);
+        bind_ended(e, remote, -EHOSTDOWN);
+    } else {
+        set32(e, &r->state, REMOTE_REVOKED);
+    }
+    commit(e);
+    direct_show_ended(e, remote, true);
+}
+
+/* Each remote towards the peer; `act` may free it. */
+static void remotes_towards(struct engine *e, uint32_t peer,
+                            void (*act)(struct engine *e, uint32_t remote))
+{
+    for (uint32_t f = chain_first(&e->flows_of_peer, peer); f != NONE;
+         f = chain_next(&e->flows_of_peer, f))
+        for (uint32_t i = e->flow_live[f].first_remote, next; i != NONE; i = next) {
+            next = e->remote_next[i];
+            act(e, i);
+        }
+}
+
 void bind_refresh_node(struct engine *e, uint32_t peer)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        struct remote *r = &e->remotes[i];
-
-        if (r->peer != peer || r->state != REMOTE_READY || !r->has_key)
-            continue;
-        /* The state changes in the transaction of the new BIND, or a restart between the two would
-         * lose the BIND. */
-        set32(e, &r->state, REMOTE_STALE);
-        if (bind_ask(e, i) < 0) {
-            arena_rollback(&e->arena);
-            set32(e, &r->state, REMOTE_REVOKED);
-            direct_show_ended(e, i, true);
-        }
-        commit(e);
-    }
+    remotes_towards(e, peer, remote_refresh);
 }
 
 void bind_forget_node(struct engine *e, uint32_t peer)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        struct remote *r = &e->remotes[i];
-        bool binding = r->state == REMOTE_BINDING;
-
-        if (r->state == REMOTE_FREE || r->peer != peer)
-            continue;
-        set32(e, &r->revoke_due, 0);
-        set32(e, &r->asked, 0);
-        if (binding) {
-            remote_free(e, i);
-            bind_ended(e, i, -EHOSTDOWN);
-        } else {
-            set32(e, &r->state, REMOTE_REVOKED);
-        }
-        commit(e);
-        direct_show_ended(e, i, true);
-    }
+    remotes_towards(e, peer, remote_forget);
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].peer != peer)
             continue;

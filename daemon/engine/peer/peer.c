@@ -32,17 +32,17 @@ static void peer_discard(struct engine *e, uint32_t peer)
     set64(e, &p->their_id, 0);
     set32(e, &p->discarding, 1);
     commit(e);
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (e->flows[i].state != FLOW_FREE && e->flows[i].peer == peer)
+    for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
+         i = chain_next(&e->flows_of_peer, i))
+        if (e->flows[i].state != FLOW_FREE)
             flow_kill(e, i);
     bind_forget_node(e, peer);
     region_forget_node(e, peer);
     queue_clear(&e->pool, &p->sent);
     notes_clear(e, peer);
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        struct flow *f = &e->flows[i];
-
-        if (f->peer == peer && f->state == FLOW_CLOSED)
+    for (uint32_t i = chain_first(&e->flows_of_peer, peer), next; i != NONE; i = next) {
+        next = chain_next(&e->flows_of_peer, i);
+        if (e->flows[i].state == FLOW_CLOSED)
             flow_free(e, i);
         commit(e);
     }
@@ -121,10 +121,11 @@ static int out_begin(struct engine *e, uint32_t peer, const struct engine_offer 
 /* Operations whose payload was on its way begin again; then everything that waits is looked at. */
 static void flows_resume(struct engine *e, uint32_t peer)
 {
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+    for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
+         i = chain_next(&e->flows_of_peer, i)) {
         struct flow *f = &e->flows[i];
 
-        if (f->state == FLOW_FREE || f->peer != peer)
+        if (f->state == FLOW_FREE)
             continue;
         if (f->started < f->ops.tail)
             flow_op(e, f, f->started)->posted = 0; /* the one that may be half on its way */
@@ -208,10 +209,10 @@ bool peer_pending(const struct engine *e, uint32_t peer)
 {
     if (queue_count(&e->peers[peer].sent) > 0 || notes_pending(e, peer))
         return true;
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->flows[i].peer == peer && flow_waits(&e->flows[i]))
+    for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
+         i = chain_next(&e->flows_of_peer, i))
+        if (flow_waits(&e->flows[i]))
             return true;
-    }
     /* An inflow is held for the peer: a new link shows whether the peer still has the same
      * state. */
     for (uint32_t i = 0; i < e->config.flows_max; i++) {

@@ -6,6 +6,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/state/table.h"
 
@@ -144,16 +145,24 @@ void region_withdraw_client(struct engine *e, uint32_t client)
     }
 }
 
+/* Remotes that one REVOKE withdraws in a step. */
+#define REVOKED_MOST 256u
+
+static bool names(const struct remote *r, uint32_t peer, uint32_t slot, uint32_t generation)
+{
+    return r->peer == peer && r->key.slot == slot && r->key.generation == generation;
+}
+
 /* Whether any fabric operation of ours still names this region of `peer`. */
 static bool region_busy(const struct engine *e, uint32_t peer, uint32_t slot, uint32_t generation)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        const struct remote *r = &e->remotes[i];
+    const struct chain *remotes = &e->remotes_of_key;
 
-        if (r->state == REMOTE_REVOKED && r->peer == peer && r->key.slot == slot &&
-            r->key.generation == generation && e->remote_busy[i] > 0)
+    for (uint32_t i = chain_first(remotes, remote_home(e, peer, slot)); i != NONE;
+         i = chain_next(remotes, i))
+        if (e->remotes[i].state == REMOTE_REVOKED &&
+            names(&e->remotes[i], peer, slot, generation) && e->remote_busy[i] > 0)
             return true;
-    }
     return false;
 }
 
@@ -167,16 +176,24 @@ static int revoke_answer(struct engine *e, uint32_t peer, uint32_t slot, uint32_
 
 int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
+    struct chain *remotes = &e->remotes_of_key;
     struct wire_region w;
+    uint32_t left = REVOKED_MOST;
     bool busy;
 
     memcpy(&w, record->at, sizeof(w));
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+    for (uint32_t i = chain_first(remotes, remote_home(e, peer, w.slot)), next; i != NONE;
+         i = next) {
         struct remote *r = &e->remotes[i];
 
-        if ((r->state != REMOTE_READY && r->state != REMOTE_STALE) || !r->has_key ||
-            r->peer != peer || r->key.slot != w.slot || r->key.generation != w.generation)
+        next = chain_next(remotes, i);
+        if ((r->state != REMOTE_READY && r->state != REMOTE_STALE) ||
+            !names(r, peer, w.slot, w.generation))
             continue;
+        if (left-- == 0)
+            return -EAGAIN; /* the next step takes the others */
+        if (e->remote_busy[i] == 0)
+            chain_remove(remotes, i); /* nothing asks for it any more */
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         table_leaves(e, TABLE_REMOTES, i);
         set32(e, &r->state, REMOTE_REVOKED);
@@ -203,11 +220,11 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
     }
     commit(e);
     /* A second answer, after a restart in the middle of this, does no harm. */
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+    for (uint32_t i = chain_first(&e->remotes_of_key, remote_home(e, r->peer, r->key.slot));
+         i != NONE; i = chain_next(&e->remotes_of_key, i)) {
         struct remote *other = &e->remotes[i];
 
-        if (!other->revoke_due || other->peer != r->peer || other->key.slot != r->key.slot ||
-            other->key.generation != r->key.generation)
+        if (!other->revoke_due || !names(other, r->peer, r->key.slot, r->key.generation))
             continue;
         set32(e, &other->revoke_due, 0);
         commit(e);

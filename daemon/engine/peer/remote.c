@@ -5,7 +5,8 @@
 
 void remote_joins(struct engine *e, uint32_t remote)
 {
-    struct flow_live *live = &e->flow_live[e->remotes[remote].flow];
+    const struct remote *r = &e->remotes[remote];
+    struct flow_live *live = &e->flow_live[r->flow];
 
     e->remote_before[remote] = NONE;
     e->remote_next[remote] = live->first_remote;
@@ -13,6 +14,8 @@ void remote_joins(struct engine *e, uint32_t remote)
         e->remote_before[live->first_remote] = remote;
     live->first_remote = remote;
     live->remotes++;
+    if (r->has_key)
+        chain_add(&e->remotes_of_key, remote_home(e, r->peer, r->key.slot), remote);
 }
 
 /* Takes it off its flow's list. */
@@ -32,6 +35,7 @@ void remote_free(struct engine *e, uint32_t remote)
     struct remote *r = &e->remotes[remote];
 
     remote_parts(e, remote);
+    chain_remove(&e->remotes_of_key, remote);
     held_remotes(e, r->flow, -1);
     if (e->flow_live[r->flow].remotes == 0)
         table_leaves(e, TABLE_FLOWS, r->flow); /* if nothing else names it */
@@ -59,18 +63,36 @@ bool remote_leaves(struct engine *e, uint32_t remote)
     return r->state != REMOTE_FREE && (r->unbound || r->revoke_due);
 }
 
+void inflow_enters(struct engine *e, uint32_t inflow)
+{
+    const struct inflow *in = &e->inflows[inflow];
+
+    chain_add(&e->inflows_of_origin, chain_home(&e->inflows_of_origin, in->session, in->origin),
+              inflow);
+    chain_add(&e->inflows_of_flow, inflow_home(e, in->session, in->peer, in->origin_flow), inflow);
+}
+
+/* Within a transaction: takes it off its session's list, where it is, in an arena that is whole. */
+static void inflow_parts(struct engine *e, uint32_t inflow)
+{
+    const struct inflow *in = &e->inflows[inflow];
+    uint32_t *link = &e->sessions[in->session].first_inflow;
+
+    held_inflows(e, in->session, -1);
+    while (*link != inflow && *link < e->config.flows_max)
+        link = &e->inflows[*link].next;
+    if (*link == inflow)
+        set32(e, link, in->next);
+}
+
 void inflow_free(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
 
-    if (in->session != NONE) {
-        uint32_t *link = &e->sessions[in->session].first_inflow;
-
-        held_inflows(e, in->session, -1);
-        while (*link != inflow)
-            link = &e->inflows[*link].next;
-        set32(e, link, in->next);
-    }
+    chain_remove(&e->inflows_of_origin, inflow);
+    chain_remove(&e->inflows_of_flow, inflow);
+    if (in->session != NONE)
+        inflow_parts(e, inflow);
     if (in->reply_flow != NONE) {
         set32(e, &e->flows[in->reply_flow].serves, NONE);
         table_leaves(e, TABLE_FLOWS, in->reply_flow);
@@ -81,6 +103,8 @@ void inflow_free(struct engine *e, uint32_t inflow)
 
 void flow_free(struct engine *e, uint32_t flow)
 {
+    chain_remove(&e->flows_of_peer, flow);
+    chain_remove(&e->flows_of_way, flow);
     held_flow_goes(e, flow);
     set32(e, &e->flows[flow].state, FLOW_FREE);
     table_give(e, TABLE_FLOWS, flow);

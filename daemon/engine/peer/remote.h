@@ -9,12 +9,24 @@
 
 /* The remote is on its flow's list from now on: its bind is committed. */
 void remote_joins(struct engine *e, uint32_t remote);
+/* The remotes that a REVOKE of this region may be about, and others with the same hash. */
+static inline uint32_t remote_home(const struct engine *e, uint32_t peer, uint32_t slot)
+{
+    return chain_home(&e->remotes_of_key, peer, slot);
+}
 /* Within a transaction: nothing names the remote any more. */
 void remote_free(struct engine *e, uint32_t remote);
 /* Whether the client has let go of the remote, and the remote's operations are over. */
 bool remote_over(const struct engine *e, uint32_t remote);
 /* Frees the remote if so. Whether it still leaves (table_sweep). */
 bool remote_leaves(struct engine *e, uint32_t remote);
+/* The inflow is there: what it is found by leads to it. */
+void inflow_enters(struct engine *e, uint32_t inflow);
+static inline uint32_t inflow_home(const struct engine *e, uint32_t session, uint32_t peer,
+                                   uint32_t origin_flow)
+{
+    return chain_home(&e->inflows_of_flow, session, (uint64_t)peer << 32 | origin_flow);
+}
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);
 /* Within a transaction: frees a flow that has no inflow at the target, or no longer has one. */

@@ -111,20 +111,24 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
         wake_target(e, &e->inflows[flow]);
 }
 
-/* Whether the origin is on this node, and so may be a neighbour. */
-static bool from_here(const struct engine *e, const struct inflow *in)
+/* Whether it comes to the session from there, and the origin is on this node, and so may be a
+ * neighbour. */
+static bool leads_back(const struct engine *e, const struct inflow *in, uint32_t session,
+                       uint64_t endpoint)
 {
-    return in->peer == e->config.self || e->peer_live[in->peer].sibling;
+    return in->state != INFLOW_FREE && in->session == session && in->origin == endpoint &&
+           (in->peer == e->config.self || e->peer_live[in->peer].sibling);
 }
 
 void direct_wake_origin(struct engine *e, uint32_t session, uint64_t endpoint)
 {
-    uint32_t i = e->sessions[session].first_inflow;
+    const struct chain *inflows = &e->inflows_of_origin;
+    uint32_t i = chain_first(inflows, chain_home(inflows, session, endpoint));
     const struct inflow *in;
     const struct flow *f;
 
-    while (i != NONE && (e->inflows[i].origin != endpoint || !from_here(e, &e->inflows[i])))
-        i = e->inflows[i].next;
+    while (i != NONE && !leads_back(e, &e->inflows[i], session, endpoint))
+        i = chain_next(inflows, i);
     if (i == NONE)
         return;
     in = &e->inflows[i];

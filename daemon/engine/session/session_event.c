@@ -295,6 +295,9 @@ void session_release_spill(struct engine *e, uint32_t session)
     }
 }
 
+/* Spilled events of a session that move into its ring in one step. */
+#define DRAINED_MOST 256
+
 int session_drain_spill(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
@@ -302,7 +305,7 @@ int session_drain_spill(struct engine *e, uint32_t session)
     uint32_t entry = 1u << SPILL_SHIFT;
     int moved = 0;
 
-    while (s->spill_bytes > 0 && live->attached) {
+    while (s->spill_bytes > 0 && live->attached && moved < DRAINED_MOST) {
         uint32_t size = ((struct event_record *)queue_at(&e->pool, &s->spill, s->spill.head))->size;
         uint32_t span = spill_span(size);
         uint8_t *event;

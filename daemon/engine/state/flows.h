@@ -183,6 +183,7 @@ struct flow_live {
     uint32_t outstanding;  /* fabric operations */
     uint32_t remotes;      /* that name it */
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
+    uint64_t begins;       /* index at which an operation began: verdicts come in order */
     bool ready;            /* on its turn's list */
     bool let_go;           /* one of them was unbound while operations were in flight */
 };

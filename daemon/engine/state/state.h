@@ -7,6 +7,7 @@
 
 #include "daemon/engine/engine.h"
 #include "daemon/engine/state/arena.h"
+#include "daemon/engine/state/chain.h"
 #include "daemon/engine/state/clients.h"
 #include "daemon/engine/state/flows.h"
 #include "daemon/engine/state/heap.h"
@@ -73,6 +74,11 @@ struct engine {
 
     /* private tables, same indices */
     struct leaving leaving[TABLES];
+    struct chain flows_of_peer;
+    struct chain remotes_of_key;    /* by peer and slot: those that REVOKE may be about */
+    struct chain flows_of_way;      /* by owner and endpoint */
+    struct chain inflows_of_origin; /* by session and origin */
+    struct chain inflows_of_flow;   /* by session, and the origin's peer and flow */
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;

@@ -337,6 +337,11 @@ void poke_notes(struct engine *e, uint32_t client, uint32_t chunks)
     e->client_notes[client] = chunks << (14 - NOTE_SHIFT);
 }
 
+void poke_lists(struct engine *e, uint32_t session)
+{
+    e->sessions[session].first_flow = e->sessions[session].first_inflow = NONE;
+}
+
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies)
 {
     e->inflows[inflow].owed = replies;

@@ -135,6 +135,8 @@ void poke_unused(struct engine *e, enum table table, uint32_t entries);
 void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
 /* Replies that the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
+/* The session's lists of flows and inflows are empty, as in an arena that is not whole. */
+void poke_lists(struct engine *e, uint32_t session);
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);
 void poke_revoke_due(struct engine *e, uint32_t remote, bool due);
 /* Bytes of event space that the session's operations hold; the size of its reply ring. */

@@ -10,8 +10,8 @@
 
 #define SELF       0u
 #define OTHER      1u
-#define OTHER_ID   77u /* its state's */
-#define OTHER_RING 16384u
+#define OTHER_ID   77u    /* its state's */
+#define OTHER_RING 16384u /* bytes of a ring, in a small bench */
 #define JOB        "j"
 #define STEPS      100
 
@@ -57,8 +57,10 @@ void bench_steps(struct bench *b, int n)
 
 int bench_link(struct bench *b)
 {
-    struct engine_offer ours = {
-        .peer = OTHER, .incarnation = 1, .state_id = OTHER_ID, .ring_bytes = OTHER_RING};
+    struct engine_offer ours = {.peer = OTHER,
+                                .incarnation = 1,
+                                .state_id = OTHER_ID,
+                                .ring_bytes = b->config.ledger_start};
     int rc = -EAGAIN;
 
     bench_steps(b, 2);
@@ -225,18 +227,19 @@ static bool open_client(struct bench *b, const struct bench_shape *shape)
     return !shape->with_self || bind_self(b);
 }
 
-static bool open_engine(struct bench *b)
+static bool open_engine(struct bench *b, uint32_t entries)
 {
     b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.peers = 2,
                                        .clients_max = 4,
                                        .sessions_max = 4,
                                        .segments_max = 4,
-                                       .regions_max = 8,
-                                       .remotes_max = 8,
-                                       .flows_max = 8,
-                                       .chunks_max = 32,
+                                       .regions_max = entries,
+                                       .remotes_max = entries,
+                                       .flows_max = entries,
+                                       .chunks_max = 32 + entries / 8,
                                        .ledger_bytes = 1u << 20,
+                                       .ledger_start = entries > 8 ? 65536 : OTHER_RING,
                                        .ledger_max = 65536};
     if (engine_config_check(&b->config) < 0)
         return false;
@@ -257,7 +260,7 @@ struct bench *bench_new(const struct bench_shape *shape)
     still_open(&b->fabric);
     if (!shape->with_self || loop_open(&(struct loop_config){256, 64}, &b->loop) == 0) {
         b->fabric.self = b->loop;
-        if (open_engine(b) && open_client(b, shape))
+        if (open_engine(b, shape->entries > 0 ? shape->entries : 8) && open_client(b, shape))
             return b;
     }
     bench_free(b);

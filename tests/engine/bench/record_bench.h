@@ -19,6 +19,7 @@
 struct bench_shape {
     uint32_t ring_bytes;   /* of each of the session's rings */
     uint32_t region_bytes; /* at the start of the segment */
+    uint32_t entries;      /* of tables of regions, remotes and flows; 0: 8 */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
 };
 

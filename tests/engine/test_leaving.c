@@ -1,0 +1,84 @@
+/*
+ * A region that is withdrawn under many remotes goes a part in each step; and what leaves an arena
+ * that is not whole leaves all the same.
+ */
+#include <string.h>
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+#include "tests/suite.h"
+
+enum {
+    ENTRIES = 4096,
+    BOUND = 700,     /* remotes: their answers fit the ring */
+    STEP_MOST = 256, /* that one step may take of them */
+};
+
+static struct bench *large_bench(void)
+{
+    const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .entries = ENTRIES};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    return b;
+}
+
+/* Many remotes of one region, which its owner withdraws: the answer waits for the last of them, and
+ * none of another region ends with them. */
+static void revoked_in_pieces(void)
+{
+    const struct engine_key key = BENCH_KEY;
+    struct wire_region revoke = {.head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE},
+                                 .slot = key.slot,
+                                 .generation = key.generation};
+    struct engine_key other = BENCH_KEY;
+    struct bench *b = large_bench();
+    uint32_t revoked = 0;
+
+    other.slot++;
+    for (uint32_t i = 0; i < BOUND; i++) {
+        CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, i + 1 < BOUND ? &key : &other, i), 0);
+        if (i % 16 == 0)
+            bench_ack(b);
+        bench_bound(b, i, 0, 3);
+        CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, i).state, REMOTE_READY);
+    }
+    b->fabric.kinds = 0;
+    bench_send(b, &revoke, sizeof(revoke)); /* and two steps */
+    for (uint32_t i = 0; i < BOUND; i++)
+        revoked += peek_remote(b->engine, i).state == REMOTE_REVOKED;
+    CU_ASSERT(revoked > 0 && revoked <= 2 * STEP_MOST);
+    CU_ASSERT_FALSE(b->fabric.kinds & 1u << WIRE_REVOKED);
+    bench_steps(b, BOUND / STEP_MOST + 1);
+    CU_ASSERT_TRUE(b->fabric.kinds & 1u << WIRE_REVOKED);
+    for (uint32_t i = 0; i < BOUND; i++)
+        CU_ASSERT_EQUAL(peek_remote(b->engine, i).state,
+                        i + 1 < BOUND ? REMOTE_REVOKED : REMOTE_READY);
+    bench_free(b);
+}
+
+/* An arena that is not whole: an inflow and a flow that their session's lists do not have. */
+static void torn_lists(void)
+{
+    struct bench *b = linked_bench();
+
+    bench_remote(b);
+    CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 0).state, INFLOW_OPEN);
+    CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).state, FLOW_OPEN);
+    poke_lists(b->engine, 0);
+    bench_note(b, WIRE_CLOSE, bench_inflow(b), 0);
+    CU_ASSERT_EQUAL(peek_inflow(b->engine, 0).state, INFLOW_FREE);
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
+    CU_ASSERT_EQUAL(peek_flow(b->engine, 0).state, FLOW_CLOSING);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"a withdrawal in pieces", revoked_in_pieces},
+                           {"lists that are torn", torn_lists},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("leaving", tests);
+}
