@@ -45,7 +45,7 @@ class Daemon:
     def __init__(self, nodes, number):
         self.nodes, self.number = nodes, number
         self.socket = os.path.join(nodes.folder, f"{number}.sock")
-        self.peak_kib = self.private_kib = self.descriptors = 0
+        self.peak_kib = self.private_kib = self.first_kib = self.descriptors = 0
         self.process, self.last = None, None
 
     def start(self):
@@ -80,7 +80,9 @@ class Daemon:
             with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
                 fields = dict(line.split(":", 1) for line in status)
             self.peak_kib = int(fields["VmHWM"].split()[0])
-            self.private_kib = max(self.private_kib, int(fields["RssAnon"].split()[0]))
+            private = int(fields["RssAnon"].split()[0])
+            self.private_kib = max(self.private_kib, private)
+            self.first_kib = self.first_kib or private
             self.descriptors = max(self.descriptors, len(os.listdir(f"/proc/{self.process.pid}/fd")))
         except (OSError, KeyError):  # it has ended
             pass
