@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 5u
+#define WIRE_VERSION 6u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -80,9 +80,7 @@ enum wire_flags {
     WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
                                and `flow` the replier's own number, for a FAIL to name */
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
-    WIRE_STRIPES = 3 << 5,  /* the payload came in 1 + this announced pieces, all of one nonce */
 };
-#define WIRE_STRIPES_SHIFT 5
 
 /* The head of every record. */
 struct wire_record {
@@ -139,11 +137,21 @@ static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_LENGTH_BITS 16
 #define BATCH_OFFSET_BITS 48
 
-/* VOID: the flags are WIRE_NONCE and WIRE_STRIPES, the number of pieces that have been sent. */
+/* Behind the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
+ * announced with that nonce. */
+struct wire_pieces {
+    uint32_t count; /* 1 to WIRE_PIECES_MAX */
+    uint32_t unused;
+};
+static_assert(sizeof(struct wire_pieces) == 8, "wire_pieces");
+#define WIRE_PIECES_MAX UINT16_MAX
+
+/* VOID, whose flag is WIRE_NONCE: that many pieces of its payload have been sent. */
 struct wire_void {
     struct wire_record head;
     uint16_t nonce;
-    uint16_t unused[3];
+    uint16_t unused;
+    uint32_t pieces;
 };
 static_assert(sizeof(struct wire_void) == 16, "wire_void");
 

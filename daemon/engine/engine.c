@@ -69,6 +69,7 @@ static void arena_inherit(struct engine *e)
             continue;
         set64(e, &f->started, f->staged);
         commit(e);
+        f->posted = 0;
         if (f->owner != OWNER_GONE && owner_row(e, f->owner)->inherit)
             owner_row(e, f->owner)->inherit(e, owner_handle(f->owner), &f->ops);
         for (uint64_t slot = f->ops.head; slot < f->ops.tail;) {
@@ -76,7 +77,6 @@ static void arena_inherit(struct engine *e)
 
             op->pending = 0;
             op->nonce = UINT16_MAX;
-            op->posted = 0;
             slot += op->span;
         }
     }
@@ -161,9 +161,10 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
         e->ordered_max = fabric->traits.ordered_write_max < ORDERED_MOST
                              ? fabric->traits.ordered_write_max
                              : ORDERED_MOST;
-    for (uint32_t rails = fabric->traits.rails; rails > 1 && 1u << e->stripe_shift < STRIPES_MAX;
+    for (uint32_t rails = fabric->traits.rails; rails > 1 && 1u << e->rails_shift < RAILS_MAX;
          rails /= 2)
-        e->stripe_shift++;
+        e->rails_shift++;
+    e->piece_shift = (uint32_t)__builtin_ctz(e->config.piece_bytes);
     e->pool.arena = &e->arena;
     r = arena_open(&e->arena, arena, engine_arena_bytes(&e->config),
                    layout_fingerprint(&e->config));

@@ -92,11 +92,13 @@ struct engine_config {
     uint32_t binds_client, binds_user;
     uint32_t pairs_client, pairs_user;
     uint32_t chunks_client, chunks_user;
-    uint32_t protocol;         /* enum engine_protocol */
-    uint32_t stripe_min;       /* 64 KiB: payloads from here on travel over all rails at once */
-    uint64_t ack_delay_ns;     /* 12000: how long a consumed sequence waits for a ride */
-    uint64_t keepalive_ns;     /* 1 s: after so long without a word, who is waited for is asked;
-                                  ENGINE_NO_KEEPALIVE: never */
+    uint32_t protocol;     /* enum engine_protocol */
+    uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
+    uint32_t piece_bytes;  /* 256 KiB: what one write or read of a payload moves, a power of 2 */
+    uint32_t window_bytes; /* 1 MiB: payloads on their way to and from one peer, about */
+    uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */
+    uint64_t keepalive_ns; /* 1 s: after so long without a word, who is waited for is asked;
+                              ENGINE_NO_KEEPALIVE: never */
     uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
 };
 #define ENGINE_NO_KEEPALIVE UINT64_MAX

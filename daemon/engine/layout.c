@@ -46,6 +46,8 @@ int engine_config_check(struct engine_config *c)
     default32(&c->spill_max, 1u << 20);
     default32(&c->ops_max, 262144);
     default32(&c->stripe_min, 65536);
+    default32(&c->piece_bytes, 256u << 10);
+    default32(&c->window_bytes, 1u << 20);
     quota_defaults(c);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
@@ -58,7 +60,9 @@ int engine_config_check(struct engine_config *c)
     if (c->self >= c->peers || c->peers > ENGINE_PEERS_MAX || c->stride > c->peers ||
         c->flows_max > 1u << 20 || c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
         c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
-        c->stripe_min < STRIPES_MAX * STRIPE_ALIGN || c->peer_deadline_ns < 1000)
+        c->stripe_min < RAILS_MAX * PIECE_LEAST || c->piece_bytes < PIECE_LEAST ||
+        !power_of_two(c->piece_bytes) || c->window_bytes / c->piece_bytes > UINT16_MAX / 2 ||
+        c->peer_deadline_ns < 1000)
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -170,6 +174,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->client_notes = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
     e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->turn_next = carve(&carver, sizeof(uint32_t), e->turns_max + c->peers, 64);
+    e->turn_next_blocked = carve(&carver, sizeof(uint32_t), e->turns_max + c->peers, 64);
     e->peer_live = carve(&carver, sizeof(*e->peer_live), c->peers, 64);
     e->latencies = carve(&carver, sizeof(*e->latencies), LATENCIES_MAX, 4096);
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);

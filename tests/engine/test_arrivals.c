@@ -260,6 +260,10 @@ static void refusals_without_memory(void)
         struct bench *b = bench_of(false);
         struct wire_op op = {.head = {.words = sizeof(op) / 8, .kind = WIRE_NOTE},
                              .flow = bench_inflow(b)};
+        struct {
+            struct wire_op op;
+            struct wire_pieces pieces;
+        } last = {.pieces = {.count = 1}};
         uint32_t free, chunks;
 
         for (uint32_t n = 0; n < RING / event_bytes(0); n++, op.sequence++)
@@ -279,16 +283,18 @@ static void refusals_without_memory(void)
         chunks = rows[i].spill_max > 0 ? peek_spill_growth(b->engine, 0)
                                        : peek_verdict_growth(b->engine, PEER);
         free = poke_memory(b->engine, rows[i].first ? chunks : 0);
+        last.op = op;
         if (rows[i].nonce) {
-            op.head.kind = WIRE_PLACED;
-            op.head.flags = WIRE_NONCE;
-            op.length = 64;
+            last.op.head.words = sizeof(last) / 8;
+            last.op.head.kind = WIRE_PLACED;
+            last.op.head.flags = WIRE_NONCE;
+            last.op.length = 64;
             still_push(&b->fabric,
                        &(struct fabric_event){.kind = FABRIC_ARRIVED,
                                               .immediate = wire_immediate(WIRE_PAYLOAD, PEER, 0)});
         }
         b->fabric.kinds = 0;
-        bench_send(b, &op, sizeof(op));
+        bench_send(b, &last, last.op.head.words * 8u);
         CU_ASSERT_FALSE(b->broken);
         CU_ASSERT_FALSE(was_sent(b, WIRE_REFUSE));
         CU_ASSERT_FALSE(was_sent(b, WIRE_STOP));
@@ -342,6 +348,8 @@ static void replies_that_do_not_fit(void)
             reply.op.head.flags |= WIRE_NONCE;
             reply.op.nonce = row == NO_SUCH_PAYLOAD ? NONCE_WINDOW : 3;
             reply.op.length = 64;
+            reply.op.head.words += sizeof(struct wire_pieces) / 8;
+            reply.payload[0] = 1; /* there they are: one piece */
             reply.block.kind = SUBMIT_LONG;
         }
         send_message(b, &reply);

@@ -270,6 +270,8 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
         .owner = &own_row,
         .owner_context = &own,
         .limits = {.stripe_min = 512,
+                   .piece_bytes = 256,
+                   .window_bytes = 512,
                    .ledger_start = 4096,
                    .ledger_max = 16384,
                    .ledger_bytes = 256 * 1024,

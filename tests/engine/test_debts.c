@@ -156,7 +156,9 @@ static void too_large_is_declined(void)
 static void nonces_are_given_back(void)
 {
     struct wire_void record = {
-        .head = {.words = sizeof(record) / 8, .kind = WIRE_VOID, .flags = WIRE_NONCE}, .nonce = 7};
+        .head = {.words = sizeof(record) / 8, .kind = WIRE_VOID, .flags = WIRE_NONCE},
+        .nonce = 7,
+        .pieces = 1};
     struct bench *b = linked_bench();
     uint64_t consumed = peek_peer(b->engine, 1).consumed;
 

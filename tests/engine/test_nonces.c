@@ -1,6 +1,6 @@
 /*
  * Nonces of payloads that travel ahead of their records: flows that are held, and those that end,
- * give theirs back, also in the middle of a payload's stripes, so that they do not stop the large
+ * give theirs back, also in the middle of a payload's pieces, so that they do not stop the large
  * puts of others; nor do those that find no nonce stop what needs none.
  */
 #include "tests/suite.h"
@@ -122,7 +122,7 @@ static void ended_clients(void)
     world_path_close(&path);
 }
 
-/* ---- in the middle of a payload's stripes ---------------------------------------------------- */
+/* ---- in the middle of a payload's pieces ---------------------------------------------------- */
 
 enum end { ORIGIN_ENDS, TARGET_ENDS, KEY_ENDS };
 
@@ -147,8 +147,8 @@ static bool put(struct world *w, uint32_t from, int remote)
     return world_submit(w, from, 0, &record, NULL, NULL, NULL) >= 0;
 }
 
-/* The flow from client 1 to 3 ends when so many stripes have left. How many nonces are missing. */
-static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
+/* The flow from client 1 to 3 ends when so many pieces have left. How many nonces are missing. */
+static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t pieces)
 {
     const struct world_options options = {
         .seed = seed,
@@ -171,7 +171,7 @@ static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t stripes)
     remote = bind(w, 1, 3);
     e = w->nodes[0].engine;
     generation = world_link_of(w, 0, 1)->generation;
-    for (; peek_stripes_posted(e, (uint32_t)remote) != stripes && rounds < 10000; rounds++) {
+    for (; peek_pieces_posted(e, (uint32_t)remote) != pieces && rounds < 10000; rounds++) {
         put(w, 1, remote);
         world_round(w);
     }
@@ -201,8 +201,8 @@ static void half_way(void)
         for (uint64_t seed = 1; seed <= 10; seed++)
             missing += end_half_way(seed, (enum end)(i / 3), 1 + i % 3);
         if (missing > 0)
-            printf("\n  %s ends after %u of 4 stripes: %u nonces are lost\n", ends[i / 3],
-                   1 + i % 3, missing);
+            printf("\n  %s ends after %u of 4 pieces: %u nonces are lost\n", ends[i / 3], 1 + i % 3,
+                   missing);
         CU_ASSERT_EQUAL(missing, 0);
     }
 }
@@ -277,7 +277,7 @@ int main(void)
     CU_TestInfo tests[] = {{"held flows", one_rail},
                            {"held flows, four rails", four_rails},
                            {"clients that end", ended_clients},
-                           {"ends half way through the stripes", half_way},
+                           {"ends half way through the pieces", half_way},
                            {"who needs none goes on", others_go_on},
                            CU_TEST_INFO_NULL};
 

@@ -179,7 +179,7 @@ static void test_senseless_batches_break_the_link(void)
     } rows[] = {
         {0, 2, 4},           {0, 2, 5},          {0, 2, 8},
         {0, 2, 10},          {2, 1, WIRE_PUT},   {3, 1, WIRE_MESSAGE},
-        {3, 1, WIRE_NONCE},  {3, 1, WIRE_REPLY}, {3, 1, 1 << WIRE_STRIPES_SHIFT},
+        {3, 1, WIRE_NONCE},  {3, 1, WIRE_REPLY}, {3, 1, 1 << 5},
         {8, 4, 8},           {8, 4, UINT32_MAX}, {16, 8, 0},
         {16, 8, 1},          {16, 8, 3},         {16, 8, UINT64_MAX},
         {24, 2, 1},          {48, 2, 0},         {48, 2, 9},
@@ -236,7 +236,7 @@ static void test_runs(void)
     }
 }
 
-static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
+static void announce_pieces(struct bench *b, uint16_t nonce, uint32_t count)
 {
     for (; count > 0; count--)
         still_push(&b->fabric,
@@ -247,38 +247,46 @@ static void announce_stripes(struct bench *b, uint16_t nonce, uint32_t count)
 
 /* A payload is met when as many writes as its record tells have been announced, before it or after;
  * more than those break the link. */
-static void test_stripes(void)
+static void test_pieces(void)
 {
     static const struct {
-        uint32_t stripes, before, after;
+        uint32_t pieces, before, after;
         uint16_t nonce;
         bool taken, broken;
     } rows[] = {
-        {1, 0, 0, 7, false, false},  {1, 1, 0, 7, true, false},     {1, 0, 1, 7, true, false},
-        {1, 2, 0, 7, false, true},   {2, 1, 0, 7, false, false},    {2, 2, 0, 7, true, false},
-        {2, 1, 1, 7, true, false},   {2, 3, 0, 7, false, true},     {2, 1, 2, 7, false, true},
-        {3, 2, 0, 7, false, false},  {3, 2, 1, 7, true, false},     {3, 4, 0, 7, false, true},
-        {4, 3, 0, 7, false, false},  {4, 0, 4, 255, true, false},   {4, 3, 1, 0, true, false},
-        {4, 5, 0, 7, true, true},    {4, 0, 5, 7, true, true},      {4, 4, 0, 7, true, false},
-        {1, 0, 0, 256, false, true}, {4, 1, 0, 65535, false, true},
+        {1, 0, 0, 7, false, false},     {1, 1, 0, 7, true, false},
+        {1, 0, 1, 7, true, false},      {1, 2, 0, 7, false, true},
+        {2, 1, 0, 7, false, false},     {2, 2, 0, 7, true, false},
+        {2, 1, 1, 7, true, false},      {2, 3, 0, 7, false, true},
+        {2, 1, 2, 7, false, true},      {3, 2, 0, 7, false, false},
+        {3, 2, 1, 7, true, false},      {3, 4, 0, 7, false, true},
+        {4, 3, 0, 7, false, false},     {4, 0, 4, 255, true, false},
+        {4, 3, 1, 0, true, false},      {4, 5, 0, 7, false, true},
+        {4, 0, 5, 7, false, true},      {4, 4, 0, 7, true, false},
+        {1, 0, 0, 256, false, true},    {4, 1, 0, 65535, false, true},
+        {0, 0, 0, 7, false, true},      {300, 299, 1, 7, true, false},
+        {300, 299, 0, 7, false, false}, {65535, 1, 0, 7, false, false},
+        {65536, 1, 0, 7, false, true},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = linked_bench();
-        struct wire_op record = {
-            .head = {.words = sizeof(record) / 8,
-                     .kind = WIRE_PLACED,
-                     .flags = (uint8_t)(WIRE_NONCE | (rows[i].stripes - 1) << WIRE_STRIPES_SHIFT)},
-            .flow = bench_inflow(b),
-            .rid = 9,
-            .nonce = rows[i].nonce,
-            .length = 4096,
+        struct {
+            struct wire_op op;
+            struct wire_pieces pieces;
+        } record = {
+            .op = {.head = {.words = sizeof(record) / 8, .kind = WIRE_PLACED, .flags = WIRE_NONCE},
+                   .flow = bench_inflow(b),
+                   .rid = 9,
+                   .nonce = rows[i].nonce,
+                   .length = 4096},
+            .pieces = {.count = rows[i].pieces},
         };
 
-        announce_stripes(b, rows[i].nonce, rows[i].before);
+        announce_pieces(b, rows[i].nonce, rows[i].before);
         CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_send(b, &record, sizeof(record));
-        announce_stripes(b, rows[i].nonce, rows[i].after);
+        announce_pieces(b, rows[i].nonce, rows[i].after);
         if (b->broken != rows[i].broken || (bench_events(b) > 0) != rows[i].taken)
             printf("row %zu: broken %d, events %d\n", i, b->broken, bench_events(b) > 0);
         CU_ASSERT_EQUAL(b->broken, rows[i].broken);
@@ -604,7 +612,7 @@ int main(void)
         {"refused batches touch nothing", test_refused_batches_touch_nothing},
         {"senseless batches break the link", test_senseless_batches_break_the_link},
         {"runs", test_runs},
-        {"stripes of a payload", test_stripes},
+        {"pieces of a payload", test_pieces},
         {"a good message is taken", test_good_message_is_taken},
         {"a request without its event", test_request_without_event},
         {"senseless messages break the link", test_senseless_messages_break_the_link},

@@ -296,7 +296,7 @@ static struct submit_record reassembled(void)
 
 /* A payload of which the fabric takes a part: what the target waits for comes with the next try, or
  * the link begins anew. */
-static void stripes_that_do_not_leave(void)
+static void pieces_that_do_not_leave(void)
 {
     static const struct {
         uint32_t after;
@@ -315,7 +315,7 @@ static void stripes_that_do_not_leave(void)
         struct waiting w;
 
         begin(&w);
-        poke_stripes(w.b->engine, 1, 512);
+        poke_rails(w.b->engine, 1, 512);
         w.b->fabric.post_status = rows[i].status;
         w.b->fabric.post_after = rows[i].after;
         bench_submit(w.b, &put);
@@ -607,7 +607,7 @@ int main(void)
                            {"without a key", without_a_key},
                            {"places of a Long", places_of_a_long},
                            {"blocks too long", blocks_too_long},
-                           {"stripes that do not leave", stripes_that_do_not_leave},
+                           {"pieces that do not leave", pieces_that_do_not_leave},
                            {"refused for long", refused_for_long},
                            {"without a nonce", without_a_nonce},
                            {"a nonce on its way back", a_nonce_on_its_way_back},

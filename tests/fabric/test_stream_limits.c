@@ -767,6 +767,65 @@ static void write_beside_an_answer(void)
     free(base);
 }
 
+/* Pieces of one payload that wait in a row leave in one frame; what does not go on where they end
+ * leaves by itself. Each ends once: when it is sent, or when the link ends. */
+static void pieces_in_a_row(void)
+{
+    enum { FULL = 16 << 20, PIECE = 64 << 10, PIECES = 5 };
+    static const struct {
+        uint64_t source, target;
+    } rows[PIECES] = {{0, 0},
+                      {PIECE, PIECE},
+                      {2 * PIECE, 2 * PIECE},
+                      {3 * PIECE, 4 * PIECE},  /* elsewhere there */
+                      {5 * PIECE, 5 * PIECE}}; /* elsewhere here */
+    static const uint64_t lengths[] = {FULL, 3 * PIECE, PIECE, PIECE};
+
+    for (int ends = 0; ends < 2; ends++) {
+        uint8_t *base = malloc(FULL), *heard = malloc(FULL);
+        struct fabric_memory memory;
+        int fd;
+
+        pattern_fill(base, FULL, 9);
+        open_near(NULL);
+        fd = raw_peer(&near, 1);
+        memory = add(base, FULL);
+        CU_ASSERT_EQUAL(write_from(memory.index, base, FULL, COOKIE), 0); /* the sockets are full */
+        (void)near_poll(&near);
+        for (uint32_t i = 0; i < PIECES; i++)
+            CU_ASSERT_EQUAL(
+                fabric_post_write(near.fabric,
+                                  &(struct fabric_write){.peer = 1,
+                                                         .memory = memory.index,
+                                                         .source = base + rows[i].source,
+                                                         .length = PIECE,
+                                                         .remote_address = rows[i].target,
+                                                         .cookie = COOKIE + 1 + i}),
+                0);
+        for (size_t i = 0; i < 4 && !ends; i++) {
+            uint64_t source = i > 1 ? rows[i + 1].source : 0;
+            struct stream_frame frame;
+
+            CU_ASSERT_EQUAL_FATAL(raw_take(&near, fd, &frame, FRAME), FRAME);
+            CU_ASSERT_EQUAL_FATAL(frame.length, lengths[i]);
+            CU_ASSERT_EQUAL(frame.address, i > 1 ? rows[i + 1].target : 0);
+            CU_ASSERT_EQUAL_FATAL(raw_take(&near, fd, heard, frame.length), frame.length);
+            CU_ASSERT_EQUAL(memcmp(heard, base + source, frame.length), 0);
+        }
+        if (ends)
+            CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0);
+        for (uint32_t i = 0; i <= PIECES; i++) {
+            CU_ASSERT_TRUE(near_until_ended(&near, COOKIE + i));
+            CU_ASSERT_EQUAL(near.status[COOKIE + i], ends ? -ECANCELED : 0);
+        }
+        CU_ASSERT_EQUAL(near.ended_count, PIECES + 1);
+        close(fd);
+        close_near();
+        free(base);
+        free(heard);
+    }
+}
+
 struct drain {
     int socket;
     _Atomic uint64_t bytes;
@@ -834,6 +893,7 @@ int main(void)
         {"a crowd of strangers", crowd_of_strangers},
         {"a send that fails", send_fails},
         {"a write beside a long answer", write_beside_an_answer},
+        {"pieces in a row", pieces_in_a_row},
         {"a payload as fast as it is taken", endless_payload},
         CU_TEST_INFO_NULL,
     };

@@ -10,7 +10,7 @@
 #include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
 #include "clientlib/attach/deadline.h"
 
-#define MEMORY_BYTES (256u << 10)
+#define MEMORY_BYTES (2u << 20)
 #define RING_BYTES   16384u
 #define RIGHTS_ALL   (PWC_REMOTE_READ | PWC_REMOTE_WRITE)
 #define TURN_NS      200000

@@ -57,10 +57,10 @@ int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struc
  * `consumed`. */
 bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *undone);
 void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce);
-/* `stripes` stripes of the payload with this nonce are on their way, and the record does not follow
+/* `pieces` pieces of the payload with this nonce are on their way, and the record does not follow
  * now. The next step stages a VOID for the peer, before any operation: then both sides have the
  * nonce back. */
-void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t stripes);
+void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t pieces);
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t peer);
 

@@ -22,7 +22,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
     in->dirty = true;
     keepalive_heard(e, peer);
     if (immediate >> 30 == WIRE_PAYLOAD) {
-        if (number >= NONCE_WINDOW || in->payloads[number] == STRIPES_MAX)
+        if (number >= NONCE_WINDOW || in->payloads[number] == WIRE_PIECES_MAX)
             return -EPROTO;
         in->payloads[number]++;
         in->blocked = false;

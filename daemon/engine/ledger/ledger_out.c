@@ -220,21 +220,22 @@ void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce)
     struct ledger_out *out = &e->peer_live[peer].out;
 
     if (nonce != NONE && out->nonces_free < NONCE_WINDOW)
-        out->nonces[out->nonces_free++] = (uint16_t)nonce;
+        out->nonces[out->nonces_free++] = nonce;
 }
 
-/* Nonces to be voided stand at the far end of the stack of free nonces, with their stripes - 1. */
-#define VOID_STRIPES_SHIFT 8u
-static_assert(NONCE_WINDOW == 1u << VOID_STRIPES_SHIFT, "a nonce and its stripes in 16 bits");
+/* Nonces to be voided stand at the far end of the stack of free nonces, with their pieces. */
+#define VOID_PIECES_SHIFT 8u
+static_assert(NONCE_WINDOW == 1u << VOID_PIECES_SHIFT &&
+                  WIRE_PIECES_MAX <= UINT32_MAX >> VOID_PIECES_SHIFT,
+              "a nonce and its pieces in 32 bits");
 
-void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t stripes)
+void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t pieces)
 {
     struct ledger_out *out = &e->peer_live[peer].out;
 
     if (out->nonces_free + out->voids == NONCE_WINDOW)
         return;
-    out->nonces[NONCE_WINDOW - ++out->voids] =
-        (uint16_t)(nonce | (stripes - 1) << VOID_STRIPES_SHIFT);
+    out->nonces[NONCE_WINDOW - ++out->voids] = nonce | pieces << VOID_PIECES_SHIFT;
     peer_activate(e, peer);
 }
 
@@ -243,7 +244,7 @@ int ledger_stage_voids(struct engine *e, uint32_t peer)
     struct ledger_out *out = &e->peer_live[peer].out;
 
     while (out->voids > 0) {
-        uint16_t entry = out->nonces[NONCE_WINDOW - out->voids];
+        uint32_t entry = out->nonces[NONCE_WINDOW - out->voids];
         const struct ledger_mark mark = {.flow = NONE,
                                          .epoch = NOTES_QUEUES,
                                          .slot = UINT64_MAX,
@@ -252,9 +253,10 @@ int ledger_stage_voids(struct engine *e, uint32_t peer)
 
         if (!w)
             return -ENOSPC;
-        w->head.flags = (uint8_t)(WIRE_NONCE | entry >> VOID_STRIPES_SHIFT << WIRE_STRIPES_SHIFT);
+        w->head.flags = WIRE_NONCE;
         w->nonce = (uint16_t)mark.nonce;
-        w->unused[0] = w->unused[1] = w->unused[2] = 0;
+        w->unused = 0;
+        w->pieces = entry >> VOID_PIECES_SHIFT;
         commit(e);
         out->voids--;
     }

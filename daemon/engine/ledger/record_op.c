@@ -45,24 +45,18 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
     return e->sessions[in->session].spill_bytes > 0;
 }
 
-/* The number of writes in which the payload is announced, at most STRIPES_MAX. */
-static uint32_t stripes_of(uint8_t flags)
-{
-    static_assert(STRIPES_MAX == 1 + (WIRE_STRIPES >> WIRE_STRIPES_SHIFT), "stripes");
-    return 1u + ((flags & WIRE_STRIPES) >> WIRE_STRIPES_SHIFT);
-}
-
 /* The payload that travels by itself: 1 it is here, 0 not all of it. */
-static int payload_met(struct engine *e, uint32_t peer, uint8_t flags, uint16_t nonce)
+static int payload_met(struct engine *e, uint32_t peer, uint8_t flags, uint16_t nonce,
+                       uint32_t pieces)
 {
     struct ledger_in *in = &e->peer_live[peer].in;
-    uint32_t stripes = stripes_of(flags);
 
     if (!(flags & WIRE_NONCE))
         return 1;
-    if (nonce >= NONCE_WINDOW || in->payloads[nonce] > stripes)
+    if (nonce >= NONCE_WINDOW || pieces == 0 || pieces > WIRE_PIECES_MAX ||
+        in->payloads[nonce] > pieces)
         return -EPROTO;
-    if (in->payloads[nonce] < stripes) {
+    if (in->payloads[nonce] < pieces) {
         in->blocked = true;
         return 0;
     }
@@ -78,7 +72,7 @@ int record_take_void(struct engine *e, uint32_t peer, const struct ledger_record
     if (!(record->head.flags & WIRE_NONCE))
         return -EPROTO;
     memcpy(&w, record->at, sizeof(w));
-    r = payload_met(e, peer, record->head.flags, w.nonce);
+    r = payload_met(e, peer, record->head.flags, w.nonce, w.pieces);
     return r == 0 ? -EAGAIN : r < 0 ? r : 0;
 }
 
@@ -106,7 +100,30 @@ static void put_act(const struct arrival *a)
 }
 
 const struct arrival_kind arrival_put = {SUBMIT_PUT, false, put_parse, put_admit, put_act};
-const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT};
+
+/* ---- a put's payload that travels by itself ---------------------------------------------------
+ */
+
+static int64_t placed_parse(struct engine *e, struct arrival *a, uint64_t left)
+{
+    uint64_t id_bytes = abi_pad8(a->w.op.rid_len);
+    struct wire_pieces pieces;
+
+    a->pieces = 0;
+    if (!(a->w.op.head.flags & WIRE_NONCE))
+        return 0;
+    if (left < id_bytes + sizeof(pieces))
+        return -EPROTO;
+    memcpy(&pieces, a->id + id_bytes, sizeof(pieces));
+    a->pieces = pieces.count;
+    return sizeof(pieces);
+}
+
+const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT, .parse = placed_parse};
+
+/* ---- without a payload ------------------------------------------------------------------------
+ */
+
 const struct arrival_kind arrival_got = {.op = SUBMIT_GET};
 const struct arrival_kind arrival_note = {.op = SUBMIT_PUT};
 
@@ -287,7 +304,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
 
     if (!in)
         return -EPROTO;
-    r = payload_met(e, peer, w->head.flags, w->nonce);
+    r = payload_met(e, peer, w->head.flags, w->nonce, a->pieces);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
@@ -321,7 +338,7 @@ static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
 
     if (status == -EPROTO)
         return status;
-    r = payload_met(e, peer, w->head.flags, w->nonce);
+    r = payload_met(e, peer, w->head.flags, w->nonce, a->pieces);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
     if (status == 0)
@@ -356,6 +373,6 @@ int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *ki
     if (r != -ENOBUFS)
         return r;
     if (w->head.flags & WIRE_NONCE)
-        e->peer_live[peer].in.payloads[w->nonce] = (uint8_t)stripes_of(w->head.flags);
+        e->peer_live[peer].in.payloads[w->nonce] = (uint16_t)a.pieces;
     return -EAGAIN;
 }

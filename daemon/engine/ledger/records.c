@@ -177,8 +177,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
     [WIRE_WANT] = {HEAD, false, 0, LEDGER_WAIT_NONE, take_want},
     [WIRE_PUT] = {sizeof(struct wire_put), true, MESSAGE, LEDGER_WAIT_OPERATION, NULL,
                   &arrival_put},
-    [WIRE_PLACED] = {OP, true, MESSAGE | WIRE_NONCE | WIRE_STRIPES, LEDGER_WAIT_OPERATION, NULL,
-                     &arrival_placed},
+    [WIRE_PLACED] = {OP, true, MESSAGE | WIRE_NONCE, LEDGER_WAIT_OPERATION, NULL, &arrival_placed},
     [WIRE_GOT] = {OP, true, WIRE_NO_EVENT, LEDGER_WAIT_OPERATION, NULL, &arrival_got},
     [WIRE_NOTE] = {OP, true, MESSAGE, LEDGER_WAIT_OPERATION, NULL, &arrival_note},
     [WIRE_FAIL] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_fail},
@@ -196,8 +195,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
     [WIRE_SWITCH] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, switch_after},
     [WIRE_BATCH] = {sizeof(struct wire_batch), true, WIRE_NO_EVENT, LEDGER_WAIT_OPERATION, NULL,
                     &arrival_batch},
-    [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE | WIRE_STRIPES, LEDGER_WAIT_NOTE,
-                   record_take_void},
+    [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE, LEDGER_WAIT_NOTE, record_take_void},
     [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},
 };
 

@@ -48,6 +48,7 @@ struct arrival {
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* of a batch: its puts, a copy */
     uint8_t *base;          /* what it writes to, once it is admitted */
+    uint32_t pieces;        /* with WIRE_NONCE: of its payload */
 };
 
 /*

@@ -112,6 +112,7 @@ void flow_end_op(struct engine *e, struct op *op, int32_t status)
 
 void flow_void(struct engine *e, struct flow *f)
 {
+    uint32_t flow = (uint32_t)(f - e->flows);
     uint64_t slot = f->staged;
 
     if (e->peer_live[f->peer].link != LINK_UP)
@@ -119,9 +120,9 @@ void flow_void(struct engine *e, struct flow *f)
     while (slot < f->started) {
         struct op *op = flow_op(e, f, slot);
 
-        op_abandon(e, f->peer, op);
+        op_abandon(e, flow, op, op->length);
         slot += op->span;
     }
-    if (slot < f->ops.tail && flow_op(e, f, slot)->posted > 0)
-        op_abandon(e, f->peer, flow_op(e, f, slot)); /* half on its way */
+    if (flow_half_posted(f, slot))
+        op_abandon(e, flow, flow_op(e, f, slot), f->posted);
 }

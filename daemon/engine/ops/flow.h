@@ -29,6 +29,12 @@ static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot
     return queue_at(&e->pool, &f->ops, slot);
 }
 
+/* Whether some pieces of this operation's payload are on their way, and others not. */
+static inline bool flow_half_posted(const struct flow *f, uint64_t slot)
+{
+    return f->posted > 0 && slot == f->started;
+}
+
 /* Whether the flow waits: for an operation that is not staged, or for a reply. */
 static inline bool flow_waits(const struct flow *f)
 {
@@ -42,8 +48,8 @@ void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
  * Starts and stages operations, and takes their bytes off what its turn has left, until that is not
  * more than 0. -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now; -EBUSY: no
- * nonce is left for it; 1: its turn is over, more is there; 0: nothing more to do until something
- * happens.
+ * nonce is left for it; -ENOBUFS: the peer's window has no room for a payload of it; 1: its turn is
+ * over, more is there; 0: nothing more to do until something happens.
  */
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work);
 /* Posts local events and lets finished operations leave. */
@@ -56,7 +62,7 @@ void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t 
                        uint32_t epoch);
 /* Within a transaction: the record of this operation was not consumed by the link that broke. */
 void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch);
-/* A payload write or a read has ended. */
+/* A piece of a payload, or of a read, has ended. */
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
 /* Within a transaction: the target's answer about one operation, or about the flow. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status);

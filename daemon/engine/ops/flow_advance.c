@@ -38,31 +38,38 @@ static int flow_start_op(struct engine *e, uint32_t flow, uint64_t slot, struct 
     return kind->start ? kind->start(e, flow, slot, op) : 0;
 }
 
-/* Posts payloads and reads ahead of the records, as its turn allows. 0 or the reason to stop. */
+/* Posts payloads and reads, piece by piece and ahead of the records, as its turn allows. 0, 1 with
+ * some pieces of the next left to post, or the reason to stop. */
 static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
 {
     struct flow *f = &e->flows[flow];
+    const uint64_t *on_their_way = &e->peer_live[f->peer].bytes;
     uint64_t slot = f->started;
     int r = 0;
 
     while (*left > 0 && slot < f->ops.tail && slot < f->staged + START_AHEAD) {
         struct op *op = flow_op(e, f, slot);
+        uint64_t before = *on_their_way;
+        bool first = f->posted == 0;
 
+        r = 0;
         if (op->flags & SUBMIT_FENCE && slot != f->ops.head)
             r = -EINPROGRESS;
         else if (op->phase != OP_PLACED && op->status == 0)
             r = flow_start_op(e, flow, slot, op);
-        if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS)
+        if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS || r == -ENOBUFS)
             break;
+        *left -= (int64_t)(*on_their_way - before);
         if (r < 0) {
-            op_abandon(e, f->peer, op); /* of its stripes some may be on their way */
+            op_abandon(e, flow, op, f->posted); /* some of its pieces may be on their way */
             flow_fail_op(e, f, slot, op, r);
-        }
-        if (op->pending > 0) {
+            r = 0;
+        } else if (first && f->posted > 0) {
             step_posted(e, flow, slot, op);
-            *left -= op->length < TURN_PAYLOAD_MAX ? (int64_t)op->length : TURN_PAYLOAD_MAX;
         }
-        r = 0;
+        if (r == 1)
+            continue;
+        f->posted = 0;
         slot += op->span;
     }
     if (slot != f->started) {

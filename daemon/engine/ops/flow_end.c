@@ -5,6 +5,7 @@
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/owner.h"
+#include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/watch/steps.h"
@@ -195,6 +196,16 @@ void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
         set64(e, &f->staged, slot);
 }
 
+/* The last piece on its way has ended, and none is left to be posted. */
+static void flow_payload_done(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    if (op->posted_after > 0)
+        step_completed(e, flow, slot, op);
+    if (op_row(op)->on_fabric)
+        op_row(op)->on_fabric(e, flow, op);
+    flow_end_early(e, flow, slot, op);
+}
+
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
 {
     struct flow *f = &e->flows[flow];
@@ -207,17 +218,18 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
     } else if (status < 0) {
         peer_broken(e, peer, status);
     } else if (!e->peer_live[peer].broken) {
-        /* With a broken link a stripe may have failed, and the payload is sent again. */
-        if (op->pending == 0 && op->posted == 0 && op->posted_after > 0)
-            step_completed(e, flow, slot, op);
-        if (op_row(op)->on_fabric)
-            op_row(op)->on_fabric(e, flow, op);
-        flow_end_early(e, flow, slot, op);
+        /* With a broken link a piece may have failed, and the payload is sent again. */
+        if (op_row(op)->reads)
+            keepalive_heard(e, peer);
+        if (op->pending == 0 && !flow_half_posted(f, slot))
+            flow_payload_done(e, flow, slot, op);
     }
     if (e->flow_live[flow].outstanding == 0 && f->state == FLOW_CLOSING)
         e->sweep = true;
     flow_finish(e, flow);
     flow_ready(e, flow);
+    if (e->peer_live[peer].blocked.first != NONE)
+        peer_activate(e, peer); /* its window may have room */
 }
 
 /* The index of a sequence that came over the wire, or UINT64_MAX. */
@@ -276,14 +288,15 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
 
         if (op->phase != OP_PLACED) {
             flow_end_op(e, op,
-                        (slot < f->started || op->posted > 0) && aborted ? -ECONNABORTED
-                                                                         : -EHOSTDOWN);
+                        (slot < f->started || flow_half_posted(f, slot)) && aborted ? -ECONNABORTED
+                                                                                    : -EHOSTDOWN);
             commit(e);
         }
         slot += op->span;
     }
     set64(e, &f->started, f->ops.tail);
     set64(e, &f->staged, f->ops.tail);
+    f->posted = 0;
     set32(e, &f->held, 0);
     flow_gone_known(e, flow);
     e->sweep = true;
@@ -330,6 +343,7 @@ void flow_empty(struct engine *e, uint32_t flow)
     set64(e, &f->staged, f->ops.tail);
     set64(e, &f->started, f->ops.tail);
     set64(e, &f->reported, f->ops.tail);
+    f->posted = 0;
     commit(e);
     queue_clear(&e->pool, &f->ops);
 }

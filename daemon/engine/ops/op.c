@@ -78,26 +78,65 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
     }
 }
 
-uint32_t op_stripe_shift(const struct engine *e, const struct op *op)
+uint32_t op_piece_shift(const struct engine *e, const struct op *op)
 {
-    return op->length >= e->config.stripe_min ? e->stripe_shift : 0;
+    uint32_t bits = 64u - (uint32_t)__builtin_clzll(op->length | 1);
+    uint32_t shift = e->piece_shift;
+
+    if (bits > shift + PIECES_SHIFT)
+        shift = bits - PIECES_SHIFT;
+    if (op->length >= e->config.stripe_min && e->rails_shift > 0 &&
+        bits - 1 < shift + e->rails_shift)
+        shift = bits - 1 - e->rails_shift;
+    return shift;
+}
+
+uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes)
+{
+    uint32_t shift = op_piece_shift(e, op);
+
+    static_assert(1u << PIECES_SHIFT <= WIRE_PIECES_MAX, "a record can name them");
+    return (uint32_t)((bytes + (UINT64_C(1) << shift) - 1) >> shift);
+}
+
+uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t posted)
+{
+    uint64_t piece = UINT64_C(1) << op_piece_shift(e, op);
+    uint64_t left = op->length - posted;
+
+    return left < piece ? left : piece;
 }
 
 /* Bytes of one of its fabric operations, about. */
 static uint64_t fabric_bytes(const struct engine *e, const struct op *op)
 {
-    return op->length >> op_stripe_shift(e, op);
+    return op_piece_length(e, op, 0);
 }
 
-void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op)
+int op_window_open(const struct engine *e, uint32_t flow)
 {
+    const struct peer_live *live = &e->peer_live[e->flows[flow].peer];
+
+    if (live->bytes >= e->config.window_bytes)
+        return -ENOBUFS;
+    return live->blocked.first == NONE || e->flow_live[flow].unblocked ? 0 : -ENOBUFS;
+}
+
+int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length)
+{
+    struct flow *f = &e->flows[flow];
+    struct peer_live *live = &e->peer_live[f->peer];
+
     op->pending++;
     e->flow_live[flow].outstanding++;
-    e->peer_live[e->flows[flow].peer].outstanding++;
-    e->peer_live[e->flows[flow].peer].bytes += fabric_bytes(e, op);
+    e->flow_live[flow].unblocked = false;
+    live->outstanding++;
+    live->bytes += fabric_bytes(e, op);
     e->segment_live[op->segment].busy++;
     e->remote_busy[op->remote]++;
     FAULT(FABRIC_BEGUN);
+    f->posted += length;
+    return f->posted < op->length;
 }
 
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
@@ -179,19 +218,11 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
     struct flow *f = &e->flows[flow];
     uint32_t id_bytes = abi_pad8(op_id_len(op));
     struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
-    bool nonce = kind == WIRE_PLACED && op->nonce != UINT16_MAX;
     struct wire_op *w;
 
-    if (nonce)
-        mark.nonce = op->nonce;
     w = ledger_stage(e, f->peer, kind, sizeof(*w) + id_bytes, LEDGER_OPERATION, &mark);
     if (!w)
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, w, w + 1);
-    if (nonce) {
-        w->head.flags |= WIRE_NONCE | ((1u << op_stripe_shift(e, op)) - 1) << WIRE_STRIPES_SHIFT;
-        w->nonce = op->nonce;
-        op->nonce = UINT16_MAX;
-    }
     return 1;
 }

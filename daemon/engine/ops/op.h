@@ -14,6 +14,7 @@ struct op_kind {
     bool copied;             /* its source is copied at submission, always */
     bool at_head;            /* ends only as the first of its flow, without a record */
     bool over_remote;        /* names memory of its target, a reply too */
+    bool reads;              /* its payload comes from its peer, which lives if it comes */
     uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
     enum op_counter counter; /* that its session counts it in */
 
@@ -30,17 +31,18 @@ struct op_kind {
     void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
     /* Bytes that the operation moves, for the session's counter; NULL: the record's length. */
     uint64_t (*bytes)(const struct submit_record *r);
-    /* Posts the payload write or the read, if there is one: 0 when started or when there is nothing
-     * to post; -EAGAIN: the fabric is full; -EBUSY: the peer has no nonce left for it;
-     * -EINPROGRESS: wait; other errors end the operation. */
+    /* Posts the next piece of its payload, or of its read: 0 when that was the last, or when there
+     * is nothing to post; 1: more are left; -EAGAIN: the fabric is full; -ENOBUFS: so is the peer's
+     * window; -EBUSY: the peer has no nonce left for it; -EINPROGRESS: wait; other errors end the
+     * operation. */
     int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* Stages the record: 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet. */
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-    /* The payload write or read that `start` posted has ended (success only; failures break the
-     * link). */
+    /* All that `start` posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
-    /* The record does not follow the posted payload now: gives back the nonce that both share. */
-    void (*abandon)(struct engine *e, uint32_t peer, struct op *op);
+    /* The record does not follow the payload now, of which so many bytes were posted: gives back
+     * the nonce that both share. */
+    void (*abandon)(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
      * besides the room of its local event. */
     void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
@@ -72,11 +74,12 @@ static inline const struct op_kind *op_row(const struct op *op)
     return op_kinds[op->kind];
 }
 
-/* The operation's payload may be on its way, and its record does not follow now. */
-static inline void op_abandon(struct engine *e, uint32_t peer, struct op *op)
+/* So many bytes of the operation's payload may be on their way, and its record does not follow now.
+ */
+static inline void op_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted)
 {
     if (op_row(op)->abandon)
-        op_row(op)->abandon(e, peer, op);
+        op_row(op)->abandon(e, flow, op, posted);
 }
 
 /* The number and the kind of operations as the client submitted them: a batch stands for
@@ -101,10 +104,18 @@ int op_check_local(const struct engine *e, uint32_t client, const struct submit_
 /* Whether the operation may start now, its memory and its remote being what they were at
  * submission: 0, -EINPROGRESS, or the errno that ends it. */
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
-/* The operation's payload travels in 1 << this writes. */
-uint32_t op_stripe_shift(const struct engine *e, const struct op *op);
-/* Counts a fabric operation of this operation in, and out. */
-void op_fabric_begin(struct engine *e, uint32_t flow, struct op *op);
+/* The operation's payload travels in pieces of 1 << this bytes, of which the last may be shorter.
+ */
+uint32_t op_piece_shift(const struct engine *e, const struct op *op);
+/* The number of pieces that `bytes` of its payload are. */
+uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);
+/* Bytes of the piece behind the `posted` ones. */
+uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t posted);
+/* Whether the flow may post another piece now: 0 or -ENOBUFS. */
+int op_window_open(const struct engine *e, uint32_t flow);
+/* A piece of that length is on its way: 0 if it is the last, 1 if more are to be posted. */
+int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length);
+/* Counts a fabric operation of this operation out. */
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
 /* Bytes behind the fixed part: copies `n` from `from` on. */
 void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to);
@@ -112,7 +123,8 @@ void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, ui
 uint32_t op_id_len(const struct op *op);
 /* Whether its remote is still one of this flow's owner, towards this flow's peer. */
 bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
-/* Stages PLACED, GOT or NOTE, records without payload. Results as those of op_kind.record. */
+/* Stages PLACED without a nonce, GOT or NOTE, records without payload. Results as those of
+ * op_kind.record. */
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
 /* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`. */
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
@@ -123,8 +135,8 @@ int put_validate(struct engine *e, uint32_t client, const struct submit_record *
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* The nonce that a payload on its way, or some stripes of it, may hold goes back. */
-void put_abandon(struct engine *e, uint32_t peer, struct op *op);
+/* The nonce that a payload on its way, or some pieces of it, may hold goes back. */
+void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * Get: a read by the fabric into client memory, then a record to the owner that it has been read.
- * Thread: the progress thread.
+ * Get: reads by the fabric into client memory, piece by piece, then a record to the owner that it
+ * has been read. Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 
 #include "shm_ring/fault.h"
-#include "daemon/engine/peer/keepalive.h"
 
 static int get_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                         const struct remote *remote)
@@ -23,31 +22,32 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
 {
     const struct remote *remote = &e->remotes[op->remote];
     const struct segment_live *segment;
+    uint64_t posted = e->flows[flow].posted, length;
     struct fabric_read read;
     int r;
 
     if (op->length == 0 || op->phase == OP_READY)
         return 0;
     r = op_usable(e, flow, op);
+    if (r == 0)
+        r = op_window_open(e, flow);
     if (r < 0)
         return r;
+    length = op_piece_length(e, op, posted);
     segment = &e->segment_live[op->segment];
     read = (struct fabric_read){
         .peer = e->flows[flow].peer,
         .memory = segment->memory.index,
-        .destination = segment->base + op->local_offset,
-        .length = op->length,
-        .remote_address = remote->address + op->offset,
+        .destination = segment->base + op->local_offset + posted,
+        .length = length,
+        .remote_address = remote->address + op->offset + posted,
         .remote_key = remote->fabric_key,
         .cookie = cookie_of_op(flow, slot),
     };
     r = FAULT(GET_POST);
     if (r == 0)
         r = fabric_post_read(e->fabric, &read);
-    if (r < 0)
-        return r;
-    op_fabric_begin(e, flow, op);
-    return 0;
+    return r < 0 ? r : op_piece_posted(e, flow, op, length);
 }
 
 static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
@@ -61,7 +61,6 @@ static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op 
 
 static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
-    keepalive_heard(e, e->flows[flow].peer);
     if (op->phase != OP_QUEUED)
         return;
     set8(e, &op->phase, op->flags & SUBMIT_NO_RCE ? OP_PLACED : OP_READY);
@@ -70,6 +69,7 @@ static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 
 const struct op_kind op_get = {
     .over_remote = true,
+    .reads = true,
     .counter = OP_COUNT_GET,
     .validate = get_validate,
     .start = get_start,

@@ -1,8 +1,8 @@
 /*
- * Put: packed (id and payload in one record) or two-put (the payload by a write of its own, from
+ * Put: packed (id and payload in one record) or two-put (the payload by writes of its own, from
  * client memory to client memory). Two-put has three protocols: ordered, reassembled at the target,
- * chained. Over several rails a large payload leaves in stripes, a write each, all of one nonce;
- * the next link begins with the first again. Thread: the progress thread.
+ * chained. A large payload leaves in pieces, a write each, all of one nonce, while the peer's
+ * window has room; the next link begins with the first again. Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 
@@ -36,104 +36,93 @@ static uint32_t protocol_for(const struct engine *e, const struct op *op)
         protocol = asked >> SUBMIT_PROTOCOL_SHIFT;
     if (protocol != ENGINE_PROTOCOL_AUTO && protocol != ENGINE_PROTOCOL_ORDERED)
         return protocol;
-    return op->length <= e->ordered_max ? ENGINE_PROTOCOL_ORDERED : ENGINE_PROTOCOL_REASSEMBLE;
+    return op_piece_length(e, op, 0) <= e->ordered_max ? ENGINE_PROTOCOL_ORDERED
+                                                       : ENGINE_PROTOCOL_REASSEMBLE;
 }
 
-/* Posts the stripes that are not on their way yet. 0, or why there are some left. */
-static int put_stripes(struct engine *e, uint32_t flow, struct op *op, struct fabric_write write)
+/* A nonce for the payload that begins, when it needs one: 0, -EBUSY, or -EAGAIN on a new link. */
+static int put_take_nonce(struct engine *e, const struct flow *f, struct op *op, uint32_t protocol)
 {
-    uint32_t shift = op_stripe_shift(e, op), stripes = 1u << shift;
-    uint64_t stripe = op->length >> shift & ~(uint64_t)(STRIPE_ALIGN - 1);
-    const uint8_t *source = write.source;
-    uint64_t target = write.remote_address;
+    struct peer_live *live = &e->peer_live[f->peer];
+    uint32_t kept = f->traffic == FLOW_REPLIES ? 0 : NONCES_FOR_REPLIES;
 
-    for (; op->posted < stripes; op->posted++) {
-        uint64_t at = op->posted * stripe;
-        int r;
-
-        write.source = source + at;
-        write.remote_address = target + at;
-        write.length = op->posted + 1u < stripes ? stripe : op->length - at;
-        r = FAULT(PUT_POST);
-        if (r == 0)
-            r = fabric_post_write(e->fabric, &write);
-        if (r < 0)
-            return r;
-        op_fabric_begin(e, flow, op);
+    op->nonce = UINT16_MAX; /* an earlier one was given back, or belonged to an earlier link */
+    if (protocol != ENGINE_PROTOCOL_REASSEMBLE)
+        return 0;
+    if (live->out.nonces_free > kept) {
+        op->nonce = (uint16_t)live->out.nonces[--live->out.nonces_free];
+        return 0;
     }
-    op->posted = 0;
-    return 0;
+    /* When nothing under way will give one back, a new link begins with all of them. */
+    if (live->outstanding > 0 || live->out.voids > 0 || queue_count(&e->peers[f->peer].sent) > 0)
+        return -EBUSY;
+    peer_broken(e, f->peer, -ENOBUFS);
+    return -EAGAIN;
 }
 
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     const struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
-    struct ledger_out *out = &e->peer_live[f->peer].out;
     const struct segment_live *segment;
-    uint32_t protocol, nonces_kept;
+    uint64_t posted = f->posted, length;
+    uint32_t protocol;
     struct fabric_write write;
-    bool fresh = op->posted == 0;
     int r;
 
-    /* An earlier nonce was given back, or belonged to an earlier link. */
-    if (fresh)
-        op->nonce = UINT16_MAX;
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY)
         return 0;
     r = op_usable(e, flow, op);
+    if (r == 0)
+        r = op_window_open(e, flow);
+    protocol = protocol_for(e, op);
+    if (r == 0 && posted == 0)
+        r = put_take_nonce(e, f, op, protocol);
     if (r < 0)
         return r;
     segment = &e->segment_live[op->segment];
-    protocol = protocol_for(e, op);
-    nonces_kept = f->traffic == FLOW_REPLIES ? 0 : NONCES_FOR_REPLIES;
-    if (protocol == ENGINE_PROTOCOL_REASSEMBLE && fresh && out->nonces_free <= nonces_kept) {
-        /* When nothing under way will give one back, a new link begins with all of them. */
-        if (e->peer_live[f->peer].outstanding == 0 && out->voids == 0 &&
-            queue_count(&e->peers[f->peer].sent) == 0) {
-            peer_broken(e, f->peer, -ENOBUFS);
-            return -EAGAIN;
-        }
-        return -EBUSY;
-    }
+    length = op_piece_length(e, op, posted);
     write = (struct fabric_write){
         .peer = f->peer,
         .memory = segment->memory.index,
-        .source = segment->base + op->local_offset,
-        .remote_address = remote->address + op->offset,
+        .source = segment->base + op->local_offset + posted,
+        .length = length,
+        .remote_address = remote->address + op->offset + posted,
         .remote_key = remote->fabric_key,
         .cookie = cookie_of_op(flow, slot),
         /* A withdrawn region is answered for when no operation names it: where nothing else orders
          * that answer behind the payload, the completion must mean that it has landed. */
-        .placed = protocol == ENGINE_PROTOCOL_CHAIN || op->length > e->ordered_max,
+        .placed = protocol == ENGINE_PROTOCOL_CHAIN || op_piece_length(e, op, 0) > e->ordered_max,
+        .announce = protocol == ENGINE_PROTOCOL_REASSEMBLE,
     };
-    if (protocol == ENGINE_PROTOCOL_REASSEMBLE) {
-        if (fresh)
-            op->nonce = out->nonces[--out->nonces_free];
-        write.announce = true;
+    if (write.announce)
         write.immediate = wire_immediate(WIRE_PAYLOAD, e->config.self, op->nonce);
-    }
-    r = put_stripes(e, flow, op, write);
-    if (r < 0 && op->posted == 0) { /* nothing left: the nonce is still unused */
+    r = FAULT(PUT_POST);
+    if (r == 0)
+        r = fabric_post_write(e->fabric, &write);
+    if (r == 0)
+        return op_piece_posted(e, flow, op, length);
+    if (posted == 0) { /* nothing left: the nonce is still unused */
         ledger_free_nonce(e, f->peer, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
-    } else if (r < 0 && r != -EAGAIN) { /* the target waits for the stripes that are missing */
+    } else if (r != -EAGAIN) { /* the target waits for the pieces that are missing */
         peer_broken(e, f->peer, r);
         r = -EAGAIN;
     }
     return r;
 }
 
-void put_abandon(struct engine *e, uint32_t peer, struct op *op)
+void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted)
 {
-    uint32_t stripes = op->posted > 0 ? op->posted : 1u << op_stripe_shift(e, op);
+    struct flow *f = &e->flows[flow];
 
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase != OP_QUEUED ||
         op->nonce == UINT16_MAX)
         return;
-    ledger_void(e, peer, op->nonce, stripes);
+    ledger_void(e, f->peer, op->nonce, op_pieces(e, op, posted));
     op->nonce = UINT16_MAX;
-    op->posted = 0; /* all stripes are sent again if the flow goes on */
+    if (posted < op->length)
+        f->posted = 0; /* all pieces are sent again if the flow goes on */
 }
 
 static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
@@ -160,6 +149,26 @@ static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op 
     return 1;
 }
 
+/* The record of a payload that is announced by itself. */
+static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    struct flow *f = &e->flows[flow];
+    uint32_t id_bytes = abi_pad8(op_id_len(op));
+    struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = op->nonce};
+    struct wire_pieces pieces = {.count = op_pieces(e, op, op->length)};
+    struct wire_op *w = ledger_stage(
+        e, f->peer, WIRE_PLACED, sizeof(*w) + id_bytes + sizeof(pieces), LEDGER_OPERATION, &mark);
+
+    if (!w)
+        return -ENOSPC;
+    op_fill_wire(e, flow, slot, op, w, w + 1);
+    w->head.flags |= WIRE_NONCE;
+    w->nonce = op->nonce;
+    memcpy((uint8_t *)(w + 1) + id_bytes, &pieces, sizeof(pieces));
+    op->nonce = UINT16_MAX;
+    return 1;
+}
+
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     if (op->length == 0 || op->status < 0)
@@ -168,13 +177,13 @@ int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         return put_packed(e, flow, slot, op);
     if (protocol_for(e, op) == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
         return -EINPROGRESS;
-    return op_stage_plain(e, flow, slot, op, WIRE_PLACED);
+    return op->nonce != UINT16_MAX ? put_matched(e, flow, slot, op)
+                                   : op_stage_plain(e, flow, slot, op, WIRE_PLACED);
 }
 
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
-    if (protocol_for(e, op) != ENGINE_PROTOCOL_CHAIN || op->phase != OP_QUEUED || op->pending > 0 ||
-        op->posted > 0)
+    if (protocol_for(e, op) != ENGINE_PROTOCOL_CHAIN || op->phase != OP_QUEUED)
         return;
     set8(e, &op->phase, OP_READY);
     commit(e);

@@ -26,6 +26,8 @@ static int flow_take(struct engine *e, struct turn *turn, struct ready_list *flo
     if (r == -EBUSY) {
         list_push(&aside->flows, e->flow_next, flow);
         aside->count++;
+    } else if (r == -ENOBUFS) {
+        turn_block(e, flow);
     } else if (r == 1) {
         list_push(flows, e->flow_next, flow);
     } else {
@@ -64,7 +66,7 @@ static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *
     } else {
         ++*work;
     }
-    if (turn->left <= 0 || r == -EBUSY || turn_is_empty(turn))
+    if (turn->left <= 0 || r == -EBUSY || r == -ENOBUFS || turn_is_empty(turn))
         turn_end(e, peer);
     return 0;
 }
@@ -75,6 +77,7 @@ int turns_step(struct engine *e, uint32_t peer, int budget, int *work)
     struct aside aside = {{NONE, NONE}, 0};
     int r = 0;
 
+    turns_unblock(e, peer);
     while (r == 0 && list->first != NONE && *work + aside.count < budget)
         r = turn_take(e, peer, &aside, work);
     while (aside.flows.first != NONE)

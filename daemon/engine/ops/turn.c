@@ -115,10 +115,53 @@ void turn_ready(struct engine *e, uint32_t flow)
 void turn_unready(struct engine *e, uint32_t flow)
 {
     struct flow_live *live = &e->flow_live[flow];
+    struct turn *turn = &e->turns[live->turn];
 
-    if (live->ready)
-        list_remove(&e->turns[live->turn].ready[e->flows[flow].traffic], e->flow_next, flow);
-    live->ready = false;
+    if (live->blocked) {
+        list_remove(&turn->blocked, e->flow_next, flow);
+        if (turn->blocked.first == NONE)
+            list_remove(&e->peer_live[turn->peer].blocked, e->turn_next_blocked, live->turn);
+    } else if (live->ready) {
+        list_remove(&turn->ready[e->flows[flow].traffic], e->flow_next, flow);
+    }
+    live->ready = live->blocked = false;
+}
+
+void turn_block(struct engine *e, uint32_t flow)
+{
+    struct flow_live *live = &e->flow_live[flow];
+    struct turn *turn = &e->turns[live->turn];
+
+    live->blocked = true;
+    live->unblocked = false;
+    if (turn->blocked.first == NONE)
+        list_push(&e->peer_live[turn->peer].blocked, e->turn_next_blocked, live->turn);
+    list_push(&turn->blocked, e->flow_next, flow);
+}
+
+/* The first of those who wait goes back to the flows that are ready; its client's next comes behind
+ * the other clients'. */
+static void turn_unblock(struct engine *e, struct peer_live *peer)
+{
+    uint32_t number = list_pop(&peer->blocked, e->turn_next_blocked);
+    struct turn *turn = &e->turns[number];
+    uint32_t flow = list_pop(&turn->blocked, e->flow_next);
+
+    if (turn->blocked.first != NONE)
+        list_push(&peer->blocked, e->turn_next_blocked, number);
+    e->flow_live[flow].blocked = false;
+    e->flow_live[flow].unblocked = true;
+    turn_ready(e, flow);
+}
+
+void turns_unblock(struct engine *e, uint32_t peer)
+{
+    struct peer_live *live = &e->peer_live[peer];
+    uint64_t bytes = live->bytes;
+
+    for (; live->blocked.first != NONE && bytes < e->config.window_bytes;
+         bytes += e->config.piece_bytes)
+        turn_unblock(e, live);
 }
 
 void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries)
@@ -149,6 +192,7 @@ static void turn_clear(struct engine *e, uint32_t turn)
         t->waiting[i] = (struct ready_list){NONE, NONE};
     for (int i = 0; i < 2; i++)
         t->ready[i] = (struct ready_list){NONE, NONE};
+    t->blocked = (struct ready_list){NONE, NONE};
     t->listed = false;
 }
 
@@ -165,8 +209,8 @@ void turns_clear(struct engine *e, uint32_t peer)
         turn_let_go(e, turn);
         turn = next;
     }
-    live->ready = (struct ready_list){NONE, NONE};
+    live->ready = live->blocked = (struct ready_list){NONE, NONE};
     for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
          i = chain_next(&e->flows_of_peer, i))
-        e->flow_live[i].ready = false;
+        e->flow_live[i].ready = e->flow_live[i].blocked = false;
 }

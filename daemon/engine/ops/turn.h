@@ -17,6 +17,10 @@
  * turn used beyond the turn are taken off the next one; so a turn may be short, and may end when
  * the ledger is full in the middle. A step takes O(1).
  *
+ * Flows whose next payload finds the peer's window full stand on a further list of their turn, and
+ * the turn on a further list of its peer. As payloads end, flows go back to those that are ready,
+ * one of each client in turn, and none that comes meanwhile posts before them.
+ *
  * A turn that has nothing more to stage leaves the list when it comes to the front. Turns are
  * private: engine_open, and a link that comes up, find what is ready anew. Thread: the progress
  * thread.
@@ -29,8 +33,6 @@
 
 /* Bytes of a turn. A message that comes alone waits for one of these for each client before it. */
 #define TURN_BYTES 16384
-/* The most bytes of one payload that count, or a client would be in debt for long. */
-#define TURN_PAYLOAD_MAX (64 * TURN_BYTES)
 
 static inline uint32_t turn_of_nobody(const struct engine *e, uint32_t peer)
 {
@@ -44,6 +46,7 @@ static inline struct turn turn_empty(uint32_t client, uint32_t peer)
                          .next = NONE,
                          .waiting = {{NONE, NONE}, {NONE, NONE}},
                          .ready = {{NONE, NONE}, {NONE, NONE}},
+                         .blocked = {NONE, NONE},
                          .left = TURN_BYTES};
 }
 
@@ -62,6 +65,10 @@ void turn_unready(struct engine *e, uint32_t flow);
 /* So many entries of notes wait in this turn now; so many do no more. */
 void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
+/* The flow, which is on no list now, waits for its peer's window. */
+void turn_block(struct engine *e, uint32_t flow);
+/* Those who wait for the window go on as far as it has room. */
+void turns_unblock(struct engine *e, uint32_t peer);
 /* No flow towards this peer is ready, and no note is listed. */
 void turns_clear(struct engine *e, uint32_t peer);
 
@@ -71,9 +78,13 @@ static inline bool turn_is_empty(const struct turn *t)
            t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE;
 }
 
-static inline bool turns_waiting(const struct peer_live *live)
+/* Whether anything may be staged or posted towards this peer. */
+static inline bool turns_waiting(const struct engine *e, uint32_t peer)
 {
-    return live->ready.first != NONE;
+    const struct peer_live *live = &e->peer_live[peer];
+
+    return live->ready.first != NONE ||
+           (live->blocked.first != NONE && live->bytes < e->config.window_bytes);
 }
 /* Ends the first turn of the list: it goes behind the others, or, with nothing more to stage,
  * off the list. */

@@ -35,7 +35,7 @@ void peer_know(struct engine *e, uint32_t peer)
         return;
     if (e->peers[peer].link_id == 0)
         peer_init(e, peer);
-    live->ready = (struct ready_list){NONE, NONE};
+    live->ready = live->blocked = (struct ready_list){NONE, NONE};
     e->turns[turn_of_nobody(e, peer)] = turn_empty(NONE, peer);
     live->gone = live->turns = NONE;
     live->sibling = peer != c->self && peer % c->stride == c->self % c->stride;

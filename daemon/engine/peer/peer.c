@@ -127,8 +127,7 @@ static void flows_resume(struct engine *e, uint32_t peer)
 
         if (f->state == FLOW_FREE)
             continue;
-        if (f->started < f->ops.tail)
-            flow_op(e, f, f->started)->posted = 0; /* the one that may be half on its way */
+        f->posted = 0;
         set64(e, &f->started, f->staged);
         commit(e);
         if (f->state == FLOW_DEAD)
@@ -399,7 +398,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     r = ledger_nudge(e, peer, deadline) || left ? ledger_post(e, peer) : 0;
     if (r != -EAGAIN && live->link == LINK_UP && live->out.voids > 0)
         flows = ledger_stage_voids(e, peer);
-    if (r != -EAGAIN && live->link == LINK_UP && flows == 0 && turns_waiting(live))
+    if (r != -EAGAIN && live->link == LINK_UP && flows == 0 && turns_waiting(e, peer))
         flows = turns_step(e, peer, budget + work, &work);
     if (flows == -ENOSPC) {
         ledger_want(e, peer);
@@ -413,7 +412,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
         return work + 1;
     if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
         *deadline = live->in.ack_at;
-    again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(live) || live->in.ack_due ||
+    again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(e, peer) || live->in.ack_due ||
             live->in.run_end != 0 || live->in.arrived != 0 || live->unlisted ||
             (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
     if (again)

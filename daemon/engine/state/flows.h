@@ -95,6 +95,7 @@ struct flow {
     struct queue ops;  /* operations in order of submission */
     uint64_t reported; /* index up to which local events have been posted */
     uint64_t started;  /* index up to which payloads and reads have been posted */
+    uint64_t posted;   /* bytes posted of the one that stands there; private in meaning */
     uint64_t staged;   /* index up to which records stand in the ledger */
     uint64_t rewound;  /* where the last REFUSE sent it back to: all before was consumed */
     uint32_t epoch;    /* counts rewinds: an older one's completions count only before `rewound` */
@@ -168,7 +169,7 @@ struct op {
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
     uint8_t ended;  /* its local event is posted, or not wanted */
-    uint8_t posted; /* stripes of a payload that is not all on its way; private in meaning */
+    uint8_t unused;
     uint64_t submitted_at;
     uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */
 };
@@ -184,7 +185,9 @@ struct flow_live {
     uint32_t remotes;      /* that name it */
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
     uint64_t begins;       /* index at which an operation began: verdicts come in order */
-    bool ready;            /* on its turn's list */
+    bool ready;            /* on one of its turn's lists */
+    bool blocked;          /* that of those who wait for their peer's window */
+    bool unblocked;        /* no longer on that, and has not posted since */
     bool let_go;           /* one of them was unbound while operations were in flight */
 };
 

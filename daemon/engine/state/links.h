@@ -93,8 +93,10 @@ static_assert(sizeof(struct note) == 1u << NOTE_SHIFT, "note");
 #define NONCE_WINDOW 256u
 /* Nonces that requests leave to replies. */
 #define NONCES_FOR_REPLIES 32u
-#define STRIPES_MAX        4u  /* of one payload */
-#define STRIPE_ALIGN       64u /* two stripes do not share a cache line */
+#define RAILS_MAX          4u  /* that one payload is spread over */
+#define PIECE_LEAST        64u /* two pieces do not share a cache line */
+/* The longest payload, 4 GiB, is cut into no more than 1 << this pieces. */
+#define PIECES_SHIFT 15u
 
 /* Outbound ledger of a link. */
 struct ledger_out {
@@ -121,7 +123,7 @@ struct ledger_out {
     bool urgent;                   /* an ACK is staged: it may use the whole window of runs */
     uint32_t pass;                 /* bytes of verdicts that may pass what waits (ledger_pass) */
     uint64_t pass_at;              /* position up to which room had come back then */
-    uint16_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */
+    uint32_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */
     uint32_t nonces_free, voids;
 };
 
@@ -143,8 +145,8 @@ struct ledger_in {
     uint64_t ack_at;
     uint64_t their_ack; /* of the record being consumed */
     uint32_t runs_unacked;
-    uint8_t payloads[NONCE_WINDOW]; /* stripes announced, by nonce */
-    uint8_t *next_ring;             /* growth: being registered, or offered */
+    uint16_t payloads[NONCE_WINDOW]; /* pieces announced, by nonce */
+    uint8_t *next_ring;              /* growth: being registered, or offered */
     uint32_t next_size;
     struct fabric_memory next_memory;
     bool next_ready;
@@ -181,6 +183,7 @@ struct peer_live {
     bool known;                    /* peer_know has made its entries */
     bool sibling;                  /* another engine of this machine: our clients share memory */
     struct ready_list ready;       /* turns of clients that have something to stage */
+    struct ready_list blocked;     /* turns of clients with flows that wait for its window */
     uint32_t turns;                /* list of all of them */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
@@ -211,7 +214,8 @@ struct turn {
     bool listed;                             /* on its peer's list */
     struct ready_list waiting[NOTES_QUEUES]; /* notes: the low bits of their indices */
     struct ready_list ready[2];              /* flows, by enum flow_traffic */
-    int64_t left;                            /* bytes; less than none is taken off the next turn */
+    struct ready_list blocked; /* flows that wait for the window; not empty: on its peer's list */
+    int64_t left;              /* bytes; less than none is taken off the next turn */
 };
 
 /* How long operations towards a peer have taken. A peer gets an entry with its first link. Entry 0

@@ -84,7 +84,7 @@ struct engine {
     struct flow_live *flow_live;
     struct turn *turns;     /* turns_max, and nobody's for each peer behind them */
     uint32_t *client_notes; /* entries of the notes that wait, by client */
-    uint32_t *flow_next, *turn_next;
+    uint32_t *flow_next, *turn_next, *turn_next_blocked;
     struct user_gone *gone; /* one for each user with such flows */
     uint32_t gone_count;
     uint32_t free_turns; /* list */
@@ -126,7 +126,8 @@ struct engine {
 
     struct trace_ring *trace; /* NULL: nobody traces */
     uint64_t ordered_max;     /* writes up to here keep their order, records included; 0: none do */
-    uint32_t stripe_shift;    /* large payloads travel in 1 << this stripes */
+    uint32_t rails_shift;     /* large payloads travel in 1 << this pieces at least */
+    uint32_t piece_shift;     /* and a piece has no more than 1 << this bytes */
     uint8_t *record;          /* room for one submission */
     uint8_t *next_record; /* and for the one behind it, while it is seen whether they go together */
     uint32_t record_max;

@@ -3,8 +3,10 @@
  *
  * Thread: the progress thread owns all of it.
  *
- * What is posted is sent at once where nothing waits before it. No malloc but for a crowd of
- * answers (stream_item.c), no lock and no division from post to event.
+ * What is posted is sent at once where nothing waits before it; a large payload leaves with the
+ * next small frame or in the next poll, because the next piece is often posted right behind it, and
+ * each call that sends costs the other side a wake-up. No malloc but for a crowd of answers
+ * (stream_item.c), no lock and no division from post to event.
  */
 #include "daemon/fabric/stream/stream.h"
 
@@ -18,7 +20,8 @@
 #define LOOKS              64 /* sockets that one epoll_wait reports */
 #define ASK_EVERY          16 /* polls, while some connections are hot */
 #define COLD               64 /* reads in a row that found nothing */
-#define RESTS              2  /* polls on the way back to sleep, as a rule */
+#define LEAVES_LATER       (32u << 10)
+#define RESTS              2 /* polls on the way back to sleep, as a rule */
 #define DEFAULT_PEERS      16384
 #define DEFAULT_OPERATIONS 4096
 #define DEFAULT_MEMORIES   4096
@@ -58,7 +61,10 @@ static int post(struct stream *s, struct stream_connection *c, const struct stre
     s->operations++;
     c->answers_awaited += answered;
     stream_queue_push(&c->posted, item);
-    stream_connection_flush(s, c);
+    if (item->payload && item->frame.length >= LEAVES_LATER)
+        stream_connection_due(s, c);
+    else
+        stream_connection_flush(s, c);
     return 0;
 }
 

@@ -31,8 +31,9 @@
  * DATA answers a READ, a long one in several frames, which add up to it. DONE answers a write
  * posted with `placed`, with its errno, and a READ that is refused. Answers come in the order of
  * what they answer, so they name nothing. Writes come in the order posted, with no order between
- * them and answers: while both wait they share the connection by bytes (stream_connection.c). At
- * most STREAM_ANSWERS may be due on a connection. What breaks these rules, and a write to memory
+ * them and answers: while both wait they share the connection by bytes (stream_connection.c).
+ * Writes without flags that go on where the one before ends may come in one frame. At most
+ * STREAM_ANSWERS may be due on a connection. What breaks these rules, and a write to memory
  * that is not there to be written, ends the connection.
  *
  * Writes of one peer are placed in the order posted, whatever their length, and before any later

@@ -19,7 +19,8 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define TOGETHER     16 /* items in one call */
+#define TOGETHER     16          /* items in one call */
+#define JOINED_MOST  (512 << 10) /* bytes of payloads in one frame */
 #define NEAR_SEND    (256 << 10)
 #define NEAR_RECEIVE (1 << 20)
 
@@ -130,10 +131,25 @@ fail:
     return rc;
 }
 
+/* Ends those that go along with an item and are sent as far as `sent`. */
+static void joined_end(struct stream *s, struct stream_item *item, uint64_t sent, int status)
+{
+    while (item->joined && item->joined->sent <= sent) {
+        struct stream_item *next = item->joined->next;
+
+        stream_item_ended(s, item->joined, status);
+        item->joined = next;
+    }
+}
+
 static void end_all(struct stream *s, struct stream_queue *queue, int status)
 {
-    while (queue->head)
-        stream_item_ended(s, stream_queue_pop(queue), status);
+    while (queue->head) {
+        struct stream_item *item = stream_queue_pop(queue);
+
+        joined_end(s, item, UINT64_MAX, status);
+        stream_item_ended(s, item, status);
+    }
 }
 
 void stream_connection_close(struct stream *s, struct stream_connection *c, int status)
@@ -182,6 +198,35 @@ static void leaves_next(struct stream_connection *c, struct stream_item *item)
     c->out_bytes += bytes_of(item);
 }
 
+/* Whether the second write goes on where the first ends, there and here, and no more is asked of
+ * either. */
+static bool goes_on(const struct stream_item *first, const struct stream_item *second)
+{
+    const struct stream_frame *a = &first->frame, *b = &second->frame;
+
+    return a->kind == STREAM_WRITE && b->kind == STREAM_WRITE && !a->flags && !b->flags &&
+           a->key == b->key && a->address + a->length == b->address &&
+           first->memory == second->memory && first->payload + a->length == second->payload &&
+           a->length + b->length <= JOINED_MOST;
+}
+
+/* The next of our operations leaves. Pieces of one payload that wait in a row leave in one frame:
+ * each frame costs the other side a call. */
+static void posted_leaves(struct stream_connection *c)
+{
+    struct stream_item *item = stream_queue_pop(&c->posted);
+    struct stream_item **last = &item->joined;
+
+    while (c->posted.head && goes_on(item, c->posted.head)) {
+        *last = stream_queue_pop(&c->posted);
+        item->frame.length += (*last)->frame.length;
+        (*last)->sent = bytes_of(item);
+        last = &(*last)->next;
+    }
+    *last = NULL;
+    leaves_next(c, item);
+}
+
 /* The next answer leaves; of a long one a part, and those behind it wait until all of it has. */
 static void answer_leaves(struct stream_connection *c)
 {
@@ -214,7 +259,7 @@ static void choose(struct stream_connection *c)
             answer_leaves(c);
             c->lead -= (int64_t)(c->out_bytes - before);
         } else if (c->posted.head) {
-            leaves_next(c, stream_queue_pop(&c->posted));
+            posted_leaves(c);
             c->lead += (int64_t)(c->out_bytes - before);
         }
     }
@@ -260,6 +305,7 @@ static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
 
         item->sent += n;
         bytes -= n;
+        joined_end(s, item, item->sent, 0);
         if (item->sent < all)
             return;
         (void)stream_queue_pop(&c->out);

@@ -43,7 +43,8 @@ struct stream_item {
     const uint8_t *payload; /* WRITE, DATA */
     uint8_t *destination;   /* READ: of what has not come yet */
     uint64_t rest;          /* DATA: of the answer, behind this frame; READ: that has not come */
-    uint64_t sent;          /* of frame and payload */
+    uint64_t sent;          /* of frame and payload; of one that is joined: where its end stands */
+    struct stream_item *joined; /* WRITE: those whose payloads go along in its frame, in order */
     uint64_t cookie;
     uint32_t memory; /* that payload or destination is in */
     uint32_t peer;

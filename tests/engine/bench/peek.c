@@ -5,6 +5,7 @@
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/owner.h"
 
 /* ---- entries of tables ----------------------------------------------------------------------- */
@@ -36,6 +37,7 @@ struct peek_flow peek_flow(const struct engine *e, uint32_t flow)
                               .peer = f->peer,
                               .started = f->started,
                               .staged = f->staged,
+                              .posted = f->posted,
                               .held = f->held != 0,
                               .replies_expected = f->replies_expected};
 }
@@ -71,7 +73,8 @@ struct peek_peer peek_peer(const struct engine *e, uint32_t peer)
                              .bound_owed = p->bound_owed,
                              .ring_offered = live->in.next_ring != NULL,
                              .drops = live->drops,
-                             .pause_ns = live->pause_ns};
+                             .pause_ns = live->pause_ns,
+                             .payload_bytes = live->bytes};
 
     for (uint32_t i = 0; i < PARTING_RINGS; i++)
         view.rings_leaving += live->parting[i].ring != NULL;
@@ -209,11 +212,11 @@ uint32_t peek_flow_of(const struct engine *e, uint32_t remote)
     return e->remotes[remote].flow;
 }
 
-uint32_t peek_stripes_posted(struct engine *e, uint32_t remote)
+uint32_t peek_pieces_posted(struct engine *e, uint32_t remote)
 {
     struct flow *f = &e->flows[e->remotes[remote].flow];
 
-    return f->started < f->ops.tail ? flow_op(e, f, f->started)->posted : 0;
+    return f->posted > 0 ? op_pieces(e, flow_op(e, f, f->started), f->posted) : 0;
 }
 
 uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce)
@@ -414,9 +417,9 @@ void poke_ordered(struct engine *e, uint64_t bytes)
     e->ordered_max = bytes;
 }
 
-void poke_stripes(struct engine *e, uint32_t shift, uint32_t least)
+void poke_rails(struct engine *e, uint32_t shift, uint32_t least)
 {
-    e->stripe_shift = shift;
+    e->rails_shift = shift;
     e->config.stripe_min = least;
 }
 

@@ -32,6 +32,7 @@ struct peek_flow {
     enum flow_state state;
     uint32_t peer;
     uint64_t started, staged;
+    uint64_t posted; /* bytes of the payload that is half on its way */
     bool held;
     uint32_t replies_expected;
 };
@@ -59,6 +60,7 @@ struct peek_peer {
     bool ring_offered;      /* a larger inbound ring is on offer */
     uint32_t drops;
     uint32_t pause_ns;
+    uint64_t payload_bytes; /* on their way there and back */
 };
 
 struct peek_session peek_session(const struct engine *e, uint32_t session);
@@ -89,11 +91,10 @@ struct peek_census peek_census(const struct engine *e);
 uint32_t peek_open_sessions(const struct engine *e);
 /* Entries of a client's open flows whose records stand in the ledger. */
 uint64_t peek_staged_of(const struct engine *e, uint32_t client);
-/* The flow that a remote leads by; and how many stripes have left of the put that it starts next.
- */
+/* The flow that a remote leads by; and how many pieces have left of the put that it starts next. */
 uint32_t peek_flow_of(const struct engine *e, uint32_t remote);
-uint32_t peek_stripes_posted(struct engine *e, uint32_t remote);
-/* Stripes that have come under a nonce of a peer's. */
+uint32_t peek_pieces_posted(struct engine *e, uint32_t remote);
+/* Pieces that have come under a nonce of a peer's. */
 uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
 /* The most bytes that one submission may have. */
 uint32_t peek_record_max(const struct engine *e);
@@ -154,8 +155,8 @@ void poke_outstanding(struct engine *e, uint32_t peer, uint32_t operations);
 void poke_runs_acknowledged(struct engine *e, uint32_t peer);
 /* The fabric keeps the order of writes up to so many bytes. */
 void poke_ordered(struct engine *e, uint64_t bytes);
-/* Payloads from `least` bytes on travel in 1 << `shift` stripes. */
-void poke_stripes(struct engine *e, uint32_t shift, uint32_t least);
+/* Payloads from `least` bytes on travel in 1 << `shift` pieces. */
+void poke_rails(struct engine *e, uint32_t shift, uint32_t least);
 /* The next step looks at all that is on its way out. */
 void poke_sweep(struct engine *e);
 

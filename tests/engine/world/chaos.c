@@ -392,6 +392,8 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
         .second_contexts = WORLD_SECOND_LATER,
         .segment_bytes = 2 * SLOTS * SLOT_BYTES,
         .limits = {.stripe_min = PACKED_MAX,
+                   .piece_bytes = 64u << 2 * below(c, 3),
+                   .window_bytes = 128u << 4 * below(c, 2),
                    .ledger_start = 4096,
                    .ledger_max = 4096u << 2 * below(c, 2),
                    .ledger_bytes = 256 * 1024,

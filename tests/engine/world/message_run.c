@@ -27,6 +27,8 @@ static struct world_options options_of(struct flood *f, uint64_t seed, FILE *tra
                                               : ENGINE_PROTOCOL_AUTO,
         .segment_bytes = 4 * FLOOD_CLIENTS * FLOOD_SLOTS * 1024,
         .limits = {.stripe_min = 512,
+                   .piece_bytes = 64u << 2 * below(f, 3),
+                   .window_bytes = 256u << 4 * below(f, 2),
                    .ledger_start = 4096,
                    .ledger_max = 4096u << 2 * below(f, 2),
                    .ledger_bytes = 256 * 1024,

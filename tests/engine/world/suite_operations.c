@@ -19,8 +19,10 @@ static void each_length(struct driver *s, enum path_kind kind)
 {
     uint64_t packed = s->path->packed_max;
     uint64_t half = s->model.ends[0].length / 2;
-    const uint64_t lengths[] = {0,          1,      7,          8,    9,    63,   64,  65,
-                                packed - 1, packed, packed + 1, 4095, 4096, 4097, half};
+    /* A quarter of it is a piece, or several. */
+    const uint64_t lengths[] = {
+        0,    1,          7,      8,          9,    63,           64,       65,   4095,
+        4096, packed - 1, packed, packed + 1, 4097, half / 4 - 1, half / 4, half, half / 4 + 1};
 
     for (size_t p = 0; p < COUNT(pairs); p++)
         for (size_t i = 0; i < COUNT(lengths); i++) {

@@ -108,6 +108,8 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .chunks_user = limit(l->chunks_user, UINT32_MAX),
         .protocol = o->protocol,
         .stripe_min = l->stripe_min,
+        .piece_bytes = l->piece_bytes,
+        .window_bytes = l->window_bytes,
         .ack_delay_ns = l->ack_delay_ns ? l->ack_delay_ns : 3000,
         .keepalive_ns = l->keepalive_ns ? l->keepalive_ns : ENGINE_NO_KEEPALIVE,
         .peer_deadline_ns = l->peer_deadline_ns,
