@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "shm_ring/doorbell.h"
+#include "daemon/control/clients/message.h"
 
 enum { FRAME_MAX = 65536 };
 
@@ -43,17 +44,8 @@ void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, cons
     for (int i = 0; i < 4; i++)
         frame[i] = (uint8_t)(length >> 8 * i);
     pwc__client_reply__pack(reply, frame + 4);
-    if (fd_count > 0 && !daemon->lose_descriptors) {
-        struct cmsghdr *header;
-
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE((size_t)fd_count * sizeof(int));
-        header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
-        memcpy(CMSG_DATA(header), fds, (size_t)fd_count * sizeof(int));
-    }
+    if (fd_count > 0 && !daemon->lose_descriptors)
+        message_attach(&message, control, fds, (uint32_t)fd_count);
     (void)!sendmsg(daemon->client_fd, &message, MSG_NOSIGNAL);
     free(frame);
 }

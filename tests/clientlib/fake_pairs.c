@@ -8,6 +8,7 @@
 #include "proto/board_abi.h"
 #include "tests/clientlib/fake_daemon.h"
 #include "shm_ring/pair.h"
+#include "daemon/control/clients/message.h"
 
 static struct fake_pair *find(struct fake_daemon *daemon, const struct fake_context *origin,
                               const struct fake_context *target)
@@ -27,20 +28,11 @@ static void announce(struct fake_context *context)
 static void send_note(const struct fake_pair *pair)
 {
     struct pair_note note = {.peer = pair->origin->peer, .slot = BOARD_NONE};
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
     struct iovec part = {.iov_base = &note, .iov_len = sizeof(note)};
-    struct msghdr message = {
-        .msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = room,
-        .msg_controllen = sizeof(room),
-    };
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &pair->ring.fd, sizeof(int));
+    message_attach(&message, room, &pair->ring.fd, 1);
     if (sendmsg(pair->target->wake_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         abort();
 }

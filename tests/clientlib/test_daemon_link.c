@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "clientlib/attach/daemon_link.h"
 #include "tests/suite.h"
+#include "daemon/control/clients/message.h"
 
 /* A control connection, and the daemon's end of its socket. */
 struct link {
@@ -49,17 +50,8 @@ static void send_bytes(struct link *link, const void *bytes, size_t size, const 
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    if (fd_count > 0) {
-        struct cmsghdr *header;
-
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE((size_t)fd_count * sizeof(int));
-        header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN((size_t)fd_count * sizeof(int));
-        memcpy(CMSG_DATA(header), fds, (size_t)fd_count * sizeof(int));
-    }
+    if (fd_count > 0)
+        message_attach(&message, control, fds, (uint32_t)fd_count);
     CU_ASSERT_EQUAL_FATAL(sendmsg(link->daemon, &message, MSG_NOSIGNAL), (ssize_t)size);
 }
 

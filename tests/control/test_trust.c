@@ -22,6 +22,7 @@
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
+#include "daemon/control/clients/message.h"
 
 #define JOB       "trust"
 #define TRIES     2000
@@ -147,18 +148,11 @@ static void numbers_come_again(void)
     first = fork();
     if (first == 0) { /* passes its connection on */
         int own = raw_connect(&d);
-        _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+        _Alignas(struct cmsghdr) char control[MESSAGE_ROOM(1)] = {0};
         struct iovec part = {(char *)"x", 1};
-        struct msghdr message = {.msg_iov = &part,
-                                 .msg_iovlen = 1,
-                                 .msg_control = control,
-                                 .msg_controllen = sizeof(control)};
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &own, sizeof(int));
+        message_attach(&message, control, &own, 1);
         _exit(own < 0 || sendmsg(ends[1], &message, 0) != 1);
     }
     waitpid(first, NULL, 0);

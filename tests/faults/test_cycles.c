@@ -26,6 +26,7 @@
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 #include "tests/lib/process.h"
+#include "daemon/control/clients/message.h"
 
 enum {
     CYCLES = 1000,
@@ -62,16 +63,11 @@ static int resident_kib(void)
 
 static void give_descriptor(int to, int descriptor)
 {
-    _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)] = {0};
     struct iovec part = {.iov_base = "", .iov_len = 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(head), &descriptor, sizeof(descriptor));
+    message_attach(&message, room, &descriptor, 1);
     (void)!sendmsg(to, &message, 0);
 }
 

@@ -16,6 +16,7 @@
 #include "tests/lib/raw/ask.h"
 #include "tests/hostile/hostile.h"
 #include "tests/hostile/values.h"
+#include "daemon/control/clients/message.h"
 
 #define STORM       64u /* connections at once: more than strangers of a user may have */
 #define SLOW        8u  /* half frames that are held open */
@@ -276,26 +277,21 @@ static void ask_and_not_read(struct attacker *a)
 
 static void send_descriptors(struct attacker *a)
 {
-    _Alignas(struct cmsghdr) static uint8_t control[CMSG_SPACE(SCM_MOST * sizeof(int))];
+    _Alignas(struct cmsghdr) static uint8_t control[MESSAGE_ROOM(SCM_MOST)];
+    int itself[SCM_MOST];
     uint32_t n = 1 + (uint32_t)values_below(&a->values, SCM_MOST);
     uint8_t head[4] = {4, 0, 0, 0};
     struct iovec part = {head, sizeof(head)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = CMSG_SPACE(n * sizeof(int))};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     int s = dial(a);
 
     if (s < 0)
         return;
     if (values_below(&a->values, 2))
         (void)say_hello(a, s);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(n * sizeof(int));
     for (uint32_t i = 0; i < n; i++)
-        memcpy(CMSG_DATA(header) + i * sizeof(int), &s, sizeof(int)); /* itself, too: a cycle */
+        itself[i] = s; /* a cycle */
+    message_attach(&message, control, itself, n);
     (void)sendmsg(s, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     count(a, 1);
     close(s);

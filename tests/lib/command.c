@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/lib/program.h"
+#include "proto/clock.h"
 
 #define DEADLINE_MS 30000
 
@@ -49,7 +50,7 @@ static bool take_some(struct command *command, int64_t deadline)
 {
     struct pollfd polled[2] = {{.fd = command->out, .events = POLLIN},
                                {.fd = command->err, .events = POLLIN}};
-    int64_t left = deadline - program_now_ms();
+    int64_t left = deadline - now_ms();
     if ((command->out < 0 && command->err < 0) || left <= 0)
         return false;
     poll(polled, 2, (int)left);
@@ -62,7 +63,7 @@ static bool take_some(struct command *command, int64_t deadline)
 
 bool command_await(struct command *command, const char *text)
 {
-    int64_t deadline = program_now_ms() + DEADLINE_MS;
+    int64_t deadline = now_ms() + DEADLINE_MS;
     while (strstr(command->out_text, text) == NULL)
         if (!take_some(command, deadline))
             return strstr(command->out_text, text) != NULL;
@@ -71,7 +72,7 @@ bool command_await(struct command *command, const char *text)
 
 int command_finish(struct command *command)
 {
-    int64_t deadline = program_now_ms() + DEADLINE_MS;
+    int64_t deadline = now_ms() + DEADLINE_MS;
     while (take_some(command, deadline))
         ;
     bool late = command->out >= 0 || command->err >= 0;

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include "proto/session_abi.h"
 #include "tests/lib/program.h"
+#include "daemon/control/clients/message.h"
+#include "proto/clock.h"
 
 enum { ARGUMENTS_MAX = 32, WAIT_MS = 20000, STUCK_MAX = 20 };
 
@@ -75,7 +77,7 @@ int daemon_start_beside(struct daemon *d, const struct daemon *first, const char
 static bool listen_to(struct daemon *d, int64_t until)
 {
     struct pollfd wait = {.fd = d->log, .events = POLLIN};
-    int64_t left = until - program_now_ms();
+    int64_t left = until - now_ms();
     size_t room = sizeof(d->said) - 1 - d->said_bytes;
     char spare[4096];
     ssize_t got;
@@ -90,7 +92,7 @@ static bool listen_to(struct daemon *d, int64_t until)
 
 bool daemon_says(struct daemon *d, const char *text)
 {
-    int64_t until = program_now_ms() + WAIT_MS;
+    int64_t until = now_ms() + WAIT_MS;
 
     while (!strstr(d->said, text))
         if (!listen_to(d, until))
@@ -100,7 +102,7 @@ bool daemon_says(struct daemon *d, const char *text)
 
 int daemon_stop(struct daemon *d)
 {
-    int64_t until = program_now_ms() + WAIT_MS;
+    int64_t until = now_ms() + WAIT_MS;
     int status = -1;
 
     if (d->pid <= 0)
@@ -108,7 +110,7 @@ int daemon_stop(struct daemon *d)
     kill(d->pid, SIGTERM);
     while (listen_to(d, until)) /* its log ends when it does */
         continue;
-    if (program_now_ms() >= until)
+    if (now_ms() >= until)
         kill(d->pid, SIGKILL);
     waitpid(d->pid, &status, 0);
     close(d->log);
@@ -176,20 +178,11 @@ bool raw_send(int s, const void *body, size_t size, int fd)
     uint8_t head[4] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16),
                        (uint8_t)(size >> 24)};
     struct iovec parts[] = {{head, sizeof(head)}, {(void *)(uintptr_t)body, size}};
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) char control[MESSAGE_ROOM(1)] = {0};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 
-    if (fd >= 0) {
-        struct cmsghdr *header;
-
-        message.msg_control = control;
-        message.msg_controllen = sizeof(control);
-        header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    }
+    if (fd >= 0)
+        message_attach(&message, control, &fd, 1);
     return sendmsg(s, &message, MSG_NOSIGNAL) == (ssize_t)(sizeof(head) + size);
 }
 
@@ -245,12 +238,12 @@ Pwc__ClientReply *raw_reply(int s, int fds[3], int *fd_count)
 
 bool raw_hangs_up(int s)
 {
-    int64_t until = program_now_ms() + WAIT_MS;
+    int64_t until = now_ms() + WAIT_MS;
     char bytes[4096];
 
     for (;;) {
         struct pollfd wait = {.fd = s, .events = POLLIN | POLLRDHUP};
-        int64_t left = until - program_now_ms();
+        int64_t left = until - now_ms();
 
         if (left <= 0 || poll(&wait, 1, (int)left) != 1)
             return false;

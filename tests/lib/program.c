@@ -1,5 +1,6 @@
 /* Starts and ends children (program.h). Thread: any. */
 #include "tests/lib/program.h"
+#include "proto/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +19,6 @@ enum { READY_MS = 20000, OUT_OF_THE_WAY = 10 };
 
 /* Where each stream goes in the child. */
 static const int descriptors[PROGRAM_STREAMS] = {STDOUT_FILENO, STDERR_FILENO, 3};
-
-int64_t program_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* In the child. */
 static void become(const char *const *argv, const struct program_options *options,

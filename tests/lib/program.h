@@ -25,8 +25,6 @@ struct program_options {
     unsigned streams;    /* 1 << enum program_stream */
 };
 
-int64_t program_now_ms(void);
-
 /* `argv` ends with NULL. The pid, and in `from` the reading ends of the streams asked for, -1 for
  * the others; or a negative errno. */
 pid_t program_start(const char *const *argv, const struct program_options *options,
