@@ -41,7 +41,7 @@ void expect_silence(struct world *w);
 int put(struct world *w, uint64_t off, const void *src, size_t len, uint64_t id, unsigned flags);
 int get(struct world *w, uint64_t off, void *dst, size_t len, uint64_t id, unsigned flags);
 
-/* Bytes that tell their place and the seed. */
+/* Bytes that depend on their place and the seed. */
 void fill(uint8_t *bytes, size_t size, unsigned seed);
 
 #endif

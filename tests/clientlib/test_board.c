@@ -253,7 +253,7 @@ static void test_written_meanwhile(void)
     }
 }
 
-/* Who goes to sleep looks at all rings, and is woken by the daemon again. */
+/* A target that goes to sleep looks at all rings, and is woken by the daemon again. */
 static void test_sleep(void)
 {
     struct hall *h = hall_new(10);

@@ -90,7 +90,7 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Posts a Medium whose payload and index tell `number`. */
+/* Posts a Medium whose payload and index are made of `number`. */
 static int post(struct pair *p, uint8_t event, uint64_t peer, unsigned number, uint32_t len,
                 uint32_t token)
 {
@@ -406,7 +406,7 @@ static void test_local_space_for_replies(void)
     pair_free(p);
 }
 
-/* Who takes no local events for very long stops running handlers until some are taken. */
+/* A client that takes no local events for very long stops running handlers until it takes some. */
 static void test_untaken_local_events(void)
 {
     struct pair *p = pair_new();

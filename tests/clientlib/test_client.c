@@ -218,7 +218,7 @@ static void test_crowd_of_ranks(void)
         close(crowd[--count]);
 }
 
-/* Who has taken the name is another user. */
+/* The process that has taken the name belongs to another user. */
 static void test_foreign_daemon(void)
 {
     char error[128] = "", name[64], byte = 0;

@@ -200,8 +200,8 @@ static void test_default_socket(void)
     clear_environment();
 }
 
-/* Whoever has a runtime directory of his own, and where its socket has no room: told, rather than
- * led to another's daemon. Root has none: it plays somebody else. */
+/* A user with a runtime directory of their own, and where its socket has no room: an error, rather
+ * than another's daemon. Root has none: the test plays another user. */
 static void test_long_runtime_directory(void)
 {
     struct pwc_attr attr = {.job = "j", .size = 1};

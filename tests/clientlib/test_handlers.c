@@ -102,7 +102,7 @@ static void test_order(void)
 
 /* ---- replies -------------------------------------------------------------------------------- */
 
-/* Replies as often as it is told, and writes down what that gave. */
+/* Replies as often as `replies` says, and writes down what that gave. */
 struct trial {
     struct world *world;
     pwc_remote *elsewhere; /* bound to another peer */
@@ -422,7 +422,7 @@ static void test_come_to_nothing(void)
     (void)expect(w, PWC_MESSAGE, NOTE, -ENOSYS);
     settle(w, 4);
 
-    /* Where the daemon knows by then, the sender is told. */
+    /* Where the daemon knows by then, the sender gets an error. */
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, NOTE, note, notes), 0);
     CU_ASSERT_EQUAL(
         pwc_am_long(remote, 100,

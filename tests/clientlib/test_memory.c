@@ -209,7 +209,7 @@ static void test_landings(void)
         if (rc == 0)
             CU_ASSERT_PTR_EQUAL(at, memory + looks[i].offset);
     }
-    /* A slot is used again; what is told late of the one before does no harm. */
+    /* A slot is used again; a late removal of the one before does no harm. */
     landing_table_remove(&table, 7, 1);
     CU_ASSERT_EQUAL(landing_table_add(&table, 7, 2, memory, 8), 0);
     landing_table_remove(&table, 7, 1);

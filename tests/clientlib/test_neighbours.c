@@ -71,7 +71,7 @@ static void open_two(struct two *t, bool pairs)
     t->to_b = bind_region(t, t->a, t->peer_b);
 }
 
-/* b learns of what the daemon has told, and takes no event of a put. */
+/* b reads the daemon's notes, and takes no event of a put. */
 static void map_pairs(struct two *t)
 {
     struct pwc_event event;
@@ -145,7 +145,7 @@ static void ask_b(struct two *t, struct answering *a)
     a->rc = event.status;
 }
 
-/* Who has bound nobody answers all the same, and its answers end. */
+/* A replier that has bound nobody answers all the same, and its answers end. */
 static void test_replier_binds_nobody(void)
 {
     static const struct answering rows[] = {
@@ -322,7 +322,7 @@ static void test_room_for_two(void)
     world_free(t.w);
 }
 
-/* The daemon tells of a death behind the probe that found nothing, and before its bell is armed. */
+/* The daemon reports a death behind the probe that found nothing, and before its bell is armed. */
 static void test_told_while_arming(void)
 {
     struct two t;
@@ -336,7 +336,7 @@ static void test_told_while_arming(void)
     probe_until_empty(t.a);
     CU_ASSERT_PTR_NULL(told.pair);
     CU_ASSERT(told.looks > 0);
-    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), 0); /* through the daemon, which tells why not */
+    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), 0); /* through the daemon, which says why not */
     world_free(t.w);
 }
 

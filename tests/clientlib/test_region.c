@@ -184,7 +184,7 @@ static void test_moved_region(void)
     CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, 0, 0, &other), -EEXIST);
     CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, PWC_MOVE, &other), -EINVAL);
 
-    /* It has a key, and is a source without a copy. */
+    /* The region has a key, and is a source without a copy. */
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
     CU_ASSERT_EQUAL(pwc_put(remote, page, "written", 8, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_RCE),

@@ -182,7 +182,7 @@ static void test_suppressed_events(void)
     world_free(w);
 }
 
-/* Errors are told even to those who asked for no event. */
+/* Errors come even where no event was asked for. */
 static void test_errors_are_shown(void)
 {
     struct world *w = world_new();

@@ -92,7 +92,7 @@ static int see_end(struct player *p, const struct pwc_event *event)
 {
     uint32_t to = (uint32_t)(event->id >> 32);
 
-    /* Of a reply only an error is told: who had asked is dead. */
+    /* A reply has an event only for an error: the requester is dead. */
     if (event->id == REPLY_ID && p->may_lose && is_loss(event->status))
         return 0;
     if (to >= STAGE_RANKS || (uint32_t)event->id != p->ended[to])

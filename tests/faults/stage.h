@@ -31,7 +31,7 @@ void *stage_share(size_t size, int *fd);
 void stage_unshare(void *base, size_t size, int fd);
 /* In a child: what the parent shared by the number in this variable, or NULL. */
 void *stage_find(const char *variable, size_t size);
-/* Of this descriptor, for a child's environment. */
+/* Puts the number of this descriptor into the variable, for a child. */
 void stage_name(const char *variable, int fd);
 
 #endif

@@ -176,7 +176,7 @@ static bool is_chosen_call(const struct shim_site *site)
     return !t.only_call || strcmp(t.only_call, calls[shim_call_of(site->key)].name) == 0;
 }
 
-/* Of all sites that have been passed, in an order of the seed. */
+/* Rows for all sites that have been passed, in an order of the seed. */
 static void make_rows(void)
 {
     uint64_t state = t.seed;
@@ -393,7 +393,7 @@ static void tell_kept_allocations(void)
     }
 }
 
-/* What is freed by another thread may take a moment. A leak is told once. */
+/* Memory that another thread frees may take a moment. A leak is reported once. */
 static bool live_returns(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

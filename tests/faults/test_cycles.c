@@ -174,7 +174,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Of so many cycles in a row. */
+/* The 99th percentile of so many cycles in a row. */
 static double p99_of(double *first, unsigned count)
 {
     qsort(first, count, sizeof(first[0]), by_size);

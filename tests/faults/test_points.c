@@ -233,7 +233,7 @@ static void by_own_hand(void)
     CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
 }
 
-/* Alone, so that the counts tell when. */
+/* One run alone, so that the counts say when. */
 static void within_a_daemons_step(void)
 {
     die_everywhere(FIRST_OF_DAEMON, FIRST_OF_CALLS);

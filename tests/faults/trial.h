@@ -22,7 +22,7 @@ struct trial {
     unsigned runs;
 };
 
-/* Of the survivors' operations, others than those towards the dead. */
+/* How the survivors' operations fail, other than those towards the dead. */
 enum trial_failure {
     TRIAL_NONE,
     TRIAL_IN_TIME,
@@ -42,8 +42,8 @@ struct trial_plan {
 bool trial_open(struct trial *t, const struct cluster_options *options, const char *victim);
 bool trial_close(struct trial *t);
 
-/* Runs the job. The victim's status as wait(2) tells it in *status. False: a survivor has seen what
- * it should not, or somebody does not end; it has been printed. */
+/* Runs the job. The victim's status, as wait(2) has it, in *status. False: a survivor has seen what
+ * it should not, or a process does not end; the reason has been printed. */
 bool trial_run(struct trial *t, const struct trial_plan *plan, int *status);
 /* Waits until the daemons, which must live, hold what they did; prints the difference. */
 bool trial_settles(struct trial *t);

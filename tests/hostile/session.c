@@ -64,7 +64,7 @@ static bool open_session(struct attacker *a)
     return false;
 }
 
-/* It is told why; when it hangs up by itself, nobody is. */
+/* The daemon gives the reason; where the client hangs up by itself, there is none. */
 static bool close_session(struct attacker *a)
 {
     struct answer last;

@@ -180,7 +180,8 @@ static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
     return size <= BODY_MAX ? pwc__client_request__pack(&r, body) : 0;
 }
 
-/* Of a rank or a stranger: right ones with wrong fields, some cut short or with bytes changed. */
+/* Requests of a rank or a stranger: right ones with wrong fields, some cut short or with bytes
+ * changed. */
 static void send_requests(struct attacker *a)
 {
     int s = dial(a);
