@@ -31,8 +31,9 @@
 #define FABRIC_BATCH 64
 /* Caps the length up to which a fabric keeps writes in order; longer than any write. */
 #define ORDERED_MOST (UINT64_C(1) << 48)
-/* While events wait in a spill, look again at how far the client has got. */
-#define SPILL_LOOK_NS 1000000u
+/* While events wait in a spill, look again at how far the client has got. Where a client may have
+ * missed that the daemon sleeps, look again at its rings. */
+#define LOOK_NS 1000000u
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -181,6 +182,10 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     if (r == 0)
         arena_inherit(e);
     e->arena.header->incarnation++;
+    if (host->fence)
+        e->arena.header->fenced = 1;
+    else
+        e->unfenced = e->arena.header->fenced;
     r = fabric_mem_add(fabric, e->heap.base, e->config.ledger_bytes, FABRIC_LOCAL,
                        cookie_of(COOKIE_HEAP, 0));
     if (r < 0)
@@ -418,8 +423,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     if (e->spilling > 0) {
         for (uint32_t i = 0; i < e->open_count; i++)
             work += session_drain_spill(e, e->open_sessions[i]);
-        if (e->spilling > 0 && now + SPILL_LOOK_NS < *deadline)
-            *deadline = now + SPILL_LOOK_NS;
+        if (e->spilling > 0 && now + LOOK_NS < *deadline)
+            *deadline = now + LOOK_NS;
     }
     publish(e);
     if (trace_on(e))
@@ -431,6 +436,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     }
     if (e->drop_at > 0 && e->drop_at < *deadline)
         *deadline = e->drop_at;
+    if (e->unfenced && now + LOOK_NS < *deadline)
+        *deadline = now + LOOK_NS;
     if (e->sweep || e->sweeping) {
         part_ends(e, e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL);
         sweep(e);
@@ -451,7 +458,8 @@ bool engine_published(const struct engine *e)
     return e->published;
 }
 
-/* Sessions from an arena whose process could not fence do so by themselves; that does no harm. */
+/* Sessions from an arena whose process could not fence do so by themselves; that does no harm. The
+ * reverse would: e->unfenced has the thread look by itself. */
 static int announce(struct engine *e)
 {
     bool announced = false;

@@ -624,6 +624,40 @@ static void sessions_that_nobody_attaches(void)
     bench_free(b);
 }
 
+static int fence(void *context)
+{
+    return 0;
+}
+
+/* When the next action is due of an engine that has nothing to do, in the arena of the one before.
+ */
+static uint64_t due_when_idle(struct bench *b)
+{
+    uint64_t deadline = 0;
+
+    still_open(&b->fabric);
+    memset(b->memory, 0, engine_private_bytes(&b->config));
+    CU_ASSERT_EQUAL_FATAL(
+        engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, 2, &b->engine), 0);
+    for (int i = 0; i < 100; i++)
+        (void)engine_step(b->engine, 2, 16, &deadline);
+    return deadline;
+}
+
+/* Clients of a process that fenced for them do not fence: the next process, if it cannot, does not
+ * rely on their bells alone, and looks by itself. */
+static void fences_that_are_gone(void)
+{
+    struct bench *b = bound_bench();
+
+    CU_ASSERT(due_when_idle(b) > 2 + 1000000);
+    b->host.fence = fence;
+    CU_ASSERT(due_when_idle(b) > 2 + 1000000);
+    b->host.fence = NULL;
+    CU_ASSERT(due_when_idle(b) <= 2 + 1000000);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"binds that cannot be", binds_that_cannot_be},
@@ -643,6 +677,7 @@ int main(void)
                            {"withdrawals of what is in use", withdrawals_of_what_is_in_use},
                            {"withdrawals of two nodes", withdrawals_of_two_nodes},
                            {"sessions that nobody attaches", sessions_that_nobody_attaches},
+                           {"fences that are gone", fences_that_are_gone},
                            CU_TEST_INFO_NULL};
 
     return suite_run("binds", tests);

@@ -40,7 +40,7 @@ struct arena_header {
     uint64_t bytes;       /* of the whole arena */
     uint64_t fingerprint; /* of entry sizes and counts: another layout is another arena */
     uint32_t incarnation;
-    uint32_t unused;
+    uint32_t fenced; /* 1: a process has fenced for clients (engine_host.fence), which rely on it */
     uint64_t undo_count; /* 0: no transaction is open */
     struct arena_undo undo[ARENA_UNDO];
 };

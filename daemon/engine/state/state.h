@@ -115,6 +115,7 @@ struct engine {
     bool *withdrawn;    /* by client: its regions are on their way out */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
+    bool unfenced;      /* clients rely on fences that this process cannot give */
     bool armed;         /* engine_arm has armed the bells; since then some may have rung */
     bool fabric_failed;
     bool orphans;         /* sessions and segments that were not attached are to be closed */
