@@ -26,6 +26,7 @@ struct range {
 
 static struct range ranges[SIGBUS_RANGES_MAX];
 static _Atomic uint64_t faults_total;
+static _Atomic uint32_t first_free; /* no slot before is free, as a rule */
 
 static_assert(ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
               "the handler may not meet a lock");
@@ -81,9 +82,10 @@ int sigbus_install(void)
     return sigaction(SIGBUS, &action, NULL) == 0 ? 0 : -errno;
 }
 
-int sigbus_add(void *base, size_t size)
+/* A slot from `from` on; -ENOSPC. */
+static int add_from(uint32_t from, void *base, size_t size)
 {
-    for (uint32_t i = 0; i < SIGBUS_RANGES_MAX; i++) {
+    for (uint32_t i = from; i < SIGBUS_RANGES_MAX; i++) {
         struct range *r = &ranges[i];
         uintptr_t expected = SLOT_FREE;
 
@@ -96,6 +98,18 @@ int sigbus_add(void *base, size_t size)
         return (int)i;
     }
     return -ENOSPC;
+}
+
+int sigbus_add(void *base, size_t size)
+{
+    uint32_t from = atomic_load(&first_free);
+    int range = add_from(from, base, size);
+
+    if (range >= 0) /* unless one before has become free meanwhile */
+        (void)atomic_compare_exchange_strong(&first_free, &from, (uint32_t)range + 1);
+    else
+        range = add_from(0, base, size);
+    return range;
 }
 
 bool sigbus_hit(int range)
@@ -114,5 +128,10 @@ bool sigbus_any(uint64_t *seen)
 
 void sigbus_remove(int range)
 {
+    uint32_t first = atomic_load(&first_free);
+
     atomic_store(&ranges[range].base, SLOT_FREE);
+    while ((uint32_t)range < first &&
+           !atomic_compare_exchange_weak(&first_free, &first, (uint32_t)range))
+        continue;
 }

@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIGBUS_RANGES_MAX 16384u
+/* As many contexts, segments and pairs as 16 engines have: what one user may have of these leaves
+ * room to the others, so the table does. */
+#define SIGBUS_RANGES_MAX (16u * (512u + 1024u + 4096u))
 
 /* Installs the handler. Called once by the daemon's main, before any range is added. */
 int sigbus_install(void);

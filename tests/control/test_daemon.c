@@ -181,6 +181,93 @@ static void flood(void)
     close(s);
 }
 
+/* Resident memory of the daemon, in KiB. */
+static long resident(void)
+{
+    char path[64], line[256];
+    long kib = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)d.pid);
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f))
+        (void)sscanf(line, "VmRSS: %ld", &kib);
+    if (f)
+        fclose(f);
+    return kib;
+}
+
+static void give(int socket, uint32_t sequence, uint32_t rank)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
+    static uint8_t part[4096];
+
+    memset(part, (int)(rank + sequence), sizeof(part));
+    exchange.sequence = sequence;
+    exchange.data.data = part;
+    exchange.data.len = sizeof(part);
+    request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
+    request.exchange = &exchange;
+    /* Numbers of one to three bytes: they stand before what all replies share. */
+    CU_ASSERT_TRUE_FATAL(raw_request(socket, 1 + sequence * (1 + rank * 100), &request));
+}
+
+/* Whether the next replies are the whole result of this exchange. */
+static bool has_result(int socket, uint32_t sequence, uint32_t rank, uint32_t ranks)
+{
+    uint64_t had = 0;
+    bool right = true, last = false;
+
+    while (right && !last) {
+        int fds[3], fd_count;
+        Pwc__ClientReply *reply = raw_reply(socket, fds, &fd_count);
+        const Pwc__Exchanged *piece;
+
+        right = reply && reply->body_case == PWC__CLIENT_REPLY__BODY_EXCHANGED &&
+                reply->id == 1 + sequence * (1 + rank * 100) && reply->exchanged->offset == had;
+        if (right) {
+            piece = reply->exchanged;
+            for (size_t i = 0; i < piece->data.len; i++)
+                right &= piece->data.data[i] == (uint8_t)((had + i) / 4096 + sequence);
+            had += piece->data.len;
+            last = piece->last;
+        }
+        if (reply)
+            pwc__client_reply__free_unpacked(reply, NULL);
+    }
+    return right && had == 4096ull * ranks;
+}
+
+/* Results that ranks do not read are kept once, not once for each rank. */
+static void results_unread(void)
+{
+    enum { RANKS = 64, EXCHANGES = 8, MOST_KIB = 48 << 10 }; /* apart they are 128 MiB */
+    static int ranks[RANKS];
+    struct answer a;
+    long before;
+
+    for (uint32_t r = 0; r < RANKS; r++)
+        ranks[r] = attached("unread", r, RANKS);
+    before = resident();
+    for (uint32_t r = 1; r < RANKS; r++) {
+        for (uint32_t e = 0; e < EXCHANGES; e++)
+            give(ranks[r], e, r);
+        CU_ASSERT_EQUAL_FATAL(look(ranks[r], &a), 0); /* all that was sent before is read */
+    }
+    for (uint32_t e = 0; e < EXCHANGES; e++) { /* when one has it all, all have it */
+        give(ranks[0], e, 0);
+        CU_ASSERT_TRUE_FATAL(has_result(ranks[0], e, 0, RANKS));
+    }
+    CU_ASSERT(resident() - before < MOST_KIB);
+    for (uint32_t r = 1; r < RANKS; r++)
+        for (uint32_t e = 0; e < EXCHANGES; e++)
+            CU_ASSERT_TRUE_FATAL(has_result(ranks[r], e, r, RANKS));
+    for (uint32_t r = 0; r < RANKS; r++)
+        close(ranks[r]);
+    CU_ASSERT_TRUE(settles());
+}
+
 /* Connections over the bound get the reason; ranks have places of their own; one that leaves makes
  * room. */
 static void many_lookers(void)
@@ -396,6 +483,7 @@ int main(int argc, char **argv)
                            {"frames that are none", frames_that_are_none},
                            {"descriptors sent", descriptors_sent},
                            {"flood", flood},
+                           {"results unread", results_unread},
                            {"many strangers", many_strangers},
                            {"many lookers", many_lookers},
                            {"hellos", hellos},

@@ -28,11 +28,11 @@
 
 static void drop_pending(struct client *c)
 {
+    struct pending_table *t = &c->control->pending;
     struct pending *p;
 
-    for (uint32_t at = 0; (p = pending_next(&c->control->pending, &at)) != NULL;)
-        if (p->client == c)
-            pending_remove(&c->control->pending, p);
+    while ((p = pending_of(t, c)) != NULL)
+        pending_remove(t, p);
 }
 
 /* Remembers a client that broke the protocol, for pwcctl. */

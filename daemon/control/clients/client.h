@@ -31,11 +31,14 @@
 #define CLIENT_PENDING_MAX   256u         /* requests under way; then it is not read from */
 #define CLIENT_OUTPUT_PAUSE  (256u << 10) /* bytes unsent; then it is not read from */
 #define CLIENT_OUTPUT_MAX    (96u << 20)  /* bytes unsent; then it is dropped */
-#define CLIENT_DESCRIPTORS   3u
-#define CLIENT_BOUNCE_MAX    (UINT64_C(4) << 20)
-#define CLIENT_NONE          UINT32_MAX
-#define REQUEST_WHY_MAX      192u
-#define CLIENT_NOT_SERVED    "this daemon does not serve your user: see --allow-users"
+#define CLIENT_USER_OUTPUT_MAX                                                                     \
+    (UINT64_C(256) << 20) /* unsent to all of a user's, what they share counted once; then the one \
+                           * with the most is dropped */
+#define CLIENT_DESCRIPTORS 3u
+#define CLIENT_BOUNCE_MAX  (UINT64_C(4) << 20)
+#define CLIENT_NONE        UINT32_MAX
+#define REQUEST_WHY_MAX    192u
+#define CLIENT_NOT_SERVED  "this daemon does not serve your user: see --allow-users"
 
 enum client_state {
     CLIENT_STRANGER = 1, /* it has said nothing yet */
@@ -53,10 +56,20 @@ enum client_doom {
     CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait for ever */
 };
 
-/* A reply on its way. */
+/* What one reply or several have in common behind their request's number; charged to its user. */
+struct client_body {
+    uint32_t refs;
+    struct quota_user *user;
+    size_t size;
+    uint8_t bytes[];
+};
+
+/* A reply on its way: its own bytes, then those of the body. */
 struct client_output {
     struct client_output *next;
     size_t size, sent;
+    size_t own;
+    struct client_body *body;            /* NULL: there is none */
     uint32_t answers;                    /* the request that it ends; 0: none */
     int descriptors[CLIENT_DESCRIPTORS]; /* ours to close */
     uint32_t descriptor_count;
@@ -141,10 +154,11 @@ struct client {
     struct inspection *asks;    /* for this view (request_inspect.h); NULL: for none */
     struct client *asks_beside; /* asks for the same */
     uint32_t asks_request;
-    bool in_line;          /* its user has had its turn (turns.h) */
-    struct client *behind; /* in line */
-    uint32_t calls;        /* into engines, that have not returned */
-    uint32_t waiting;      /* entries of control.pending */
+    bool in_line;           /* its user has had its turn (turns.h) */
+    struct client *behind;  /* in line */
+    uint32_t calls;         /* into engines, that have not returned */
+    uint32_t first_pending; /* list of its entries of control.pending (pending.h) */
+    uint32_t waiting;       /* entries of control.pending */
     struct client_session *sessions;
     struct client_segment *segments;
     struct quota_user *user;

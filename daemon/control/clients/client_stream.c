@@ -17,6 +17,7 @@ enum {
     FRAMES_A_WAKE = 8,
     FIRST_LOOK = 4096, /* bytes; most frames are shorter */
     AGAIN_MS = 5,      /* between looks at a frame that is not whole */
+    ID_MAX = 6,        /* bytes of a reply's id */
 };
 /* A socket takes an answer of this size whole or not at all. */
 #define WHOLE_MAX 32768u
@@ -37,8 +38,18 @@ int client_stream_open(struct client *c, client_on_request on_request, client_on
     return 0;
 }
 
-static void output_free(struct client_output *o)
+void client_body_drop(struct client_body *body)
 {
+    if (!body || --body->refs > 0)
+        return;
+    body->user->output -= body->size;
+    free(body);
+}
+
+static void output_free(struct client *c, struct client_output *o)
+{
+    c->user->output -= sizeof(*o) + o->own;
+    client_body_drop(o->body);
     for (uint32_t i = 0; i < o->descriptor_count; i++)
         close(o->descriptors[i]);
     free(o);
@@ -50,7 +61,7 @@ void client_stream_free(struct client *c)
         struct client_output *o = c->output;
 
         c->output = o->next;
-        output_free(o);
+        output_free(c, o);
     }
     c->output_tail = &c->output;
     c->output_bytes = 0;
@@ -86,8 +97,17 @@ static void poll_again(struct client *c)
 static ssize_t send_output(struct client *c, struct client_output *o)
 {
     _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(CLIENT_DESCRIPTORS)] = {0};
-    struct iovec part = {.iov_base = o->bytes + o->sent, .iov_len = o->size - o->sent};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    size_t own = o->sent < o->own ? o->own - o->sent : 0;
+    struct iovec parts[2] = {{.iov_base = o->bytes + o->own - own, .iov_len = own}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 1};
+
+    if (o->body) {
+        size_t from = o->sent + own - o->own;
+
+        parts[1] =
+            (struct iovec){.iov_base = o->body->bytes + from, .iov_len = o->body->size - from};
+        message.msg_iovlen = 2;
+    }
 
     /* The descriptors travel with the first byte. */
     if (o->descriptor_count > 0)
@@ -124,20 +144,87 @@ static int flush(struct client *c)
         c->output = o->next;
         if (!c->output)
             c->output_tail = &c->output;
-        free(o);
+        output_free(c, o);
     }
     return 0;
-}
-
-static bool ends_request(const Pwc__ClientReply *reply)
-{
-    return reply->body_case != PWC__CLIENT_REPLY__BODY_EXCHANGED || reply->exchanged->last;
 }
 
 static void doom(struct client *c, enum client_doom why)
 {
     c->doom = why;
     uv_async_send(&c->control->resume);
+}
+
+/* A client of this user has to go: the one that leaves most unread. */
+static void doom_one_of(struct control *control, const struct quota_user *u)
+{
+    struct client *most = NULL;
+
+    for (struct client *c = control->clients; c; c = c->next)
+        if (c->user == u && c->state != CLIENT_ENDING && !c->doom &&
+            (!most || c->output_bytes > most->output_bytes))
+            most = c;
+    if (most)
+        doom(most, CLIENT_OVERFULL);
+}
+
+static void queue_output(struct client *c, struct client_output *o)
+{
+    *c->output_tail = o;
+    c->output_tail = &o->next;
+    c->output_bytes += o->size;
+    c->user->output += sizeof(*o) + o->own;
+    FAULT(REPLY_QUEUED);
+    if (c->user->output > CLIENT_USER_OUTPUT_MAX)
+        doom_one_of(c->control, c->user);
+    if (c->output_bytes > CLIENT_OUTPUT_MAX)
+        doom(c, CLIENT_OVERFULL);
+    if (c->doom)
+        return;
+    (void)flush(c); /* an error comes again as a hang-up */
+    client_stream_resume(c);
+}
+
+struct client_body *client_body_new(struct quota_user *user, const Pwc__ClientReply *reply)
+{
+    Pwc__ClientReply of_all = *reply;
+    struct client_body *body;
+    size_t size;
+
+    of_all.id = 0; /* is not written */
+    size = pwc__client_reply__get_packed_size(&of_all);
+    body = size <= CLIENT_REPLY_MAX - ID_MAX ? malloc(sizeof(*body) + size) : NULL;
+    if (!body)
+        return NULL;
+    *body = (struct client_body){.refs = 1, .user = user, .size = size};
+    pwc__client_reply__pack(&of_all, body->bytes);
+    user->output += size;
+    return body;
+}
+
+void client_reply_body(struct client *c, uint32_t request, struct client_body *body, bool ends)
+{
+    Pwc__ClientReply head = PWC__CLIENT_REPLY__INIT;
+    struct client_output *o = NULL;
+    size_t own;
+
+    if (c->state == CLIENT_ENDING || c->doom)
+        return;
+    /* A message is its fields one after another: the request's number, then the body's. */
+    head.id = request;
+    own = FRAME_HEAD_BYTES + pwc__client_reply__get_packed_size(&head);
+    if (body)
+        o = malloc(sizeof(*o) + own);
+    if (!o) {
+        doom(c, CLIENT_UNANSWERED);
+        return;
+    }
+    body->refs++;
+    *o = (struct client_output){
+        .size = own + body->size, .own = own, .body = body, .answers = ends ? request : 0};
+    frame_head_write(o->bytes, (uint32_t)(o->size - FRAME_HEAD_BYTES));
+    pwc__client_reply__pack(&head, o->bytes + FRAME_HEAD_BYTES);
+    queue_output(c, o);
 }
 
 void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
@@ -156,22 +243,14 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
         return;
     }
     *o = (struct client_output){.size = FRAME_HEAD_BYTES + size,
-                                .answers = ends_request(reply) ? reply->id : 0,
+                                .own = FRAME_HEAD_BYTES + size,
+                                .answers = reply->id,
                                 .descriptor_count = descriptor_count};
     if (descriptor_count > 0)
         memcpy(o->descriptors, descriptors, descriptor_count * sizeof(int));
     frame_head_write(o->bytes, (uint32_t)size);
     pwc__client_reply__pack(reply, o->bytes + FRAME_HEAD_BYTES);
-    *c->output_tail = o;
-    c->output_tail = &o->next;
-    c->output_bytes += o->size;
-    FAULT(REPLY_QUEUED);
-    if (c->output_bytes > CLIENT_OUTPUT_MAX) {
-        doom(c, CLIENT_OVERFULL);
-        return;
-    }
-    (void)flush(c); /* an error comes again as a hang-up */
-    client_stream_resume(c);
+    queue_output(c, o);
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */

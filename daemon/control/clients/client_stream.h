@@ -7,8 +7,8 @@
  * when the last byte of its answer is sent.
  *
  * A client can neither make the daemon read without end (a few frames a wake), nor fill its memory
- * (its output is bounded, and its requests wait while it does not read), nor pass it a descriptor
- * (none is accepted).
+ * (its output and its user's are bounded, and its requests wait while it does not read), nor pass
+ * it a descriptor (none is accepted).
  *
  * Thread: control.
  */
@@ -25,6 +25,13 @@ void client_stream_free(struct client *c);
 /* Sends a reply. The descriptors are taken over, whatever happens. */
 void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
                   uint32_t descriptor_count);
+/* The body of a reply, whatever its id, for client_reply_body: memory that replies to many share.
+ * The caller has a reference, and drops it. NULL: no memory, or the reply is too long. */
+struct client_body *client_body_new(struct quota_user *user, const Pwc__ClientReply *reply);
+void client_body_drop(struct client_body *body);
+/* Sends a reply with this body to this request of a client of the same user, which it `ends` or
+ * not. NULL: the client cannot be answered. */
+void client_reply_body(struct client *c, uint32_t request, struct client_body *body, bool ends);
 /* Polls anew: reads on where there is room for what a request may lead to. */
 void client_stream_resume(struct client *c);
 /* The number of the request at the head of its socket; 0: there is none. */

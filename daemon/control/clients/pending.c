@@ -5,11 +5,9 @@
 #include <sys/random.h>
 #include "daemon/control/clients/client.h"
 
-#define NONE UINT32_MAX
-
 void pending_init(struct pending_table *t)
 {
-    *t = (struct pending_table){.free = NONE};
+    *t = (struct pending_table){0};
     /* The arena and other nodes may still have cookies of an earlier process: they must find
      * nothing here. */
     if (getrandom(&t->first, sizeof(t->first), 0) != sizeof(t->first))
@@ -33,27 +31,41 @@ static bool grow(struct pending_table *t)
     if (!entries)
         return false;
     for (uint32_t i = size; i-- > t->size;) {
-        entries[i] = (struct pending){.generation = t->first, .next_free = t->free};
-        t->free = i;
+        entries[i] = (struct pending){.generation = t->first, .next = t->free};
+        t->free = i + 1;
     }
     t->entries = entries;
     t->size = size;
     return true;
 }
 
+static uint32_t number_of(const struct pending_table *t, const struct pending *p)
+{
+    return (uint32_t)(p - t->entries) + 1;
+}
+
+static struct pending *numbered(struct pending_table *t, uint32_t number)
+{
+    return number == 0 ? NULL : &t->entries[number - 1];
+}
+
 struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
                             uint32_t request, uint64_t *cookie)
 {
     struct pending *p;
-    uint32_t index;
 
-    if (t->free == NONE && !grow(t))
+    if (t->free == 0 && !grow(t))
         return NULL;
-    index = t->free;
-    p = &t->entries[index];
-    t->free = p->next_free;
-    *p = (struct pending){
-        .kind = kind, .generation = p->generation, .request = request, .client = client};
+    p = &t->entries[t->free - 1];
+    t->free = p->next;
+    *p = (struct pending){.kind = kind,
+                          .generation = p->generation,
+                          .next = client->first_pending,
+                          .request = request,
+                          .client = client};
+    client->first_pending = number_of(t, p);
+    if (p->next != 0)
+        t->entries[p->next - 1].before = client->first_pending;
     client->waiting++;
     client->user->pending++;
     *cookie = pending_cookie(t, p);
@@ -82,11 +94,24 @@ void pending_remove(struct pending_table *t, struct pending *p)
 {
     p->client->waiting--;
     p->client->user->pending--;
+    *(p->before ? &t->entries[p->before - 1].next : &p->client->first_pending) = p->next;
+    if (p->next != 0)
+        t->entries[p->next - 1].before = p->before;
     p->kind = 0;
     p->client = NULL;
     p->generation++;
-    p->next_free = t->free;
-    t->free = (uint32_t)(p - t->entries);
+    p->next = t->free;
+    t->free = number_of(t, p);
+}
+
+struct pending *pending_of(struct pending_table *t, const struct client *client)
+{
+    return numbered(t, client->first_pending);
+}
+
+struct pending *pending_after(struct pending_table *t, const struct pending *p)
+{
+    return numbered(t, p->next);
 }
 
 struct pending *pending_next(struct pending_table *t, uint32_t *at)

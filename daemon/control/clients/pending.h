@@ -29,8 +29,8 @@ enum pending_kind {
 struct pending {
     uint32_t kind; /* 0: free */
     uint32_t generation;
-    uint32_t next_free;
-    uint32_t request; /* of the client */
+    uint32_t next, before; /* of its client's, or of the free ones: index + 1, 0 at the ends */
+    uint32_t request;      /* of the client */
     struct client *client;
     uint32_t node; /* the one that is asked; DIRECTORY_NOWHERE: none */
     /* The answer of the job's home, which knows the rank's node and engine, or -EHOSTDOWN of a home
@@ -48,7 +48,7 @@ struct pending {
 struct pending_table {
     struct pending *entries;
     uint32_t size;
-    uint32_t free;  /* list */
+    uint32_t free;  /* list: index + 1 */
     uint32_t first; /* generation */
 };
 
@@ -63,6 +63,10 @@ struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t 
 /* The cookie of an entry that waits. */
 uint64_t pending_cookie(const struct pending_table *t, const struct pending *p);
 void pending_remove(struct pending_table *t, struct pending *p);
+/* The client's entries: the first one, and the next after an entry that is still there. NULL: there
+ * are no more. */
+struct pending *pending_of(struct pending_table *t, const struct client *client);
+struct pending *pending_after(struct pending_table *t, const struct pending *p);
 /* Iterates from *at = 0; NULL at the end. The entry that was returned last may be removed. */
 struct pending *pending_next(struct pending_table *t, uint32_t *at);
 

@@ -40,6 +40,7 @@ struct quota_user {
     uint32_t strangers, lookers; /* of these, by their state (client.h) */
     uint64_t held[QUOTA_KINDS];
     uint64_t refused;
+    uint64_t output;   /* bytes of replies that its connections have not read (client_stream.h) */
     uint32_t calls;    /* of its clients, in engines */
     uint32_t pending;  /* of its clients' requests, in control.pending */
     uint32_t views;    /* under way, or not paid for: they keep it (request_inspect.h) */

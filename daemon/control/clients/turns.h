@@ -19,9 +19,9 @@
 #include <stdbool.h>
 #include "daemon/control/clients/client.h"
 
-#define TURN_REQUESTS    32u /* of a user in one turn of the loop */
-#define TURN_CALLS_MAX   64u /* of a user, in the engines */
-#define TURN_PENDING_MAX (PENDING_MAX / 8)
+#define TURN_REQUESTS    32u   /* of a user in one turn of the loop */
+#define TURN_CALLS_MAX   64u   /* of a user, in the engines */
+#define TURN_PENDING_MAX 2048u /* half of the frames that are kept for a node without a link */
 
 /* Whether a request of this connection may be read now. False: it stands in line. */
 bool turns_may(struct client *c);

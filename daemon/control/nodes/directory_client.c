@@ -87,11 +87,25 @@ static int errno_of(int32_t status)
     return status < -ERRNO_MAX ? -EPROTO : status;
 }
 
-static void reply_piece(struct control *control, struct pending *p, const Pwc__Gathered *g)
+/* The reply to all clients of a piece without an error. */
+static struct client_body *body_of(struct quota_user *user, const Pwc__Gathered *g)
 {
-    int status = errno_of(g->status);
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Exchanged piece = PWC__EXCHANGED__INIT;
+
+    piece.offset = g->offset;
+    piece.data = g->data;
+    piece.last = g->last;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_EXCHANGED;
+    reply.exchanged = &piece;
+    return client_body_new(user, &reply);
+}
+
+/* `body`: of a piece without an error, which all get. */
+static void reply_piece(struct control *control, struct pending *p, const Pwc__Gathered *g,
+                        struct client_body *body)
+{
+    int status = errno_of(g->status);
     struct client *c = p->client;
     uint32_t request = p->request;
 
@@ -106,13 +120,7 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
                                            "the job's home as it gives a user: let some end"
                                          : strerror(-status));
     } else {
-        piece.offset = g->offset;
-        piece.data = g->data;
-        piece.last = g->last;
-        reply.id = request;
-        reply.body_case = PWC__CLIENT_REPLY__BODY_EXCHANGED;
-        reply.exchanged = &piece;
-        client_reply(c, &reply, NULL, 0);
+        client_reply_body(c, request, body, g->last);
     }
     client_stream_resume(c);
 }
@@ -121,17 +129,24 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
 static void gathered(struct control *control, uint32_t from, const Pwc__Gathered *g)
 {
     const struct directory_id id = {.uid = g->uid, .job = g->job};
-    struct pending *p;
+    struct client_body *body = NULL;
 
     if (home_of(control, &id) != from)
         return;
-    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;) {
-        const struct client *c = p->client;
+    for (struct client *c = control->clients; c; c = c->next) {
+        struct pending *p, *next;
 
-        if (p->kind == PENDING_EXCHANGE && p->sequence == g->sequence && c->uid == g->uid &&
-            strcmp(c->job, g->job) == 0)
-            reply_piece(control, p, g);
+        if (c->waiting == 0 || c->uid != g->uid || strcmp(c->job, g->job) != 0)
+            continue;
+        if (!body && g->status >= 0)
+            body = body_of(c->user, g);
+        for (p = pending_of(&control->pending, c); p; p = next) {
+            next = pending_after(&control->pending, p);
+            if (p->kind == PENDING_EXCHANGE && p->sequence == g->sequence)
+                reply_piece(control, p, g, body);
+        }
     }
+    client_body_drop(body);
 }
 
 static void send_piece(struct control *control, uint32_t node, const Pwc__Gathered *piece)
@@ -457,7 +472,7 @@ static void fail_exchange(struct control *control, struct pending *p, int status
     failure.sequence = p->sequence;
     failure.status = status;
     failure.last = true;
-    reply_piece(control, p, &failure);
+    reply_piece(control, p, &failure, NULL);
 }
 
 void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_t *data,

@@ -65,26 +65,25 @@ static void finish(struct inspection *i)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-static void reply_text(struct client *c, const struct inspection *i, char *text)
+static struct client_body *write_body(const struct inspection *i)
 {
+    char *text = document_text(i->control, &i->question);
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Inspected inspected = PWC__INSPECTED__INIT;
+    struct client_body *body = NULL;
 
-    if (!text || strlen(text) > CLIENT_REPLY_MAX - 64) {
-        reply_error(c, c->asks_request, -EMSGSIZE, "%s: the answer does not fit a reply",
-                    topic_name(i->question.topic));
-        return;
-    }
     inspected.json = text;
-    reply.id = c->asks_request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_INSPECTED;
     reply.inspected = &inspected;
-    client_reply(c, &reply, NULL, 0);
+    if (text)
+        body = client_body_new(i->user, &reply);
+    free(text);
+    return body;
 }
 
 static void answer_all(struct inspection *i)
 {
-    char *text = document_text(i->control, &i->question);
+    struct client_body *body = write_body(i);
 
     while (i->askers) {
         struct client *c = i->askers;
@@ -93,10 +92,14 @@ static void answer_all(struct inspection *i)
         c->asks = NULL;
         if (c->state == CLIENT_LOOKING)
             client_await_question(c);
-        reply_text(c, i, text);
+        if (body)
+            client_reply_body(c, c->asks_request, body, true);
+        else
+            reply_error(c, c->asks_request, -EMSGSIZE, "%s: the answer does not fit a reply",
+                        topic_name(i->question.topic));
         client_stream_resume(c);
     }
-    free(text);
+    client_body_drop(body);
 }
 
 /* Milliseconds until the user has paid for the views so far. */
