@@ -373,17 +373,18 @@ void sweep(struct engine *e)
 {
     if (e->orphans)
         orphans_close(e);
-    if (e->sweep) { /* whatever is on a list now is looked at, from where the last step ended on */
+    if (!e->sweeping) { /* whatever is on a list now is looked at */
         e->sweep = false;
         rings_drop_again(e);
         for (uint32_t t = 0; t < TABLES; t++)
             e->leaving[t].due = e->leaving[t].count;
     }
     e->sweeping = false;
-    for (const struct visit *v = visits; v < visits + TABLES && v->leaves; v++) {
+    /* A table comes behind those whose entries its own wait for. */
+    for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {
         const struct leaving *leaving = &e->leaving[v->table];
 
         table_sweep(e, v->table, leaving->due < v->most ? leaving->due : v->most, v->leaves);
-        e->sweeping |= leaving->due > 0;
+        e->sweeping = leaving->due > 0;
     }
 }

@@ -391,11 +391,13 @@ static void test_handles_come_again(void)
     call(close_and_open_crowd);
     while (!world.again.done)
         uv_run(&world.loop, UV_RUN_ONCE);
-    CU_ASSERT_EQUAL(world.again.result, (int)CROWD);
-    CU_ASSERT_EQUAL(world.ends_told_before, CROWD);
-    world.ends_told = 0;
-    call(close_crowd);
+    /* As many are there again as have ended by then, each behind the end before. */
+    CU_ASSERT(world.again.result > 0);
+    CU_ASSERT_EQUAL(world.again.result, (int)world.ends_told_before);
     while (world.ends_told < CROWD)
+        uv_run(&world.loop, UV_RUN_ONCE);
+    call(close_crowd);
+    while (world.ends_told < CROWD + (uint32_t)world.again.result)
         uv_run(&world.loop, UV_RUN_ONCE);
     world.client_closed = false;
 }
