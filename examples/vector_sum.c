@@ -1,7 +1,7 @@
 /*
  * A vector is spread over the ranks; each sums its part and puts the result into a place of its own
- * at rank 0, round after round. The event of the put tells rank 0 that the number is there; a put
- * without bytes tells the others that it has been used.
+ * at rank 0, round after round. The event of the put says that the number is there; a put without
+ * bytes says to the others that rank 0 has used it.
  *
  *     vector_sum [ROUNDS [SLOW_RANK]]    the slow rank computes a hundred times as long
  *

@@ -69,7 +69,7 @@ struct counters_session {
     uint64_t am_ops, am_bytes;               /* active messages sent, replies included */
     uint64_t reply_used, reply_high;         /* bytes now, and at most */
     uint64_t replies_expected, replies_owed; /* now */
-    uint64_t waits;                          /* 1: it asks to be woken by the next event, it says */
+    uint64_t waits; /* 1: asleep until an event comes, as the client reports it */
     uint64_t submit_size, local_size, remote_size, reply_size;
     uint64_t pairs; /* now; what passes them (pair_abi.h) the client counts: */
     uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;

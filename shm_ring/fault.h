@@ -83,7 +83,7 @@ enum fault_point {
     FAULT_EVENTS_SHOWN,
     FAULT_BIND_RESOLVED, /* at the owner of the key */
     FAULT_REVOKE_BEGUN,
-    FAULT_REVOKE_TAKEN, /* at who had resolved the key */
+    FAULT_REVOKE_TAKEN, /* at a peer that had resolved the key */
     FAULT_REGION_FREED,
     FAULT_SEGMENT_DROPPED,
     FAULT_SESSION_LEFT,

@@ -39,8 +39,8 @@ enum patience_step {
 /* The first is a guess that held, the second was 100 us: docs/lab/daemon.md, "Waiting". */
 #define PATIENCE_WINDOW_NS UINT64_C(200000)
 #define PATIENCE_LONG_NS   UINT64_C(400000)
-/* For a client, whom others don't wait for: many of them that poll, on few cores, take longer than
- * that for a round; who computes has his slice, 2.8 ms or more. */
+/* For a client, on which others do not wait: where many clients poll on few cores, a round takes
+ * longer than that, since a process that computes keeps its slice of 2.8 ms or more. */
 #define PATIENCE_SLICE_NS      UINT64_C(2500000)
 #define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)

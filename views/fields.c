@@ -63,7 +63,8 @@ const struct field fields_daemon[] = {
     {DAEMON(delivered), FIELD_COUNT, UNIT_COUNT,
      .each = {"events_delivered", "Remote events and messages that were delivered to clients."}},
     {DAEMON(spilled), FIELD_COUNT, UNIT_COUNT,
-     .each = {"events_spilled", "Events that found a client's ring full, and were kept aside."}},
+     .each = {"events_spilled",
+              "Remote events that found a client's ring full, and went into its spill."}},
     {0},
 };
 
@@ -145,8 +146,8 @@ const struct field fields_session[] = {
     {SESSION(spilled), FIELD_COUNT, UNIT_COUNT,
      .each = {"context_events_spilled", "Events that found the context's ring full."}},
     {SESSION(spill_bytes), FIELD_NOW, UNIT_BYTES, "spill",
-     .each = {"context_spill_bytes", "Its events kept aside now."},
-     .sum = {"spill_bytes", "Events kept aside now."}},
+     .each = {"context_spill_bytes", "Bytes of its remote events that wait in the spill now."},
+     .sum = {"spill_bytes", "Bytes of remote events that wait in spills now."}},
     {0},
 };
 

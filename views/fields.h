@@ -36,8 +36,9 @@ enum field_unit {
     UNIT_PERCENT,
 };
 
-/* A metric of pwc-exporter, without "pwcd_" in front and "_total" behind; its unit is the end of
- * its name. Fields of one metric name the label that tells them apart: "operations kind=put". */
+/* A metric of pwc-exporter, without "pwcd_" in front and "_total" behind; its name ends with its
+ * unit. Fields of one metric differ by a label, which their names include: "operations kind=put".
+ * */
 struct field_metric {
     const char *name; /* NULL: none */
     const char *help; /* of the first field of a metric */

@@ -31,7 +31,7 @@ int end_progress(struct end *end);
 /* Waits while the window is full, then writes with data. */
 int end_send(struct end *end);
 
-/* All sent ones have completed, but for injected ones, which tell nothing. */
+/* Waits until all writes have completed, except injected ones, which report no completion. */
 int end_drain(struct end *end);
 
 /* So many writes have arrived since the opening. */

@@ -3,8 +3,8 @@
  *
  *     memory_limits cache_line|slot_stream|copy [--cpu A,B] [--iters N]
  *
- *   cache_line   one cache line goes to and fro; half a round trip. It also tells which state the
- *                machine is in: who else runs delays few of the short batches.
+ *   cache_line   one cache line goes to and fro; half a round trip. It also shows which state the
+ *                machine is in: other programs delay few of the short batches.
  *   slot_stream  8-byte slots in a ring of 64 KiB, one writer and one reader
  *   copy         memcpy of 1 MiB between two mappings by one process
  *

@@ -6,10 +6,10 @@
  *     put_flag latency|completion|overlap [--order flush|fence] [--cpu A,B] [--iters N] [--size N]
  *              [--compute-us N]
  *
- *   latency     put, order, flag, and back: half of it. A fence only orders: a user who need not
- * know that the data is placed may use it; flush is what also tells the origin. completion  put and
- * flush, the target progressing overlap     put and flush while the target computes for
- * --compute-us without a call
+ *   latency     put, order, flag, and back: half of it. A fence only orders, for users who need
+ *               not know that the data is placed; after a flush the origin knows.
+ *   completion  put and flush, the target progressing
+ *   overlap     put and flush while the target computes for --compute-us without a call
  *
  * Two processes, each single-threaded, each on a processor; the transport is named by UCX_TLS.
  * Prints one JSON line.

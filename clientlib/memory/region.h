@@ -30,7 +30,7 @@ struct pwc_region {
     struct segment_range range; /* not for REGION_MOVED */
     struct mapping moved;       /* only for REGION_MOVED */
     uint32_t segment;           /* only for REGION_MOVED */
-    struct pwc_key key;         /* with rights */
+    struct pwc_key key;         /* set only for a region with rights */
 };
 
 /* Asks the daemon for a key to [offset, offset + len) of a segment, which is at `addr`. A region

@@ -232,7 +232,7 @@ static void set_bells(struct neighbours *n, uint32_t mode)
 
 void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
-    neighbours_listen_to_all(n); /* the bells that say otherwise are set anew */
+    neighbours_listen_to_all(n); /* activates quiet neighbours too, since all bells are set below */
     set_bells(n, mode);
     /* With a pair we have registered: it cannot fail. */
     if (n->count > 0 || n->ours)

@@ -6,8 +6,8 @@
 
 #include "daemon/engine/engine.h"
 
-/* Of struct progress_config; the context is the engine's worker. Notices come in the order in
- * which they came about on the progress thread. */
+/* A hook of struct progress_config; the context is the engine's worker. Notices come in the order
+ * in which the progress thread made them. */
 void notice_take(void *context, const struct engine_notice *notice);
 
 #endif

@@ -36,8 +36,8 @@ uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
     return hash_of(id) % node_count;
 }
 
-/* Where the list of jobs of this name's hash begins. Names of one home have one remainder by the
- * number of nodes: the upper bits tell them apart. */
+/* The head of the list of jobs with this name's hash. All names of one home have the same remainder
+ * modulo the number of nodes, so the quotient chooses the list. */
 static uint16_t *first_of(struct directory *d, const struct directory_id *id)
 {
     return &d->first[hash_of(id) / d->node_count % DIRECTORY_JOBS_MAX];

@@ -3,11 +3,11 @@
  * all-gathers.
  *
  * A job is (user, name). Its home node, found by hashing, keeps one entry of this directory for it;
- * every node tells the home when a rank comes or goes, asks it where a rank is, and sends it what
- * its ranks contribute to an exchange.
+ * every node reports to the home when a rank comes or goes, asks it where a rank is, and sends it
+ * what its ranks contribute to an exchange.
  *
  * Pure: no clock or socket, and memory comes from the caller's `directory_memory`. Nothing here
- * trusts its arguments: they come from other nodes. Thread: whoever owns the struct (control).
+ * trusts its arguments: they come from other nodes. Thread: that of the struct's owner (control).
  */
 #ifndef PWC_ENGINE_DIRECTORY_H
 #define PWC_ENGINE_DIRECTORY_H

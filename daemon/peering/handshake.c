@@ -257,7 +257,7 @@ enum handshake_verdict handshake_choose(const struct handshake *proven,
 
     if (other->boot_id && !same_daemon)
         return HANDSHAKE_DUPLICATE;
-    /* The same end has dialled twice: it has given up the first connection. */
+    /* One end has dialled twice, so it has given up the first connection. */
     if (initiator == other->initiator)
         return HANDSHAKE_TAKE;
     return initiator < other->initiator ? HANDSHAKE_TAKE : HANDSHAKE_KEEP;

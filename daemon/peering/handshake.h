@@ -20,7 +20,7 @@
  * The caller sends and receives, parses the greeting's fields, and keeps the time. Calls that
  * refuse leave a text for both logs in `text`, and the machine takes nothing more.
  *
- * Pure: no clock, socket or allocation. Thread: whoever owns the struct.
+ * Pure: no clock, socket or allocation. Thread: that of the struct's owner.
  */
 #ifndef PWC_ENGINE_HANDSHAKE_H
 #define PWC_ENGINE_HANDSHAKE_H

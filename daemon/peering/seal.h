@@ -8,7 +8,7 @@
  * nothing of a frame is parsed before it has been authenticated. Each direction counts from 1
  * without a gap: a frame that is replayed, reflected, lost or out of place does not open.
  *
- * Pure: no clock, socket or allocation. Thread: whoever owns the struct.
+ * Pure: no clock, socket or allocation. Thread: that of the struct's owner.
  */
 #ifndef PWC_ENGINE_SEAL_H
 #define PWC_ENGINE_SEAL_H

@@ -234,7 +234,8 @@ static void test_few_left(void)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-/* Written between the announcement and the look behind the barrier, by who had seen no mode yet. */
+/* A line is written between the announcement of the mode and the look behind the barrier, by an
+ * origin that had not seen the mode. */
 static void test_written_meanwhile(void)
 {
     for (uint32_t i = 0; i < 10; i += 3) {

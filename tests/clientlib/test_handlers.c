@@ -466,7 +466,7 @@ static void test_wait(void)
         (void)expect(w, PWC_MESSAGE, NOTE, 0);
         pthread_join(thread, NULL);
     }
-    /* One who waits for something else runs it and waits on. */
+    /* A wait for another kind of event runs the handler, and waits on. */
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(send(w, NOTE, 10, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, release_later, w), 0);

@@ -18,8 +18,8 @@
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 
-/* What the library's next look into the wake socket is preceded by: a daemon that tells of a pair
- * whose target is gone. */
+/* What the daemon does just before the library's next look into the wake socket: it announces a
+ * pair whose target is gone. */
 static struct {
     struct session_shared *origin;
     struct pair_shared *pair;
@@ -171,8 +171,8 @@ static void test_replier_binds_nobody(void)
     }
 }
 
-/* A Long back to who has come directly, by a remote without a way, whose handle has no bit in the
- * session: what stands behind the bits is not looked at. */
+/* A reply Long to a request that came directly, by a remote without a way whose handle has no bit
+ * in the session. The library does not read past the bits. */
 static void test_handle_without_a_bit(void)
 {
     struct answering a = {.index = ANSWER};
@@ -193,10 +193,9 @@ static void test_handle_without_a_bit(void)
     world_free(t.w);
 }
 
-/* ---- pairs that the target has not mapped -------------------------------------------------------
- */
+/* ---- pairs that the target has not mapped ---------------------------------------------------- */
 
-/* The note of a pair is lost: everything goes through the daemon, and nothing is. */
+/* The announcement of a pair is lost: all puts go through the daemon, and none is lost. */
 static void test_lost_note(void)
 {
     struct two t;

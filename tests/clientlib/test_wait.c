@@ -95,7 +95,7 @@ static void *stop_daemon(void *argument)
     return NULL;
 }
 
-/* A daemon that dies without a word is found out, also by who sleeps. */
+/* A client notices a daemon that dies without a word, even while it sleeps. */
 static void test_daemon_dies(void)
 {
     struct world *w = world_new();

@@ -6,11 +6,11 @@
  *     newer     it speaks a later version to other daemons, and no other
  *     slow      a name is found after half a second, and the log says that it is looked up
  *     lost      no name can be looked up: there is no memory for it
- *     late      its control thread stands still for a second when it has told the progress thread
- *               that a node is lost, and the progress thread seems to be busy all the while
+ *     late      its control thread stands still for a second when it has sent the progress thread
+ *               the loss of a node, and the progress thread seems to be busy all the while
  *     hasty     it waits 50 ms instead of a minute or longer
  *     blind     it cannot watch clients' processes: there is no descriptor for that
- *     frank     it tells whether others may look into it when it reads the secret
+ *     frank     it prints whether others may look into it when it reads the secret
  *     unopened  it cannot open its engines, once: when it could remove the file PWCD_ODD_FILE
  *     unforked  its keeper cannot start it, once, as above
  *

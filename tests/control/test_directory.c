@@ -375,7 +375,7 @@ static void a_node_is_lost(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* Its link is new: who is attached again is there, who is not has left. */
+/* A node has a new link: its ranks that are announced again are there, all others have left. */
 static void a_node_comes_back(void)
 {
     uint32_t at_job = 0, at_rank = 0, engine, failed;

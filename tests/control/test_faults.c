@@ -1,8 +1,8 @@
 /*
- * A daemon that cannot watch clients' processes tells them so; and
- * shared memory that faults under a daemon: its clients cut what it shares with them short, which
- * its seals would not let them. It goes on, quarantines whose memory it was and says why, and gives
- * all back; others notice nothing.
+ * A daemon that cannot watch its clients' processes refuses them with that reason. And a daemon
+ * whose shared memory faults, because a client cut it short (its seals, left out here, prevent
+ * that): the daemon goes on, quarantines the client that owned the memory, says why, and gives all
+ * back; other clients notice nothing.
  *
  *     test_faults ODD-PWCD
  */

@@ -99,7 +99,7 @@ static void over_the_bound(void)
     }
 }
 
-/* It is ready with its last byte, and until it is taken. */
+/* A frame is ready from its last byte until it is taken. */
 static void ready(void)
 {
     static const uint8_t bytes[FRAME_HEAD_BYTES + 2] = {2};

@@ -181,7 +181,7 @@ static void make_program(char path[128], char told[128], const char *words)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Who is a guest at one hand-over and hangs up is not handed over by the next. */
+/* A client that was handed over once and then hung up is not handed over the next time. */
 static void again_and_again(void)
 {
     pid_t daemon;

@@ -234,7 +234,7 @@ static void greetings_refused(void)
         {NODES_DIFFER, -EINVAL, "same list"},
         {TARGET_OTHER, -EADDRNOTAVAIL, "lists of nodes differ"},
         {PROVIDER_OTHER, -EXDEV, "same --provider"},
-        {RAILS_ONE, 0, ""}, /* as 0 counts */
+        {RAILS_ONE, 0, ""}, /* 0 rails count as 1 */
         {RAILS_MORE, -EXDEV, "node 1 has 2 rails to a peer, node 3 has 1"},
         {NONCE_SHORT, -EPROTO, "malformed"},
         {BOOT_ID_LONG, -EPROTO, "malformed"},

@@ -1,8 +1,9 @@
 /*
- * Requests for segments and regions where what they need fails: memory, descriptors, a place in a
- * table, the engine, the client itself, at each point in the middle. Who asked is told why, what
- * was taken for it is given back, and answers that come too late change nothing. The engine is the
- * test: it keeps the calls that are posted, and says what becomes of them.
+ * Requests for segments and regions that lack something at some point: memory, descriptors, a place
+ * in a table, the engine, or the client itself, which dies. The client gets an error with the
+ * reason, all that was taken for the request is given back, and answers that come too late change
+ * nothing. The test stands in for the engine: it keeps the calls that are posted, and decides how
+ * each ends.
  *
  * Thread: one.
  */
@@ -312,7 +313,7 @@ static void segments_not_registered(void)
     end();
 }
 
-/* It is nobody's to use before it is registered, nor when it is to close. */
+/* Nobody can use a segment before it is registered, nor while it closes. */
 static void segments_in_between(void)
 {
     begin_opening();
@@ -365,7 +366,7 @@ static void closes_not_made(void)
         come_back(rows[i].result);
         expect_answer(rows[i].result, rows[i].says);
     }
-    /* It is open still. */
+    /* The segment is still open. */
     ask_close();
     t.client.state = CLIENT_ENDING;
     come_back(-EBUSY);

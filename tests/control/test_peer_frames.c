@@ -240,8 +240,8 @@ static const char *const elsewhere[] = {
     "gathered.last",    /* either */
     "rank_at.uid",      /* whose job it is: any */
     "rank_at.gone",     /* either */
-    "rank_at.cookie",   /* the asker's own */
-    "where_is.cookie",  /* the asker's own */
+    "rank_at.cookie",   /* any number, which the answer repeats */
+    "where_is.cookie",  /* any number, which the answer repeats */
     "contribution.sequence", /* names an exchange, whichever it is */
     "greeting.release",      /* words for a message: versions */
     "offer.incarnation",     /* compared only */

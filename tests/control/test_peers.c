@@ -463,7 +463,7 @@ static void secret_unseen(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A user has his share of a home's jobs: who asks through another node learns which node it is. */
+/* A user has a share of a home's jobs. A refusal that comes through another node names the home. */
 static void a_share_of_a_home(void)
 {
     const char *const few[] = {

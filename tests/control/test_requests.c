@@ -1,6 +1,6 @@
 /*
  * Requests of clients against a daemon as a process: each field of each message out of range. The
- * error is the one expected, and its text tells the value or what to do; two ranks that put to each
+ * error is the one expected, and its text has the value or what to do; two ranks that put to each
  * other meanwhile notice nothing, and nothing is left behind.
  *
  *     test_requests PWCD

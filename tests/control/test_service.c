@@ -1,6 +1,7 @@
 /*
- * What the service manager is told; here this test is the manager, at the other end of
- * NOTIFY_SOCKET: readiness, status, signs of life while the engines live, and who takes over.
+ * What the daemon reports to the service manager: readiness, status, signs of life while the
+ * engines live, and which process takes over. This test is the manager: it reads the other end of
+ * NOTIFY_SOCKET.
  *
  *     test_service PWCD
  */

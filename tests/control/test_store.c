@@ -165,7 +165,7 @@ static void test_holdings(void)
     CU_ASSERT_EQUAL(h.count, 0);
 }
 
-/* There is no room for it. */
+/* A counters file that has no room is refused, and leaves no file behind. */
 static void test_counters(void)
 {
     char path[] = "/tmp/pwc-counters-XXXXXX";

@@ -77,7 +77,8 @@ static void first_in_line(void)
     CU_ASSERT_EQUAL(control.in_line, 0);
 }
 
-/* A user who has enough under way, in the engines or at other nodes, waits until some is back. */
+/* A user with enough requests under way, in the engines or at other nodes, waits until one has
+ * returned. */
 static void enough_under_way(void)
 {
     uint32_t *const counts[] = {&crowd.calls, &crowd.pending};

@@ -1,7 +1,7 @@
 /*
- * Who may ask for another program in the daemon's place, and what he is told; and what only goes on
- * to its own file. The hand-over itself is the test's: it does what a row says (test_handover has
- * the real one).
+ * Who may ask for another program in the daemon's place, and which answer comes. And that a request
+ * for a trace is passed on to the module for traces. The test stands in for the hand-over, and does
+ * what a row says (test_handover has the real one).
  *
  * Thread: one.
  */

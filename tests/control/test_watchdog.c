@@ -1,6 +1,6 @@
 /*
- * Whether engines live, told from their rounds: who is woken, and when the manager is told. And
- * whether one spins in a call that does not come back.
+ * The watchdog decides by the engines' rounds whether they live: which engine it wakes, and when it
+ * reports to the manager. And the check for an engine that spins in a call that does not return.
  */
 #include <stdio.h>
 #include "daemon/control/threads/spin_watch.h"

@@ -1,7 +1,5 @@
-/*
- * The progress thread of a daemon, stopped by ptrace while all its other threads go on: as if it
- * did not come back from a call. Who may trace the daemon, and nobody else, can do that.
- */
+/* Stops the progress thread of a daemon by ptrace while all its other threads go on, as if it did
+ * not return from a call. Only a process that may trace the daemon can do that. */
 #ifndef PWC_TESTS_CONTROL_THREAD_H
 #define PWC_TESTS_CONTROL_THREAD_H
 

@@ -211,8 +211,7 @@ static void batches_too_long(void)
     bench_free(b);
 }
 
-/* ---- who is told ------------------------------------------------------------------------------
- */
+/* ---- events and their room ------------------------------------------------------------------ */
 
 /* Room for the event is reserved before anything is placed: a program that polls its memory never
  * sees the payload of a put that is refused, and sees it once the put is taken. */

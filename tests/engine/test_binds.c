@@ -279,7 +279,7 @@ static void binds_of_known_flows(void)
     }
 }
 
-/* Each field that says who is meant, and the key for what. */
+/* Each field of a BIND that names user, job, rank or key, with a value of another client. */
 static void binds_to_what_is_not_theirs(void)
 {
     static const struct {

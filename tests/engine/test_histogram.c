@@ -1,6 +1,6 @@
 /*
- * Histograms: buckets at their edges, and, over random values, what they tell compared with the
- * values themselves. The seed is printed; one argument replays another. One thread.
+ * Histograms: buckets at their edges, and, over random values, their quantiles compared with
+ * those of the values themselves. The seed is printed; one argument replays another. One thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -240,14 +240,14 @@ static void finish_alone(struct alone *a)
     free(a->session);
 }
 
-/* Linked to two thousand that nothing is under way with: no question, and nothing to wake up for.
- */
+/* An engine linked to two thousand peers, with no operation under way, asks none of them and sets
+ * no time to wake. */
 static void many_idle(void)
 {
     static struct alone a;
 
     begin_alone(&a);
-    step(&a, 1000000000); /* who has become active is looked at once */
+    step(&a, 1000000000); /* a peer that has become active is looked at once */
     step(&a, 1000000000);
     CU_ASSERT_EQUAL(a.asks, 0);
     CU_ASSERT_EQUAL(a.deadline, UINT64_MAX);

@@ -496,7 +496,7 @@ static void test_wrong_answers(void)
     }
 }
 
-/* A library stops at its limit; who goes on is quarantined, and nobody else is hurt. */
+/* A library stops at its limit. A client that goes on is quarantined, and hurts no other. */
 static void test_reply_space(void)
 {
     _Alignas(8) uint8_t record[512] = {0};

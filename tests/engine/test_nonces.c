@@ -207,7 +207,7 @@ static void half_way(void)
     }
 }
 
-/* ---- who needs none -------------------------------------------------------------------------- */
+/* ---- flows that need no nonce --------------------------------------------------------------- */
 
 static uint64_t staged(uint32_t from, uint32_t to)
 {

@@ -200,8 +200,8 @@ static void test_senseless_batches_break_the_link(void)
     }
 }
 
-/* A good put stands in the ring; the announcement of its run does not fit it: it is not taken. Of a
- * run that is longer than the put, the put is. */
+/* A good put stands in the ring, but the announcement of its run does not fit: the put is not
+ * taken. Where the run is longer than the put, the put is taken, and then the link breaks. */
 static void test_runs(void)
 {
     static const struct {
@@ -485,7 +485,7 @@ static void submit_answer(struct bench *b)
     submit(b, &shared->reply_submit, 3, &answer, sizeof(answer));
 }
 
-/* The same notes about a flow of replies, for which none is ever meant. */
+/* No note of these kinds is ever meant for a flow of replies. */
 static void test_late_notes_of_replies(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {

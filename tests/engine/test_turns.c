@@ -416,8 +416,8 @@ static uint64_t untaken(const struct world *w, uint32_t client)
     return shared->submit.tail - shared->submit.head;
 }
 
-/* A step takes four budgets of a client's submissions, and thirty-two of all: then the next step
- * goes on with those who had no turn. */
+/* A step takes up to four budgets of submissions from each client, and thirty-two from all. The
+ * next step goes on with the clients that had no turn. */
 static void test_steps_of_a_crowd(void)
 {
     enum { CROWD = 12, PUTS = 64, OF_EACH = 4, OF_ALL = 32 };

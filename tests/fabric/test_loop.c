@@ -162,7 +162,7 @@ static void rights(void)
     }
 }
 
-/* Memory dropped before its turn is not touched. */
+/* A write whose memory is dropped before the write has its turn touches nothing. */
 static void dropped_under_way(void)
 {
     struct loop_pair p;

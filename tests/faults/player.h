@@ -1,7 +1,7 @@
 /*
  * A rank of a job of three of which one may die at any moment: rank 0, the victim, on node 0; rank
- * 1 far from it, on node 1; rank 2 near it, on node 0. Who is left checks that every operation ends
- * once and in order, that an error says that somebody is lost, and that every byte it was told of
+ * 1 far from it, on node 1; rank 2 near it, on node 0. Each survivor checks that every operation
+ * ends once and in order, that an error says that a rank is lost, and that every byte with an event
  * is right.
  *
  * Memory: each rank's region is cut into STAGE_RANKS areas of ROUNDS places. The area of its own

@@ -1,6 +1,7 @@
 /*
  * What a test shares with the processes that it lets die: the board of fault points (fault.h), and
- * a stage on which ranks meet without a call of the library that would have to wait for the dead.
+ * a stage: shared words by which ranks wait for each other. A barrier of the library would wait for
+ * ranks that have died.
  *
  * Thread: any; each field says who writes it.
  */
@@ -29,7 +30,7 @@ struct stage {
 /* Zeroed memory that children inherit by its descriptor; NULL and what is wrong in errno. */
 void *stage_share(size_t size, int *fd);
 void stage_unshare(void *base, size_t size, int fd);
-/* In a child: what the parent shared by the number in this variable, or NULL. */
+/* In a child: maps what the parent shared, by the descriptor number in this variable; or NULL. */
 void *stage_find(const char *variable, size_t size);
 /* Puts the number of this descriptor into the variable, for a child. */
 void stage_name(const char *variable, int fd);

@@ -1,6 +1,6 @@
 /*
  * Every call into the C library of daemon and library fails in turn, with each error that it may
- * give, at its first passing and its last, and for ever: whoever asked gets an error in time,
+ * give, at its first passing and its last, and for ever: the caller gets an error in time,
  * nobody crashes, nothing is left behind, and afterwards all is served as before.
  *
  *     test_calls PWCD VICTIM SHIM [whole [library|serving|starting [CALL]]]

@@ -1,6 +1,6 @@
 /*
  * Hostile processes: each attaches properly, writes what it likes, and attaches again when the
- * daemon has ended its session. They end when they have done their share, or are told to stop.
+ * daemon has ended its session. Each ends when it has done its share, or when the board says stop.
  *
  *     session   by hand, without the library: records, headers, everything while the daemon reads
  *     neighbour by the library, beside a well-behaved client of its job: sessions, pairs, segments

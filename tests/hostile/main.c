@@ -2,7 +2,7 @@
  * Hostile clients beside honest ones: processes that attach properly and then write anything
  * anywhere they can, and strangers at the socket, while ranks on two nodes and two on one node
  * exchange data of which each byte, event and order is checked. Afterwards the daemons run, hold
- * what they held before, have said why they ended whom, and end in order.
+ * what they held before, have given a reason for each client that they ended, and end in order.
  *
  *     hostile [--mutations N] [--seed S] PWCD PWCCTL
  *
@@ -36,7 +36,8 @@
 #define LOG_MAX     (1u << 20)
 #define GROWTH_KB   65536 /* of a daemon: what it had not touched before, and keeps */
 
-/* Who is started, and where. Raw sessions of one job on two nodes put to each other, too. */
+/* The processes that are started, and their nodes. Raw sessions of one job on two nodes put to each
+ * other, too. */
 static const struct {
     const char *name;
     int (*run)(const struct hostile *h);
@@ -234,7 +235,7 @@ static void check_growth(struct run *r)
     }
 }
 
-/* pwcctl shows who was ended, and why: the last one, who moves a tail too far. */
+/* pwcctl shows which client was ended, and why: here a last one, which moves a tail too far. */
 static void check_shown(struct run *r)
 {
     static const char reason[] = "submission ring: tail or record size out of range";

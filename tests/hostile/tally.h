@@ -38,11 +38,11 @@ struct tally {
 /* All of a run, in one shared mapping. */
 struct board {
     _Atomic bool go, stop;
-    struct pwc_key victim; /* of a region of the neighbour that is written to; before `go` */
+    struct pwc_key victim; /* the key of the victim's region; written before `go` */
     struct {
         _Atomic uint32_t version; /* odd: being written */
         struct pwc_key key;
-    } hostile; /* a region of who writes to it */
+    } hostile; /* the key of a region of the hostile neighbour */
 };
 
 void tally_count(struct tally *t, enum target target, uint64_t more);

@@ -1,6 +1,6 @@
 /*
- * The well-behaved neighbour of a hostile client: one rank of its job, which puts to it, reads what
- * it is told, and checks that what it puts to itself comes back whole.
+ * The well-behaved neighbour of a hostile client: one rank of its job, which puts to it, reads
+ * the events that come from it, and checks that what it puts to itself comes back whole.
  *
  * Thread: one of its own, from start to stop.
  */

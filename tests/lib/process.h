@@ -1,5 +1,5 @@
 /*
- * What the kernel tells of processes and threads: processor time, sleep, descriptors.
+ * What the kernel reports about processes and threads: processor time, sleep, descriptors.
  *
  * Thread: any.
  */

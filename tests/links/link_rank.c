@@ -4,7 +4,7 @@
  *
  *     link_rank SOCKET FOLDER RANK SIZE LIFE strict|lossy
  *
- * It tells how far it has got, five times a second. SIGTERM: nothing new; a second one: end.
+ * The rank prints its progress five times a second. SIGTERM: nothing new; a second one: end.
  *
  * What goes from one rank to another is a stream, whose events are numbered from 0 in each epoch:
  * small, packed and large puts and gets; and active messages, with numbers of their own. A put's
@@ -13,7 +13,7 @@
  * bytes of gets.
  *
  * In lossy mode operations may end with -EHOSTDOWN or -ECONNABORTED. When all that was under way
- * has ended, the origin binds anew and begins another epoch. Its first message tells how many of
+ * has ended, the origin binds anew and begins another epoch. Its first message says how many of
  * the last epoch ended well (the target must have seen all of these) and which was the first that
  * was not sent (it must not have seen that one).
  *

@@ -388,8 +388,8 @@ static bool ask_for_view(int socket, const char *what)
     return raw_request(socket, 1, &request);
 }
 
-/* Those who ask for one view at the same time get one answer: each has asked before it is written.
- * A connection that asks again before its answer is there waits for its turn. */
+/* Connections that ask for one view before its answer is written share that answer. A connection
+ * that asks again before its answer is there waits for its turn. */
 static void views_are_shared(void)
 {
     enum { LOOKERS = 12, EACH = 20 };

@@ -46,9 +46,9 @@ static void page_names_all_keys(void)
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
         for (const struct view_rows *r = v->rows; r->key; r++)
-            if (r->fields == fields_engine) /* a paragraph of its own lists them */
+            if (r->fields == fields_engine) /* the page lists them in a paragraph of its own */
                 check(v->name, page, r->fields);
-            else if (strcmp(v->name, "counters") != 0) /* there rows are as in other views */
+            else if (strcmp(v->name, "counters") != 0) /* its rows are listed by other views */
                 check(v->name, lines, r->fields);
         if (strcmp(v->name, "counters") == 0)
             check(v->name, lines, fields_daemon);

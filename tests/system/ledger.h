@@ -4,7 +4,7 @@
  * bytes.
  *
  * A slot of the target is written again only when its last bytes have been checked: each operation
- * tells by its remote id how far its origin has checked what came.
+ * says by its remote id how far its origin has checked what came.
  *
  * Thread: one of its own for each rank, from start to stop; what others read is atomic.
  */

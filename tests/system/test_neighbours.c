@@ -40,8 +40,8 @@ static int attach(struct rank *r, const char *job, uint32_t number, uint32_t siz
 
 /* What one rank has seen of the other, by events and by a handler. */
 struct seen {
-    uint64_t next;  /* number of the next operation, at the target */
-    uint64_t ended; /* at the origin */
+    uint64_t next;  /* the target's: number of the next operation due */
+    uint64_t ended; /* the origin's: number of operations whose local event has come */
     bool right;
 };
 
@@ -148,9 +148,9 @@ static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
 }
 
 /*
- * Messages that the target has not looked at, the last of them in a burst; then a put, which goes
- * directly where all of them have ended. Who is told of a spill holds what comes next, so those
- * before the burst find room.
+ * Sends messages that the target does not look at, the last of them in a burst; then a put, which
+ * goes directly if all messages have ended. An origin that learns of a spill holds what comes next,
+ * so the messages before the burst find room.
  */
 static void behind(uint64_t messages, uint64_t burst)
 {
@@ -397,9 +397,9 @@ static void echo(void)
     _exit(0);
 }
 
-/* Through pairs that it writes over, and by the daemon, where they wait for ever: it takes nothing.
- * Whatever comes of these two, each ends once. Who does not bound what waits for one target has no
- * room for the others in the end. */
+/* Puts and sends to the hostile rank, which writes over its pairs and takes nothing: some
+ * operations go by the pair, others wait in the daemon for ever. However they end, each ends once.
+ * The number that waits is bounded, or the other targets would find no room in the end. */
 static void bother(struct rank *r, pwc_remote *hostile, uint64_t n, uint64_t *waiting)
 {
     pwc_peer peer = pwc_peer_of(2, 0);

@@ -1,6 +1,6 @@
 /*
- * The suite of the operations' meaning over libpwc and real daemons, on two nodes unless told
- * otherwise: with one, all ends are neighbours.
+ * The suite of the operations' meaning over libpwc and real daemons, on two nodes by default;
+ * with --nodes 1 all ranks are neighbours.
  *
  *     test_operations_daemon PWCD [--case N] [--nodes N] [--KEY VALUE]...    keys of the daemons
  *

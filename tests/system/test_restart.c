@@ -1,7 +1,7 @@
 /*
  * Daemons that are started anew under load, by SIGKILL and by a planned hand-over: every operation
- * ends once, and is seen once, with the right bytes; who sleeps wakes; who died meanwhile is
- * noticed.
+ * ends once, and is seen once, with the right bytes; a client that sleeps wakes; one that died
+ * meanwhile is noticed.
  *
  *     test_restart PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]
  *

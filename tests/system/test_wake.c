@@ -21,7 +21,7 @@
 #define ASLEEP_MS    100 /* longer than anybody polls */
 #define IDLE_MS      2000
 #define LOOKS        5
-#define TICK_NS      INT64_C(10000000) /* who sleeps may take it in ten seconds */
+#define TICK_NS      INT64_C(10000000) /* processor time of a sleeper in ten seconds */
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWDOWN 2 /* the sanitizer's own share */
 #else

@@ -1,5 +1,5 @@
-/* pwcd --check-config and --providers: what would stop a start is told, all of it. Argument: the
- * path of pwcd. */
+/* pwcd --check-config and --providers: both report everything that would stop a start. Argument:
+ * the path of pwcd. */
 #include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>

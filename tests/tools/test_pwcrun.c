@@ -177,7 +177,7 @@ static void test_signal_ends_ranks(void)
     CU_ASSERT_EQUAL(command_finish(command), 128 + SIGTERM);
     command_free(command);
 
-    /* who asks twice means it */
+    /* a second signal ends even ranks that ignore the first */
     command = start(
         (const char *[]){"--", "sh", "-c",
                          "trap 'echo no' INT; echo up; while :; do sleep 100 & wait; done", NULL},
@@ -225,8 +225,8 @@ static bool ends(pid_t pid)
 
 /*
  * A run whose rank starts a process of its own and leaves a file of a shared-memory fabric:
- * whatever ends the run, all is gone. The rank holds our stdout, so the end of the stream tells
- * that it, its child and the reaper have ended.
+ * whatever ends the run, all is gone. The rank holds our stdout, so the end of the stream says
+ * that the rank, its child and the reaper have ended.
  */
 static void check_nothing_left(const char *const *options, int ending, int status)
 {

@@ -45,10 +45,10 @@ void openmetrics_family(const struct openmetrics *to, const struct openmetrics_f
 /* `labels` NULL: none. The value of a family in seconds is in nanoseconds. */
 void openmetrics_sample(const struct openmetrics *to, const struct openmetrics_family *family,
                         const struct openmetrics_label *labels, uint64_t value);
-/* Of a histogram of durations: how many took up to `ns` (UINT64_MAX: any time) ... */
+/* Writes a bucket of a histogram of durations: how many took up to `ns` (UINT64_MAX: any time). */
 void openmetrics_bucket(const struct openmetrics *to, const struct openmetrics_family *family,
                         const struct openmetrics_label *labels, uint64_t ns, uint64_t count);
-/* ... and behind the last bucket, that of any time, their sum and number. */
+/* Writes the sum and the number of the durations, after the last bucket (that of any time). */
 void openmetrics_sum(const struct openmetrics *to, const struct openmetrics_family *family,
                      const struct openmetrics_label *labels, uint64_t sum_ns, uint64_t count);
 void openmetrics_end(const struct openmetrics *to);

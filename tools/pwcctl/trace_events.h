@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include "tools/pwcctl/trace_model.h"
 
-/* `clients`: by source, the daemon's document "clients", or NULL; tells who a client is.
- * `real_ns`: CLOCK_REALTIME - CLOCK_MONOTONIC. 0, or -EIO. */
+/* Writes the trace. `clients`: for each source the daemon's document "clients", which names user,
+ * job and rank of a client, or NULL. `real_ns`: CLOCK_REALTIME - CLOCK_MONOTONIC. 0, or -EIO. */
 int trace_events_write(const struct trace_model *m, const struct trace_source *sources,
                        json_t *const *clients, int64_t real_ns, uint64_t lost, FILE *to);
 

@@ -1,5 +1,5 @@
 /*
- * What a trace tells: operations, writes and events with their times, put together from records.
+ * What a trace shows: operations, writes and events with their times, put together from records.
  *
  * Owned by trace.c. Each daemon that is traced is a source; their times are of one machine's clock.
  */

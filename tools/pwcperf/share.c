@@ -8,8 +8,8 @@
  *
  * Each target counts the remote events that it has drained between two readings of its own clock,
  * a quarter of --seconds after the barrier and --seconds later. Origins put from the barrier until
- * a quarter after that, so that whoever counts does so among all others: who comes late from the
- * barrier has a quarter to do so.
+ * a quarter after that, so that each target counts while all others put, even one that leaves the
+ * barrier up to a quarter late.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
  * target has compared this one; so the figures then are those of a stop-and-go stream.
  *
  * With --no-event the target learns nothing of a put: the initiator waits until all have been
- * placed, and tells the target, which compares then, and answers as above.
+ * placed, and sends a word to the target, which then compares and answers as above.
  */
 #include <errno.h>
 #include <string.h>

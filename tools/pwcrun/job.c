@@ -243,7 +243,7 @@ static void take_signal(struct job *job, int number)
     }
     signal_ranks(job, number);
     bool ends = number != SIGUSR1 && number != SIGUSR2;
-    /* Ranks may take their time with the first; who asks again means it. */
+    /* Ranks may take their time after the first signal; a second one kills them. */
     if (ends && ++job->ending > 1 && job->ranks_alive > 0 && job->phase < KILLING) {
         if (job->status == 0)
             job->status = 128 + number;

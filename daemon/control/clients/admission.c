@@ -1,4 +1,4 @@
-/* Owns the lists of who is served (admission.h). */
+/* Owns the lists of users and groups that are served (admission.h). */
 #include "daemon/control/clients/admission.h"
 
 #include <ctype.h>

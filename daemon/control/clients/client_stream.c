@@ -303,7 +303,7 @@ static ssize_t peek_frame(struct client *c)
     }
 }
 
-/* Takes a frame out of the socket. It has been seen there as a whole. */
+/* Takes out of the socket a frame that peeking has found there whole. */
 static int take_out(struct client *c, size_t size)
 {
     while (size > 0) {

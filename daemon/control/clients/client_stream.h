@@ -36,11 +36,11 @@ void client_reply_body(struct client *c, uint32_t request, struct client_body *b
 void client_stream_resume(struct client *c);
 /* The number of the request at the head of its socket; 0: there is none. */
 uint32_t client_next_request(struct client *c);
-/* Of control.resume: ends the clients whose output is too large, or could not be kept. */
+/* The callback of control.resume: ends clients whose output is too large, or could not be kept. */
 void clients_resume(uv_async_t *async);
-/* Of control.turn_end: reads on from those whose user has its turn again. */
+/* The callback of control.turn_end: reads on from the clients whose user has its turn again. */
 void clients_next_turn(uv_check_t *check);
-/* Of control.again: looks at frames that were not whole. */
+/* The callback of control.again: looks again at frames that were not whole. */
 void clients_look_again(uv_timer_t *timer);
 
 #endif

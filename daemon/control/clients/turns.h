@@ -25,9 +25,9 @@
 
 /* Whether a request of this connection may be read now. False: it stands in line. */
 bool turns_may(struct client *c);
-/* A request of it was taken. */
+/* Counts a request of this connection that was taken. */
 void turns_count(struct client *c);
-/* It stands in line no more. */
+/* Takes the connection out of its line. */
 void turns_leave(struct client *c);
 /* A turn of the loop is over: takes the first `TURN_REQUESTS` of each user out of its line, one a
  * call. NULL: there are no more. */

@@ -1,15 +1,16 @@
 /*
- * Associations: what two engines tell one another before their fabrics do, one for each of our
- * engines and each of a node's that have to do with one another.
+ * An association is what one of our engines and one other engine must know of each other before
+ * their fabrics can connect: both send an offer with addresses and keys. Each pair of engines that
+ * wants to exchange operations has one.
  *
  *     our engine wants it --+
  *                           +--> our offer is asked for --> sent ---+
  *     their offer comes ----+                                       +--> up
  *                           +---------------------------------------+
  *
- * Offers travel over the link with the node, and an association ends with it. Between two engines
- * of this node there is no link: each has an association with the other, a *twin*; offers are
- * handed over, and the two end together.
+ * Offers travel over the link with the node, and an association ends with it. Two siblings (engines
+ * of this node) have no link: each has an association with the other. Their offers are handed over
+ * by calls, and both associations end together.
  *
  * Thread: control.
  */
@@ -208,7 +209,7 @@ static struct call *peer_call(struct association *a, enum call_kind kind,
     return call;
 }
 
-/* Posts an association's end to the engine. This is the last call of the provider about it. */
+/* Posts an association's end to the engine, which then calls the provider for it a last time. */
 static void post_end(struct association *a, enum call_kind kind)
 {
     struct call *call = peer_call(a, kind, end_heard);

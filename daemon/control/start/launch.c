@@ -72,7 +72,7 @@ static int set_socket(struct config *config, char *why, size_t why_size)
     return set(config, "socket", name, why, why_size);
 }
 
-/* ---- who is there ---------------------------------------------------------------------------- */
+/* ---- the nodes of the job -------------------------------------------------------------------- */
 
 static int list_nodes(struct hostlist *list, char *why, size_t why_size)
 {

@@ -7,13 +7,13 @@
  *                                       <--- says that it is ready
  *     begins no request any more; when none is under way:
  *     stops the engine, closes the fabric and the links
- *     says who is the daemon now (MAINPID)
+ *     reports the daemon's new pid (MAINPID)
  *     sends all descriptors (store.h)    --->    takes over (takeover.h), serves on
  *     is gone
  *
- * Until then everything can still go wrong without harm: a program that does not come up within
- * 60 s is ended, and leaves this daemon as it was. Only where somebody keeps the store is there
- * somebody who watches a daemon whose process changes; elsewhere there is no hand-over.
+ * Until the engine stops, a failure does no harm: a program that does not come up within 60 s is
+ * ended, and leaves this daemon as it was. A hand-over needs systemd or the keeper, which hold the
+ * store and watch the daemon while its process changes; without them there is none.
  *
  * Thread: control.
  */

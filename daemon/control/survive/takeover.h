@@ -24,7 +24,7 @@
 
 #include "daemon/control/control.h"
 
-/* Of struct worker_hooks: the engine is open, and has not stepped. */
+/* A hook of struct worker_hooks: the engine is open, and has not stepped. */
 void takeover_inherit(void *context, struct engine *engine);
 /* Once everything is open. */
 void takeover_resume(struct control *control);

@@ -45,7 +45,7 @@ struct client_segment *worker_segment(const struct worker *w, uint32_t handle)
 /* ---- wakes between siblings: on the progress threads ------------------------------------------
  */
 
-/* Of struct engine_host. Many wakes lead to one kick. */
+/* A hook of struct engine_host. Many wakes lead to one kick. */
 static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end)
 {
     const struct worker *from =
@@ -66,7 +66,7 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
         progress_kick(thread);
 }
 
-/* Of struct progress_config. */
+/* A hook of struct progress_config: hands the wakes that siblings asked for to the engine. */
 static void wake_asked(void *context, struct engine *engine)
 {
     struct wakes *wakes = &((struct worker *)context)->wakes;

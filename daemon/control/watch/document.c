@@ -39,13 +39,13 @@ struct topic {
     void (*fill)(struct answer *a);
 };
 
-/* Whether who asks sees what belongs to this user. */
+/* Whether the user who asks sees what belongs to user `uid`. */
 static bool sees(const struct answer *a, uint64_t uid)
 {
     return a->question->sees_all || uid == a->question->uid;
 }
 
-/* The same by a handle of the worker's engine. */
+/* Whether the user who asks sees a client, given by its handle in the worker's engine. */
 static bool sees_client(const struct answer *a, const struct worker *w, uint64_t handle)
 {
     const struct client *c = worker_client(w, (uint32_t)handle);

@@ -12,7 +12,7 @@
 
 int publisher_open(struct control *control);
 void publisher_close(struct control *control);
-/* Of struct progress_config: on the progress thread, its context the worker. */
+/* A hook of struct progress_config, called on the progress thread; its context is the worker. */
 void publisher_observe(void *context, struct engine *engine);
 /* Writes what has been counted by now. */
 void publisher_write(struct control *control);

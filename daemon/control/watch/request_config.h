@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include "daemon/control/control.h"
 
-/* Adds the rows `config` to a document. Of a secret only the path is shown. */
+/* Adds the rows `config` to a document. A secret is shown only by its path. */
 void request_config_put(json_t *document, struct control *control);
 
 #endif

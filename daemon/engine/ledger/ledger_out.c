@@ -88,9 +88,9 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
 
 /*
  * Verdicts may pass what waits for room: both sides' operations may wait for each other's
- * acknowledgements, and these for verdicts. They may take what is kept for them, and three of four
- * bytes that the peer gives back. So the fourth comes to what waits, and the two sides cannot run
- * out both: a verdict gives the peer back more than 4/3 of its bytes.
+ * acknowledgements, and these for verdicts. Verdicts may take what is kept for them, and three of
+ * four bytes that the peer gives back. So the fourth comes to what waits, and the two sides cannot
+ * run out both: a verdict gives the peer back more than 4/3 of its bytes.
  */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes)
 {

@@ -102,7 +102,7 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
 /* ---- in turns ---------------------------------------------------------------------------------
  */
 
-/* A queue is never so long that this many bits of an index do not tell it; NONE is none of them. */
+/* A queue is so short that these low bits identify an index in it. No value of them equals NONE. */
 #define LOW_BITS UINT32_C(0x7fffffff)
 
 static uint64_t index_of(const struct queue *queue, uint32_t low)

@@ -39,7 +39,8 @@ static bool inflow_open(const struct engine *e, const struct inflow *in)
            e->clients[s->client].quarantine == QUARANTINE_NONE;
 }
 
-/* Whether something of its context, which is there, waits for room in the event ring. */
+/* Whether events of the inflow's context, which must be open, wait in its spill for room in the
+ * ring. */
 static bool inflow_spills(const struct engine *e, const struct inflow *in)
 {
     return e->sessions[in->session].spill_bytes > 0;

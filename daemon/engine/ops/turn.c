@@ -3,7 +3,7 @@
 
 /* ---- whose they are -------------------------------------------------------------------------- */
 
-/* It is found soon again: what floods comes first. */
+/* Moves the turn that is found to the front of the list: a client that sends much is found soon. */
 static uint32_t turn_find(struct engine *e, uint32_t peer, uint32_t client)
 {
     uint32_t *first = &e->peer_live[peer].turns, *link = first, turn;

@@ -226,7 +226,7 @@ int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment)
     return 0;
 }
 
-/* Those of a list may wait for the segment. */
+/* Makes the flows of a list ready, since any of them may wait for the segment. */
 static void flows_ready(struct engine *e, uint32_t first)
 {
     for (uint32_t i = first; i != NONE; i = e->flows[i].next)

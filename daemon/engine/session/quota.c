@@ -74,7 +74,7 @@ int quota_grant(const struct engine *e, uint32_t region)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* Of a client, and of its user. */
+/* Chunks that a client holds, and that all clients of its user hold. */
 struct chunks {
     uint32_t client, user;
 };

@@ -9,7 +9,7 @@
 
 #define NONE UINT32_MAX
 
-/* First and last of a list; who comes next stands in a table. */
+/* First and last entry of a list; a table `next` links the entries. */
 struct ready_list {
     uint32_t first, last;
 };

@@ -12,12 +12,12 @@
 #include "daemon/fabric/ofi/ofi_private.h"
 #include "proto/clock.h"
 
-#define PATIENCE_MS 500 /* for all of it; a trial takes two now_ms where it works */
+#define PATIENCE_MS 500 /* for the whole trial; it takes 2 ms where the provider works */
 #define GLANCES     2000
 
 struct trial {
-    struct fabric *fabric; /* is watched */
-    struct fabric *writer; /* the same, or another */
+    struct fabric *fabric; /* the one under trial: its wait object is watched */
+    struct fabric *writer; /* writes to it: the same fabric, or another */
     struct fabric_memory memory, source;
     uint64_t word[2]; /* source and target */
     int64_t limit;

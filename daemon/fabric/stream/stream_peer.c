@@ -106,8 +106,8 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
     if (number >= s->peers.count || parse(s, address, &to, &token) < 0)
         return -EINVAL;
     (void)stream_disconnect(fabric, number);
-    /* Of a peer's connections the last counts. One that is accepted later is found to be a second
-     * one, and the link begins anew (stream_peer_greeted). */
+    /* The last connection of a peer counts, so accept what waits first. A connection that is
+     * accepted later counts as a second one, and the link begins anew (stream_peer_greeted). */
     (void)stream_listener_accept(s, ACCEPT_FIRST);
     peer = &s->peers.table[number];
     memcpy(peer->token, token, STREAM_TOKEN);

@@ -124,7 +124,7 @@ uint32_t peek_spill_growth(const struct engine *e, uint32_t session);
 struct engine_config *poke_config(struct engine *e);
 /* The row of the tests' owner, OWNER_KINDS - 1: given before engine_open, in its memory. */
 void poke_owner(void *memory, const struct owner_kind *row);
-/* Within a transaction. */
+/* Sets the cookie of a remote; the caller has a transaction open. */
 void poke_word(struct engine *e, uint32_t remote, uint64_t word);
 /* Leaves so many chunks of memory free. Returns how many were free. */
 uint32_t poke_memory(struct engine *e, uint32_t chunks);

@@ -1,5 +1,5 @@
 /*
- * One engine, node 0 of two, with one client, one context and one region; whoever uses it is its
+ * One engine, node 0 of two, with one client, one context and one region; the test is its
  * peer, node 1, and writes into the ring that the engine offers. What goes to node 1 goes nowhere
  * and succeeds at once; what goes to the engine's own node goes by the loop, where there is one.
  *

@@ -1,12 +1,12 @@
 /*
  * The reference model: what operations mean, without rings, ledgers or time.
  *
- * It is told each submission and each event, and says at once when an event is wrong: not expected,
- * doubled, out of order, with another id, status or length, or before its data. At the end it says
- * what is missing, and compares memory.
+ * The driver passes each submission and each event to the model. The model reports at once when an
+ * event is wrong: not expected, doubled, out of order, with another id, status or length, or before
+ * its data. At the end it reports what is missing, and compares memory.
  *
- * It relies on the driver for one thing: ranges of operations in flight do not overlap (model_busy
- * tells until when one is in flight).
+ * The model relies on the driver for one thing: ranges of operations in flight do not overlap
+ * (model_busy says whether an operation on a range is in flight).
  *
  * Thread: one.
  */

@@ -255,7 +255,7 @@ int world_insist(struct world *w, uint32_t node, struct world_command *c);
 /* A client with `contexts` contexts, a segment and a region in it for each; its registration is
  * under way. Index, or a negative errno with the failure kept. */
 int world_client_open(struct world *w, uint32_t node, uint32_t rank, uint32_t contexts);
-/* It ends, in order or by death: for the engine that is one. */
+/* Ends a client, in order or by death: the engine sees no difference. */
 void world_client_close(struct world *w, uint32_t client);
 /* One context more, with a region; or one less, without its region. Negative errno without a
  * failure. */

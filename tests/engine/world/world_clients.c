@@ -280,7 +280,7 @@ static bool client_exists(const struct world *w, const struct world_client *c)
     return false;
 }
 
-/* Clients and regions that were opened when the old process died, and nobody heard of. */
+/* Closes clients and regions that the old process had opened but not reported when it died. */
 static void end_strangers(struct world *w, uint32_t node)
 {
     struct engine *e = w->nodes[node].engine;

@@ -145,7 +145,7 @@ void world_requests_drop(struct world *w, uint32_t client, uint32_t context)
 
 /* ---- notices ------------------------------------------------------------------------------- */
 
-/* An answer to what was asked twice, or by who has left since: a bind is undone. */
+/* Undoes a bind that was asked for twice, or whose client has left since. */
 static void stray_answer(struct world *w, struct world_node *n, const struct engine_notice *notice)
 {
     struct world_command command = {.kind = WORLD_UNBIND, .remote = notice->handle};

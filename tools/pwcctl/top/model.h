@@ -37,7 +37,8 @@ struct top_column {
     enum top_kind kind;
     enum field_unit format;
     size_t width;  /* at least */
-    unsigned need; /* 1: always there; who needs it least goes first on a narrow screen */
+    unsigned need; /* 1: always shown; on a narrow screen the columns with the highest numbers go
+                      first */
     const char *size_key, *high_key; /* of a bar; high NULL: none is kept */
     bool only_if_any;                /* not there where no row has it */
 };

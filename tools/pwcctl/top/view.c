@@ -132,7 +132,7 @@ const struct top_row **top_view_order(const struct top_view *view, const struct 
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* To the next column that is on the screen. */
+/* Sorts by the next (or, with a negative step, the previous) column that is on the screen. */
 static void move_sort(struct top_view *view, const struct top_model *model, int step)
 {
     size_t columns[TOP_COLUMNS_MAX], widths[TOP_COLUMNS_MAX];
