@@ -280,7 +280,7 @@ enum event_kind {
 struct event_record {
     uint32_t size;
     uint8_t kind;
-    uint8_t op; /* enum submit_kind of the operation that ended; of a local event, or EVENT_SLOT */
+    uint8_t op; /* enum submit_kind; in a local event perhaps with EVENT_SLOT added */
     uint16_t id_len;
     int32_t status;    /* 0 or a negative errno */
     uint32_t origin;   /* node of the origin */

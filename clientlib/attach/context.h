@@ -23,7 +23,7 @@ struct pwc_remote {
     uint32_t handle;          /* the daemon's */
     uint32_t rights;          /* PWC_REMOTE_* */
     uint32_t slot;            /* of the region, with its key */
-    uint32_t generation;      /* the same */
+    uint32_t generation;      /* of the region, with its key */
     bool way;                 /* what is done to it need not go through the daemon: it has a pair */
     struct direct_pair *pair; /* that all remotes of this peer have, or none */
     uint8_t *memory;          /* with a way: the region, where its rights allow */

@@ -261,7 +261,7 @@ void engine_peer_lost(struct engine *e, uint32_t peer);
  * it may stand behind. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
  */
 int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes);
-/* The bytes that the peer named when we asked. */
+/* The peer has answered our ping, and named the bytes that its sign of life may stand behind. */
 void engine_peer_answered(struct engine *e, uint32_t peer, uint64_t bytes);
 
 /* ---- progress ------------------------------------------------------------------------------ */

@@ -18,8 +18,8 @@ struct loop_config {
 int loop_open(const struct loop_config *config, struct fabric **out);
 
 /* Takes memory that another fabric has registered, under that fabric's index, address and key; no
- * event comes of it. -ENOSPC: the loop has no such index. A loop has such memory only, or its own.
- */
+ * event follows. -ENOSPC: the loop has no such index. A loop that adopts memory registers none
+ * itself. */
 int loop_adopt(struct fabric *fabric, const struct fabric_memory *name, void *base, uint64_t length,
                unsigned access);
 /* Forgets memory that was adopted: from here on no operation of ours touches it. */

@@ -378,7 +378,8 @@ static void test_local_space_for_replies(void)
     }
     CU_ASSERT_EQUAL(held, (limit - EVENT_BYTES_MAX) / event_bytes(0));
 
-    /* One reply at a time, whose event is kept when the next wants its room. */
+    /* Room for one reply is left: the library keeps its event aside when the next reply needs the
+     * room. */
     for (unsigned i = 0; i < 100; i++) {
         CU_ASSERT_EQUAL_FATAL(post_request(p, i), 0);
         CU_ASSERT_EQUAL_FATAL(post_request(p, i), 0);

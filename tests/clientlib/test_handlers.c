@@ -172,7 +172,7 @@ static void test_replies(void)
     CU_ASSERT_EQUAL(notes->count, 1);
     CU_ASSERT_EQUAL(notes->seen[0], 77);
 
-    /* To one that asked for none. */
+    /* A reply to a request that asked for none is an error. */
     CU_ASSERT_EQUAL(send(w, TRY, 0, PWC_AM_NO_REPLY), 0);
     (void)expect(w, PWC_MESSAGE, TRY, 0);
     CU_ASSERT_EQUAL(t.last.token, 0);

@@ -126,7 +126,7 @@ static void bounded(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* Attaches jobs of this user until one is refused: the number that was not. */
+/* Attaches jobs of this user until one is refused. Returns how many were attached. */
 static uint32_t fill_jobs(uint32_t uid, uint32_t size, int *rc)
 {
     char name[32];

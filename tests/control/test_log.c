@@ -44,7 +44,7 @@ static void test_fields(void)
     CU_ASSERT_EQUAL(strlen(fields[1]), LOG_FIELD_BYTES - 1);
 }
 
-/* To the journal only what systemd has connected with it. */
+/* The log goes to the journal only by a stream that systemd has connected with it. */
 static void test_journal(void)
 {
     char stream[64];

@@ -202,7 +202,7 @@ static unsigned socket_mode(void)
 static const struct user root = {0, 0, 0}, its_own = {DAEMON, DAEMON, 0}, alice = {ALICE, ALICE, 0},
                          bob = {BOB, BOB, 0}, nobody = {NOBODY, NOBODY, 0};
 
-/* By the socket's mode, and where somebody has opened that up, by the daemon. */
+/* The socket's mode refuses strangers; where somebody has widened the mode, the daemon does. */
 static void own_user_only(void)
 {
     start(DAEMON, NULL, NULL);

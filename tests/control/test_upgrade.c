@@ -65,7 +65,7 @@ static void upgrades(void)
         enum client_state state;
         int status;
         const char *why;
-        int told; /* 0: not yet */
+        int told; /* status of the answer; 0: no answer yet */
         const char *says;
     } rows[] = {
         {0, 0, CLIENT_LOOKING, 0, "", 0, ""},

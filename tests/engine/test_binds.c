@@ -338,7 +338,7 @@ static void binds_beside_one_that_parts(void)
     struct bench *b = unbound_bench(false);
 
     bench_bind(b, 5);
-    bench_bind(b, 5); /* the same */
+    bench_bind(b, 5); /* binds the same pair of contexts again, which makes no second inflow */
     CU_ASSERT_EQUAL(inflows(b), 1);
     poke_owed(b->engine, 0, 1);
     bench_note(b, WIRE_CLOSE, 0, 0);

@@ -267,8 +267,9 @@ static uint32_t probe(uint32_t client, uint32_t context)
     return events;
 }
 
-/* Rounds that the modest client needs for a number of puts, one after the other, to a target that
- * looks; meanwhile the other one puts to `greedy` targets as much as is taken, and looks never. */
+/* Returns the rounds that a modest client needs for PUTS puts, one after the other, to a target
+ * that takes its events. Meanwhile a greedy client puts as much as is accepted to `greedy_targets`
+ * targets, which take no events. */
 static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *greedy_chunks)
 {
     enum { PUTS = 200 };

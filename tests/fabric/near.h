@@ -50,7 +50,7 @@ struct near {
     uint32_t wrong;                   /* events that cannot be */
 };
 
-/* Opens it and registers memory of each kind, filled with 0xa0 + kind. */
+/* Opens the near fabric and registers memory of each kind, filled with 0xa0 + kind. */
 bool near_open(struct near *n, const struct stream_config *config);
 void near_close(struct near *n);
 /* One poll; the number of its events. */
@@ -60,14 +60,15 @@ bool near_until(struct near *n, const uint32_t *counter, uint32_t value);
 bool near_until_ended(struct near *n, uint32_t cookie);
 /* Whether that memory is as it was filled. */
 bool near_untouched(const struct near *n, enum near_memory memory);
-/* Polls until nothing comes, and it may be slept on; false: that does not come to be. */
+/* Polls until no event comes and the fabric lets its caller sleep; false: neither happens in time.
+ * */
 bool near_rest(struct near *n, int *descriptor);
 
 /* The token of the peer that a socket plays: one that connects, or one that is connected to. */
 void raw_token(uint32_t peer, bool connects, uint8_t token[STREAM_TOKEN]);
-/* The fabric's connect, to a peer at that port. */
+/* Has the fabric connect to a peer at that port. */
 int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port);
-/* A socket connected to the fabric, that blocks nobody; nothing is said yet. */
+/* A nonblocking socket connected to the fabric, without a greeting yet. */
 int raw_dial(const struct near *n);
 struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
 /* Connects that peer with the fabric, completes one write, and returns the socket. */
@@ -75,9 +76,9 @@ int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
 /* Writes of no bytes that are announced, from 0 on. */
 void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count);
-/* How many came, until so many or the end. */
+/* Receives `size` bytes, or fewer at the end of the stream. Returns how many came. */
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);
-/* Whether it ends; what comes before is dropped. */
+/* Whether the connection ends; drops what comes before. */
 bool raw_ends(struct near *n, int socket);
 /* An 8-byte write with `placed` into NEAR_ALL, and its answer: this connection is
  * alive. */

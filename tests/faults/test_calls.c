@@ -105,7 +105,7 @@ static struct {
     uint32_t row_count;
 } t;
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- what the processes print ---------------------------------------------------------------- */
 
 static void listen_to_all(void)
 {
@@ -227,7 +227,7 @@ static bool chosen(const char *table)
     return !t.only || strcmp(t.only, table) == 0;
 }
 
-/* Each row within its budget of time; `one` is false when something is wrong. */
+/* Runs `one` on the rows for which there is time; `one` returns false when something is wrong. */
 static void run_rows(const char *where, bool (*one)(const struct row *row))
 {
     time_t end = time(NULL) + BUDGET_S;

@@ -172,7 +172,8 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
-/* In an order of the seed, so that what time allows is a sample. */
+/* Takes the rows in an order that follows from the seed, so that those for which there is time are
+ * a sample. */
 static void shuffle_rows(void)
 {
     uint64_t state = t.seed;

@@ -71,7 +71,7 @@ static bool find_shared(struct attacker *a)
     return a->shared_count > 0;
 }
 
-/* The neighbour binds what is new. */
+/* Publishes the key of our region; the neighbour binds each new key. */
 static void show_key(const struct attacker *a)
 {
     struct board *board = a->hostile->board;

@@ -286,7 +286,7 @@ int raw_hello(int s, const char *job, uint32_t rank, uint32_t size)
     return status;
 }
 
-/* By one question. */
+/* Asks the daemon once whether its progress threads run. */
 static bool says_running(const struct daemon *d, bool *stuck)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

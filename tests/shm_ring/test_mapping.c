@@ -334,7 +334,8 @@ static void test_limits(void)
     }
 }
 
-/* Neither a reader's descriptor nor a byte of the file is left. */
+/* The process may open one more descriptor, and write no byte into files: the call fails, and
+ * leaves no descriptor open. */
 static void test_two_limits(void)
 {
     struct mapping m = {.fd = -1};

@@ -297,7 +297,8 @@ static void cycle(struct attack *a, unsigned count, const enum step *steps)
     }
 }
 
-/* Clients with a context and a region. */
+/* Attaches clients, each with a context, a segment and a region. Returns how many have all three.
+ * */
 static unsigned furnish(struct attack *a, unsigned count)
 {
     static const enum step first[] = {CONTEXT_OPEN, SEGMENT_OPEN, REGION_OPEN};

@@ -159,7 +159,7 @@ static bool path_idle(void *context, uint32_t end)
     return channel_idle(&p->ends[end].ctx->channel);
 }
 
-/* In the library withdrawal is one call that blocks. */
+/* The library withdraws a region in one call, which blocks. */
 static int path_withdraw(void *context, uint32_t end)
 {
     struct daemon_path *p = context;

@@ -158,7 +158,7 @@ static int submit(struct ledger_rank *r)
     uint32_t number = r->submitted;
     int rc;
 
-    /* From now on nothing more comes from here. */
+    /* From now on this rank sends nothing more. */
     if (stop)
         atomic_store(&r->stopped, true);
     if (stop || r->submitted - r->ended >= WINDOW)

@@ -174,7 +174,7 @@ static void test_flush_of_both(void)
         CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[i], &ranks[1 - i]), 0);
     for (uint32_t i = 0; i < 2; i++)
         sent[i] = fill_ring(&ranks[i]);
-    /* In turns, as two processes would at once. */
+    /* Both run in turns, as two processes would at once. */
     for (int ms = 0; (rc[0] < 0 || rc[1] < 0) && ms < WAIT_MS; ms += 20) {
         for (uint32_t i = 0; i < 2; i++) {
             rc[i] = pwc_flush(ranks[i].ctx, PWC_ANY, 10);

@@ -50,13 +50,13 @@ struct doctor_programs {
 struct doctor_machine {
     uid_t uid;                           /* that the daemon runs as, or, where none does, ours */
     uint64_t memory_locked, descriptors; /* hard limits of that process */
-    bool of_daemon;                      /* it could be looked at; else they are this shell's */
-    bool memory_exempt;                  /* of the first */
-    unsigned processors;                 /* that it may use */
-    int membarrier;                      /* commands, or a negative errno */
-    char clock[DOCTOR_WORD_MAX];         /* the kernel's source */
-    uint64_t shm_free;                   /* bytes of /dev/shm */
-    char shm_pages[DOCTOR_WORD_MAX];     /* huge pages of shared memory: never, advise, ... */
+    bool of_daemon;                  /* the limits are the daemon's; false: those of this shell */
+    bool memory_exempt;              /* memory_locked does not bind that process */
+    unsigned processors;             /* that it may use */
+    int membarrier;                  /* commands, or a negative errno */
+    char clock[DOCTOR_WORD_MAX];     /* the kernel's source */
+    uint64_t shm_free;               /* bytes of /dev/shm */
+    char shm_pages[DOCTOR_WORD_MAX]; /* huge pages of shared memory: never, advise, ... */
     uint64_t tcp_receive_max, tcp_send_max, core_receive_max; /* bytes; 0: not known */
     int ptrace_scope;                                         /* of yama; -1: there is none */
 };

@@ -250,7 +250,7 @@ static void put_arrow(struct writer *w, const char *phase, size_t way, const str
             *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
-/* From an operation to what is known of its way. */
+/* Writes the arrows from an operation to its run and to its event at the target. */
 static void put_arrows(struct writer *w, const struct slice *s)
 {
     const struct slice *slices = w->model->slices;

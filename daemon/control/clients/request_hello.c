@@ -115,7 +115,8 @@ static void located(struct control *control, struct pending *p, int status, uint
         welcome(c);
         return;
     }
-    if (status != -EHOSTDOWN) /* else the home may know the rank, and hears that it leaves */
+    if (status != -EHOSTDOWN) /* with -EHOSTDOWN the home may have counted the rank, so it is
+                                 announced as left */
         client_becomes(c, CLIENT_OPENING);
     refuse(c, status, home_refusal(c, status, about, text, sizeof(text)));
 }

@@ -39,7 +39,7 @@ static struct counters_peer *peer_rows(const struct counters *c)
     return (struct counters_peer *)((char *)c->shared + c->shared->peer_offset);
 }
 
-/* In a file of that name, or, where there is to be none, in memory alone. */
+/* Makes the counters in a file of that name, or in memory alone where there is no file. */
 static int open_file(const char *path)
 {
     if (!*path)

@@ -45,12 +45,10 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
 int ledger_post(struct engine *e, uint32_t peer);
 /* The write of a run has completed. */
 void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);
-/*
- * The peer has consumed up to `consumed`. Returns how many records are done, which is one, or
- * several of one flow's operations in a row: *done is the first; their removal is left to the
- * caller to commit, with what follows from it. Called again until it returns 0 (no more) or
- * -EPROTO.
- */
+/* The peer has consumed up to `consumed`. Takes out one record that is done, or several in a row
+ * that are operations of one flow; returns how many, and the first in *done. The caller commits
+ * their removal together with what follows from it, and calls again until this returns 0 (no more)
+ * or -EPROTO. */
 int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done);
 /* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
  * takes the first, so that the caller returns it to its queue. False when no record is left behind

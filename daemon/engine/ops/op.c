@@ -107,7 +107,7 @@ uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t p
     return left < piece ? left : piece;
 }
 
-/* Bytes of one of its fabric operations, about. */
+/* The approximate number of bytes in each fabric operation of `op`. */
 static uint64_t fabric_bytes(const struct engine *e, const struct op *op)
 {
     return op_piece_length(e, op, 0);

@@ -77,9 +77,9 @@ uint32_t turn_client(const struct engine *e, uint32_t flow)
     return turn != NONE ? e->turns[turn].client : NONE;
 }
 
-/* ---- what they have to stage ----------------------------------------------------------------- */
+/* ---- what clients have to stage -------------------------------------------------------------- */
 
-/* Behind the others. */
+/* Lists a turn behind the others of its peer. */
 static void turn_list(struct engine *e, uint32_t turn)
 {
     struct turn *t = &e->turns[turn];

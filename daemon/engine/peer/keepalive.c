@@ -58,7 +58,7 @@ static void forget_idle(struct engine *e)
     k->count = kept;
 }
 
-/* Intervals that what is on its way may take. */
+/* How many intervals of silence the bytes on their way excuse. */
 static uint64_t grant(const struct engine *e, const struct peer_live *live)
 {
     uint64_t most = KEEPALIVE_GRANT * e->keepalive.deadline;
@@ -67,7 +67,7 @@ static uint64_t grant(const struct engine *e, const struct peer_live *live)
     return intervals < most ? intervals : most;
 }
 
-/* One more interval without a word. True: it is to be asked. */
+/* Counts one more interval of silence of a peer. True: the peer is asked. */
 static bool silent_again(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];

@@ -31,10 +31,10 @@
 
 /* Sets how often keepalive_step looks, by the configuration. */
 void keepalive_open(struct engine *e);
-/* The look, when it is due. *deadline is lowered to the next. */
+/* Looks for silent peers when an interval has passed, and lowers *deadline to the next time. */
 void keepalive_step(struct engine *e, uint64_t *deadline);
 
-/* Something has come from it, through the fabric. */
+/* Call this when something has come from the peer through the fabric. */
 static inline void keepalive_heard(struct engine *e, uint32_t peer)
 {
     e->peer_live[peer].silence = 0;

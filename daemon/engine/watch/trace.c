@@ -123,7 +123,7 @@ static void look_at_ring(struct engine *e, uint32_t session, enum trace_ring_nam
 {
     uint64_t *seen = &e->session_live[session].drained[name];
 
-    /* An index that makes no sense is the next event's matter. */
+    /* The delivery of the next event deals with an index that makes no sense. */
     if (ring_used(ring) < 0 || ring->head_seen == *seen)
         return;
     *seen = ring->head_seen;

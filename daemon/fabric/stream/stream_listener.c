@@ -26,8 +26,8 @@
 
 #define SILENT_MAX  64u
 #define ACCEPT_MOST 4u        /* connections in one look */
-#define REST_NS     1000000   /* after a look that found some */
-#define AGAIN_NS    100000000 /* after there was no descriptor */
+#define REST_NS     1000000   /* until the next look when this one found some */
+#define AGAIN_NS    100000000 /* until the next look when no descriptor was free */
 
 /* ---- the address ---------------------------------------------------------------------------- */
 

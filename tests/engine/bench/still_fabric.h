@@ -1,7 +1,5 @@
-/*
- * A fabric whose operations succeed at once and go nowhere: for an engine by itself, node 0, whose
- * peer is the test. What it does to itself may go by a fabric of its own. Thread: one.
- */
+/* A fabric whose operations succeed at once and go nowhere: for a single engine, node 0, whose peer
+ * is the test. Operations of the engine with its own node may use another fabric. Thread: one. */
 #ifndef PWC_TESTS_ENGINE_STILL_FABRIC_H
 #define PWC_TESTS_ENGINE_STILL_FABRIC_H
 

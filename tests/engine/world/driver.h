@@ -20,7 +20,9 @@ struct driver {
         bool bound;
         uint32_t handle;
     } remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
-    uint64_t local_next[MODEL_ENDS_MAX], remote_next[MODEL_ENDS_MAX]; /* of the two halves */
+    /* Where the next range begins in each half of an end's memory: one for its own operations, one
+     * for those of others. */
+    uint64_t local_next[MODEL_ENDS_MAX], remote_next[MODEL_ENDS_MAX];
     uint32_t silent; /* a bit for each end that does not probe */
     uint32_t id_max; /* longest id of random operations */
     bool failed;
@@ -34,30 +36,33 @@ void driver_close(struct driver *s);
 __attribute__((format(printf, 2, 3))) void driver_fail(struct driver *s, const char *format, ...);
 uint64_t driver_random(struct driver *s, uint64_t limit);
 
-/* Takes all events that are there; how many. */
+/* Takes all events that are there, and returns how many. */
 uint32_t driver_probe(struct driver *s);
 /* One turn of everything; false when nothing moves any more. */
 bool driver_turn(struct driver *s);
-/* Until this operation is over; or until all are, and memory is right. */
+/* Goes on until this operation has ended; driver_finish, until all have ended, and checks memory.
+ * */
 void driver_finish_one(struct driver *s, uint32_t number);
 void driver_finish(struct driver *s);
 
-/* Submits a flush behind what went from one end to another so far: its number. The model sees that
- * it does not end too early. */
+/* Submits a flush behind all that went from one end to another so far, and returns its number. The
+ * model checks that the flush does not end too early. */
 uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to);
 bool driver_flushed(struct driver *s, uint32_t from, uint64_t number);
-/* Until all flushes of this end are over. */
+/* Goes on until all flushes of this end have ended. */
 void driver_finish_flush(struct driver *s, uint32_t from);
 
-/* Binds anew, or lets go of what was bound. */
+/* Binds anew, or unbinds. */
 uint32_t driver_bind(struct driver *s, uint32_t from, uint32_t to);
 void driver_unbind(struct driver *s, uint32_t from, uint32_t to);
 /* Binds with a key to all memory, once. */
 uint32_t driver_remote(struct driver *s, uint32_t from, uint32_t to);
-/* A free range in the half of an end that others reach, or in its own; when the half has been used
- * up, all that is in flight ends first. */
+/* Returns a free range in the half of an end's memory that others reach, or in the half for its own
+ * operations. When the half has been used up, waits first until all operations in flight have
+ * ended. */
 uint64_t driver_range(struct driver *s, uint32_t end, bool own, uint64_t length);
-/* Submits, as is, over this remote; -EAGAIN is waited out. The operation's number. */
+/* Submits `op` unchanged over this remote, again while the result is -EAGAIN. Returns the
+ * operation's number. */
 uint32_t driver_submit_over(struct driver *s, uint32_t remote, const struct model_op *op);
 /* Chooses ranges and source bytes, and submits. */
 uint32_t driver_submit(struct driver *s, struct model_op op);

@@ -45,13 +45,14 @@ struct path_calls {
     uint8_t *(*memory)(void *context, uint32_t end, uint64_t *length);
     /* A key to all of the end's memory, with these rights (PWC_REMOTE_READ, ...). */
     int (*key)(void *context, uint32_t end, unsigned rights, struct pwc_key *out);
-    /* Resolves; NULL key: for notifications. 0 with *remote, or how bind failed. */
+    /* Binds; key NULL: for notifications. 0 with *remote, or the error of the bind. */
     int (*bind)(void *context, uint32_t from, uint32_t to, const struct pwc_key *key,
                 uint32_t *remote);
-    /* In the middle of operations, as long as the daemon has taken them. */
+    /* Unbinds while operations are under way; the daemon must have taken them. */
     int (*unbind)(void *context, uint32_t from, uint32_t remote);
     int (*submit)(void *context, const struct path_op *op);
-    /* Submits a flush; `number` grows. Then, the highest that has ended at this end. */
+    /* Submits a flush, each with a greater `number`. `flushed` returns the greatest number that has
+     * ended at this end. */
     int (*flush)(void *context, uint32_t from, uint32_t remote, uint64_t number);
     uint64_t (*flushed)(void *context, uint32_t from);
     int (*probe)(void *context, uint32_t end, struct pwc_event *out);
@@ -59,7 +60,7 @@ struct path_calls {
     bool (*progress)(void *context);
     /* All that this end has submitted has ended. */
     bool (*idle)(void *context, uint32_t end);
-    /* Begins to withdraw the key that was given last; then, whether that is over. */
+    /* Begins to withdraw the key that was given last; `withdrawn` says whether that has ended. */
     int (*withdraw)(void *context, uint32_t end);
     bool (*withdrawn)(void *context, uint32_t end);
     /* The end's client dies. */
@@ -67,7 +68,7 @@ struct path_calls {
     /* The end's context alone ends; later it is there again, empty, with a new key. */
     int (*close)(void *context, uint32_t end);
     int (*open)(void *context, uint32_t end);
-    /* The end's client will break the protocol; then, whether it has been thrown out. */
+    /* The end's client will break the protocol; `betrayed` says whether the daemon has ended it. */
     void (*betray)(void *context, uint32_t end);
     bool (*betrayed)(void *context, uint32_t end);
     /* The link between the nodes of two ends breaks, and comes back later; or never. */

@@ -48,7 +48,8 @@ struct world_options {
     uint64_t segment_bytes;      /* of each context's memory; 0: 64 KiB */
     struct engine_config limits; /* what is not zero replaces the world's small limits */
     struct sim_options sim;
-    /* An owner of the engines' own (own.h), or NULL; and what its hooks find by the engine. */
+    /* A row for an owner within the engines (own.h), or NULL; and the context that its hooks get.
+     * */
     const struct owner_kind *owner;
     void *owner_context;
     FILE *trace;

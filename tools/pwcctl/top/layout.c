@@ -32,7 +32,7 @@ static size_t room_of(const struct top_view *view)
     return (size_t)view->width < TOP_LINE_MAX ? (size_t)view->width : TOP_LINE_MAX - 1;
 }
 
-/* Cut at the screen's edge. */
+/* Adds a line of text, cut at the screen's edge. */
 __attribute__((format(printf, 4, 5))) static void add_text(struct top_screen *s,
                                                            const struct top_view *view,
                                                            enum top_style style, const char *format,
