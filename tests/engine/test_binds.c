@@ -363,7 +363,7 @@ static void binds_into_full_tables(void)
     CU_ASSERT_EQUAL(last_answer(b).status, -ENOSPC);
     CU_ASSERT_FALSE(b->broken);
     bench_free(b);
-    /* Grants. */
+    /* The table of grants is full. */
     b = unbound_bench(false);
     unlimited_binds(b);
     poke_unused(b->engine, TABLE_GRANTS, 0);

@@ -777,8 +777,8 @@ static void pieces_in_a_row(void)
     } rows[PIECES] = {{0, 0},
                       {PIECE, PIECE},
                       {2 * PIECE, 2 * PIECE},
-                      {3 * PIECE, 4 * PIECE},  /* elsewhere there */
-                      {5 * PIECE, 5 * PIECE}}; /* elsewhere here */
+                      {3 * PIECE, 4 * PIECE},  /* its target does not follow on the one before */
+                      {5 * PIECE, 5 * PIECE}}; /* its source does not follow */
     static const uint64_t lengths[] = {FULL, 3 * PIECE, PIECE, PIECE};
 
     for (int ends = 0; ends < 2; ends++) {

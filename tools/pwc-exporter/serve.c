@@ -128,7 +128,7 @@ static bool is_loopback(const struct sockaddr_storage *address)
                                           : ntohl(four->sin_addr.s_addr) >> 24 == 127;
 }
 
-/* Where it is, with the port that was found. */
+/* Prints the address that is served, with the port that the system chose. */
 static void say_address(int fd, const struct exporter_address *at)
 {
     struct sockaddr_storage name = {0};

@@ -60,7 +60,7 @@ extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
 extern const struct op_kind op_wake;
 
-/* By enum submit_kind, and OP_BATCH. */
+/* Indexed by enum submit_kind and OP_BATCH. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
 
 /* NULL for a number that is no kind. */

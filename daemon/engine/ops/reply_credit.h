@@ -19,7 +19,8 @@ void reply_answered(struct engine *e, uint32_t inflow);
 
 /* Whether an operation of this flow holds reply event space. */
 bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
-/* Event space for one more reply: a reason when the client has passed what it may hold. */
+/* Checks whether there is event space for one more reply: a reason when the client holds too much.
+ * */
 enum quarantine_reason reply_space(struct engine *e, uint32_t session);
 /* Within a transaction: one more request holds its space. */
 void reply_hold(struct engine *e, uint32_t flow);

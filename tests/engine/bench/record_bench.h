@@ -69,7 +69,7 @@ void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t righ
         .node = 1, .slot = 2, .generation = 9                                                      \
     }
 void bench_remote(struct bench *b);
-/* All that we were sent is consumed. */
+/* Acknowledges all records that the engine has sent to us. */
 void bench_ack(struct bench *b);
 /* The client submits; the record's size says how much of it there is. */
 void bench_submit(struct bench *b, const struct submit_record *record);

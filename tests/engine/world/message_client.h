@@ -27,7 +27,7 @@ struct message_client {
     uint64_t reply_reserved, reply_returned;
 };
 
-/* One message to be sent; what is 0 needs no word. */
+/* One message to be sent; fields that are 0 may be left out. */
 struct message_send {
     uint8_t kind; /* enum submit_kind */
     uint16_t flags;

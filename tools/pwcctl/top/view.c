@@ -26,7 +26,7 @@ void top_view_init(struct top_view *view)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* One that is there, and is needed least: of several the last. */
+/* The shown column that is needed least; the last one where several are needed as little. */
 static size_t least_needed(const struct top_column *column, const bool *shown, size_t count)
 {
     size_t least = count;

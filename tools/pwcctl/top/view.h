@@ -27,8 +27,8 @@ enum top_key {
 void top_view_init(struct top_view *view);
 /* False: the end. */
 bool top_view_key(struct top_view *view, const struct top_model *model, int key);
-/* How many columns of the table fit, narrow ones first to go: their indices in `columns`, and the
- * width of each. */
+/* Chooses the columns of the table that fit on the screen, leaving out those that are needed least.
+ * Returns how many, with their indices in `columns` and their widths. */
 size_t top_view_columns(const struct top_view *view, const struct top_model *model,
                         enum top_table table, size_t columns[TOP_COLUMNS_MAX],
                         size_t widths[TOP_COLUMNS_MAX]);
