@@ -167,8 +167,7 @@ static void limits(void)
     }
 }
 
-/* What one client of a user has taken and lost with its end, another may have; as often as one
- * likes. */
+/* What a client held comes back to its user when the client ends, any number of times. */
 static void given_back(void)
 {
     static const char *const arguments[] = {"--user-segments",

@@ -181,7 +181,7 @@ static void a_header_that_is_not_sound(void)
     mapping_destroy(&b.m);
 }
 
-/* The target's count, written by who lies. */
+/* A hostile target writes false values into its count. */
 static void a_lying_target(void)
 {
     static const uint64_t lies[] = {PAIR_LINES + 1, UINT64_MAX, UINT64_C(1) << 63, 4};
