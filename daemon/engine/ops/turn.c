@@ -139,8 +139,8 @@ void turn_block(struct engine *e, uint32_t flow)
     list_push(&turn->blocked, e->flow_next, flow);
 }
 
-/* The first of those who wait goes back to the flows that are ready; its client's next comes behind
- * the other clients'. */
+/* Takes the first blocked flow of the first client in the list, and makes it ready again; the
+ * client's next blocked flow comes behind those of other clients. */
 static void turn_unblock(struct engine *e, struct peer_live *peer)
 {
     uint32_t number = list_pop(&peer->blocked, e->turn_next_blocked);
