@@ -111,7 +111,7 @@ static int connect_daemon(const struct environment *environment, char *why, size
     }
 }
 
-/* What the Welcome says, and where it goes. */
+/* The contents of a Welcome, and the client that they are for. */
 struct accepted {
     struct pwc_client *client;
     uint32_t version, rings;

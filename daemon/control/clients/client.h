@@ -56,7 +56,8 @@ enum client_doom {
     CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait for ever */
 };
 
-/* What one reply or several have in common behind their request's number; charged to its user. */
+/* The body of a reply: the part behind the request's number, which several replies may share. Its
+ * bytes are charged to the user. */
 struct client_body {
     uint32_t refs;
     struct quota_user *user;
@@ -76,7 +77,8 @@ struct client_output {
     uint8_t bytes[];
 };
 
-/* What a context has done without the daemon, as it says itself. */
+/* Counts of the operations that a context has done without the daemon, as its client reports them.
+ */
 struct direct_counts {
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };
@@ -119,8 +121,8 @@ struct client_segment {
 struct inspection;
 struct tracer;
 
-/* What a client's connection calls: on a whole request; at its end, with `reason` as for
- * client_end. */
+/* A client's connection calls the first on each whole request, and the second at its end, with
+ * `reason` as for client_end. */
 typedef void (*client_on_request)(struct client *c, const Pwc__ClientRequest *request);
 typedef void (*client_on_end)(struct client *c, const char *reason);
 

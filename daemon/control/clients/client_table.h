@@ -1,6 +1,6 @@
 /*
- * What is known of clients: their state, their sessions, their requests under way, and what the
- * log says of them. Thread: control.
+ * The table of clients: their state, their sessions, their requests under way, and the lines that
+ * the log gets about them. Thread: control.
  */
 #ifndef PWC_CONTROL_CLIENT_TABLE_H
 #define PWC_CONTROL_CLIENT_TABLE_H

@@ -26,8 +26,8 @@ struct pair {
     int range;
 };
 
-/* What the reply to the origin says. The descriptors, in the order of control.proto, are the
- * caller's to send or close. */
+/* The way to a neighbour, for the reply to the origin. The descriptors stand in the order of
+ * control.proto; the caller sends or closes them. */
 struct pair_way {
     uint64_t number;
     bool fresh;
@@ -46,7 +46,8 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
 /* Inherits a pair; takes the descriptor over on success. */
 int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
                   uint32_t slot, int descriptor);
-/* What a context has done by its pairs so far. The client says so itself: only for display. */
+/* The operations that a context has done by its pairs so far. The client reports them itself, so
+ * they are only for display. */
 struct direct_counts pairs_count(const struct client_session *s);
 /* Ends the pairs of a context that ends. */
 void pairs_end(struct client_session *s);

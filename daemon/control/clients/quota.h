@@ -6,9 +6,9 @@
  *                             +-> user  held[MEMORY] ---> at most user-memory
  *     client  held[MEMORY] --/
  *
- * What a client holds its user holds, too, until the engine has let go of it: a client that ends
- * slowly does not get it twice. A refusal names the limit and the key that raises it. What the
- * engine counts itself (binds, pairs, queues) is bounded in engine/session/quota.h.
+ * A client's holdings count for its user, too, until the engine has let go of them: a client that
+ * ends slowly does not get them twice. A refusal names the limit and the key that raises it. What
+ * the engine counts itself (binds, pairs, queues) is bounded in engine/session/quota.h.
  *
  * Thread: control.
  */

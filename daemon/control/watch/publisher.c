@@ -90,7 +90,7 @@ void publisher_observe(void *context, struct engine *engine)
         uv_async_send(&w->control->publisher.nudge);
 }
 
-/* What a context has done by pairs, as its client says. */
+/* Fills in the operations that a context has done by pairs, as its client reports them. */
 static void fill_pairs(void *context, uint32_t handle, struct counters_session *row)
 {
     const struct client_session *s = worker_session(context, handle);
