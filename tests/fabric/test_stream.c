@@ -1,10 +1,9 @@
 /*
- * What strangers and broken peers can do to the stream fabric, by sockets of their own: a peer
- * that breaks the rules loses its connection, and no other peer notices.
+ * Frames from raw sockets to the stream fabric: a peer that breaks the rules loses its connection,
+ * and no other peer notices.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "tests/fabric/near.h"
@@ -26,13 +25,6 @@ static void close_near(void)
     near_close(&near);
 }
 
-static bool is_open(int fd)
-{
-    uint8_t byte;
-
-    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
-}
-
 /* At once, and what was not read is thrown away. */
 static void reset(int fd)
 {
@@ -40,238 +32,6 @@ static void reset(int fd)
 
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
     close(fd);
-}
-
-/* ---- strangers ------------------------------------------------------------------------------ */
-
-static void strangers(void)
-{
-    static const struct {
-        uint32_t byte; /* of the greeting, changed by */
-        uint8_t change;
-        uint32_t said; /* bytes of it */
-        bool ends;
-    } rows[] = {
-        {0, 0, 0, false},     {0, 0, 1, false},     {0, 0, 39, false},
-        {0, 0x01, 39, false}, {0, 0x01, 40, true},  {7, 0x80, 40, true},
-        {8, 0x01, 40, true},  {23, 0x80, 40, true}, {24, 0xff, 40, true},
-    };
-    int friend;
-
-    open_near();
-    friend = raw_peer(&near, 1);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct stream_greeting greeting = raw_greeting(&near, 2);
-        int fd = raw_dial(&near);
-
-        ((uint8_t *)&greeting)[rows[i].byte] ^= rows[i].change;
-        if (rows[i].byte == 24) /* above any token */
-            memset(greeting.origin, 0xff, STREAM_TOKEN);
-        CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, rows[i].said));
-        CU_ASSERT_TRUE(raw_alive(&near, friend));
-        if (rows[i].ends)
-            CU_ASSERT_TRUE(raw_ends(&near, fd));
-        CU_ASSERT_TRUE(rows[i].ends || is_open(fd));
-        close(fd);
-    }
-    CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
-    close(friend);
-    close_near();
-}
-
-/* A greeting from the side that must not connect: the fabric's own token, and one above it. */
-static void wrong_way(void)
-{
-    open_near();
-    for (int above = 0; above < 2; above++) {
-        struct stream_greeting greeting = raw_greeting(&near, 2);
-        int fd = raw_dial(&near);
-
-        memcpy(greeting.origin, near.token, STREAM_TOKEN);
-        greeting.origin[STREAM_TOKEN - 1] |= (uint8_t)above;
-        CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
-        CU_ASSERT_TRUE(raw_ends(&near, fd));
-        close(fd);
-    }
-    close_near();
-}
-
-/* Strangers that say nothing have room for 64; the oldest gives way, and a peer comes through. */
-static void silent_crowd(void)
-{
-    enum { CROWD = 200, ROOM = 64 };
-    int crowd[CROWD], friend, descriptor, peer;
-
-    open_near();
-    friend = raw_peer(&near, 1);
-    for (int i = 0; i < CROWD; i++)
-        CU_ASSERT_TRUE_FATAL((crowd[i] = raw_dial(&near)) >= 0);
-    for (int i = 0; i < CROWD - ROOM; i++)
-        CU_ASSERT_TRUE(raw_ends(&near, crowd[i]));
-    for (int i = CROWD - ROOM; i < CROWD; i++)
-        CU_ASSERT_TRUE(is_open(crowd[i]));
-    peer = raw_peer(&near, 2);
-    CU_ASSERT_TRUE(raw_alive(&near, peer) && raw_alive(&near, friend));
-    for (int i = 0; i < CROWD; i++)
-        close(crowd[i]);
-    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-    CU_ASSERT_TRUE(raw_alive(&near, peer) && raw_alive(&near, friend));
-    close(peer);
-    close(friend);
-    close_near();
-}
-
-/* ---- greetings ------------------------------------------------------------------------------ */
-
-/* Byte by byte; before its peer is connected, and after. */
-static void greeting_in_pieces(void)
-{
-    for (int before = 0; before < 2; before++) {
-        struct stream_greeting greeting;
-        int fd, descriptor;
-
-        open_near();
-        greeting = raw_greeting(&near, 1);
-        if (!before)
-            CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
-        fd = raw_dial(&near);
-        for (uint32_t i = 0; i < sizeof(greeting); i++) {
-            CU_ASSERT_TRUE(raw_send(&near, fd, (uint8_t *)&greeting + i, 1));
-            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-        }
-        if (before)
-            CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
-        CU_ASSERT_TRUE(raw_alive(&near, fd));
-        CU_ASSERT_EQUAL(near.peers[1].broken, 0);
-        close(fd);
-        close_near();
-    }
-}
-
-/* Frames right behind the greeting are not lost while the connection waits. */
-static void words_before_connect(void)
-{
-    struct {
-        struct stream_greeting greeting;
-        struct stream_frame frame;
-    } words;
-    int fd, descriptor;
-
-    open_near();
-    words.greeting = raw_greeting(&near, 1);
-    words.frame = (struct stream_frame){.kind = STREAM_WRITE,
-                                        .flags = STREAM_ANNOUNCE | STREAM_PLACED,
-                                        .immediate = 5,
-                                        .key = near.registered[NEAR_ALL].key};
-    fd = raw_dial(&near);
-    CU_ASSERT_TRUE(raw_send(&near, fd, &words, sizeof(words.greeting) + FRAME));
-    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-    CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
-    CU_ASSERT_TRUE(raw_done_comes(&near, fd, 0));
-    CU_ASSERT_EQUAL(near.peers[1].arrived, 1);
-    CU_ASSERT_EQUAL(near.peers[1].immediate, 5);
-    close(fd);
-    close_near();
-}
-
-/* One that hangs up while it waits is forgotten. */
-static void gone_before_connect(void)
-{
-    struct stream_greeting greeting;
-    int fd, descriptor;
-
-    open_near();
-    greeting = raw_greeting(&near, 1);
-    fd = raw_dial(&near);
-    CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
-    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-    close(fd);
-    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-    fd = raw_peer(&near, 1);
-    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
-    close(fd);
-    close_near();
-}
-
-/* Two that say they are the same: while they wait, the latest counts. */
-static void twins_that_wait(void)
-{
-    struct stream_greeting greeting;
-    int older, younger, descriptor;
-
-    for (int seen = 0; seen < 2; seen++) { /* by a poll, before connect */
-        open_near();
-        greeting = raw_greeting(&near, 1);
-        older = raw_dial(&near);
-        CU_ASSERT_TRUE(raw_send(&near, older, &greeting, sizeof(greeting)));
-        younger = raw_dial(&near);
-        CU_ASSERT_TRUE(raw_send(&near, younger, &greeting, sizeof(greeting)));
-        if (seen)
-            CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-        CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
-        CU_ASSERT_TRUE(raw_ends(&near, older));
-        CU_ASSERT_TRUE(raw_alive(&near, younger));
-        CU_ASSERT_EQUAL(near.peers[1].broken, 0);
-        close(older);
-        close(younger);
-        close_near();
-    }
-}
-
-/* A second one of a peer that has a connection: it has begun anew, and the link is lost. */
-static void twin_of_a_peer(void)
-{
-    struct stream_greeting greeting;
-    int first, second, other;
-
-    open_near();
-    first = raw_peer(&near, 1);
-    other = raw_peer(&near, 2);
-    greeting = raw_greeting(&near, 1);
-    second = raw_dial(&near);
-    CU_ASSERT_TRUE(raw_send(&near, second, &greeting, sizeof(greeting)));
-    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
-    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
-    CU_ASSERT_TRUE(raw_ends(&near, first));
-    CU_ASSERT_TRUE(raw_alive(&near, other));
-    CU_ASSERT_EQUAL(near.peers[1].broken, 1);
-    close(first);
-    close(second);
-    first = raw_peer(&near, 1);
-    CU_ASSERT_TRUE(raw_alive(&near, first));
-    close(first);
-    close(other);
-    close_near();
-}
-
-/* The fabric connects to a peer: the greeting that it sends, and the end when no peer is there. */
-static void connected_to(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(at);
-    struct stream_greeting greeting, expected;
-    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
-
-    open_near();
-    CU_ASSERT_EQUAL_FATAL(bind(door, (struct sockaddr *)&at, size), 0);
-    CU_ASSERT_EQUAL_FATAL(getsockname(door, (struct sockaddr *)&at, &size), 0);
-    CU_ASSERT_EQUAL(raw_announce(&near, 1, false, ntohs(at.sin_port)), 0); /* nobody listens */
-    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
-    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNREFUSED);
-    CU_ASSERT_EQUAL_FATAL(listen(door, 8), 0);
-    CU_ASSERT_EQUAL(raw_announce(&near, 1, false, ntohs(at.sin_port)), 0);
-    fd = accept(door, NULL, NULL);
-    memcpy(expected.magic, STREAM_MAGIC, sizeof(expected.magic));
-    raw_token(1, false, expected.target);
-    memcpy(expected.origin, near.token, STREAM_TOKEN);
-    CU_ASSERT_EQUAL(raw_take(&near, fd, &greeting, sizeof(greeting)), sizeof(greeting));
-    CU_ASSERT_EQUAL(memcmp(&greeting, &expected, sizeof(greeting)), 0);
-    CU_ASSERT_TRUE(raw_alive(&near, fd));
-    reset(fd);
-    CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 2));
-    CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
-    close(door);
-    close_near();
 }
 
 /* ---- frames that break the rules ------------------------------------------------------------ */
@@ -816,15 +576,6 @@ static void gone_with_a_queue(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"strangers", strangers},
-        {"greeted the wrong way round", wrong_way},
-        {"200 that say nothing", silent_crowd},
-        {"a greeting byte by byte", greeting_in_pieces},
-        {"frames behind a greeting that waits", words_before_connect},
-        {"gone while it waits", gone_before_connect},
-        {"two of one name that wait", twins_that_wait},
-        {"a second of a connected peer", twin_of_a_peer},
-        {"a peer that is connected to", connected_to},
         {"broken rules", rules},
         {"an answer in parts", parts_of_an_answer},
         {"a payload without end", endless},

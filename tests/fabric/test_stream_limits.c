@@ -1,19 +1,16 @@
 /*
  * The stream fabric at its edges: memory that goes while it is used, or that cannot be reached;
- * tables that are full, descriptors that are not there; addresses; and which work waits for which.
+ * tables that are full; and which work waits for which.
  */
 #include <CUnit/CUnit.h>
-#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include "tests/fabric/end.h"
 #include "tests/fabric/near.h"
@@ -374,164 +371,6 @@ static void small_polls(void)
     close_near();
 }
 
-/* No descriptor for who connects: there is one later, and the fabric must wake for it. */
-static void no_descriptor(void)
-{
-    struct stream_greeting greeting;
-    struct rlimit before, none;
-    int fd, free_one, descriptor, other;
-
-    open_near(NULL);
-    other = raw_peer(&near, 2);
-    CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
-    greeting = raw_greeting(&near, 1);
-    fd = raw_dial(&near);
-    CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
-    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
-    free_one = dup(0);
-    close(free_one);
-    none = before;
-    none.rlim_cur = (rlim_t)free_one;
-    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
-    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-    CU_ASSERT_TRUE(raw_alive(&near, other));
-    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
-    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &before), 0);
-    CU_ASSERT_EQUAL(end_sleep(descriptor), 0);
-    CU_ASSERT_TRUE(raw_alive(&near, fd));
-    CU_ASSERT_TRUE(raw_alive(&near, other));
-    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
-    close(fd);
-    close(other);
-    close_near();
-}
-
-/* ---- addresses ------------------------------------------------------------------------------ */
-
-static void bound(void)
-{
-    static const struct {
-        const char *bind;
-        int status;
-    } rows[] = {
-        {NULL, 0},
-        {"127.0.0.1", 0},
-        {"lo", 0},
-        {"0.0.0.0", -EADDRNOTAVAIL},
-        {"::", -EADDRNOTAVAIL},
-        {"198.51.100.77", -EADDRNOTAVAIL}, /* of documents: nobody's */
-        {"2001:db8::77", -EADDRNOTAVAIL},
-        {"no-such-interface", -ENODEV},
-        {"", -ENODEV},
-        {"127.0.0.1.5", -ENODEV},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char message[256] = "";
-        struct stream_config config = {
-            .bind = rows[i].bind, .message = message, .message_size = sizeof(message)};
-        struct fabric_address address;
-        struct sockaddr_in at;
-        struct fabric *fabric;
-        int rc = stream_open(&config, &fabric);
-
-        CU_ASSERT_EQUAL(rc, rows[i].status);
-        config.message = NULL;
-        if (rc < 0) {
-            CU_ASSERT_PTR_NOT_NULL(strstr(message, rows[i].bind));
-            CU_ASSERT_PTR_NOT_NULL(strstr(message, "give an address of this node"));
-            CU_ASSERT_EQUAL(stream_open(&config, &fabric), rows[i].status);
-            continue;
-        }
-        CU_ASSERT_EQUAL(fabric_address_of(fabric, &address), 0);
-        memcpy(&at, address.bytes + 8, sizeof(at));
-        CU_ASSERT_EQUAL(at.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
-        CU_ASSERT_NOT_EQUAL(at.sin_port, 0);
-        fabric_close(fabric);
-    }
-}
-
-static void wrong_addresses(void)
-{
-    struct fabric_address ours, wrong;
-
-    open_near(NULL);
-    CU_ASSERT_EQUAL(fabric_address_of(near.fabric, &ours), 0);
-    CU_ASSERT_EQUAL(fabric_connect(near.fabric, 1, &ours), -EINVAL); /* to ourselves */
-    ours.bytes[ours.size - 1] ^= 1;
-    for (int change = 0; change < 6; change++) {
-        wrong = ours;
-        if (change == 0)
-            wrong.size--;
-        else if (change == 1)
-            wrong.size++;
-        else if (change == 2)
-            wrong.size += sizeof(struct sockaddr_in6) - sizeof(struct sockaddr_in);
-        else if (change == 3)
-            wrong.size = 0;
-        else if (change == 4)
-            wrong.bytes[0] ^= 1;
-        else
-            wrong.bytes[8] ^= AF_INET ^ AF_INET6;
-        CU_ASSERT_EQUAL(fabric_connect(near.fabric, 1, &wrong), -EINVAL);
-    }
-    close_near();
-}
-
-/* Two fabrics at ::1 write to each other, and both writes arrive. */
-static void over_ipv6(void)
-{
-    struct stream_config config = {.bind = "::1", .peers_max = 4};
-    struct fabric *fabrics[2];
-    struct fabric_address addresses[2];
-    uint64_t words[2] = {1, 2};
-    struct fabric_memory memories[2] = {{0}};
-    int ended = 0, arrived = 0, added = 0, posted = 0;
-    int rc = stream_open(&config, &fabrics[0]);
-
-    if (rc == -EADDRNOTAVAIL) {
-        printf("left out: this machine has no ::1 ");
-        return;
-    }
-    CU_ASSERT_EQUAL_FATAL(rc, 0);
-    CU_ASSERT_EQUAL_FATAL(stream_open(&config, &fabrics[1]), 0);
-    for (int i = 0; i < 2; i++) {
-        CU_ASSERT_EQUAL(fabric_address_of(fabrics[i], &addresses[i]), 0);
-        CU_ASSERT_EQUAL(fabric_mem_add(fabrics[i], &words[i], 8, FABRIC_REMOTE_WRITE, 0), 0);
-    }
-    for (int i = 0; i < 2; i++)
-        CU_ASSERT_EQUAL(fabric_connect(fabrics[i], 3, &addresses[!i]), 0);
-    for (int64_t limit = milliseconds() + END_PATIENCE;
-         (arrived < 2 || ended < 2) && milliseconds() < limit;)
-        for (int i = 0; i < 2; i++) {
-            struct fabric_event events[8];
-            int n = fabric_poll(fabrics[i], events, 8);
-
-            for (int j = 0; j < n; j++) {
-                if (events[j].kind == FABRIC_ADDED)
-                    memories[i] = events[j].memory, added++;
-                ended += events[j].kind == FABRIC_WRITTEN && events[j].status == 0;
-                arrived += events[j].kind == FABRIC_ARRIVED && events[j].immediate == 42;
-                CU_ASSERT_NOT_EQUAL(events[j].kind, FABRIC_BROKEN);
-            }
-            if (added == 2 && !(posted & 1 << i) &&
-                fabric_post_write(fabrics[i], &(struct fabric_write){.peer = 3,
-                                                                     .memory = memories[i].index,
-                                                                     .source = &words[i],
-                                                                     .length = i ? 0 : 8,
-                                                                     .remote_key = memories[!i].key,
-                                                                     .immediate = 42,
-                                                                     .announce = true,
-                                                                     .placed = true}) == 0)
-                posted |= 1 << i;
-        }
-    CU_ASSERT_EQUAL(arrived, 2);
-    CU_ASSERT_EQUAL(ended, 2);
-    CU_ASSERT_EQUAL(words[1], 1);
-    fabric_close(fabrics[0]);
-    fabric_close(fabrics[1]);
-}
-
 /* ---- which work waits for which ------------------------------------------------------------- */
 
 /* Whether all that was sent has been taken by the other side's kernel. */
@@ -599,63 +438,6 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     errno = sendmsg_fails;
     sendmsg_fails = 0;
     return -1;
-}
-
-int __real_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
-int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
-
-static uint32_t accepts; /* calls that gave a connection */
-
-int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
-{
-    int accepted = __real_accept4(fd, address, size, flags);
-
-    accepts += accepted >= 0;
-    return accepted;
-}
-
-static void hang_up_at_once(int fd)
-{
-    struct linger linger = {.l_onoff = 1};
-
-    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-    close(fd);
-}
-
-/* Strangers that connect without end: a poll accepts few of them, so do the polls of a millisecond
- * and a connect; a peer that stands keeps its turns, and another one comes through. */
-static void crowd_of_strangers(void)
-{
-    enum { CROWD = 600, POLL_MOST = 4, CONNECT_MOST = 64 };
-    uint32_t before, most = 0;
-    int64_t begun, took;
-    int friend, peer;
-
-    open_near(NULL);
-    friend = raw_peer(&near, 1);
-    for (int i = 0; i < CROWD; i++)
-        hang_up_at_once(raw_dial(&near));
-    accepts = 0;
-    CU_ASSERT_EQUAL(raw_announce(&near, 2, true, 9), 0);
-    CU_ASSERT_TRUE(accepts > 0 && accepts <= CONNECT_MOST);
-    accepts = 0;
-    begun = milliseconds();
-    for (int i = 0; i < 50; i++) {
-        CU_ASSERT_TRUE(raw_alive(&near, friend));
-        before = accepts;
-        (void)near_poll(&near);
-        most = accepts - before > most ? accepts - before : most;
-    }
-    took = milliseconds() - begun;
-    CU_ASSERT_TRUE(most <= POLL_MOST);
-    CU_ASSERT_TRUE(accepts <= POLL_MOST * (uint32_t)(took + 2));
-    peer = raw_peer(&near, 2); /* behind all of them */
-    CU_ASSERT_TRUE(accepts >= CROWD - CONNECT_MOST);
-    CU_ASSERT_TRUE(raw_alive(&near, friend));
-    CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
-    close(friend);
-    close(peer);
-    close_near();
 }
 
 /* The kernel refuses to send, and a read has nothing to say about it. */
@@ -884,13 +666,8 @@ int main(void)
         {"full tables", full_tables},
         {"full of questions", full_of_questions},
         {"polls that take one event", small_polls},
-        {"no descriptor left", no_descriptor},
-        {"where it is bound", bound},
-        {"wrong addresses", wrong_addresses},
-        {"IPv6", over_ipv6},
         {"a flood", flood},
         {"a flood of whole polls", flood_of_whole_polls},
-        {"a crowd of strangers", crowd_of_strangers},
         {"a send that fails", send_fails},
         {"a write beside a long answer", write_beside_an_answer},
         {"pieces in a row", pieces_in_a_row},
