@@ -55,7 +55,7 @@ def launch(setting, place, provider, arguments):
     daemon is where the system puts it."""
     pwcperf = setting.ours("tools", "pwcperf", "pwcperf")
     command = [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon",
-               setting.ours("daemon", "control", "pwcd"), "--provider", provider, "-n", "2"]
+               setting.ours("daemon", "pwcd"), "--provider", provider, "-n", "2"]
     if place == TCP:
         return command + ["--nodes", "2", "--pin", "--", pwcperf, *arguments, "--pin", "--json"]
     rank = f"exec taskset -c $PWC_RANK {shlex.join([pwcperf, *arguments, '--json'])}"
