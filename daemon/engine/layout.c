@@ -100,7 +100,7 @@ static void carve_chain(struct carver *carver, struct chain *chain, uint32_t hom
     chain->links = carve(carver, sizeof(*chain->links), members, 64);
 }
 
-/* The same by keys. */
+/* Carves a chain whose heads are found by a hash of keys. */
 static void carve_keys(struct carver *carver, struct chain *chain, uint32_t members)
 {
     uint32_t homes = 1;

@@ -146,7 +146,7 @@ static void end_with(const struct association *a, const char *why)
 
 static void lost_patience(uv_timer_t *timer);
 
-/* What the progress thread has done so far: a thread that does anything does not spin. */
+/* Counts the rounds and commands of the progress thread: while the count grows, no call spins. */
 static uint64_t progress_done(const struct association *a)
 {
     struct progress_stats stats;

@@ -19,7 +19,7 @@
 #define STEP_BASE_NS UINT64_C(500000) /* how old `base` may be when a step begins */
 #define STEP_SURE_NS UINT64_C(100000) /* a switch takes longer, or does not matter */
 
-/* What the system says of the thread. */
+/* The thread's use of its processor, as the kernel counts it. */
 struct step_usage {
     uint64_t cpu_ns;
     uint64_t switches; /* against its will */
@@ -48,7 +48,7 @@ static inline bool step_watch_asks(const struct step_watch *w, uint64_t now)
     return now - w->began > w->above || now >= w->second_ends;
 }
 
-/* What a step of so many ns has taken by itself, by the usage at its end. */
+/* The part of a step's `took` ns in which the thread ran, by its usage at the step's end. */
 uint64_t step_watch_own(const struct step_watch *w, uint64_t took, const struct step_usage *usage);
 /* A step that took so long has ended. */
 void step_watch_end(struct step_watch *w, uint64_t now, uint64_t took, uint32_t part);

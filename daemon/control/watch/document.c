@@ -204,7 +204,7 @@ static void put_client(struct answer *a, const struct worker *w, struct view_cli
     json_put_fields(row, v, sizeof(*v), fields_client);
 }
 
-/* What each user holds, what is on its way out included. */
+/* Writes each user's holdings; its memory includes output that is not read yet. */
 static void put_users(struct answer *a)
 {
     json_t *users = json_array_in(a->document, "users");

@@ -16,7 +16,7 @@
 
 struct topic;
 
-/* What is asked for, and who asks: the same questions have the same answer. */
+/* A view, and the user who asks for it. Equal questions share one answer. */
 struct question {
     const struct topic *topic;
     uid_t uid;

@@ -24,14 +24,14 @@ bool notes_pending(const struct engine *e, uint32_t peer);
 /* The position that may be acknowledged: up to the record that caused the oldest verdict not staged
  * yet. */
 uint64_t notes_unanswered(const struct engine *e, uint32_t peer);
-/* What has been pushed, and committed, gets its place in its client's turn. */
+/* Puts each note that has been pushed and committed into its client's turn. */
 void notes_list(struct engine *e, uint32_t peer);
 /* The link comes up, and the turns are empty: what waits is to be listed anew. */
 void notes_resume(struct engine *e, uint32_t peer);
 /* Stages notes of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
 int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int *work);
-/* What is next in turn finds no room: stages verdicts that may pass it, the oldest first. The
- * number staged. */
+/* Stages verdicts that may pass the next note or operation in turn, which finds no room, the oldest
+ * first. Returns the number staged. */
 int notes_pass(struct engine *e, uint32_t peer);
 /* Within a transaction, which it commits: this note is acknowledged. */
 void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);
