@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the row has it. */
+/* How the row stores the value. */
 enum field_kind {
     FIELD_NOW = 0, /* uint64_t that rises and falls */
     FIELD_COUNT,   /* uint64_t that only grows */
@@ -26,7 +26,7 @@ enum field_kind {
     FIELD_OTHER,   /* not at all: the document gets it otherwise */
 };
 
-/* How people read it. */
+/* How people read the value. */
 enum field_unit {
     UNIT_NONE = 0,
     UNIT_BYTES,  /* 4.0K, 1.5M: powers of 1024 */
@@ -55,7 +55,7 @@ struct field {
     struct field_metric sum;  /* one sample for all rows */
 };
 
-/* The rows of a document. */
+/* An array of a document, and the fields of its rows. */
 struct view_rows {
     const char *key; /* of the array; NULL: behind the last one */
     const struct field *fields;
@@ -84,7 +84,7 @@ extern const struct field fields_op[];
 extern const struct field fields_latency[];
 extern const struct field fields_config[];
 
-/* NULL: there is none of that name. */
+/* Finds a table by its name. NULL: there is none of that name. */
 const struct view *view_find(const char *name);
 
 #endif

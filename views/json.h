@@ -14,32 +14,32 @@
 #include "views/fields.h"
 
 void json_put(json_t *object, const char *key, uint64_t value);
-/* NULL: null. */
+/* Makes a JSON string; NULL becomes null. */
 void json_put_text(json_t *object, const char *key, const char *text);
-/* The array of that name, made where it is not there. */
+/* Returns the array of that name, and makes it where there is none. */
 json_t *json_array_in(json_t *document, const char *key);
-/* A new object, the last of the array. */
+/* Appends a new object to the array and returns it. */
 json_t *json_row_in(json_t *array);
 
-/* Adds the fields that lie within the row's `bytes`: an older daemon's rows have fewer. */
+/* Adds the fields that lie within the row's `bytes`, because an older daemon's rows have fewer. */
 void json_put_fields(json_t *to, const void *row, size_t bytes, const struct field *fields);
 
-/* A peer's node by its number, and which of its engines where there are several. */
+/* Adds a peer's node by its number, and its engine where the node has several. */
 void json_put_peer(json_t *row, uint32_t number, uint32_t nodes, uint32_t engines);
 
-/* The counters, a whole file of `size` bytes: -EPROTONOSUPPORT of another version, -EBADMSG where
- * rows do not fit. */
+/* Turns the counters, a whole file of `size` bytes, into JSON. -EPROTONOSUPPORT: another version;
+ * -EBADMSG: rows that do not fit. */
 int counters_check(const struct counters_header *counters, size_t size);
 void json_put_daemon(json_t *document, const struct counters_header *counters);
-/* Up to `max` sessions, those that `shows` says (NULL: all), and peers, as an array of that name;
- * true: there are more. */
+/* Add up to `max` sessions, those that `shows` accepts (NULL: all), and peers, as an array of that
+ * name. True: there are more. */
 typedef bool counters_shows(void *context, const struct counters_session *session);
 bool json_put_sessions(json_t *document, const char *key, const struct counters_header *counters,
                        size_t max, counters_shows *shows, void *context);
 bool json_put_peers(json_t *document, const char *key, const struct counters_header *counters,
                     size_t max);
 
-/* Rows of peers, one after another: `*at` counts rows; NULL behind the last. */
+/* Goes through the rows of peers; `*at` counts them. NULL behind the last one. */
 const struct counters_peer *counters_next_peer(const struct counters_header *counters,
                                                uint32_t *at);
 

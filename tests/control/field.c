@@ -1,4 +1,4 @@
-/* Finds fields by the descriptors that protobuf-c keeps (field.h). */
+/* Finds fields of messages by the descriptors that protobuf-c keeps (field.h). */
 #include "tests/control/field.h"
 
 #include <stdio.h>

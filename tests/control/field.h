@@ -11,18 +11,20 @@
 
 #define FIELD_BYTES_MAX (1u << 20)
 
-/* A string where `text` is given; for bytes `number` is the length of a row of 'x'. */
+/* Sets the field to `text`, if it is a string; for a bytes field `number` is the length of a row of
+ * 'x'. */
 struct field_value {
     uint64_t number;
     const char *text;
 };
 
-/* All messages on the way must be there. False: no such field. */
+/* Finds the field at `path`; all messages on the way must be present. Returns false if there is no
+ * such field. */
 bool field_set(ProtobufCMessage *message, const char *path, const struct field_value *value);
-/* Each plain field below, with its path. */
+/* Calls back for each plain field below the message, with its path. */
 void field_walk(const ProtobufCMessageDescriptor *descriptor,
                 void (*visit)(void *context, const char *path), void *context);
-/* A value as a failure prints it. */
+/* Formats a value as a failed check prints it. */
 void field_print(const char *path, const struct field_value *value);
 
 #endif

@@ -20,7 +20,7 @@ static int fail(const char *what, int rc)
     return 2;
 }
 
-/* Ends a wait. */
+/* This signal ends a wait. */
 static void wake(int number)
 {
 }

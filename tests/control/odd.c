@@ -214,7 +214,7 @@ pid_t __wrap_fork(void)
     return __real_fork();
 }
 
-/* libuv's calls come here too. */
+/* libuv's calls pass through this wrapper too. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **found)
 {

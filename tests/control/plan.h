@@ -23,7 +23,7 @@ struct plan {
 
 bool plan_open(struct plan *plan);
 void plan_close(struct plan *plan);
-/* As this node, with this secret and list. */
+/* Fills in the options of a daemon that is this node, with this secret and this list of nodes. */
 bool plan_start(struct daemon *d, const char *program, const char *node, const char *secret,
                 const char *list);
 

@@ -92,7 +92,7 @@ bool raw_peer_send(struct raw_peer *p, const Pwc__PeerFrame *frame)
     return sent;
 }
 
-/* The bytes of the next frame: their number, or -1. */
+/* Reads the bytes of the next frame. Returns their number, or -1. */
 static ssize_t receive(struct raw_peer *p, uint8_t *to)
 {
     uint8_t head[4];
@@ -142,7 +142,7 @@ Pwc__PeerFrame *raw_peer_next(struct raw_peer *p)
     return frame;
 }
 
-/* Sends, and takes what must come back. */
+/* Sends a frame and reads the answer that must follow. */
 static bool trade(struct raw_peer *p, const Pwc__PeerFrame *frame)
 {
     Pwc__PeerFrame *back = raw_peer_send(p, frame) ? raw_peer_next(p) : NULL;

@@ -17,18 +17,20 @@ struct raw_peer {
     bool linked; /* frames are sealed */
 };
 
-/* As `node` of the plan, towards the other one. Nothing is said yet. */
+/* Connects to the other daemon as `node` of the plan. Nothing is sent yet. */
 bool raw_peer_dial(struct raw_peer *p, const struct plan *plan, uint32_t node);
 void raw_peer_close(struct raw_peer *p);
 
-/* The greeting and the proof that would be right now; what they point to is the peer's. */
+/* Build the greeting and the proof that would be right now. The memory they point to belongs to the
+ * peer. */
 void raw_peer_greeting(struct raw_peer *p, Pwc__Greeting *out);
 void raw_peer_proof(struct raw_peer *p, Pwc__Proof *out);
-/* One frame: sealed once linked. Notes our own greeting. */
+/* Sends one frame, sealed once the link is up. Notes our own greeting when the frame is one. */
 bool raw_peer_send(struct raw_peer *p, const Pwc__PeerFrame *frame);
-/* The next frame, the caller's to free. NULL: hang-up, or nothing within 5 s. */
+/* Reads the next frame, which the caller frees. NULL: the other side hung up, or sent nothing
+ * within 5 s. */
 Pwc__PeerFrame *raw_peer_next(struct raw_peer *p);
-/* The whole handshake. */
+/* Does the whole handshake. */
 bool raw_peer_link(struct raw_peer *p, const struct plan *plan, uint32_t node);
 
 #endif

@@ -21,7 +21,7 @@ enum { FIRST_FD = 3 }; /* of those passed on */
 static const char *program;
 static struct daemon d;
 
-/* A socket at a path of this test's own, in a folder of the daemon's. */
+/* Makes a socket at a path of this test's own, in the daemon's folder. */
 static int make_socket(const char *path, int type, bool listens)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -75,7 +75,7 @@ static void start(const int *passed, int count, bool for_us)
     d.log = log[0];
 }
 
-/* Its folder stays where `kept`. */
+/* Starts a daemon whose state folder is the one in `kept`. */
 static int stop(bool kept)
 {
     char directory[sizeof(d.directory)];
@@ -89,8 +89,8 @@ static int stop(bool kept)
     return rc;
 }
 
-/* A client that connects before there is a daemon is served when there is one; and again by the
- * next one. */
+/* A client that connects before a daemon runs is served when one starts; another client is served
+ * by the next daemon. */
 static void serves_what_it_is_passed(void)
 {
     int listener;
@@ -115,7 +115,7 @@ static void serves_what_it_is_passed(void)
     CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing else was left */
 }
 
-/* The variables are those of a parent, not for us: the daemon makes a socket of its own. */
+/* These variables are meant for a parent process, so the daemon must make a socket of its own. */
 static void passed_to_another(void)
 {
     int listener, pipe_ends[2];

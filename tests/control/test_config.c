@@ -104,7 +104,7 @@ static void values(void)
     }
 }
 
-/* The longest text, and the first that is too long. */
+/* The longest text that a key takes, and the first one that is too long. */
 static void lengths(void)
 {
     const size_t most = CONFIG_TEXT_MAX * 256;
@@ -160,7 +160,7 @@ static const struct config_key *key_of(const char *name)
     return key;
 }
 
-/* Each value is shown with the place that it has from. */
+/* Each value is shown with the source that set it. */
 static void places(void)
 {
     static const char text[] = "[pwcd]\nrails = 2\nnode = 7\nlog = info\nledger-start=8k\n";
@@ -199,7 +199,7 @@ static void places(void)
     config_free(&config);
 }
 
-/* What the table says is what the engine does with nothing said. */
+/* The defaults in the table are what the engine does when nothing is configured. */
 static void defaults(void)
 {
     struct engine_config engine = {0};
@@ -335,7 +335,7 @@ static void files(void)
 #define HOST_51  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 #define HOST_255 HOST_51 HOST_51 HOST_51 HOST_51 HOST_51
 
-/* What cannot be read whole is no list. */
+/* A list that cannot be read whole is refused. */
 static void node_files(void)
 {
     static char large[(8 << 20) + 1];
@@ -365,7 +365,7 @@ static void node_files(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(why, "none"));
 }
 
-/* As many as there may be, and one more. */
+/* A list may have as many nodes as the limit says; one more is refused. */
 static void many_nodes(void)
 {
     static char text[4 * (NODES_MAX + 1) + 1];
@@ -472,7 +472,7 @@ static void secrets(void)
     }
 }
 
-/* No two engines have one number, and all numbers fit the wire. */
+/* No two engines have the same number, and every number fits the wire. */
 static void numbers(void)
 {
     static const struct {

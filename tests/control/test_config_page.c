@@ -7,7 +7,7 @@
 #include "daemon/control/start/config.h"
 #include "tests/suite.h"
 
-/* Set once by main, then only read. */
+/* main sets this once; then it is only read. */
 static const char *page;
 
 struct entry {
@@ -15,7 +15,7 @@ struct entry {
     char facts[512]; /* the line below */
 };
 
-/* The next ".It Ic KEY ..." and the line below it. */
+/* Finds the next ".It Ic KEY ..." and reads the line below it. */
 static bool next_entry(FILE *from, struct entry *out)
 {
     char line[512];

@@ -23,8 +23,8 @@ static const char *program;
 static struct daemon d;
 static int quiet_descriptors; /* of the daemon when it has no client */
 
-/* All that clients had is given back. Hang-ups are the daemon's events: no message reports them to
- * us. */
+/* Waits until the daemon has given back all that clients had. A hang-up is an event in the daemon,
+ * and no message reports it to us. */
 static bool settles(void)
 {
     for (int i = 0; i < 10000; i++) {
@@ -97,8 +97,8 @@ static bool is_open(int s)
     return poll(&wait, 1, 0) == 0;
 }
 
-/* Nothing at all, half a frame after Hello, half a frame after a look, and looks that are not
- * followed by another: all have a deadline. A client that goes on looking stays. */
+/* A connection that sends nothing, half a frame after Hello, or half a frame after a look meets a
+ * deadline, and so does one that stops asking. A client that goes on looking stays connected. */
 static void stalled(void)
 {
     int silent = connected(), half = attached("stalled", 0, 1), looker = connected();
@@ -153,7 +153,7 @@ static void descriptors_sent(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* Requests without end, whose replies are never read. */
+/* A client sends requests without end and never reads the replies. */
 static void flood(void)
 {
     int s = connected();
@@ -172,7 +172,7 @@ static void flood(void)
     frame[1] = frame[2] = frame[3] = 0;
     memcpy(frame + 4, bytes, size);
     fcntl(s, F_SETFL, fcntl(s, F_GETFL) | O_NONBLOCK);
-    /* Until the daemon reads no more: others are served all the while. */
+    /* Sends until the daemon reads no more; other clients are served all the while. */
     while (sent < 200000 && send(s, frame, size + 4, MSG_NOSIGNAL) == (ssize_t)(size + 4))
         sent++;
     CU_ASSERT(sent < 200000);
@@ -181,7 +181,7 @@ static void flood(void)
     close(s);
 }
 
-/* Resident memory of the daemon, in KiB. */
+/* Reads the resident memory of the daemon, in KiB. */
 static long resident(void)
 {
     char path[64], line[256];
@@ -209,11 +209,12 @@ static void give(int socket, uint32_t sequence, uint32_t rank)
     exchange.data.len = sizeof(part);
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
-    /* Numbers of one to three bytes: they stand before what all replies share. */
+    /* The numbers of these requests take one to three bytes; they stand before the part that all
+     * replies share. */
     CU_ASSERT_TRUE_FATAL(raw_request(socket, 1 + sequence * (1 + rank * 100), &request));
 }
 
-/* Whether the next replies are the whole result of this exchange. */
+/* Checks that the next replies are the whole result of this exchange. */
 static bool has_result(int socket, uint32_t sequence, uint32_t rank, uint32_t ranks)
 {
     uint64_t had = 0;
@@ -239,7 +240,7 @@ static bool has_result(int socket, uint32_t sequence, uint32_t rank, uint32_t ra
     return right && had == 4096ull * ranks;
 }
 
-/* Results that ranks do not read are kept once, not once for each rank. */
+/* The daemon keeps a result that ranks do not read once, not once for each rank. */
 static void results_unread(void)
 {
     enum { RANKS = 64, EXCHANGES = 8, MOST_KIB = 48 << 10 }; /* apart they are 128 MiB */
@@ -268,8 +269,8 @@ static void results_unread(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* Connections over the bound get the reason; ranks have places of their own; one that leaves makes
- * room. */
+/* A connection over the bound gets the reason. Ranks have places of their own, and one that leaves
+ * makes room. */
 static void many_lookers(void)
 {
     enum { MANY = 20, MAX = 16 };
@@ -284,7 +285,7 @@ static void many_lookers(void)
     rank = attached("looking", 0, 1);
     CU_ASSERT_EQUAL(look(rank, &a), 0);
     CU_ASSERT_EQUAL(look(sockets[0], &a), 0);
-    /* One that looked may become a rank. */
+    /* A connection that has only looked may still become a rank. */
     CU_ASSERT_EQUAL(raw_hello(sockets[1], "looked", 0, 1), 0);
     CU_ASSERT_EQUAL(look(sockets[MANY - 1], &a), 0);
     for (int i = 0; i < MANY; i++)
@@ -300,8 +301,8 @@ static void many_strangers(void)
 
     for (int i = 0; i < 64; i++)
         sockets[i] = connected();
-    /* Connections over the bound get an error and are closed at once; the first keep their place.
-     */
+    /* A connection over the bound gets an error and is closed at once; the first ones keep their
+     * places. */
     for (int i = 32; i < 64; i++)
         refused += recv(sockets[i], &byte, 1, 0) == 1;
     for (int i = 0; i < 32; i++)
@@ -364,7 +365,8 @@ static void contexts_and_their_quota(void)
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
-/* A client's process is killed: everything of it goes, and its rank is free again. */
+/* When a client's process is killed, the daemon gives back everything it had, and its rank is free
+ * again. */
 static void killed_client(void)
 {
     int s, tries;
@@ -388,7 +390,8 @@ static void killed_client(void)
     CU_ASSERT_EQUAL(byte, 'y');
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    /* Its end reaches the daemon as an event of its own, and takes its course there. */
+    /* The daemon learns of the death by an event of its own, and ends the client in its own time.
+     */
     for (tries = 0; tries < 10000; tries++) {
         int rc;
 
@@ -430,7 +433,7 @@ static void modes(void)
     CU_ASSERT_EQUAL(st.st_mode & 07777, 0600);
 }
 
-/* A daemon that was killed leaves its socket: the next one replaces it. */
+/* A daemon that was killed leaves its socket behind; the next daemon replaces it. */
 static void stale_socket(void)
 {
     struct daemon first, second;

@@ -141,7 +141,8 @@ static uint32_t fill_jobs(uint32_t uid, uint32_t size, int *rc)
     return count - 1;
 }
 
-/* A user leaves as many entries as he has: however many take what they can, there is one left. */
+/* A user may take as many entries as he leaves free. So some entries stay free however many users
+ * take what they can. */
 static void shares_of_jobs(void)
 {
     static const struct directory_shares others = {0}, few = {.jobs = 3};
@@ -158,7 +159,7 @@ static void shares_of_jobs(void)
         left -= got;
     }
     CU_ASSERT_EQUAL(left, 1);
-    /* Whose job ends may have another one, under the same name or not. */
+    /* A user whose job has ended may have another one, under the same name or a new one. */
     CU_ASSERT_EQUAL(directory_detach(&d, &(struct directory_id){1, "j7"}, 0, 0, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "new"}, 0, 1, 0, 0), -EDQUOT);
     directory_clear(&d);
@@ -174,7 +175,8 @@ static void shares_of_jobs(void)
     directory_clear(&d);
 }
 
-/* So with bytes: of tables and of what exchanges gather, which is charged as it is given. */
+/* Bytes are shared out in the same way: those of tables, and those that exchanges gather, which are
+ * charged when they are given. */
 static void shares_of_bytes(void)
 {
     static const struct directory_shares others = {0};
@@ -199,7 +201,8 @@ static void shares_of_bytes(void)
     CU_ASSERT(d.bytes <= DIRECTORY_BYTES_MAX / 2);
     CU_ASSERT(d.bytes > DIRECTORY_BYTES_MAX / 2 - (1u << 20));
     bytes = d.bytes;
-    /* Another user has room, and what is gathered for it is counted when it is given. */
+    /* Another user still has room, and what an exchange gathers for that user is counted when it is
+     * given. */
     CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "theirs"}, 0, 2, 0, 0), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "theirs"}, 1, 2, 0, 0), 0);
     part = (struct directory_part){.size = 2, .data = data, .length = sizeof(data)};
@@ -281,7 +284,7 @@ static void contributions_refused(void)
         part.data = data;
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), rows[i].expected);
     }
-    /* Several exchanges may be under way, but not any number. */
+    /* Several exchanges may be under way at once, up to a limit. */
     for (uint32_t i = 1; i <= DIRECTORY_OPEN_MAX; i++) {
         struct directory_part part = {.size = 3, .sequence = i, .data = data, .length = 1};
 
@@ -292,8 +295,8 @@ static void contributions_refused(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* A rank that takes part when the exchange has failed learns it, and does not wait for those that
- * have given up. */
+/* A rank that joins an exchange after it has failed gets the error at once, and does not wait for
+ * the ranks that have given up. */
 static void a_failure_is_remembered(void)
 {
     struct directory_part part = {.size = 3, .sequence = 1, .length = 1};
@@ -325,7 +328,8 @@ static void a_failure_is_remembered(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* A rank that goes without having given ends the exchanges that wait for it, and no others. */
+/* A rank that leaves before it has given its part ends the exchanges that wait for it, and no
+ * others. */
 static void a_rank_leaves(void)
 {
     struct directory_job *at;
@@ -341,7 +345,8 @@ static void a_rank_leaves(void)
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
     CU_ASSERT_EQUAL(failed, 1u << (g - at->gathers));
-    /* So does one that begins when it has gone; when it is back, all is well. */
+    /* An exchange that begins after that rank has left fails as well; when the rank is back,
+     * exchanges succeed. */
     part = (struct directory_part){.rank = 2, .size = 3, .sequence = 2, .node = 2};
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
     CU_ASSERT_PTR_NOT_NULL(g);
@@ -375,7 +380,8 @@ static void a_node_is_lost(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* A node has a new link: its ranks that are announced again are there, all others have left. */
+/* When a node has a new link, the ranks that it announces again stay, and all others count as left.
+ */
 static void a_node_comes_back(void)
 {
     uint32_t at_job = 0, at_rank = 0, engine, failed;
@@ -389,7 +395,7 @@ static void a_node_comes_back(void)
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 3, 2, &at, &failed), 0);
     CU_ASSERT_FALSE(directory_next_doubted(&d, 2, &at_job, &at_rank));
     directory_doubt(&d, 2);
-    /* Doubt takes nothing away. */
+    /* Ranks of a node whose link is in doubt stay where they are. */
     CU_ASSERT_EQUAL(directory_where(&d, &job, 0, &engine), 2);
     CU_ASSERT_EQUAL(engine, 5);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 4, 3, 0), -EADDRINUSE);
@@ -405,7 +411,7 @@ static void a_node_comes_back(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-/* Jobs spread over their homes, and every node finds the same one. */
+/* Jobs are spread over their homes, and every node computes the same home. */
 static void homes(void)
 {
     uint32_t count[NODES] = {0};

@@ -24,7 +24,8 @@
 
 static struct daemon d;
 
-/* How many clients each engine has, by `status`; false: no such answer. */
+/* Reads from `status` how many clients each engine has. Returns false if there is no such answer.
+ */
 static bool spread(uint32_t counts[ENGINES])
 {
     json_t *document = look_at(&d, "status"), *row;
@@ -39,14 +40,14 @@ static bool spread(uint32_t counts[ENGINES])
         counts[i % ENGINES] = (uint32_t)json_integer_value(json_object_get(row, "clients"));
         sum += counts[i % ENGINES];
     }
-    /* A connection that only looks is no client. */
+    /* A connection that only looks is not counted as a client. */
     whole = whole && json_integer_value(json_object_get(document, "clients")) == sum &&
             json_integer_value(json_object_get(document, "connections")) > sum;
     json_decref(document);
     return whole;
 }
 
-/* A client that has left is given back later. */
+/* The daemon gives a client that has left back a moment later. */
 static bool becomes(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t counts[ENGINES] = {0};
@@ -62,7 +63,7 @@ static bool becomes(uint32_t a, uint32_t b, uint32_t c)
     return false;
 }
 
-/* The engine of a rank, by `clients`; -1: it is not there. */
+/* Reads from `clients` which engine a rank has; -1: the rank is not listed. */
 static int engine_of(uint32_t rank)
 {
     json_t *document = look_at(&d, "clients"), *row;
@@ -147,7 +148,7 @@ static pid_t find_thread(void)
     return found;
 }
 
-/* The one engine that `status` says is stuck; -1: none, or several. */
+/* Returns the one engine that `status` reports as stuck; -1: none, or several. */
 static int stuck_engine(void)
 {
     json_t *document = look_at(&d, "status");

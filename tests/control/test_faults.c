@@ -30,7 +30,7 @@ static void cut(int fd)
     CU_ASSERT_EQUAL_FATAL(ftruncate(fd, 0), 0);
 }
 
-/* `s` is the client whose memory it was. */
+/* `s` is the client whose memory has faulted. */
 static void expect_quarantine(struct raw_session *s)
 {
     struct answer last;
@@ -42,7 +42,7 @@ static void expect_quarantine(struct raw_session *s)
     raw_session_close(s);
 }
 
-/* Its rings are gone when it rings. */
+/* The client's rings are gone when it rings. */
 static void session(void)
 {
     struct raw_session s;
@@ -54,7 +54,7 @@ static void session(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* Memory that a put of its own, or of a neighbour, copies from or to. */
+/* The memory that a put of the client, or of its neighbour, copies from or to is gone. */
 static void segments(void)
 {
     static const struct {
@@ -133,7 +133,8 @@ static void others_go_on(void)
 
 static bool start(void)
 {
-    /* Through the daemon, for libpwc would refuse boards and pairs that are not sealed. */
+    /* This goes through the daemon, because libpwc would refuse boards and pairs that are not
+     * sealed. */
     const char *const arguments[] = {"--direct", "off", NULL};
 
     setenv("PWCD_ODD", "unsealed", 1);

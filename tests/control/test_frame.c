@@ -35,7 +35,7 @@ static size_t make(uint8_t *to, const size_t *sizes, size_t count)
     return at;
 }
 
-/* Equal frames come out however the stream is cut. */
+/* The same frames come out however the stream is cut. */
 static void whatever_the_cuts(void)
 {
     static const size_t sizes[] = {0, 1, 3, 4, 4091, 4092, 4093, 0, 65535, 65536, 7};
@@ -71,7 +71,8 @@ static void whatever_the_cuts(void)
     }
 }
 
-/* What is announced over the bound is refused by its head alone, and takes no memory. */
+/* A frame announced with a length over the bound is refused by its head alone, and takes no memory.
+ */
 static void over_the_bound(void)
 {
     static const struct {
@@ -120,7 +121,7 @@ static void ready(void)
     frame_parser_destroy(&p);
 }
 
-/* A stream without end in small frames holds no more than a few of them. */
+/* A stream of small frames without end holds no more than a few of them in memory. */
 static void endless(void)
 {
     struct frame_parser p;
@@ -141,7 +142,7 @@ static void endless(void)
     frame_parser_destroy(&p);
 }
 
-/* Random bytes never make it read or hold more than its bound (the sanitizers look on). */
+/* Random bytes never make the reader read or hold more than its bound (the sanitizers watch). */
 static void garbage(void)
 {
     unsigned seed = 1;

@@ -32,7 +32,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* The first child of a process, also one that nobody has waited for; 0: it has none. */
+/* Returns the first child of a process, also one that nobody has waited for; 0: it has none. */
 static pid_t child_of(pid_t parent)
 {
     char path[64], text[32] = "";
@@ -47,8 +47,8 @@ static pid_t child_of(pid_t parent)
     return (pid_t)strtol(text, NULL, 10);
 }
 
-/* The first thread's state in /proc ('R', 'S', 'T', 'Z'), and how often the thread has slept so
- * far; that stays as it is where there is none. */
+/* Reads the first thread's state from /proc ('R', 'S', 'T', 'Z') and how often the thread has
+ * slept. A count that /proc does not have stays unchanged. */
 static char state_of(pid_t pid, unsigned long *sleeps)
 {
     char path[64], line[128], state = 0;
@@ -91,7 +91,8 @@ static void start(const char *which, const char *odd)
     CU_ASSERT_TRUE(raw_is_served(&d)); /* it has noted that Hello is answered */
 }
 
-/* The keeper's other child: the process that is to take over, while it runs; 0: there is none. */
+/* Returns the keeper's other child, the process that is to take over, while it runs; 0: there is
+ * none. */
 static pid_t beside(pid_t daemon)
 {
     char path[64], text[128] = "", *at = text;
@@ -113,7 +114,7 @@ static pid_t beside(pid_t daemon)
     return 0;
 }
 
-/* Another than this one serves. */
+/* Waits until another process than this one serves. */
 static pid_t next_daemon(pid_t than)
 {
     pid_t pid = than;
@@ -125,7 +126,7 @@ static pid_t next_daemon(pid_t than)
     return pid;
 }
 
-/* Its rank is served still. What the log says is complete then. */
+/* Checks that the client's rank is still served. By then the log is complete. */
 static void stop(void)
 {
     struct answer a;
@@ -136,7 +137,7 @@ static void stop(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* The daemon's log does not hold this text. */
+/* Checks that the daemon's log does not hold this text. */
 static void expect_none(const char *text)
 {
     CU_ASSERT_PTR_NULL(strstr(d.said, text));
@@ -155,7 +156,7 @@ static bool ask_upgrade(int s, const char *to)
     return raw_request(s, 3, &request);
 }
 
-/* The status of its answer. */
+/* Reads the status of the answer. */
 static int upgraded(int s)
 {
     struct answer a;
@@ -163,8 +164,8 @@ static int upgraded(int s)
     return ask_nothing(s, &a);
 }
 
-/* A script in the daemon's folder that waits for a line in the pipe `told`, and goes on with these
- * words. */
+/* Writes a script into the daemon's folder that waits for a line in the pipe `told`, and then
+ * continues with these words. */
 static void make_program(char path[128], char told[128], const char *words)
 {
     FILE *file;
@@ -205,7 +206,8 @@ static void again_and_again(void)
     expect_none("pwcd: error");
 }
 
-/* What is not the next daemon, once answered, is gone; and another may be asked for at once. */
+/* A program that is not a daemon is ended once its request is answered, and the next request may
+ * come at once. */
 static void does_not_come_up(void)
 {
     char path[128], told[128];
@@ -216,7 +218,8 @@ static void does_not_come_up(void)
     daemon = child_of(d.pid);
     first = raw_connect(&d);
     second = raw_connect(&d);
-    /* Both in one turn of its loop: that the first has ended, and that the second is asked for. */
+    /* One turn of the loop sees both events: the first process has ended, and a second one is asked
+     * for. */
     make_program(path, told, "");
     CU_ASSERT_TRUE(ask_upgrade(first, path));
     CU_ASSERT_TRUE(daemon_says(&d, "/program\" is to take over"));
@@ -244,8 +247,9 @@ static void does_not_come_up(void)
     expect_none("is started again");
 }
 
-/* A signal that comes while another process is to take over is for what has changed since: it asks
- * once more, behind a hand-over that has failed and behind one that has not. */
+/* A signal that arrives while another process is about to take over asks for one more hand-over,
+ * because the configuration may have changed since. So it does behind a hand-over that failed and
+ * behind one that did not. */
 static void asked_meanwhile(void)
 {
     static const bool comes_up[] = {false, true};
@@ -281,7 +285,8 @@ static void asked_meanwhile(void)
     }
 }
 
-/* What is wrong with its configuration, it finds while the one before it still serves. */
+/* The next process finds what is wrong with its configuration while the one before it still serves.
+ */
 static void wrongly_configured(void)
 {
     static const char *const words[] = {
@@ -315,7 +320,7 @@ static void wrongly_configured(void)
     expect_none("is started again");
 }
 
-/* The next process lives and says nothing. */
+/* The next process lives, but sends nothing. */
 static void stands_still(void)
 {
     char path[128], told[128];
@@ -335,8 +340,7 @@ static void stands_still(void)
     stop();
 }
 
-/* A request that is under way holds the hand-over up; a client that hangs up meanwhile costs
- * nothing. */
+/* A request under way delays the hand-over; a client that hangs up meanwhile does not. */
 static void hung_up_meanwhile(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -370,7 +374,7 @@ static void hung_up_meanwhile(void)
     stop();
 }
 
-/* The start behind its death fails, for a reason that passes. */
+/* The first start after the death fails, for a reason that passes. */
 static void fails_at_first(const char *odd)
 {
     char path[128];

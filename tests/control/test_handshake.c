@@ -77,7 +77,7 @@ static int greeted(struct handshake *h, const struct letter *l)
     return handshake_greeted(h, &g, (const uint8_t *)l, sizeof(*l));
 }
 
-/* Two sides, up to their proofs. */
+/* Brings two sides up to their proofs. */
 struct pair {
     struct handshake_identity a_self, b_self;
     struct handshake a, b; /* a has dialled b */
@@ -145,7 +145,8 @@ static void succeeds(void)
     CU_ASSERT_EQUAL(p.b.node, 1);
 }
 
-/* By MUNGE: the key is agreed on, another for each connection, and no secret is in it. */
+/* With MUNGE both sides agree on a key, another one for each connection, and no secret is part of
+ * it. */
 static void succeeds_without_secret(void)
 {
     struct pair p = pair_of(1, 3), again = pair_of(1, 3);
@@ -167,7 +168,7 @@ static void succeeds_without_secret(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(again.b.text, "was not made for this connection"));
 }
 
-/* Somebody between them gives each a share of his own. */
+/* An attacker between the two sides gives each a key share of his own. */
 static void share_replaced(void)
 {
     struct pair p = pair_of(1, 3);
@@ -217,7 +218,7 @@ enum change {
     SHARE_ZERO,
 };
 
-/* One thing in the initiator's greeting that the responder must not take. */
+/* Changes one field of the initiator's greeting that the responder must not accept. */
 static void greetings_refused(void)
 {
     static const struct {
@@ -319,7 +320,7 @@ static void greetings_refused(void)
     }
 }
 
-/* Where node 2 should be, node 3 answers. */
+/* Node 3 answers where node 2 should be. */
 static void wrong_node_answers(void)
 {
     struct handshake_identity a = identity(1), b = identity(3);
@@ -371,7 +372,7 @@ static void replay(void)
     CU_ASSERT_EQUAL(handshake_proved(&later, mac, sizeof(mac)), -EACCES);
 }
 
-/* The initiator's own greeting, and the initiator's own proof, sent back to it. */
+/* The initiator's own greeting and its own proof are sent back to it. */
 static void reflection(void)
 {
     struct pair p = pair_of(0, 1);
@@ -421,7 +422,8 @@ static void out_of_order(void)
     CU_ASSERT_EQUAL(greet(&h, &ours), 0);
     CU_ASSERT_EQUAL(greet(&h, &ours), -EPROTO);
     CU_ASSERT_EQUAL(handshake_proved(&h, mac, sizeof(mac)), -EPROTO);
-    /* A responder's greetings, each twice, and both behind their time. */
+    /* A responder takes one greeting and sends one; a second one of either kind, or one out of
+     * turn, is refused. */
     handshake_begin(&h, &a, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
     CU_ASSERT_EQUAL(greeted(&h, &l), 0);
     CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
@@ -432,7 +434,7 @@ static void out_of_order(void)
     CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
 }
 
-/* One that names no provider; and the version is the highest that both speak. */
+/* One greeting names no provider; and the version agreed on is the highest that both speak. */
 static void provider_and_version(void)
 {
     struct handshake_identity a = identity(1), b = identity(3);
@@ -459,7 +461,7 @@ static void provider_and_version(void)
     }
 }
 
-/* Two connections between nodes 1 and 3: both ends keep the same one. */
+/* Of two connections between nodes 1 and 3 both ends keep the same one. */
 static void two_connections(void)
 {
     static const struct {
@@ -468,14 +470,14 @@ static void two_connections(void)
         int other_boot; /* 0: not proven, 1: the same daemon, 2: another */
         enum handshake_verdict expected;
     } rows[] = {
-        /* Both dial at once; 1's connection stays, seen from either end. */
+        /* Both nodes dial at once; node 1's connection stays, seen from either end. */
         {1, 3, HANDSHAKE_RESPONDER, 1, 0, HANDSHAKE_KEEP},
         {3, 1, HANDSHAKE_RESPONDER, 3, 0, HANDSHAKE_TAKE},
         {1, 3, HANDSHAKE_RESPONDER, 1, 1, HANDSHAKE_KEEP},
         {3, 1, HANDSHAKE_RESPONDER, 3, 1, HANDSHAKE_TAKE},
         {3, 1, HANDSHAKE_INITIATOR, 1, 1, HANDSHAKE_KEEP},
         {1, 3, HANDSHAKE_INITIATOR, 3, 1, HANDSHAKE_TAKE},
-        /* One end dials again: it has given the first connection up. */
+        /* One node dials again, which means that it has given the first connection up. */
         {1, 3, HANDSHAKE_RESPONDER, 3, 1, HANDSHAKE_TAKE},
         {3, 1, HANDSHAKE_RESPONDER, 1, 1, HANDSHAKE_TAKE},
         /* Another daemon claims the number. */
@@ -527,7 +529,7 @@ static void sealed_frames(void)
     struct sealed first;
 
     seals(&a, &b);
-    /* Past 127 the counter takes two bytes. */
+    /* Past 127 the varint of the counter takes two bytes. */
     for (int i = 0; i < 300; i++) {
         struct sealed f = seal_of(&a, "body");
         int at = seal_open(&b, f.bytes, f.size);
@@ -549,14 +551,14 @@ static void sealed_frames_refused(void)
     first = seal_of(&a, "first");
     second = seal_of(&a, "second");
     before = b;
-    /* Every bit counts. */
+    /* A change of any bit is found. */
     for (size_t bit = 0; bit < 8 * first.size; bit++) {
         struct sealed f = first;
 
         f.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         CU_ASSERT_EQUAL(seal_open(&b, f.bytes, f.size), -EBADMSG);
     }
-    /* So does every length. */
+    /* A change of any length is found. */
     for (size_t size = 0; size < first.size; size++)
         CU_ASSERT_EQUAL(seal_open(&b, first.bytes, size), -EBADMSG);
     CU_ASSERT_EQUAL(memcmp(&b, &before, sizeof(b)), 0);

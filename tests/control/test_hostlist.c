@@ -1,4 +1,4 @@
-/* Slurm's lists of hosts: what they stand for, and what is none. */
+/* Slurm's lists of hosts: which names a list stands for, and which texts are not lists. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
     "34567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234" \
     "56789012345678901234567890123456789012345678901234567890123456789012345"
 
-/* The names, by spaces. */
+/* Joins the names with blanks. */
 static int expanded(const char *text, char *to, size_t size)
 {
     struct hostlist list;
@@ -89,7 +89,8 @@ static void lists(void)
     }
 }
 
-/* As many as there may be nodes, and one more; a short text that stands for very many. */
+/* A list may have as many names as there may be nodes, and not one more; a short text may stand for
+ * very many. */
 static void bounds(void)
 {
     static const struct {

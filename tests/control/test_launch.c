@@ -1,4 +1,5 @@
-/* What a job's daemon takes from Slurm's environment, and what it must not. */
+/* The settings that a job's daemon takes from Slurm's environment, and those that it must not take.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -46,7 +47,7 @@ static void environments(void)
          "127.0.0.1:16384",
          0,
          NULL},
-        /* Names that need no look-up: the way to the other one is by the loopback. */
+        /* These names need no look-up: the loopback leads to the other daemon. */
         {{"SLURM_JOB_ID=4294967296", "SLURM_STEP_NODELIST=127.0.0.[1-3]",
           "SLURMD_NODENAME=127.0.0.3", "SLURM_NODEID=0"},
          "@pwcd/%u/4294967296",
@@ -58,7 +59,7 @@ static void environments(void)
          "127.0.0.1:32767,127.0.0.3:32767",
          0,
          NULL},
-        /* Variables of a launch that is not ours. */
+        /* These variables belong to a launch that is not ours. */
         {{"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a", "PMIX_NAMESPACE=gone", "PMIX_RANK=0"},
          "@pwcd/%u/17",
          "127.0.0.1:16401",
@@ -113,7 +114,7 @@ static void environments(void)
     }
 }
 
-/* Where srun starts more than one on a node, one serves. */
+/* Where srun starts several daemons on a node, one of them serves. */
 static void one_is_enough(void)
 {
     static const char *const settings[SETTINGS_MAX] = {"SLURM_LOCALID=1"};
@@ -126,7 +127,7 @@ static void one_is_enough(void)
     config_free(&config);
 }
 
-/* What flags say goes before. */
+/* A flag goes before the environment. */
 static void flags(void)
 {
     static const char *const settings[SETTINGS_MAX] = {
@@ -155,7 +156,7 @@ static void flags(void)
     config_free(&config);
 }
 
-/* A client that only looks waits for no other task, and asks nobody. */
+/* A client that only looks waits for no other task, and asks no other node. */
 static void looked_at_alone(void)
 {
     static const char *const settings[SETTINGS_MAX] = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a",
@@ -184,7 +185,7 @@ static int bind_to(uint16_t port, int reuse)
     return -1;
 }
 
-/* Between its choice and our listening nobody else gets the port. */
+/* No other process gets the port between the daemon's choice and its listening. */
 static void port_is_held(void)
 {
     uint16_t port = 0;

@@ -44,7 +44,8 @@ static void test_fields(void)
     CU_ASSERT_EQUAL(strlen(fields[1]), LOG_FIELD_BYTES - 1);
 }
 
-/* The log goes to the journal only by a stream that systemd has connected with it. */
+/* The log goes to the journal only when standard error is a stream that systemd has connected with
+ * it. */
 static void test_journal(void)
 {
     char stream[64];

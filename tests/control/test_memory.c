@@ -25,7 +25,7 @@
 
 enum step { STEP_NONE, STEP_CALLOC, STEP_MAPPING, STEP_RANGE, STEP_CALL };
 
-/* The client under test, and what has become of its requests. */
+/* The client under test, and the outcome of each of its requests. */
 static struct {
     struct control control;
     struct config config;
@@ -151,7 +151,7 @@ static void begin(void)
     t.by_handle[0] = &t.client;
 }
 
-/* What was posted comes back. */
+/* The engine's answer to the posted call comes back. */
 static void come_back(int result)
 {
     struct call *call = t.posted;
@@ -178,7 +178,7 @@ static void expect_silence(void)
     CU_ASSERT_EQUAL(t.answers, 0);
 }
 
-/* Nothing of it is held. */
+/* Checks that nothing is held for the client. */
 static void end(void)
 {
     for (int i = 0; i < QUOTA_KINDS; i++)
@@ -227,7 +227,7 @@ static void ask_region_close(uint32_t request)
     request_region_close(&t.client, request, &close_it);
 }
 
-/* Known to the engine, not registered yet. */
+/* The segment is known to the engine, and not registered yet. */
 static void begin_opening(void)
 {
     begin();
@@ -243,7 +243,7 @@ static void begin_open(void)
     expect_answer(0, "");
 }
 
-/* The engine has let go of it. */
+/* The engine has let go of the segment. */
 static void engine_lets_go(void)
 {
     segment_closed(&t.worker, HANDLE);
@@ -366,14 +366,14 @@ static void closes_not_made(void)
         come_back(rows[i].result);
         expect_answer(rows[i].result, rows[i].says);
     }
-    /* The segment is still open. */
+    /* The other segment is still open. */
     ask_close();
     t.client.state = CLIENT_ENDING;
     come_back(-EBUSY);
     expect_silence();
     engine_lets_go();
     end();
-    /* One that nobody asked for. */
+    /* An answer arrives that nobody asked for. */
     begin_opening();
     segment_ready(&t.worker, HANDLE, -EIO);
     expect_answer(-EIO, "cannot be registered");
@@ -383,7 +383,7 @@ static void closes_not_made(void)
     end();
 }
 
-/* The engine's answer to a close comes when the segment is gone, and its handle another's. */
+/* The engine answers a close when the segment is gone and its handle may name another one. */
 static void closes_answered_late(void)
 {
     struct client_segment another = {.client = &t.other};
@@ -418,7 +418,8 @@ static void a_client_that_ends_is_not_told(void)
     end();
 }
 
-/* What a next daemon needs of it is kept; where there is no room the client cannot be served on. */
+/* The control thread keeps what the next daemon needs of a segment; where there is no room for
+ * that, the client cannot survive a restart. */
 static void segments_kept(void)
 {
     static const struct {
@@ -444,7 +445,7 @@ static void segments_kept(void)
     }
 }
 
-/* Descriptors for neighbours are few, and then there are none. */
+/* Few descriptors are left for neighbours, and then none. */
 static void segments_shared(void)
 {
     for (uint32_t shared = 0; shared < 2; shared++) {
@@ -520,7 +521,7 @@ static void withdrawals_refused(void)
     ask_region_close(QUESTION);
     come_back(-EINVAL);
     expect_answer(-EINVAL, "region 3 is not yours, or not open");
-    /* Its client has left meanwhile, and what waited for it went. */
+    /* The client has left meanwhile, and what waited for it is gone. */
     for (int result = -1; result <= 1; result++) {
         ask_region_close(QUESTION);
         cookie = t.posted->region.cookie;
@@ -533,8 +534,8 @@ static void withdrawals_refused(void)
     end();
 }
 
-/* A withdrawal that is asked for twice ends for the request that came last; the first gets an
- * error. Others' and other regions' go on. */
+/* When a region is withdrawn twice, the later request gets the end and the first one an error.
+ * Withdrawals of other regions and other clients go on. */
 static void withdrawals_asked_twice(void)
 {
     uint64_t others[3], first, last;
@@ -567,7 +568,8 @@ static void withdrawals_asked_twice(void)
     CU_ASSERT_EQUAL(t.answered, QUESTION + 1);
     CU_ASSERT_EQUAL(t.kind, PWC__CLIENT_REPLY__BODY_DONE);
     t.answers = 0;
-    /* Begun with an earlier process: nobody here waits for it, and it did not count. */
+    /* The withdrawal began in an earlier process: nobody waits for it here, and it was not counted.
+     */
     ask_region_close(QUESTION);
     last = t.posted->region.cookie;
     come_back(1);

@@ -86,7 +86,7 @@ static void fill(struct raw_peer *p)
     pwc__roll__init(&roll);
 }
 
-/* The frame that "rank_at.job" is about. */
+/* The frame that "rank_at.job" belongs to. */
 static Pwc__PeerFrame frame_of(const char *path)
 {
     const struct {
@@ -227,7 +227,7 @@ static const struct row rows[] = {
     {"ping.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
 };
 
-/* Fields of which every value means something, or that have a test of their own below. */
+/* Fields of which every value means something, or which have a test of their own below. */
 static const char *const elsewhere[] = {
     "counter",          /* seals_that_do_not_fit */
     "mac",              /* seals_that_do_not_fit */
@@ -289,7 +289,7 @@ static void expect_refusal(struct raw_peer *p, int status, const char *says)
     CU_ASSERT_TRUE(raw_hangs_up(p->socket));
 }
 
-/* The status of the next answer. What the daemon says of its own accord is passed over. */
+/* Reads the status of the next answer, and passes over what the daemon sends by itself. */
 static int answer_of(struct raw_peer *p)
 {
     Pwc__PeerFrame *back;
@@ -305,7 +305,7 @@ static int answer_of(struct raw_peer *p)
     return status == 1 ? -ECONNRESET : status;
 }
 
-/* A rank of ours, which the daemon keeps the directory for, is answered for. */
+/* The daemon answers for a rank of ours whose directory it keeps. */
 static void expect_alive(struct raw_peer *p)
 {
     Pwc__PeerFrame frame;
@@ -316,7 +316,7 @@ static void expect_alive(struct raw_peer *p)
     CU_ASSERT_EQUAL(answer_of(p), 0);
 }
 
-/* The frames that come before the one a row is about. */
+/* The frames that must come before the one that a row is about. */
 static void prepare(struct raw_peer *p, const struct row *row)
 {
     Pwc__PeerFrame frame;
@@ -435,7 +435,7 @@ static void out_of_place(void)
         CU_ASSERT_TRUE(raw_hangs_up(p.socket));
         raw_peer_close(&p);
     }
-    /* Two offers on one link. */
+    /* The other daemon makes two offers on one link. */
     CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
     fill(&p);
     frame = frame_of("offer");
@@ -468,8 +468,7 @@ static void seals_that_do_not_fit(void)
 
 /* ---- answers to what the daemon has asked ---------------------------------------------------- */
 
-/* The cookie that the daemon asks with: it wants to know about a rank of our job. 0: it does not.
- */
+/* Reads the cookie with which the daemon asks where a rank of our job is. 0: it does not ask. */
 static uint64_t asked(struct raw_peer *p)
 {
     Pwc__PeerFrame *frame;
@@ -487,8 +486,9 @@ static uint64_t asked(struct raw_peer *p)
     return cookie;
 }
 
-/* A client of a job that is ours to know about says Hello. */
-/* The client is gone, and its rank is free. Connections of this test's own come and go. */
+/* A client of a job whose directory we keep sends Hello. */
+/* Waits until the client is gone and its rank is free. Connections of this test's own come and go.
+ */
 static void leave(int s, const struct holdings *before)
 {
     struct holdings then = *before;
@@ -561,7 +561,8 @@ static void answers_out_of_range(void)
     }
 }
 
-/* Where a rank is that a client binds: nodes and engines that there can't be, or that are not. */
+/* The place of a rank that a client binds: nodes and engines that cannot exist, or that are not
+ * there. */
 static void places_out_of_range(void)
 {
     static const struct {
@@ -606,7 +607,7 @@ static void places_out_of_range(void)
     }
 }
 
-/* The result of an exchange, of which the other node says anything. */
+/* The result of an exchange, in which the other node may claim anything. */
 static void results_out_of_range(void)
 {
     static const struct {
@@ -698,7 +699,7 @@ static void ranks_not_told_again(void)
     raw_peer_close(&p);
 }
 
-/* The daemon names its own ranks, with the one that attaches, and the end behind the names. */
+/* The daemon names its own ranks, then the one that attaches, then the end of the list. */
 static void tells_its_ranks(void)
 {
     struct holdings before;
@@ -738,7 +739,7 @@ static void name_job(char name[16], const char *stem, uint32_t home)
         snprintf(name, 16, "%s%d", stem, i);
 }
 
-/* What the daemon says of its fabric's address: a good one to offer back. */
+/* Reads the fabric address that the daemon sends, which is a good one to offer back. */
 static void good_offer(void)
 {
     struct raw_peer p;

@@ -29,7 +29,7 @@ static bool start(struct daemon *d, const char *node, const char *secret, const 
     return plan_start(d, program, node, secret, list);
 }
 
-/* A job whose directory is on this node, from the number `i` on. */
+/* Names a job whose directory is on this node, counting from `i` on. */
 static const char *job_from(uint32_t node, int i)
 {
     static char name[16];
@@ -69,7 +69,7 @@ static bool contribute(int s, uint32_t sequence, const char *data)
     return raw_request(s, 20 + sequence, &request);
 }
 
-/* The next reply to an exchange: its bytes, "error", or "nothing" within the limit. */
+/* Reads the next reply to an exchange: its bytes, "error", or "nothing" within the limit. */
 static void gathered(int s, char *to, size_t size)
 {
     int fds[3], count;
@@ -94,7 +94,7 @@ static void exchange_over_two_nodes(const struct daemon *d, uint32_t home)
 
     CU_ASSERT_EQUAL(hello(&d[0], job, 0, &a), 0);
     CU_ASSERT_EQUAL(hello(&d[1], job, 1, &b), 0);
-    /* A live rank is not claimed twice, on whichever node. */
+    /* A live rank cannot be claimed twice, on any node. */
     CU_ASSERT_EQUAL(hello(&d[1], job, 0, &again), -EADDRINUSE);
     close(again);
     for (uint32_t i = 0; i < 3; i++) {
@@ -105,7 +105,7 @@ static void exchange_over_two_nodes(const struct daemon *d, uint32_t home)
         gathered(b, text, sizeof(text));
         CU_ASSERT_STRING_EQUAL(text, "leftrigh");
     }
-    /* A rank that gives another length, or leaves, ends the exchange for the other. */
+    /* A rank that gives another length, or leaves, ends the exchange for the other one. */
     CU_ASSERT_TRUE(contribute(a, 3, "1"));
     CU_ASSERT_TRUE(contribute(b, 3, "22"));
     gathered(a, text, sizeof(text));
@@ -131,7 +131,7 @@ static void one_job(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* The home dies: what waits there fails in time, and a new one is found again. */
+/* The home dies: requests that wait there fail in time, and a new home is found. */
 static void home_dies(void)
 {
     struct daemon d[2];
@@ -186,7 +186,7 @@ static void wrong_secret(void)
 
 /* ---- by MUNGE -------------------------------------------------------------------------------- */
 
-/* With a made-up MUNGE (odd.c), and no secret. */
+/* The daemons use a made-up MUNGE (odd.c) and no secret. */
 static bool start_munge(struct daemon *d, const char *node, const char *munge)
 {
     const char *arguments[] = {
@@ -216,7 +216,7 @@ static void one_job_by_munge(void)
     }
 }
 
-/* One of them is not vouched for as it should be; both logs say why. */
+/* MUNGE does not vouch for one of them as it should; both logs say why. */
 static void refused_by_munge(void)
 {
     static const struct {
@@ -270,7 +270,7 @@ static void start_without_munge(void)
     CU_ASSERT_EQUAL(daemon_stop(&first), 0);
 }
 
-/* The end does not take from under a thread the credential that it looks at. */
+/* A daemon that ends does not take away the credential that a thread still looks at. */
 static void ends_while_munge_is_asked(void)
 {
     struct daemon d[2];
@@ -286,7 +286,7 @@ static void ends_while_munge_is_asked(void)
     close(s);
 }
 
-/* One of them speaks a later version: both logs say which ones, and so does Inspect. */
+/* One of them speaks a later version: both logs name the two versions, and so does Inspect. */
 static void versions(void)
 {
     struct daemon d[2];
@@ -311,14 +311,14 @@ static void versions(void)
     reason = json_string_value(json_object_get(row, "reason"));
     CU_ASSERT(reason && strstr(reason, says) && strstr(reason, "upgrade pwcd on node 0"));
     json_decref(document);
-    /* The other way round too. */
+    /* The other daemon may be the later one as well. */
     CU_ASSERT_EQUAL(hello(&d[1], job_at(0), 0, &s), -EHOSTDOWN);
     close(s);
     CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* The end does not take from under a thread what it looks up a name for. */
+/* A daemon that ends does not take away the name that a thread still looks up. */
 static void ends_while_a_name_is_looked_up(void)
 {
     struct daemon d;
@@ -334,7 +334,7 @@ static void ends_while_a_name_is_looked_up(void)
     close(s);
 }
 
-/* A node is given up in time, also where no attempt to reach it can even begin. */
+/* A node is given up in time, even where no attempt to reach it can begin. */
 static void cannot_begin_to_dial(void)
 {
     struct daemon d;
@@ -349,8 +349,8 @@ static void cannot_begin_to_dial(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* Patience with the progress thread ends only where it does not come back; not where we were late
- * to hear that it did. */
+/* Patience with the progress thread ends only where it does not come back, and not where the
+ * control thread was late to notice that it did. */
 static void hears_late_of_an_end(void)
 {
     struct daemon d;
@@ -400,7 +400,8 @@ static void node_number_taken(void)
     CU_ASSERT_EQUAL(daemon_stop(&first), 0);
 }
 
-/* Strangers on the port between daemons: garbage and silence end, and do no harm. */
+/* Strangers send garbage or nothing to the port between daemons: their connections end, and do no
+ * harm. */
 static void strangers(void)
 {
     struct daemon d[2];
@@ -429,7 +430,7 @@ static void strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* Silence in all the room for strangers: the next stranger has the room of the first. */
+/* Silent strangers fill all the room: the next stranger gets the room of the first. */
 static void silent_strangers(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(plan.ports[0])};
@@ -450,7 +451,7 @@ static void silent_strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* What others must not see is not there before they cannot look. */
+/* A process hides itself from others before it holds what they must not see. */
 static void secret_unseen(void)
 {
     const char *arguments[] = {"--secret", plan.secrets[0], "--allow-users", "root", NULL};

@@ -1,7 +1,7 @@
 /*
- * Who is served: by default the daemon's own user alone, then the users and groups of its
- * configuration; what one user does to its connections and jobs is not another's. Needs root, to be
- * other users.
+ * The users that a daemon serves: by default its own user alone, else the users and groups of its
+ * configuration. One user cannot touch another's connections and jobs. The test needs root, to run
+ * as other users.
  *
  *     test_policy PWCD
  */
@@ -18,7 +18,7 @@
 #include "proto/trace_abi.h"
 #include "tests/suite.h"
 
-/* Users and groups that no machine has, but for nobody. */
+/* Numbers of users and groups that no machine has, and those of nobody. */
 #define DAEMON 61001u
 #define ALICE  61002u
 #define BOB    61003u
@@ -38,7 +38,7 @@ struct user {
     gid_t more; /* a supplementary group; 0: none */
 };
 
-/* What happened to a child that was another user. */
+/* The outcome of a child that ran as another user. */
 struct outcome {
     int connected; /* 0 or a negative errno */
     int status;    /* of Hello, and of a context */
@@ -80,7 +80,7 @@ static struct outcome as_user(const struct user *user, user_deed deed, void *con
     return out;
 }
 
-/* Attaches and opens a context; what the daemon says first where it serves us not. */
+/* Attaches and opens a context. Returns the daemon's refusal if it does not serve us. */
 static void attach(int s, struct outcome *out, void *context)
 {
     struct answer a = {0};
@@ -93,7 +93,7 @@ static void attach(int s, struct outcome *out, void *context)
     snprintf(out->text, sizeof(out->text), "%s", a.text);
 }
 
-/* Without a Hello of our own: the refusal is there when we have connected. */
+/* The refusal comes as soon as we have connected, before a Hello of our own. */
 static void listen_only(int s, struct outcome *out, void *context)
 {
     struct answer a;
@@ -102,7 +102,7 @@ static void listen_only(int s, struct outcome *out, void *context)
     snprintf(out->text, sizeof(out->text), "%s", a.text);
 }
 
-/* The rows that Inspect shows, and how many of clients and users are not our own. */
+/* Counts the rows that Inspect shows, and the rows of clients and users that are not our own. */
 struct seen {
     int clients, queues, regions, users, foreign;
 };
@@ -202,7 +202,8 @@ static unsigned socket_mode(void)
 static const struct user root = {0, 0, 0}, its_own = {DAEMON, DAEMON, 0}, alice = {ALICE, ALICE, 0},
                          bob = {BOB, BOB, 0}, nobody = {NOBODY, NOBODY, 0};
 
-/* The socket's mode refuses strangers; where somebody has widened the mode, the daemon does. */
+/* The socket's mode refuses strangers; where somebody has widened the mode, the daemon refuses
+ * them. */
 static void own_user_only(void)
 {
     start(DAEMON, NULL, NULL);
@@ -259,7 +260,7 @@ static void allowed_groups(void)
 
 /* ---- apart from one another ------------------------------------------------------------------ */
 
-/* As many connections as it gets, of both kinds, while another user attaches. */
+/* This user opens as many connections as it gets, of both kinds, while another user attaches. */
 static void take_all(int s, struct outcome *out, void *context)
 {
     enum { MANY = 80 };
@@ -312,7 +313,8 @@ static void connections_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A job and rank of another user, though equal, is another one, and a key does not lead into it. */
+/* A job and rank of another user are different ones, even with the same name and number, and a key
+ * does not lead into them. */
 static void bind_theirs(int s, struct outcome *out, void *context)
 {
     struct answer *key = context, mine, bound;
@@ -347,7 +349,7 @@ static void jobs_apart(void)
 
 /* ---- what is seen of others ------------------------------------------------------------------ */
 
-/* A connection of this user's; the process is root again behind it. */
+/* Connects as this user; the process is root again afterwards. */
 static int connected_as(uid_t uid)
 {
     int s;
@@ -359,7 +361,8 @@ static int connected_as(uid_t uid)
     return s;
 }
 
-/* Asks for what has been traced; how many records there are, and how many of them are Alice's. */
+/* Asks for what has been traced. Returns the number of records, and how many of them are Alice's.
+ */
 static void trace(int s, int *all, int *of_alice)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -386,8 +389,8 @@ static void trace(int s, int *all, int *of_alice)
     pwc__client_reply__free_unpacked(reply, NULL);
 }
 
-/* Each user sees what his own clients do; root and the daemon's user, all. And a trace begins when
- * it is asked for. */
+/* Users see what their own clients do; root and the daemon's user see everything. A trace begins
+ * when it is asked for. */
 static void traces_apart(void)
 {
     static const uid_t users[] = {ALICE, BOB, DAEMON, 0};
@@ -419,7 +422,7 @@ static void traces_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A rank with a context and a region, which stays while others look. */
+/* Attaches a rank with a context and a region, which stays while others look. */
 static void stay(int s, struct outcome *out, void *context)
 {
     struct answer segment, key;
@@ -455,7 +458,7 @@ static pid_t stay_as(const struct user *user, int ends[3], int keep)
     return pid;
 }
 
-/* Two users' ranks at once; a user who looks sees his own, or all. */
+/* Ranks of two users are attached at once; a user who looks sees his own, or all. */
 static void lookers_apart(void)
 {
     static const struct {

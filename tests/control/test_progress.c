@@ -31,7 +31,7 @@ static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define STOP_MS    60000u
 #define CROWD      200u /* clients: their ends are reported in several batches */
 
-/* A function run on the progress thread, waited for. */
+/* Runs a function on the progress thread and waits for its end. */
 struct call {
     struct command command;
     int (*run)(struct engine *engine);
@@ -104,7 +104,7 @@ static void errand(void *context, struct engine *engine)
         atomic_fetch_add(&world.errands, 1);
 }
 
-/* Both sides are in this process: the client never sleeps, so nothing needs waking. */
+/* Both sides are in this process: the client never sleeps, so nothing needs to wake it. */
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
 }
@@ -157,7 +157,7 @@ static int close_client(struct engine *e)
     return 0;
 }
 
-/* As many as there is room for, up to all of the crowd; how many. */
+/* Opens as many clients as there is room for, up to all of the crowd. Returns how many. */
 static int open_crowd(struct engine *e)
 {
     int opened = 0;
@@ -184,7 +184,7 @@ static void *map(size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* `delay_ns`: of what comes from the fabric; 0: none. */
+/* `delay_ns` is by how much events of the fabric are held back; 0: by nothing. */
 static int open_with(enum patience_mode mode, uint64_t delay_ns)
 {
     const struct delay_config delay = {
@@ -256,7 +256,7 @@ static void submit(struct submit_record *record, const void *payload)
     CU_ASSERT_EQUAL_FATAL(r, 0);
 }
 
-/* The next event of a kind; the daemon works by itself meanwhile. */
+/* Takes the next event of a kind; the daemon works by itself meanwhile. */
 static void expect(unsigned kind, uint64_t id)
 {
     struct pwc_event event;
@@ -313,7 +313,7 @@ static void test_large_puts(void)
     }
 }
 
-/* The thread sleeps when nothing is to do, and a doorbell wakes it. */
+/* The thread sleeps when there is nothing to do, and a doorbell wakes it. */
 static void test_sleep_and_wake(void)
 {
     for (uint64_t i = 0; i < 20; i++) {
@@ -332,7 +332,7 @@ static void test_sleep_and_wake(void)
     }
 }
 
-/* A kick has its errand done, whether it sleeps or not. */
+/* A kick makes the thread run its errand, whether it sleeps or not. */
 static void test_kick(void)
 {
     for (uint64_t i = 0; i < 50; i++) {
@@ -348,7 +348,7 @@ static void test_kick(void)
 
 /*
  * Nothing wakes a thread that sleeps while events are held back, so each put that ends shows that
- * it did not. And none ends before its payload and its record have been held back.
+ * the thread did not sleep. No put ends before its payload and its record have been held back.
  */
 static void test_held_back(void)
 {
@@ -374,15 +374,16 @@ static void opened_again(struct command *command)
     call_done(command);
 }
 
-/* From the progress thread itself: what it posts is done right after the step that frees them. */
+/* Runs on the progress thread: a call that it posts runs right after the step that frees the
+ * handles. */
 static int close_and_open_crowd(struct engine *e)
 {
     progress_post(world.progress, &world.again.command);
     return close_crowd(e);
 }
 
-/* The end of a client is reported before its handle is given to another, however many end at once.
- */
+/* The end of a client is reported before its handle is given to another one, however many end at
+ * once. */
 static void test_handles_come_again(void)
 {
     CU_ASSERT_EQUAL_FATAL(call(open_crowd), (int)CROWD);
@@ -391,7 +392,7 @@ static void test_handles_come_again(void)
     call(close_and_open_crowd);
     while (!world.again.done)
         uv_run(&world.loop, UV_RUN_ONCE);
-    /* As many are there again as have ended by then, each behind the end before. */
+    /* As many clients are attached again as have ended by then, each behind the end before it. */
     CU_ASSERT(world.again.result > 0);
     CU_ASSERT_EQUAL(world.again.result, (int)world.ends_told_before);
     while (world.ends_told < CROWD)
@@ -402,7 +403,7 @@ static void test_handles_come_again(void)
     world.client_closed = false;
 }
 
-/* A command that takes longer than all may before one step, and notes the round. */
+/* A command that takes longer than all commands may before one step, and notes the round. */
 struct slow {
     struct command command;
     uint64_t round;
@@ -419,7 +420,7 @@ static void slow_run(struct command *command, struct engine *engine)
         continue;
 }
 
-/* However many commands wait, each step comes behind a few of them: data goes on beside. */
+/* However many commands wait, a step follows after a few of them, so data goes on beside them. */
 static void test_commands_in_turns(void)
 {
     static struct slow slow[64];
@@ -445,7 +446,8 @@ static int spin_long(struct engine *e)
     return 0;
 }
 
-/* A step that takes long is seen, with what it did; and one of before is no longer recent later. */
+/* A long step shows, with the phase that took the time; after a while it no longer counts as
+ * recent. */
 static void test_longest_step(void)
 {
     struct step_longest longest;
@@ -458,7 +460,7 @@ static void test_longest_step(void)
     CU_ASSERT_EQUAL(longest.part, ENGINE_COMMANDS);
 }
 
-/* By usage that is made up: what a step took by itself, and how long it is remembered. */
+/* With made-up usage: what a step took by itself, and for how long it is remembered. */
 static void test_step_watch(void)
 {
     static const struct {

@@ -20,7 +20,7 @@
 
 static const char *program;
 
-/* What a client may have one more of. */
+/* The things of which a client may have one more. */
 enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT };
 
 struct row {
@@ -60,7 +60,7 @@ static const struct row rows[] = {
     {"--user-pairs", "3", BIND, 3, 2, "user-pairs 3"},
 };
 
-/* One client, and what it needs to have one more of a thing. */
+/* A client, and what it needs to take one more of a thing. */
 struct taker {
     int socket;
     struct answer context, segment;
@@ -82,7 +82,7 @@ static void taker_open(struct taker *t, const struct daemon *d, enum thing thing
     answer_close(&t->segment);
 }
 
-/* One more, of the taker, or as a client of its own (kept open in `extra`). */
+/* Takes one more, by the taker itself or as a client of its own (kept open in `extra`). */
 static int take(struct taker *t, const struct daemon *d, enum thing thing, uint32_t number,
                 int *extra, struct answer *out)
 {
@@ -108,7 +108,7 @@ static int take(struct taker *t, const struct daemon *d, enum thing thing, uint3
     return out->status;
 }
 
-/* The number of a member of status, or of the first user. */
+/* Reads a number from status, or from its first user. */
 static int64_t counted(const struct daemon *d, bool user)
 {
     json_t *document = look_at(d, user ? "clients" : "status");
@@ -167,7 +167,7 @@ static void limits(void)
     }
 }
 
-/* What a client held comes back to its user when the client ends, any number of times. */
+/* A user gets back what a client held when the client ends, any number of times. */
 static void given_back(void)
 {
     static const char *const arguments[] = {"--user-segments",

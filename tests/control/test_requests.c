@@ -29,7 +29,7 @@ static struct holdings quiet;
 
 /* ---- requests that are good ------------------------------------------------------------------ */
 
-/* A rank with one of each, and a request of each kind that would succeed. */
+/* A rank with one object of each kind, and a request of each kind that would succeed. */
 struct client {
     int socket;
     struct answer session, segment, region, remote;
@@ -111,7 +111,7 @@ static void open_client(struct client *c, uint32_t rank)
     fill(c);
 }
 
-/* The request that "bind.key.slot" is about. */
+/* The request that "bind.key.slot" belongs to. */
 static Pwc__ClientRequest request_of(struct client *c, const char *path)
 {
     const struct {
@@ -374,7 +374,7 @@ static void twice_and_unknown(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* A library that offers only what this daemon does not speak. */
+/* This library offers only what the daemon does not speak. */
 static void versions(void)
 {
     static const struct {
@@ -399,7 +399,7 @@ static void versions(void)
     }
 }
 
-/* What is another client's is nobody's. */
+/* A client cannot name an object of another client. */
 static void handles_of_others(void)
 {
     static const struct row kinds[] = {
@@ -419,7 +419,7 @@ static void handles_of_others(void)
 
         check(other.socket, &r, &kinds[i]);
     }
-    /* Nor is a remote known in another context. */
+    /* A context cannot name a remote of another context. */
     other.unbind.remote = owner.remote.handle;
     {
         Pwc__ClientRequest r = request_of(&other, "unbind");
@@ -452,7 +452,7 @@ static void in_use_and_gone(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* So many ranks that what each may give is more than all may. */
+/* So many ranks take part that the sum of what each may give is more than the limit for all. */
 static void exchange_of_too_many(void)
 {
     Pwc__ClientRequest r;

@@ -1,6 +1,6 @@
 /*
- * The router over a scripted net and a loop, scripted or real: what goes where and under which
- * names, whose events come, and when it may sleep. One thread.
+ * The router over a scripted net and a loop, scripted or real: to which side an operation goes and
+ * under which names, how the events of both come, and when the router may sleep. One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define LENGTH   4096u
 #define EVENTS   64u
 
-/* A fabric that remembers what it was asked and says what the test wants. */
+/* A fabric that remembers the calls it gets and returns what the test wants. */
 struct script {
     struct fabric base;
     uint32_t first_index; /* of its memories, which it numbers from there */
@@ -186,7 +186,7 @@ static void pair_close(struct pair *p)
     CU_ASSERT_TRUE(p->closed[1] || !p->loop);
 }
 
-/* The next event; kind 0: none comes. */
+/* Polls for the next event; kind 0: none comes. */
 static struct fabric_event next(struct pair *p)
 {
     struct fabric_event event = {0};
@@ -237,7 +237,7 @@ static void peers(void)
     pair_close(&p);
 }
 
-/* Operations to others go to the net as they are. */
+/* Operations to others go to the net unchanged. */
 static void to_others(void)
 {
     struct fabric_write write = {
@@ -254,8 +254,8 @@ static void to_others(void)
     pair_close(&p);
 }
 
-/* Operations to ourselves name our memory as the net does: which names are right, and what moves.
- */
+/* Operations to ourselves name our memory as the net does: the right names work, and the right
+ * bytes move. */
 static void to_ourselves(void)
 {
     static const struct {
@@ -314,7 +314,7 @@ static void to_ourselves(void)
     pair_close(&p);
 }
 
-/* From the drop on no operation to ourselves may name the memory; its place serves again. */
+/* Once a memory is dropped no operation to ourselves may name it, and its place is used again. */
 static void dropped(void)
 {
     struct fabric_memory source, target;
@@ -350,7 +350,8 @@ static void dropped(void)
     pair_close(&p);
 }
 
-/* The net or the loop cannot: the answer is an error, and the net does not keep the memory. */
+/* The net or the loop cannot register: the answer is an error, and the net does not keep the
+ * memory. */
 static void refused(void)
 {
     static const struct {
@@ -436,7 +437,7 @@ static void fairness(void)
     }
 }
 
-/* One side fails to poll: the other's events come, and the failure when there are none. */
+/* One side fails to poll: the other's events come first, and the failure when there are none. */
 static void failing_side(void)
 {
     for (int failing = 0; failing < 2; failing++) {

@@ -1,6 +1,6 @@
 /*
- * What the daemon reports to the service manager: readiness, status, signs of life while the
- * engines live, and which process takes over. This test is the manager: it reads the other end of
+ * The daemon's reports to the service manager: readiness, status, signs of life while the engines
+ * live, and the process that takes over. This test is the manager: it reads the other end of
  * NOTIFY_SOCKET.
  *
  *     test_service PWCD
@@ -49,7 +49,8 @@ static bool open_manager(void)
     return setenv("NOTIFY_SOCKET", address, 1) == 0;
 }
 
-/* The next message, into `said`; its descriptors go. False: none within the time. */
+/* Reads the next message into `said` and closes its descriptors. Returns false if none comes in
+ * time. */
 static bool hear(int limit_ms)
 {
     _Alignas(struct cmsghdr)
@@ -89,7 +90,7 @@ static bool is_told(const char *text)
     return false;
 }
 
-/* Signs of life, one behind the other. */
+/* Reads signs of life, one behind the other. */
 static void expect_life(int count)
 {
     for (int i = 0; i < count; i++)
@@ -131,7 +132,7 @@ static void start(const char *mode, const char *threads)
     CU_ASSERT_EQUAL(speaker, d.pid);
 }
 
-/* By one signal, and listening: it may wait for us to take what it says. */
+/* Ends the daemon by one signal, and reads on, because it may wait until we take its messages. */
 static void stop(void)
 {
     struct pollfd polled[] = {{.fd = (int)syscall(SYS_pidfd_open, d.pid, 0), .events = POLLIN},
@@ -169,7 +170,7 @@ static void tells_its_status(void)
     stop();
 }
 
-/* Asleep all the time, or never. */
+/* The engine sleeps all the time, or never. */
 static void idle_and_busy_live(void)
 {
     static const char *const modes[] = {"sleep", "dedicated"};
@@ -189,7 +190,7 @@ static void expect_silence(void)
         CU_ASSERT_PTR_NULL(strstr(said, "WATCHDOG=1"));
 }
 
-/* One of two, which is enough. */
+/* One engine of two is silent, which is enough. */
 static void stuck_is_told_by_silence(void)
 {
     pid_t thread;
@@ -245,7 +246,8 @@ static void write_config(const char *text)
     CU_ASSERT_EQUAL(fclose(file), 0);
 }
 
-/* The next one does not come up, for its configuration is wrong: the daemon stays what it was. */
+/* The next process does not come up, because its configuration is wrong: the daemon stays in place.
+ */
 static void not_handed_over(void)
 {
     setenv("FDSTORE", "8192", 1);

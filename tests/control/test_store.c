@@ -1,6 +1,6 @@
 /*
- * What outlives a process, without one that ends: names and descriptors passed on, the table of
- * requests, and what the keeper holds; and the file of counters, which does not.
+ * The state that outlives a process, tested within one process: names and descriptors passed on,
+ * the table of requests, the keeper's store; and the file of counters, which does not outlive it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static bool is_open(int descriptor)
     return fcntl(descriptor, F_GETFD) >= 0;
 }
 
-/* From one store to another, as between two processes. */
+/* Passes everything from one store to another, as between two processes. */
 static void pass_on(const struct store *from, struct store *to)
 {
     int ends[2];

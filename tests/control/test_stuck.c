@@ -1,6 +1,6 @@
 /*
- * A progress thread that stands still, stopped by ptrace alone of all threads: Inspect and pwcctl
- * still answer, and say "stuck"; clients come and go; and all goes on when it does.
+ * A progress thread stands still, because ptrace has stopped it and no other thread: Inspect and
+ * pwcctl still answer, and report "stuck"; clients come and go; and all goes on when the thread does.
  *
  *     test_stuck PWCD PWCCTL
  */
@@ -53,8 +53,9 @@ static void ask_all(int s)
     }
 }
 
-/* All views answer, with this word and what the control thread knows by itself. */
-/* Asks for all views. Returns the rounds of the progress thread, as the last view has them. */
+/* All views answer, with this word for the progress thread and with what the control thread knows
+ * by itself. */
+/* Asks for all views. Returns the progress thread's rounds, as the last view has them. */
 static json_int_t expect_all(int s, const char *progress)
 {
     json_int_t rounds = -1;
@@ -84,7 +85,7 @@ static json_int_t expect_all(int s, const char *progress)
     return rounds;
 }
 
-/* What pwcctl prints of a view. */
+/* Runs pwcctl for a view and returns what it prints. */
 static void run_pwcctl(const char *options, const char *view, char *to, size_t size)
 {
     char command[512];
@@ -130,8 +131,8 @@ static void says_so_and_recovers(void)
     close(s);
 }
 
-/* A client that comes waits; one that goes is given back afterwards; one that was there before goes
- * on. */
+/* A client that comes has to wait; one that goes is given back afterwards; one that was there
+ * before goes on. */
 static void clients_meanwhile(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -170,7 +171,8 @@ static void clients_meanwhile(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* SIGTERM ends it, though the thread never comes back. The last test: then there is no daemon. */
+/* SIGTERM ends the daemon, though its thread never comes back. This is the last test, because no
+ * daemon is left. */
 static void ends_without_it(void)
 {
     int status;

@@ -52,8 +52,8 @@ static void open_hostile(struct raw_session *s)
     atomic_store(&s->shared->handlers[0], 1); /* of active messages to itself */
 }
 
-/* The client gets the reason, its session says so, the daemon hangs up, shows it, and gives
- * everything back. */
+/* The client gets the reason, its session has it too, and the daemon hangs up, shows the reason,
+ * and gives everything back. */
 static void expect_quarantine(struct raw_session *s, const char *reason)
 {
     struct answer last;
@@ -177,7 +177,7 @@ static void bases_are_good(void)
     leave(&s);
 }
 
-/* A value that is known only when the daemon has given it. */
+/* A value that is known only once the daemon has given it. */
 enum given { A_VALUE, NEIGHBOURS_REMOTE, NEIGHBOURS_SEGMENT };
 
 #define FIELD(name)                                                                                \
@@ -379,7 +379,7 @@ static void tails_out_of_range(void)
     }
 }
 
-/* The head of the ring of local events is looked at with each submission. */
+/* The daemon looks at the head of the ring of local events with each submission. */
 static void local_heads_out_of_range(void)
 {
     static const struct {
@@ -404,7 +404,8 @@ static void local_heads_out_of_range(void)
     }
 }
 
-/* Notifications to itself until the ring of remote events is full: then its head is looked at. */
+/* The client notifies itself until the ring of remote events is full; then the daemon looks at that
+ * ring's head. */
 static void remote_heads_out_of_range(void)
 {
     static const uint64_t heads[] = {4, RAW_RING + 8, UINT64_MAX - 7};
@@ -427,7 +428,7 @@ static void remote_heads_out_of_range(void)
     }
 }
 
-/* Never consumes, and submits more than there is room for events. */
+/* The client never consumes, and submits more than there is room for events. */
 static void events_not_consumed(void)
 {
     struct raw_session s;
@@ -439,7 +440,7 @@ static void events_not_consumed(void)
     for (uint32_t n = 0; n < RAW_RING / sizeof(put); n++)
         memcpy(s.submit + n * sizeof(put), &put, sizeof(put));
     raw_set_tail(&s, RAW_RING);
-    /* So many fit: all have ended when the last event is there. */
+    /* So many operations fit: all have ended when the last event is there. */
     for (int i = 0; i < 20000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     raw_set_tail(&s, 2 * RAW_RING);
@@ -448,7 +449,8 @@ static void events_not_consumed(void)
 
 /* ---- answers to active messages -------------------------------------------------------------- */
 
-/* A request to itself that may be replied to; the token that a reply must name. */
+/* A request of the client to itself that may be replied to, and the token that a reply must name.
+ */
 static uint64_t request(struct raw_session *s)
 {
     struct event_record event = {0};
@@ -514,7 +516,8 @@ static void answers_out_of_range(void)
     }
 }
 
-/* A reply to what asked for none, one too many, and a Long's that leads elsewhere. */
+/* A reply to a request that asked for none, one reply too many, and a Long reply that leads
+ * elsewhere. */
 static void answers_not_owed(void)
 {
     struct raw_session s;
@@ -554,7 +557,8 @@ static void answer_tails_out_of_range(void)
     }
 }
 
-/* Requests hold space for their replies: more of them than there is, and a head out of range. */
+/* Requests hold space for their replies: the client sends more of them than there is space for, and
+ * moves the head out of range. */
 static void replies_out_of_range(void)
 {
     static const struct {
@@ -578,7 +582,7 @@ static void replies_out_of_range(void)
 
 /* ---- what is published ----------------------------------------------------------------------- */
 
-/* What the daemon has only published: it does not read it back. */
+/* The daemon does not read back what it has only published. */
 static void published_words(void)
 {
     struct raw_session s;
@@ -612,7 +616,7 @@ struct scribbler {
     _Atomic bool started, stop;
 };
 
-/* Each word of a record becomes anything at any time. */
+/* Each word of a record takes any value at any time. */
 static void *scribble(void *argument)
 {
     struct scribbler *scribbler = argument;
@@ -634,7 +638,7 @@ static void *scribble(void *argument)
     return NULL;
 }
 
-/* One by one, or as many small ones at once as go together. */
+/* Submits the records one by one, or as many small ones at once as go together. */
 static void records_that_change(void)
 {
     enum { SESSIONS = REPETITIONS, PUTS = 2000, ROW = 16 };

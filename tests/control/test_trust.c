@@ -1,5 +1,5 @@
 /*
- * What clients may do with what the daemon gave them, and to whom they may pass it on: forked
+ * Clients may pass on or misuse what the daemon gave them, and gain nothing by it: forked
  * children that keep the socket, numbers of processes that come again, descriptors that are made to
  * block, memory that a core file would hold.
  *
@@ -38,7 +38,7 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Whether rank 0 of the job is free, soon. */
+/* Waits a moment until rank 0 of the job is free, and returns whether it is. */
 static bool comes_free(void)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -55,7 +55,8 @@ static bool comes_free(void)
 
 /* ---- the socket outlives the process --------------------------------------------------------- */
 
-/* In a child of the one that attached: holds all its descriptors until the test has seen enough. */
+/* Runs in a child of the process that attached, and holds all its descriptors until the test has
+ * seen enough. */
 static void keep(int until)
 {
     char byte;
@@ -64,7 +65,7 @@ static void keep(int until)
     _exit(0);
 }
 
-/* Attaches, forks, and exits: its child has the socket, the doorbell and the mapping. */
+/* Attaches, forks and exits: the child then has the socket, the doorbell and the mapping. */
 static void attach_and_leave(int tell, int until)
 {
     struct raw_session s;
@@ -106,7 +107,8 @@ static void children_keep_the_socket(void)
 
 /* ---- numbers of processes -------------------------------------------------------------------- */
 
-/* A process with this number, which does nothing until it is killed; -1: it is not to be had. */
+/* Starts a process with this number, which does nothing until it is killed; -1: the number cannot
+ * be had. */
 static pid_t process_numbered(pid_t number)
 {
     for (int i = 0; i < PID_TRIES; i++) {
@@ -133,8 +135,9 @@ static pid_t process_numbered(pid_t number)
 }
 
 /*
- * A process connects and ends, and its number is an innocent one's, before the daemon has looked;
- * the socket is in other hands. The innocent one is not taken for the client.
+ * A process connects and ends, and its number passes to an innocent one before the daemon has
+ * looked, while the socket is in other hands. The daemon must not take the innocent process for the
+ * client.
  */
 static void numbers_come_again(void)
 {
@@ -190,7 +193,7 @@ static void numbers_come_again(void)
 
 /* ---- descriptors that block ------------------------------------------------------------------ */
 
-/* Flags belong to the open file, which both sides have: who clears them holds up nobody. */
+/* Flags belong to the open file, which both sides have: a client that clears them delays nobody. */
 static void descriptors_that_block(void)
 {
     struct raw_session s;
@@ -200,11 +203,11 @@ static void descriptors_that_block(void)
     CU_ASSERT_EQUAL(fcntl(s.doorbell, F_SETFL, 0), 0);
     CU_ASSERT_EQUAL(fcntl(s.wake, F_SETFL, 0), 0);
     CU_ASSERT_EQUAL(fcntl(s.socket, F_SETFL, 0), 0);
-    /* With the last ring of ours, one more would block. */
+    /* After our last ring, one more write would block. */
     CU_ASSERT_EQUAL(eventfd_write(s.doorbell, UINT64_MAX - 1 - PUTS), 0);
     put = raw_put(&s);
     put.flags = SUBMIT_NO_RCE;
-    /* The client waits for its wake socket, and never reads it: the daemon's side of that fills. */
+    /* The client sleeps on its wake socket and never reads it, so that the daemon's side fills. */
     for (int i = 0; i < PUTS; i++) {
         struct event_record event;
 
@@ -219,8 +222,8 @@ static void descriptors_that_block(void)
 
 /* ---- core files ------------------------------------------------------------------------------ */
 
-/* How many of the daemon's mappings whose name holds this a core file would hold; -1: there is
- * none. */
+/* Counts the daemon's mappings whose name holds this text and which a core file would contain; -1:
+ * there is none. */
 static int dumped(const char *name)
 {
     char path[64], line[512];
@@ -255,8 +258,8 @@ static void cores_without_clients(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* A process that may not be dumped belongs to root in /proc, whichever user runs it; nor may
- * another process of its user look into it. */
+/* In /proc a process that may not be dumped belongs to root, whichever user runs it; and another
+ * process of that user may not look into it. */
 static void no_cores_where_many_are_served(void)
 {
     static const uid_t uid = 61001;
@@ -285,7 +288,7 @@ static void no_cores_where_many_are_served(void)
 
 /* ---- what stays to be seen ------------------------------------------------------------------- */
 
-/* However many strangers offend after it, the rank that did is shown with its reason. */
+/* However many strangers offend afterwards, the rank that did is shown with its reason. */
 static void strangers_do_not_hide_offenders(void)
 {
     static const uint8_t nonsense[4] = {0xff, 0xff, 0xff, 0xff};

@@ -1,6 +1,6 @@
 /*
- * Whose turn it is among the users of the control thread: a user with many connections, and one
- * with a single one. Pure: the loop's turns are calls.
+ * The users of the control thread take turns: a user with many connections, and one with a single
+ * one. The test is pure: the loop's turns are calls.
  */
 #include <string.h>
 #include "daemon/control/clients/client_table.h"
@@ -27,8 +27,8 @@ static void begin(void)
     one = (struct client){.control = &control, .user = &single};
 }
 
-/* How many requests these connections get through in this turn of the loop, each as many as it can.
- */
+/* Counts the requests that these connections get through in this turn of the loop, each of them as
+ * many as it can. */
 static uint32_t take_all(struct client *clients, uint32_t count)
 {
     uint32_t taken = 0;
@@ -49,8 +49,8 @@ static uint32_t next_turn(void)
     return called;
 }
 
-/* However many connections ask, a turn of the loop takes so many requests of their user; and those
- * of another user go through. */
+/* However many connections ask, a turn of the loop takes a bounded number of their user's requests,
+ * and those of another user go through. */
 static void a_share_each(void)
 {
     begin();
@@ -62,7 +62,7 @@ static void a_share_each(void)
     CU_ASSERT_EQUAL(take_all(many, MANY), TURN_REQUESTS);
 }
 
-/* The first in line is the first to go on: each connection has its turn. */
+/* The first in line is served first: each connection has its turn. */
 static void first_in_line(void)
 {
     begin();
@@ -95,7 +95,7 @@ static void enough_under_way(void)
     }
 }
 
-/* One that ends leaves the line, wherever it stands in it. */
+/* A connection that ends leaves the line, wherever it stands in it. */
 static void leaves_the_line(void)
 {
     static const uint32_t order[] = {MANY - 1, 0, MANY / 2};

@@ -9,7 +9,7 @@
 
 enum { LOOKS = 8 };
 
-/* Rounds of one or two engines at each look, and what follows from them. */
+/* The rounds of one or two engines at each look, and what the watchdog does then. */
 static const struct trace {
     const char *what;
     uint32_t engines;
@@ -85,7 +85,7 @@ static void test_traces(void)
     }
 }
 
-/* However many there are, one that is silent is enough. */
+/* One silent engine is enough, however many there are. */
 static void test_each_counts(void)
 {
     for (uint32_t silent = 0; silent < NODES_ENGINES_MAX; silent++) {
@@ -103,8 +103,8 @@ static void test_each_counts(void)
     }
 }
 
-/* What a thread has done and used at each look, and whether it is taken for one that spins: never
- * one that does anything, however busy. */
+/* Work and processor time of a thread at each look, and whether it is taken for one that spins. A
+ * thread that does anything never is, however busy it is. */
 static const struct spin_trace {
     const char *what;
     uint64_t done[LOOKS], cpu[LOOKS];

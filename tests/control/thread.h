@@ -5,12 +5,12 @@
 
 #include <sys/types.h>
 
-/* The process's (first) progress thread; 0: there is none. */
+/* Returns the process's (first) progress thread; 0: there is none. */
 pid_t thread_find(pid_t process);
-/* 0: it stands still. A negative errno; -EPERM: this machine does not allow it. What is held while
- * its process ends has to be waited for (__WALL) before that process. */
+/* Stops the thread. 0: it stands still; a negative errno; -EPERM: this machine does not allow it. A
+ * thread whose process ends while it is held must be waited for (__WALL) before that process. */
 int thread_hold(pid_t thread);
-/* The thread goes on, and is ours no more. */
+/* Lets the thread go on, and gives it up. */
 int thread_release(pid_t thread);
 
 #endif

@@ -45,7 +45,8 @@ struct end {
     struct fabric_memory registered;
 };
 
-/* The kind of fabric, by the name that meson gives: loop, delay, tcp, net, shm, tcp2, ... */
+/* Returns the kind of fabric with the name that meson gives: loop, delay, tcp, net, shm, tcp2, ...
+ */
 struct rig {
     const char *name;
     const char *provider; /* NULL: in this process */
@@ -58,29 +59,32 @@ struct rig {
 };
 
 const struct rig *rig_find(const char *name);
-/* `role` names which of the test's two processes this is; -ENODEV: not on this machine. */
+/* Opens a fabric; `role` names which of the test's two processes this is. -ENODEV: this machine
+ * lacks the provider. */
 int rig_open(const struct rig *rig, const char *role, struct fabric **out);
 
-/* Takes the fabric over, allocates and registers the memory. */
+/* Takes ownership of the fabric, allocates the memory and registers it. */
 int end_open(struct end *end, struct fabric *fabric, struct end_log *log);
-/* Frees the memory; closes the fabric if `with_fabric`. */
+/* Frees the memory, and closes the fabric if `with_fabric`. */
 void end_close(struct end *end, bool with_fabric);
 
 void pattern_fill(uint8_t *at, uint64_t length, uint32_t seed);
 bool pattern_holds(const uint8_t *at, uint64_t length, uint32_t seed);
 
 int64_t milliseconds(void);
-/* One poll, logged. Returns the number of events; yields the processor when there were none. */
+/* Polls once and logs the events. Returns their number; yields the processor when there were none.
+ */
 int end_pump(struct end *end);
 void end_expect(struct end *end, uint32_t immediate, const uint8_t *at, uint64_t length,
                 uint32_t seed);
-/* Pump until so many arrivals in all, or until all cookies from first on have ended. */
+/* Pump until so many arrivals have come in all, or until all cookies from first on have ended. */
 bool end_await_arrivals(struct end *end, uint32_t count);
 bool end_await_ended(struct end *end, uint32_t first, uint32_t count);
 bool end_await_memory(struct end *end, uint32_t count);
-/* Sleeps as the daemon does: the descriptor inside an epoll set of its own. -ETIMEDOUT. */
+/* Sleeps as the daemon does, with the descriptor inside an epoll set of its own. -ETIMEDOUT:
+ * nothing woke it. */
 int end_sleep(int descriptor);
-/* Posts, pumping while the fabric says -EAGAIN. */
+/* Post an operation, and pump while the fabric returns -EAGAIN. */
 int end_write(struct end *end, const struct fabric_write *write);
 int end_read(struct end *end, const struct fabric_read *read);
 

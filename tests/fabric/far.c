@@ -171,7 +171,7 @@ int far_call(struct far *far, struct end *near, const struct far_request *reques
     return far_again(far, near, reply);
 }
 
-/* Executes this program again, since libfabric does not survive a fork. */
+/* Executes this program again, because libfabric does not survive a fork. */
 static int spawn(struct far *far, const struct rig *rig)
 {
     char role[32], descriptor[16];

@@ -51,18 +51,20 @@ struct far {
     struct end end;
 };
 
-/* Starts one that speaks to `near`, and says hello. -ENODEV when its fabric does not open. */
+/* Starts a far process that speaks to `near`, and sends hello. -ENODEV: its fabric does not open.
+ */
 int far_start(struct far *far, struct end *near, const struct rig *rig, struct far_reply *hello);
-/* Asks and awaits the reply, pumping `near` meanwhile. -ETIMEDOUT, -EPIPE when it died. */
+/* Sends a request and awaits the reply, pumping `near` meanwhile. -ETIMEDOUT; -EPIPE: the far
+ * process died. */
 int far_call(struct far *far, struct end *near, const struct far_request *request,
              struct far_reply *reply);
-/* A further reply to the last request. */
+/* Awaits a further reply to the last request. */
 int far_again(struct far *far, struct end *near, struct far_reply *reply);
-/* Quits it and waits for its end. */
+/* Ends the far process and waits until it is gone. */
 void far_stop(struct far *far, struct end *near);
 void far_kill(struct far *far);
 
-/* The main of the far process. */
+/* This is the main function of the far process. */
 int far_main(const char *rig, const char *role, int socket);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A stream fabric under test with sockets in place of its peers: what they send and what they read
- * is the test's. Everything that waits polls the fabric meanwhile, and logs its events.
+ * A stream fabric under test with sockets in place of its peers: the test decides what they send
+ * and what they read. Everything that waits polls the fabric meanwhile, and logs its events.
  *
  * Thread: one.
  */
@@ -53,34 +53,35 @@ struct near {
 /* Opens the near fabric and registers memory of each kind, filled with 0xa0 + kind. */
 bool near_open(struct near *n, const struct stream_config *config);
 void near_close(struct near *n);
-/* One poll; the number of its events. */
+/* Polls once and returns the number of events. */
 int near_poll(struct near *n);
-/* Polls until the counter, which events change, has got so far. */
+/* Polls until the counter, which events change, has reached this value. */
 bool near_until(struct near *n, const uint32_t *counter, uint32_t value);
 bool near_until_ended(struct near *n, uint32_t cookie);
-/* Whether that memory is as it was filled. */
+/* Returns whether that memory is as it was filled. */
 bool near_untouched(const struct near *n, enum near_memory memory);
-/* Polls until no event comes and the fabric lets its caller sleep; false: neither happens in time.
- * */
+/* Polls until no event comes and the fabric lets its caller sleep. Returns false if neither happens
+ * in time. */
 bool near_rest(struct near *n, int *descriptor);
 
-/* The token of the peer that a socket plays: one that connects, or one that is connected to. */
+/* The token of the peer that a socket plays: a peer that connects, or one that the fabric connects
+ * to. */
 void raw_token(uint32_t peer, bool connects, uint8_t token[STREAM_TOKEN]);
-/* Has the fabric connect to a peer at that port. */
+/* Lets the fabric connect to a peer at that port. */
 int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port);
-/* A nonblocking socket connected to the fabric, without a greeting yet. */
+/* Returns a nonblocking socket connected to the fabric, without a greeting yet. */
 int raw_dial(const struct near *n);
 struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
 /* Connects that peer with the fabric, completes one write, and returns the socket. */
 int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
-/* Writes of no bytes that are announced, from 0 on. */
+/* Sends writes of no bytes that are announced, numbered from 0 on. */
 void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count);
 /* Receives `size` bytes, or fewer at the end of the stream. Returns how many came. */
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);
-/* Whether the connection ends; drops what comes before. */
+/* Returns whether the connection ends; drops what comes before. */
 bool raw_ends(struct near *n, int socket);
-/* An 8-byte write with `placed` into NEAR_ALL, and its answer: this connection is
+/* Does an 8-byte write with `placed` into NEAR_ALL and awaits its answer: so the connection is
  * alive. */
 bool raw_alive(struct near *n, int socket);
 bool raw_done_comes(struct near *n, int socket, uint64_t error);

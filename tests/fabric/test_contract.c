@@ -16,7 +16,7 @@
 #define SKIPPED 77
 #define LIMIT   160 /* seconds for the whole program */
 
-/* Both ends connected, with the far end's memory as the near end names it. */
+/* Both ends are connected, and near holds the address and key of the far end's memory. */
 struct link {
     struct fabric *fabric;
     struct end near;
@@ -24,7 +24,7 @@ struct link {
     struct far_reply hello;
 };
 
-/* CUnit hands its tests nothing. */
+/* CUnit passes nothing to its tests, so the ends stand here. */
 static const struct rig *rig;
 static struct end_log near_log;
 
@@ -76,7 +76,7 @@ static void link_close(struct link *link)
     end_close(&link->near, true);
 }
 
-/* A write of `length` from the start of near's memory to `offset` of far's. */
+/* Posts a write of `length` bytes from the start of near's memory to `offset` of far's. */
 static struct fabric_write write_of(struct link *link, uint64_t offset, uint64_t length,
                                     uint64_t cookie)
 {
@@ -123,7 +123,7 @@ static void assert_arrived(struct link *link, uint32_t count)
     CU_ASSERT_EQUAL(reply.count, 0);
 }
 
-/* One announced write, all the way: is the link up? */
+/* One announced write goes all the way, so the link is up. */
 static void assert_link_works(struct link *link, uint32_t cookie, uint32_t arrivals)
 {
     struct fabric_write w = write_of(link, 0, 8, cookie);
@@ -137,7 +137,7 @@ static void assert_link_works(struct link *link, uint32_t cookie, uint32_t arriv
 
 /* ---- the cases ------------------------------------------------------------------------------ */
 
-/* The data is there when the announcement is. */
+/* The data is there when its announcement arrives. */
 static void announced(void)
 {
     struct link link;
@@ -186,7 +186,8 @@ static void immediates(void)
     silent.placed = true;
     CU_ASSERT_EQUAL(end_write(&link.near, &silent), 0);
     CU_ASSERT_TRUE(end_await_ended(&link.near, 100, 1));
-    /* In the loop both ends log to one place, and no arrival came but those written back. */
+    /* In the loop both ends log to one place, and the only arrivals were those that were written
+     * back. */
     assert_link_works(&link, 101, link.far.pid ? 1 : 7);
     link_close(&link);
 }
@@ -246,7 +247,8 @@ static void reads(void)
     link_close(&link);
 }
 
-/* Far more than may be outstanding: -EAGAIN now and then, and each ends and arrives once. */
+/* Posts far more operations than may be outstanding: some get -EAGAIN, and each that is taken ends
+ * and arrives once. */
 static void crowd(void)
 {
     enum { COUNT = 6000 };
@@ -276,7 +278,7 @@ static void crowd(void)
     link_close(&link);
 }
 
-/* Where writes are ordered, a payload is in place when the small write after it arrives. */
+/* Where writes are ordered, a payload is in place when the small write behind it arrives. */
 static void ordered(void)
 {
     struct link link;
@@ -306,7 +308,8 @@ static void ordered(void)
     link_close(&link);
 }
 
-/* Registration ends by an event; a place that was dropped is used again; a wrong index is said. */
+/* Registration ends by an event; the place of dropped memory is used again; a wrong index is an
+ * error. */
 static void memory(void)
 {
     static uint8_t other[3 * 4096];
@@ -379,7 +382,8 @@ static void refusals(void)
     link_close(&link);
 }
 
-/* Posts until refused: placed writes and reads, which cannot end while the far end pauses. */
+/* Posts until the fabric refuses: placed writes and reads, which cannot end while the far end
+ * pauses. */
 static uint32_t post_unanswered(struct link *link, uint32_t first)
 {
     uint32_t n = 0;
@@ -402,7 +406,8 @@ static uint32_t post_unanswered(struct link *link, uint32_t first)
     return n;
 }
 
-/* Whatever was outstanding ends once, with -ECANCELED; a new connection takes nothing from it. */
+/* Each outstanding operation ends once, with -ECANCELED, and a new connection takes over none of
+ * them. */
 static void disconnected(void)
 {
     enum { ROUNDS = 5 };
@@ -457,7 +462,7 @@ static void late_completions(void)
 
     CU_ASSERT_EQUAL(fabric_disconnect(link.fabric, OTHER), 0);
     CU_ASSERT_TRUE(end_await_ended(&link.near, OLD, old));
-    /* Apart from what the old ones may still write, here and there. */
+    /* Operations of the old connection may still write, here and there; nothing else does. */
     near_log.read = (struct expectation){0, 5, link.near.memory + APART, LENGTH};
     if (rig->joint) {
         CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_DISCONNECT}), 0);
@@ -485,7 +490,8 @@ static void late_completions(void)
     link_close(&link);
 }
 
-/* A peer that dies: no harm, disconnect ends its operations, its successor is reached. */
+/* When a peer dies, disconnect ends its operations, other peers are not disturbed, and its
+ * successor is reached. */
 static void killed(void)
 {
     enum { ROUNDS = 3 };
@@ -504,7 +510,7 @@ static void killed(void)
         for (until = milliseconds() + 50; milliseconds() < until;)
             (void)end_pump(&link.near);
 
-        /* Into the void: taken or refused, but each that is taken ends. */
+        /* Posts to a dead peer may be taken or refused, but each that is taken ends. */
         for (; count < 900; count++) {
             struct fabric_write w = write_of(&link, 0, 8, first + count);
 
@@ -532,7 +538,7 @@ static void killed(void)
     link_close(&link);
 }
 
-/* Armed and asleep, the far end is woken by a write; or it says that it cannot sleep. */
+/* The far end is armed and asleep, and a write wakes it; or it reports that it cannot sleep. */
 static void asleep(void)
 {
     struct far_request q = {.kind = FAR_SLEEP};

@@ -1,6 +1,6 @@
 /*
- * The delay decorator over the loop, in a time that the test turns: nothing comes early, nothing is
- * lost, order is kept unless it is to be broken, and a seed is replayed.
+ * The delay decorator over the loop, in a time that the test advances: nothing arrives early,
+ * nothing is lost, order is kept unless it is to be broken, and a seed replays the same run.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ struct slow {
     uint8_t bytes[4096];
 };
 
-/* The next event, letting time pass; its kind is 0 when none comes. */
+/* Returns the next event and lets time pass; its kind is 0 when none comes. */
 static struct fabric_event next_event(struct slow *s)
 {
     struct fabric_event event = {0};
@@ -173,7 +173,7 @@ static void order_broken(void)
     }
 }
 
-/* Far more than it may hold: -EAGAIN, never a loss. */
+/* Posts far more than the decorator may hold: some get -EAGAIN, and none is lost. */
 static void full(void)
 {
     for (int reorder = 0; reorder < 2; reorder++) {
@@ -203,7 +203,7 @@ static void full(void)
     }
 }
 
-/* Writes that are held back end as well. */
+/* Writes that are held back end too. */
 static void disconnected(void)
 {
     struct slow s;

@@ -1,6 +1,6 @@
 /*
- * The rules that only the loop has: keys and bounds checked at the target, long copies in pieces,
- * sleep.
+ * The rules that only the loop has: it checks keys and bounds at the target, copies what is long in
+ * pieces, and sleeps.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct fabric_event next_event(struct fabric *fabric)
 {
     struct fabric_event event = {0};
 
-    /* Nothing here happens by itself: a bounded number of polls is enough. */
+    /* The loop does nothing by itself, so a bounded number of polls is enough. */
     for (int i = 0; i < 1000; i++)
         if (fabric_poll(fabric, &event, 1) == 1)
             return event;
@@ -77,7 +77,7 @@ static struct fabric_write write_to(const struct loop_pair *p, uint64_t length)
     };
 }
 
-/* Where a range ends, and which keys open it. */
+/* A range ends where its memory does, and only the right keys open it. */
 static void target_checks(void)
 {
     static const struct {
@@ -208,7 +208,7 @@ static void pieces(void)
     pair_close(&p);
 }
 
-/* Full queues and tables say so, and are good again when there is room. */
+/* Full queues and tables return an error, and take more when there is room again. */
 static void full(void)
 {
     struct loop_pair p;

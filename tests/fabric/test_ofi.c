@@ -1,5 +1,5 @@
 /*
- * Opening the libfabric fabric: what the configuration may say, and what is said back.
+ * Opening the libfabric fabric: settings that it takes, and the errors for those that it does not.
  */
 #include <CUnit/CUnit.h>
 #include <dirent.h>
@@ -44,7 +44,7 @@ static void refused(void)
     }
 }
 
-/* Without a word about the provider, one that reaches other machines is found. */
+/* When no provider is named, one that reaches other machines is found. */
 static void by_default(void)
 {
     struct ofi_config config = {0};
@@ -68,7 +68,8 @@ static void by_interface(void)
     fabric_close(fabric);
 }
 
-/* A peer with another number of rails is refused, with another error than a wrong address. */
+/* A peer with another number of rails is refused, with another error than that of a wrong address.
+ */
 static void rails(void)
 {
     static const char *const providers[] = {"tcp;ofi_rxm", "shm"};
@@ -105,7 +106,7 @@ static void rails(void)
     }
 }
 
-/* Polls both until the first reports its peer lost; at most 5 s. */
+/* Polls both until the first one reports its peer lost, for 5 s at most. */
 static bool is_broken(struct fabric *one, struct fabric *other)
 {
     struct fabric_event events[8];
@@ -171,7 +172,8 @@ static struct fabric_memory added(struct fabric *fabric, void *base, uint64_t le
     return event.memory;
 }
 
-/* More announcements wait than one poll takes when the memory goes: they come first. */
+/* More announcements wait than one poll takes when the memory goes: the announcements come first.
+ */
 static void dropped_behind_arrivals(void)
 {
     enum { COUNT = 200, ROOM = 64 };
@@ -195,7 +197,7 @@ static void dropped_behind_arrivals(void)
     from = added(theirs, source, sizeof(source));
     CU_ASSERT_EQUAL_FATAL(fabric_connect(ours, 1, &them), 0);
     CU_ASSERT_EQUAL_FATAL(fabric_connect(theirs, 1, &us), 0);
-    /* Polls with room for one event let the provider's queue fill. */
+    /* Polls with room for one event fill the provider's queue. */
     for (int64_t until = milliseconds() + 5000; arrived < 10 && milliseconds() < until;) {
         struct fabric_write w = {.peer = 1,
                                  .memory = from.index,
@@ -251,7 +253,7 @@ static int make_file(const char *name)
     return fd;
 }
 
-/* Files left under our name are removed, others stay, and we leave none. */
+/* Files left under our name are removed, other files stay, and the fabric leaves none itself. */
 static void leftovers(void)
 {
     char name[64], left[96], other[96], stem[80];
@@ -284,7 +286,7 @@ static void on_signal(int number)
     (void)number;
 }
 
-/* Providers install handlers; ours stay. */
+/* Providers install signal handlers; ours must stay. */
 static void signals(void)
 {
     static const int numbers[] = {SIGBUS, SIGSEGV, SIGTERM, SIGINT};

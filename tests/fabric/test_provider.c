@@ -1,5 +1,5 @@
 /*
- * Which fabric is taken for what the configuration says, and what is offered.
+ * The fabric that each setting selects, and the list of providers on offer.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -94,7 +94,8 @@ static void opened(void)
     }
 }
 
-/* `stream` first, then libfabric's; no more than there is room for. */
+/* The list begins with `stream`, then has libfabric's providers, and never more than there is room
+ * for. */
 static void listed(void)
 {
     char names[ROOM][PROVIDER_NAME_MAX], others[ROOM][PROVIDER_NAME_MAX];

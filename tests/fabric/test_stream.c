@@ -25,7 +25,7 @@ static void close_near(void)
     near_close(&near);
 }
 
-/* At once, and what was not read is thrown away. */
+/* Closes the socket at once, and throws away what was not read. */
 static void reset(int fd)
 {
     struct linger linger = {.l_onoff = 1};
@@ -80,7 +80,7 @@ static void ask_for(enum asked what)
         CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &w), 0);
 }
 
-/* The frame as the peer reads it. */
+/* The frame, as the peer reads it. */
 static void hear(int fd, enum asked what)
 {
     struct {
@@ -246,7 +246,8 @@ static void break_rule(const struct row *row)
     close_near();
 }
 
-/* An answer in parts, after each of which the read has ended with `status`; 1: not yet. */
+/* An answer comes in parts. The read has ended with `status` after each part; 1: it has not ended
+ * yet. */
 static void parts_of_an_answer(void)
 {
     static const struct {
@@ -308,7 +309,7 @@ static void rules(void)
     }
 }
 
-/* A payload without end, to nowhere: it is swallowed until he hangs up. */
+/* A payload without end leads nowhere: the fabric swallows it until the peer hangs up. */
 static void endless(void)
 {
     static uint8_t bytes[1u << 20];
@@ -333,7 +334,7 @@ static void endless(void)
     close_near();
 }
 
-/* A peer that takes no answers: at most 1024 are due, of reads and writes together. */
+/* A peer takes no answers: at most 1024 are due, of reads and writes together. */
 static void unread_answers(void)
 {
     enum { LENGTH = 8192, MORE = 600 };
@@ -389,7 +390,7 @@ static void unread_answers(void)
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-/* Two writes, a read and an empty write, however the kernel cuts them. */
+/* Two writes, a read and an empty write come through, however the kernel cuts them. */
 static void pieces(void)
 {
     for (uint32_t piece = 1; piece <= PIECES; piece++) {
@@ -446,8 +447,8 @@ static void pieces(void)
     }
 }
 
-/* Many at once, then his end: all of them come, in order, then the loss; by large polls, by small.
- */
+/* Many writes come at once, then the peer's end: all of them arrive, in order, then the loss. So it
+ * is with large polls and with small ones. */
 static void many_then_gone(void)
 {
     enum { MANY = 3000 };
@@ -473,7 +474,7 @@ static void many_then_gone(void)
 
 /* ---- hanging up ----------------------------------------------------------------------------- */
 
-/* The link ends in the middle of a frame, a payload, an answer; orderly, and by reset. */
+/* The link ends in the middle of a frame, a payload or an answer, in order or by a reset. */
 static void hang_up(void)
 {
     static const struct {
@@ -530,7 +531,7 @@ static void hang_up(void)
     }
 }
 
-/* He goes while answers to him wait, and writes of ours. */
+/* The peer leaves while answers to it wait, and writes of ours. */
 static void gone_with_a_queue(void)
 {
     enum { READS = 1000, WRITES = 100 };

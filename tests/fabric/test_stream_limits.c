@@ -1,6 +1,6 @@
 /*
- * The stream fabric at its edges: memory that goes while it is used, or that cannot be reached;
- * tables that are full; and which work waits for which.
+ * The stream fabric at its limits: memory that goes away while it is used, or that cannot be
+ * reached; tables that are full; and the work that must not wait for other work.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -137,7 +137,7 @@ static void dropped(void)
         dropped_while(uses[i]);
 }
 
-/* Dropping unused memory disconnects no peer. Its key is void, also when its slot is used again. */
+/* Dropping unused memory disconnects no peer. Its key is void, even when its slot is used again. */
 static void dropped_unused(void)
 {
     struct stream_frame frame = {.kind = STREAM_READ, .length = 8};
@@ -166,8 +166,8 @@ static void dropped_unused(void)
 
 /* ---- memory that cannot be reached ---------------------------------------------------------- */
 
-/* Memory of a client's file, of which the file keeps only so many pages: a touch of the others
- * faults, and the kernel gives EFAULT. */
+/* Maps memory from a client's file that keeps only so many pages: a touch of the others faults, and
+ * the kernel returns EFAULT. */
 struct cut {
     uint8_t *base;
     size_t size;
@@ -197,8 +197,8 @@ static void uncut(const struct cut *cut)
     munmap(cut->base, cut->size);
 }
 
-/* A peer writes into it, or reads from it; we write from it, or read into it: each goes on to its
- * end, with what does not matter, and nobody else is harmed. */
+/* A peer writes into such memory or reads from it, and we write from it or read into it: each
+ * operation goes on to its end, its bytes do not matter, and nobody else is harmed. */
 static void unreachable(void)
 {
     static const enum use uses[] = {WRITTEN_TO, WRITTEN_IN_PARTS, READ_FROM, OUR_WRITE, OUR_READ};
@@ -308,7 +308,7 @@ static void full_tables(void)
     close_near();
 }
 
-/* Answers that we wait for. */
+/* The answers that we wait for. */
 static void full_of_questions(void)
 {
     static struct stream_frame frames[STREAM_ANSWERS];
@@ -343,7 +343,7 @@ static void full_of_questions(void)
     close_near();
 }
 
-/* Hundreds of each kind wait for polls that take one. */
+/* Hundreds of events of each kind wait for polls that take one. */
 static void small_polls(void)
 {
     enum { COUNT = 300 };
@@ -373,7 +373,7 @@ static void small_polls(void)
 
 /* ---- which work waits for which ------------------------------------------------------------- */
 
-/* Whether all that was sent has been taken by the other side's kernel. */
+/* Returns whether the other side's kernel has taken all that was sent. */
 static bool is_there(int fd)
 {
     int left = 1;
@@ -384,7 +384,8 @@ static bool is_there(int fd)
     return left == 0;
 }
 
-/* One peer's socket is always full of announces; another's single one comes within a bound. */
+/* One peer's socket is always full of announcements; another peer's single one arrives within a
+ * bound. */
 static void flood(void)
 {
     enum { FRAMES = 512, ROUNDS = 20, BOUND = 200 };
@@ -440,7 +441,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return -1;
 }
 
-/* The kernel refuses to send, and a read has nothing to say about it. */
+/* When the kernel refuses to send, that connection ends and others go on. */
 static void send_fails(void)
 {
     int fd, other;
@@ -461,8 +462,8 @@ static void send_fails(void)
     close_near();
 }
 
-/* A flood does not delay the events of an operation's end or of memory: whole buffers of
- * announces, in polls that they fill to the last place. */
+/* A flood does not delay the events of an operation's end or of memory. The flood is whole buffers
+ * of announcements, in polls that they fill to the last place. */
 static void flood_of_whole_polls(void)
 {
     enum { FRAMES = 512, BOUND = 2000 };
@@ -490,14 +491,14 @@ static void flood_of_whole_polls(void)
     close_near();
 }
 
-/* What the fabric sends beside a long answer, as the peer reads it. */
+/* The frames that the fabric sends beside a long answer, as the peer reads them. */
 struct beside {
     uint64_t data; /* bytes of the answer */
     uint64_t data_before_write;
     uint32_t writes, wrong;
 };
 
-/* The next frame, whole. */
+/* Reads the next frame, whole. */
 static void hear_frame(int fd, const uint8_t *answer, struct beside *heard)
 {
     static uint8_t payload[1u << 20];
@@ -516,8 +517,8 @@ static void hear_frame(int fd, const uint8_t *answer, struct beside *heard)
         heard->data_before_write = heard->data;
 }
 
-/* A small write that is posted while an endless answer is sent leaves behind what the sockets hold,
- * and a part of the answer, not behind all of it. The answer comes whole. */
+/* A small write is posted while an endless answer is sent. The write waits for what the sockets
+ * hold and for a part of the answer, not for all of it. The answer comes whole. */
 static void write_beside_an_answer(void)
 {
     enum { ANSWER = 64 << 20, BOUND = 16 << 20, WRITES = 100 };
@@ -549,8 +550,8 @@ static void write_beside_an_answer(void)
     free(base);
 }
 
-/* Pieces of one payload that wait in a row leave in one frame; what does not go on where they end
- * leaves by itself. Each ends once: when it is sent, or when the link ends. */
+/* Pieces of one payload that wait in a row leave in one frame; a piece that does not continue the
+ * one before it leaves by itself. Each ends once: when it is sent, or when the link ends. */
 static void pieces_in_a_row(void)
 {
     enum { FULL = 16 << 20, PIECE = 64 << 10, PIECES = 5 };
@@ -623,7 +624,7 @@ static void *drain(void *argument)
     return NULL;
 }
 
-/* A peer that takes all as fast as it comes does not keep a call from coming back. */
+/* A peer that takes everything as fast as it comes does not keep a call from returning. */
 static void endless_payload(void)
 {
     const uint64_t size = UINT64_C(1) << 30, some = UINT64_C(32) << 20;

@@ -10,7 +10,7 @@
 
 static struct near near;
 
-/* The first is hot: it is read without asking whether there is anything. */
+/* The first connection is hot: the fabric reads it without asking whether there is anything. */
 static void open_two(int fds[2])
 {
     CU_ASSERT_TRUE_FATAL(near_open(&near, &(struct stream_config){.peers_max = NEAR_PEERS}));
@@ -43,7 +43,7 @@ static void announce(int fd, uint32_t immediate)
     CU_ASSERT_EQUAL(send(fd, &frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
 }
 
-/* The listening socket rests after an accept, and its timer wakes once more. */
+/* The listening socket rests after an accept, and its timer wakes the caller once more. */
 static void until_listener_rests(void)
 {
     int descriptor;
@@ -86,7 +86,7 @@ static void what_comes(void)
     close_two(fds);
 }
 
-/* Data that comes behind the wake-up, while nobody sleeps: the third poll has it. */
+/* Data comes after the wake-up, while nobody sleeps: the third poll has it. */
 static void what_comes_next(void)
 {
     for (uint32_t which = 0; which < 2; which++) {
@@ -114,7 +114,7 @@ static void what_comes_next(void)
     }
 }
 
-/* The word that no more comes, of one that has nothing else to say. */
+/* A connection that has nothing else to send reports its end, and the sleeper wakes for it. */
 static void the_end(void)
 {
     for (int which = 0; which < 2; which++) {
@@ -129,7 +129,8 @@ static void the_end(void)
     }
 }
 
-/* Room in a socket that took no more; and none where nobody waits for it. */
+/* A socket that was full has room again, and the sleeper wakes for it; nothing wakes where nobody
+ * waits for room. */
 static void room(void)
 {
     enum { WRITES = 200 };

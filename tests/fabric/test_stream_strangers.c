@@ -38,7 +38,7 @@ static bool is_open(int fd)
     return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-/* At once, and what was not read is thrown away. */
+/* Closes the socket at once, and throws away what was not read. */
 static void reset(int fd)
 {
     struct linger linger = {.l_onoff = 1};
@@ -95,7 +95,8 @@ static void strangers(void)
     close_near();
 }
 
-/* A greeting from the side that must not connect: the fabric's own token, and one above it. */
+/* A greeting comes from the side that must not connect: one has the fabric's own token, one a token
+ * above it. */
 static void wrong_way(void)
 {
     open_near(NULL);
@@ -112,7 +113,7 @@ static void wrong_way(void)
     close_near();
 }
 
-/* Strangers that say nothing have room for 64; the oldest gives way, and a peer comes through. */
+/* 64 silent strangers have room; the oldest gives way, and a peer comes through. */
 static void silent_crowd(void)
 {
     enum { CROWD = 200, ROOM = 64 };
@@ -139,7 +140,7 @@ static void silent_crowd(void)
 
 /* ---- greetings ------------------------------------------------------------------------------ */
 
-/* Byte by byte; before its peer is connected, and after. */
+/* The greeting comes byte by byte, before its peer is connected and after. */
 static void greeting_in_pieces(void)
 {
     for (int before = 0; before < 2; before++) {
@@ -190,7 +191,7 @@ static void words_before_connect(void)
     close_near();
 }
 
-/* One that hangs up while it waits is forgotten. */
+/* A stranger that hangs up while it waits is forgotten. */
 static void gone_before_connect(void)
 {
     struct stream_greeting greeting;
@@ -209,7 +210,7 @@ static void gone_before_connect(void)
     close_near();
 }
 
-/* Two that say they are the same: while they wait, the latest counts. */
+/* Two strangers claim the same peer: while they wait, the latest counts. */
 static void twins_that_wait(void)
 {
     struct stream_greeting greeting;
@@ -234,7 +235,8 @@ static void twins_that_wait(void)
     }
 }
 
-/* A second one of a peer that has a connection: it has begun anew, and the link is lost. */
+/* A second greeting comes from a peer that has a connection: that peer has begun anew, so the link
+ * is lost. */
 static void twin_of_a_peer(void)
 {
     struct stream_greeting greeting;
@@ -260,7 +262,7 @@ static void twin_of_a_peer(void)
     close_near();
 }
 
-/* The fabric connects to a peer: the greeting that it sends, and the end when no peer is there. */
+/* The fabric connects to a peer and sends a greeting; the connection ends when no peer is there. */
 static void connected_to(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -290,7 +292,7 @@ static void connected_to(void)
     close_near();
 }
 
-/* No descriptor is left for a connection: there is one later, and the fabric must wake for it. */
+/* No descriptor is left for a connection. One is free later, and the fabric must wake for it. */
 static void no_descriptor(void)
 {
     struct stream_greeting greeting;
@@ -322,8 +324,8 @@ static void no_descriptor(void)
     close_near();
 }
 
-/* Strangers that connect without end: a poll accepts few of them, so do the polls of a millisecond
- * and a connect; a peer that stands keeps its turns, and another one comes through. */
+/* Strangers connect without end: a poll accepts few of them, and so do the polls of a millisecond
+ * and a connect. A peer that is connected keeps its turns, and another one comes through. */
 static void crowd_of_strangers(void)
 {
     enum { CROWD = 600, POLL_MOST = 4, CONNECT_MOST = 64 };

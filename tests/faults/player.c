@@ -44,7 +44,7 @@ static time_t limit(void)
     return time(NULL) + LIMIT_S;
 }
 
-/* Nobody need be waited for any more. */
+/* Nobody needs to be waited for any more. */
 static bool is_over(const struct player *p)
 {
     return atomic_load(&p->stage->over) != 0 || atomic_load(&p->stage->given_up) != 0;
@@ -62,7 +62,8 @@ static size_t place(const struct player *p, uint32_t of, uint64_t round)
     return (of * PLAYER_ROUNDS + round % PLAYER_ROUNDS) * place_bytes(p->role);
 }
 
-/* Bytes that round moves: none, packed, one that is not, and all of the place. */
+/* Returns the bytes that a round moves: none, packed, one that is not packed, and the whole place.
+ */
 static size_t length_of(const struct player *p, uint64_t round)
 {
     static const size_t lengths[PLAYER_ROUNDS] = {8, 64, 1000, 4097, 20000, 32768, 0, 16};
@@ -92,7 +93,7 @@ static int see_end(struct player *p, const struct pwc_event *event)
 {
     uint32_t to = (uint32_t)(event->id >> 32);
 
-    /* A reply has an event only for an error: the requester is dead. */
+    /* A reply has an event only for an error, which means that the requester is dead. */
     if (event->id == REPLY_ID && p->may_lose && is_loss(event->status))
         return 0;
     if (to >= STAGE_RANKS || (uint32_t)event->id != p->ended[to])
@@ -124,7 +125,7 @@ static int see_remote(struct player *p, const struct pwc_event *event)
     return 0;
 }
 
-/* Looks for events for a while: 1 when one came, 0, or what is wrong. */
+/* Looks for events for a while. 1: one came; 0: none; or a negative errno. */
 static int look(struct player *p, int for_ms)
 {
     struct pwc_event event = {0};
@@ -137,7 +138,7 @@ static int look(struct player *p, int for_ms)
     return rc < 0 ? rc : event.kind != 0;
 }
 
-/* Until so many operations towards a rank are left. */
+/* Waits until so many operations towards a rank are left. */
 static int drain(struct player *p, uint32_t to, uint64_t left)
 {
     int rc = 0;
@@ -149,7 +150,8 @@ static int drain(struct player *p, uint32_t to, uint64_t left)
     return rc < 0 ? rc : 0;
 }
 
-/* Until so many remote events of a rank have come; a survivor hears no more when it is over. */
+/* Waits until so many remote events of a rank have come. A survivor gets no more when the run is
+ * over. */
 static int hear(struct player *p, uint32_t from, uint64_t count)
 {
     int rc = 0;
@@ -240,7 +242,7 @@ static int give(struct player *p, uint32_t to)
     return rc < 0 ? rc : drain(p, to, 0);
 }
 
-/* In turn: each waits for the other, long enough to be asleep. */
+/* The ranks take turns: each waits for the other, long enough to fall asleep. */
 static int alternate(struct player *p, uint32_t with)
 {
     const struct timespec pause = {.tv_nsec = ASLEEP_NS};
@@ -310,7 +312,7 @@ static int enter(struct player *p, const char *socket, const char *job)
     return 0;
 }
 
-/* Binds the others as they come. -ECANCELED: the victim has gone before. */
+/* Binds the other ranks as they come. -ECANCELED: the victim left before. */
 static int meet(struct player *p)
 {
     const struct timespec pause = {.tv_nsec = 200000};
@@ -329,7 +331,7 @@ static int meet(struct player *p)
         if (i == p->number)
             continue;
         rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
-        /* The other survivor may have seen it before, and left. */
+        /* The other survivor may have noticed the death before, and left. */
         if (p->may_lose && (is_loss(rc) || rc == -EHOSTUNREACH))
             return -ECANCELED;
         if (rc < 0) {
@@ -373,7 +375,8 @@ static int play_victim(struct player *p)
     }
 }
 
-/* Towards the dead, until its daemon knows: then an error, and no silence. */
+/* Puts to the dead rank until its daemon knows of the death: then each put ends with an error, and
+ * none stays without an end. */
 static int meet_the_dead(struct player *p)
 {
     int rc = 0;
@@ -416,7 +419,7 @@ static int leave(struct player *p, int rc)
     pwc_client *client = p->client;
     int ended = 0;
 
-    /* The survivors' way out is to hang up, the victim's is to give back one after another. */
+    /* The survivors leave by hanging up, the victim by giving back one thing after another. */
     if (rc == 0 && p->number == VICTIM) {
         for (uint32_t i = 0; ended == 0 && i < STAGE_RANKS; i++)
             ended = p->remotes[i] ? pwc_unbind(p->remotes[i]) : 0;

@@ -19,7 +19,7 @@
 
 enum { VICTIM, FAR, NEAR };
 
-/* What the victim does; the others do what goes with it. */
+/* The part of the victim; the other ranks play what goes with it. */
 enum role {
     ROLE_ORIGIN,    /* puts, gets and sends to both */
     ROLE_TARGET,    /* both put, get and send to it */
@@ -48,7 +48,7 @@ struct player {
 };
 
 const char *player_role(enum role role);
-/* Plays a part from attaching to leaving. 0, or a negative errno with the words in p->why. */
+/* Plays a part from attaching to leaving. 0, or a negative errno with an explanation in p->why. */
 int player_run(struct player *p, struct stage *stage, enum role role, uint32_t number,
                const char *socket, const char *job);
 

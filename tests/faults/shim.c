@@ -39,13 +39,13 @@ void __libc_free(void *base);
 
 static struct shim_board *board; /* NULL: not begun */
 
-/* The code of our own modules. */
+/* The address range of our own modules' code. */
 static struct {
     uintptr_t base, start, end;
 } modules[SHIM_MODULES];
 static uint32_t module_count;
 
-/* Allocations of our own, by address. */
+/* The allocations of our own modules, by address. */
 static pthread_mutex_t allocations_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation {
     uintptr_t base; /* 0: never taken, 1: given up */
@@ -68,7 +68,7 @@ static bool is_own(const char *path, const char *own)
     return false;
 }
 
-/* Modules number in the order in which they are loaded: it is the same in each run. */
+/* Modules are numbered in the order in which they are loaded, which is the same in each run. */
 static int add_module(struct dl_phdr_info *info, size_t size, void *own)
 {
     char program[256] = "";
@@ -106,7 +106,7 @@ static __attribute__((constructor)) void begin(void)
     board = base;
 }
 
-/* 0: not ours. */
+/* Returns 0 for an address that is not in our modules. */
 static uint64_t key_of(enum shim_call call, const void *caller)
 {
     uintptr_t at = (uintptr_t)caller;
@@ -131,7 +131,7 @@ static struct shim_site *site_of(uint64_t key)
     return NULL;
 }
 
-/* Whether this call fails, with errno set. */
+/* Returns whether this call fails, with errno set. */
 static bool fails(enum shim_call call, const void *caller)
 {
     struct shim_site *site;
@@ -292,7 +292,7 @@ void *mremap(void *old, size_t size, size_t new_size, int flags, ...)
     return fails(SHIM_MREMAP, CALLER) ? MAP_FAILED : NEXT(mremap)(old, size, new_size, flags, to);
 }
 
-/* 0: of no call that can fail. */
+/* 0: no call of this site can fail. */
 static enum shim_call call_of(long number, long second)
 {
     switch (number) {
@@ -482,7 +482,7 @@ int socketpair(int domain, int type, int protocol, int fds[2])
     return fails(SHIM_SOCKETPAIR, CALLER) ? -1 : NEXT(socketpair)(domain, type, protocol, fds);
 }
 
-/* A write to a counter (8 bytes) fails only when it is full, and so readable. */
+/* A write to a counter (8 bytes) fails only when the counter is full, and so readable. */
 ssize_t write(int fd, const void *from, size_t size)
 {
     return size != 8 && fails(SHIM_WRITE, CALLER) ? -1 : NEXT(write)(fd, from, size);

@@ -61,7 +61,7 @@ enum shim_call {
     SHIM_CALLS
 };
 
-/* Found at its first passing, never taken out. */
+/* A site is added at its first passing and never removed. */
 struct shim_site {
     _Atomic uint64_t key; /* call, module and offset; 0: free */
     _Atomic uint64_t passed;

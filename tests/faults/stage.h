@@ -27,10 +27,11 @@ struct stage {
     uint32_t call_ms;                      /* the test's: timeout of calls; 0: the usual */
 };
 
-/* Zeroed memory that children inherit by its descriptor; NULL and what is wrong in errno. */
+/* Returns zeroed memory that children inherit by its descriptor; NULL with errno set on failure. */
 void *stage_share(size_t size, int *fd);
 void stage_unshare(void *base, size_t size, int fd);
-/* In a child: maps what the parent shared, by the descriptor number in this variable; or NULL. */
+/* Runs in a child: maps the memory whose descriptor number stands in this variable; or returns
+ * NULL. */
 void *stage_find(const char *variable, size_t size);
 /* Puts the number of this descriptor into the variable, for a child. */
 void stage_name(const char *variable, int fd);

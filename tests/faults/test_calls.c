@@ -90,7 +90,7 @@ struct row {
     bool for_ever;
 };
 
-/* Set by main before the tests run. */
+/* main sets these before the tests run. */
 static struct {
     const char *pwcd, *victim, *shim;
     bool whole;
@@ -133,7 +133,7 @@ static void show_what_was_said(void)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* What the kernel gives for a moment only, it does not give for ever. */
+/* An error that the kernel returns for a moment only is not injected for ever. */
 static bool passes(const struct row *row)
 {
     return row->error == EINTR || (row->error == EAGAIN && shim_call_of(row->key) != SHIM_CONNECT &&
@@ -176,7 +176,7 @@ static bool is_chosen_call(const struct shim_site *site)
     return !t.only_call || strcmp(t.only_call, calls[shim_call_of(site->key)].name) == 0;
 }
 
-/* Rows for all sites that have been passed, in an order of the seed. */
+/* Makes rows for all sites that have been passed, in an order that follows from the seed. */
 static void make_rows(void)
 {
     uint64_t state = t.seed;
@@ -355,8 +355,8 @@ static bool all_well(void)
     return played_well() && trial_settles(&t.trial);
 }
 
-/* Two engines connect when they first have to do with one another, which may be in any play; what
- * is left by each play is a leak. */
+/* Two engines connect when they first have to do with one another, which may be in any play. So
+ * only memory that each play leaves behind is a leak. */
 static bool all_well_in_the_end(void)
 {
     bool well = trial_serves(&t.trial) && played_well(), settled = false;
@@ -368,7 +368,7 @@ static bool all_well_in_the_end(void)
     return settled;
 }
 
-/* Allocations of the daemons when they serve nobody. */
+/* Counts allocations of the daemons when they serve nobody. */
 static struct {
     int64_t all, of_site[SHIM_SITES];
 } quiet;
@@ -393,7 +393,7 @@ static void tell_kept_allocations(void)
     }
 }
 
-/* Memory that another thread frees may take a moment. A leak is reported once. */
+/* Another thread may free memory a moment later. A leak is reported once. */
 static bool live_returns(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -418,7 +418,7 @@ static bool open_serving(void)
     return true;
 }
 
-/* One that ends by itself has said why. */
+/* A process that ended by itself must have printed why. */
 static bool ended_with_words(void)
 {
     bool good = somebody_said("pwcd: error");
@@ -465,7 +465,7 @@ static void serving(void)
     CU_ASSERT(trial_close(&t.trial));
 }
 
-/* What fails for the second has to undo the first. */
+/* A failure in the second step has to undo the first. */
 static const char *const two_threads[] = {"--progress-threads", "2", NULL};
 
 static bool starting_row(const struct row *row)

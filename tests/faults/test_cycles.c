@@ -38,7 +38,7 @@ enum {
     P99_US = 10000,
 };
 
-/* Set by main before the tests run. */
+/* main sets these before the tests run. */
 static const char *program;
 static struct daemon d;
 static unsigned cycles = CYCLES;
@@ -71,7 +71,7 @@ static void give_descriptor(int to, int descriptor)
     (void)!sendmsg(to, &message, 0);
 }
 
-/* -1: the client hangs up instead. */
+/* -1: the client hangs up, and is not killed. */
 static int take_descriptor(int from)
 {
     _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
@@ -100,7 +100,7 @@ static void be_client(int to)
     _exit(1);
 }
 
-/* Microseconds from SIGKILL to freed, or -1. */
+/* Returns the microseconds from SIGKILL until all is freed, or -1. */
 static double cycle(void)
 {
     struct pollfd freed = {.fd = -1, .events = POLLRDHUP};
@@ -141,7 +141,8 @@ static void attach_and_kill(const char *provider)
     CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, arguments), 0);
     for (int i = 0; i < WARM; i++)
         CU_ASSERT_FATAL(cycle() >= 0);
-    /* The first look's memory is fresh; only the second one's is cleared, and so all resident. */
+    /* The memory of the first look is fresh. Only that of the second is cleared, and so all of it
+     * is resident. */
     for (int i = 0; i < 2; i++)
         CU_ASSERT_FATAL(look_holdings(&d, &before));
     resident = resident_kib();
@@ -174,14 +175,14 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The 99th percentile of so many cycles in a row. */
+/* Measures the 99th percentile of so many cycles in a row. */
 static double p99_of(double *first, unsigned count)
 {
     qsort(first, count, sizeof(first[0]), by_size);
     return first[count * 99 / 100];
 }
 
-/* Beside other work by the best quarter: what the daemon costs, it costs in each. */
+/* Beside other work the best quarter counts, because the daemon's own cost is in each quarter. */
 static void freed_in_time(void)
 {
     double best = p99_of(us, cycles / QUARTERS), p99;

@@ -43,7 +43,7 @@ struct counts {
     uint64_t all[FAULT_POINTS];
 };
 
-/* What is to happen in one run. */
+/* The plan of one run. */
 struct plan {
     enum role role;
     enum fault_point point;
@@ -53,7 +53,7 @@ struct plan {
     bool passes; /* it is no error to who asked */
 };
 
-/* Set by main before the tests run; processes see the boards. */
+/* main sets these before the tests run; processes see the boards. */
 static struct {
     struct trial trial;
     bool whole;
@@ -94,7 +94,8 @@ static void note_counts(void *context)
     memcpy(t.served_counts[*role].before, (const void *)t.served->passed, sizeof(t.served->passed));
 }
 
-/* The victim's status in *status. False: something is wrong, and has been said. */
+/* Runs once, with the victim's status in *status. Returns false when something is wrong, which has
+ * been printed. */
 static bool run(const struct plan *plan, int *status)
 {
     enum role role = plan->role;
@@ -135,8 +136,8 @@ static void die_at(const struct plan *plan)
     bool good = run(plan, &status);
     bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 
-    /* How often somebody sleeps, and is woken, differs from run to run; and of a daemon's steps as
-     * many are taken for others, behind the victim's end. */
+    /* How often a process sleeps and is woken differs from run to run. Behind the victim's end so
+     * does the number of steps that a daemon takes for others. */
     good = good && (died || (status == 0 && (!own || t.own->passed[plan->point] < plan->at)));
     t.reached[plan->point] += died || (!own && t.served->done);
     CU_ASSERT(good);
@@ -221,7 +222,7 @@ static void die_everywhere(enum fault_point from, enum fault_point to)
     }
 }
 
-/* While others put to each other. */
+/* The other ranks put to each other meanwhile. */
 static void by_own_hand(void)
 {
     struct bystanders others;
@@ -234,7 +235,7 @@ static void by_own_hand(void)
     CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
 }
 
-/* One run alone, so that the counts say when. */
+/* This run is alone, so the counts show when each point is passed. */
 static void within_a_daemons_step(void)
 {
     die_everywhere(FIRST_OF_DAEMON, FIRST_OF_CALLS);
@@ -255,7 +256,8 @@ static void fail_at(const struct plan *plan)
                 (unsigned)status);
 }
 
-/* What is for want of room passes, all else is an error of who asked; nobody waits for ever. */
+/* Want of room passes; every other failure is an error for the caller, and nobody waits for ever.
+ */
 static void failing_calls(void)
 {
     static const struct plan calls[] = {
@@ -303,7 +305,7 @@ static bool start(const char *pwcd, const char *victim)
     if (!trial_open(&t.trial, &options, victim))
         return false;
     unsetenv("PWC_FAULT_FD");
-    /* What is made once is made, then. */
+    /* These things are made once, and by now they are made. */
     return trial_serves(&t.trial) && trial_note_quiet(&t.trial);
 }
 

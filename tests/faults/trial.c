@@ -77,7 +77,7 @@ static void *survive(void *argument)
     return NULL;
 }
 
-/* False when it had to be killed. */
+/* Returns false when the process had to be killed. */
 static bool await_victim(const struct trial *t, const struct trial_plan *plan, pid_t pid,
                          int *status)
 {

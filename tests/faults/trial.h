@@ -22,7 +22,7 @@ struct trial {
     unsigned runs;
 };
 
-/* How the survivors' operations fail, other than those towards the dead. */
+/* How operations of the survivors fail, other than those towards the dead rank. */
 enum trial_failure {
     TRIAL_NONE,
     TRIAL_IN_TIME,
@@ -38,18 +38,19 @@ struct trial_plan {
     void (*bound)(void *context);     /* here, when it has bound the others, and waits; or NULL */
 };
 
-/* Starts the daemons, and sees that they serve. Prints what is wrong. */
+/* Starts the daemons and waits until they serve. Prints what is wrong. */
 bool trial_open(struct trial *t, const struct cluster_options *options, const char *victim);
 bool trial_close(struct trial *t);
 
-/* Runs the job. The victim's status, as wait(2) has it, in *status. False: a survivor has seen what
- * it should not, or a process does not end; the reason has been printed. */
+/* Runs the job, and puts the victim's status, as wait(2) gives it, into *status. Returns false if a
+ * survivor has seen what it should not, or if a process does not end; the reason has been printed.
+ */
 bool trial_run(struct trial *t, const struct trial_plan *plan, int *status);
 /* Waits until the daemons, which must live, hold what they did; prints the difference. */
 bool trial_settles(struct trial *t);
-/* What they hold now is what they shall hold. */
+/* Takes what they hold now as what they must hold later. */
 bool trial_note_quiet(struct trial *t);
-/* Two other ranks put to each other for some rounds. */
+/* Lets two other ranks put to each other for some rounds. */
 bool trial_serves(struct trial *t);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { LIMIT_S = 30, EXIT_LEAK = 3 };
 
-/* How often the daemon's memory is mapped here. */
+/* Counts how often the daemon's memory is mapped here. */
 static int mappings(void)
 {
     return process_mappings(getpid(), "memfd:pwc-s") + process_mappings(getpid(), "memfd:pwc-pair");

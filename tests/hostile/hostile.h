@@ -25,7 +25,7 @@ struct hostile {
     struct tally *tally;
 };
 
-/* 0 when its share is done: the exit status of its process. */
+/* Runs until its share is done; the result is the exit status of its process. */
 int hostile_session(const struct hostile *h);
 int hostile_neighbour(const struct hostile *h);
 int hostile_sockets(const struct hostile *h);

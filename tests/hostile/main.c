@@ -122,7 +122,7 @@ static void begin(struct run *r, uint32_t i)
     _exit(roles[i].run(h));
 }
 
-/* The hostile ones are forked before there is a client or a thread to inherit. */
+/* The hostile processes are forked before there is a client or a thread to inherit. */
 static int start(struct run *r, const char *pwcd)
 {
     size_t bytes = sizeof(*r->board) + PROCESSES * sizeof(*r->tallies);
@@ -151,7 +151,7 @@ static int start(struct run *r, const char *pwcd)
 
 /* ---- while they run -------------------------------------------------------------------------- */
 
-/* Whether this one has ended; a signal or a status is a failure. */
+/* Returns whether this process has ended; a signal or a status other than 0 is a failure. */
 static bool has_ended(struct run *r, uint32_t i)
 {
     int status;

@@ -42,7 +42,7 @@ static bool done(const struct attacker *a)
            tally_sum(a->hostile->tally) >= a->hostile->mutations;
 }
 
-/* What a line of /proc/self/maps says, where we may write and others read. */
+/* Parses a line of /proc/self/maps: a mapping that we may write and others read. */
 static void take_mapping(struct attacker *a, const char *line)
 {
     unsigned long start, end;
@@ -109,7 +109,8 @@ static bool attach(struct attacker *a)
     return false;
 }
 
-/* Also what looks right where lines of a pair stand: small sequences, kinds, lengths of ids. */
+/* Also writes what looks right where lines of a pair stand: small sequences, kinds, lengths of ids.
+ */
 static uint64_t word_for(struct attacker *a, const struct shared *s, uint64_t at, uint64_t right)
 {
     struct values *v = &a->values;
@@ -120,7 +121,8 @@ static uint64_t word_for(struct attacker *a, const struct shared *s, uint64_t at
     return values_wrong(v, right);
 }
 
-/* The header more often than its share of words, and mostly put back: else it is over at once. */
+/* Words of the header are written more often than their share, and mostly put back, or else the
+ * session would end at once. */
 static void scribble(struct attacker *a)
 {
     struct values *v = &a->values;
@@ -137,7 +139,7 @@ static void scribble(struct attacker *a)
     tally_count(a->hostile->tally, s->target, WORDS);
 }
 
-/* One call of the library. Negative: its session is of no use any more. */
+/* Makes one call of the library. Negative: its session is of no use any more. */
 static int call(struct attacker *a)
 {
     struct rank *r = &a->rank;

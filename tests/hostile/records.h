@@ -17,16 +17,16 @@ struct bytes {
     uint8_t more[RECORD_ROOM]; /* ids, block, payload */
 };
 
-/* What a record may name. */
+/* The objects that a record may name. */
 struct given {
     uint32_t remotes[2]; /* that the daemon gave */
     uint32_t segment;
     uint32_t token; /* of a request to be answered */
 };
 
-/* A right record of any kind; an answer where `answer`. */
+/* Makes a right record of any kind; a reply where `answer` is set. */
 void record_make(struct bytes *out, struct values *v, const struct given *g, bool answer);
-/* Makes one to three of its fields wrong; how many. */
+/* Spoils one to three of the record's fields. Returns how many. */
 uint32_t record_spoil(struct bytes *b, struct values *v);
 
 #endif

@@ -38,8 +38,8 @@ static bool live(const struct attacker *a)
     return atomic_load(&a->s.shared->state) == SESSION_LIVE;
 }
 
-/* The daemon refuses while another hostile one holds all connections, or our rank is being freed.
- */
+/* The daemon refuses while another hostile client holds all connections, or while our rank is being
+ * freed. */
 static bool open_session(struct attacker *a)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -64,7 +64,7 @@ static bool open_session(struct attacker *a)
     return false;
 }
 
-/* The daemon gives the reason; where the client hangs up by itself, there is none. */
+/* The daemon gives the reason; a client that hangs up by itself gets none. */
 static bool close_session(struct attacker *a)
 {
     struct answer last;
@@ -110,7 +110,7 @@ static bool has_room(struct attacker *a, uint32_t size)
 
 /* ---- what it does ---------------------------------------------------------------------------- */
 
-/* Records with wrong fields among right ones. */
+/* Submits records with wrong fields among right ones. */
 static void attack_records(struct attacker *a)
 {
     struct raw_session *s = &a->s;
@@ -133,7 +133,8 @@ static void attack_records(struct attacker *a)
     }
 }
 
-/* Words of the header, each then put back, so that others are tried before it ends. */
+/* Changes words of the header and puts each back, so that others are tried before the session ends.
+ */
 static void attack_header(struct attacker *a)
 {
     _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)a->s.shared;
@@ -169,7 +170,7 @@ static void submit_good(struct attacker *a)
     }
 }
 
-/* Where the daemon reads soon, or anywhere. */
+/* Writes where the daemon reads soon, or anywhere. */
 static volatile uint64_t *word_at(struct attacker *a, uint64_t choice)
 {
     uint64_t at = choice >> 8;
@@ -181,7 +182,7 @@ static volatile uint64_t *word_at(struct attacker *a, uint64_t choice)
     return &((volatile uint64_t *)(void *)a->s.submit)[at % (RAW_RING / 8)];
 }
 
-/* Any word of rings and segment, while the daemon reads what was right. */
+/* Changes any word of rings and segment while the daemon reads what was right. */
 static void attack_race(struct attacker *a)
 {
     for (uint32_t round = 0; round < RACES && live(a) && !done(a); round++) {

@@ -39,7 +39,7 @@ static void count(struct attacker *a, uint64_t frames)
     tally_count(a->hostile->tally, TARGET_SOCKET, frames);
 }
 
-/* Never waits for long: the daemon may have hung up, or not read. */
+/* Sends without waiting long, because the daemon may have hung up or may not read. */
 static int dial(const struct attacker *a)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -93,7 +93,7 @@ static bool say_hello(struct attacker *a, int s)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Any request, its fields small or wrong; the number of bytes. */
+/* Writes any request, with fields that are small or wrong. Returns its length in bytes. */
 static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
 {
     struct values *v = &a->values;
@@ -180,8 +180,8 @@ static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
     return size <= BODY_MAX ? pwc__client_request__pack(&r, body) : 0;
 }
 
-/* Requests of a rank or a stranger: right ones with wrong fields, some cut short or with bytes
- * changed. */
+/* Sends requests of a rank or a stranger: right ones with wrong fields, some cut short or with
+ * bytes changed. */
 static void send_requests(struct attacker *a)
 {
     int s = dial(a);
@@ -226,7 +226,8 @@ static void send_lengths(struct attacker *a)
     close(s);
 }
 
-/* A frame as long as may be, again and again, whose bytes are no request; or one without end. */
+/* Sends a frame as long as may be, again and again, whose bytes are no request; or one without end.
+ */
 static void send_endless(struct attacker *a)
 {
     static uint8_t bytes[16384];
@@ -241,7 +242,8 @@ static void send_endless(struct attacker *a)
     close(s);
 }
 
-/* Half a frame, that gets a byte each time its turn comes, and is dropped with the next lap. */
+/* Sends half a frame, then a byte each time its turn comes, and drops the connection in the next
+ * lap. */
 static void send_slowly(struct attacker *a)
 {
     int *s = &a->slow[a->next_slow++ % SLOW];
@@ -298,7 +300,7 @@ static void send_descriptors(struct attacker *a)
     close(s);
 }
 
-/* Many at once, some of which say Hello, and all leave without a word. */
+/* Opens many connections at once, some of which send Hello, and closes all without a word. */
 static void storm(struct attacker *a)
 {
     int open[STORM];

@@ -15,7 +15,7 @@
 #define TALLY_REASONS    32u
 #define TALLY_REASON_MAX 120u
 
-/* What a mutation is aimed at. */
+/* The kind of thing that a mutation changes. */
 enum target {
     TARGET_RECORD, /* a field of a record that is then submitted */
     TARGET_HEADER, /* a word of the session's header: indices, bells, sizes, handlers */
@@ -35,7 +35,7 @@ struct tally {
     } reasons[TALLY_REASONS];
 };
 
-/* All of a run, in one shared mapping. */
+/* The tallies of a run, in one shared mapping. */
 struct board {
     _Atomic bool go, stop;
     struct pwc_key victim; /* the key of the victim's region; written before `go` */
@@ -47,7 +47,7 @@ struct board {
 
 void tally_count(struct tally *t, enum target target, uint64_t more);
 uint64_t tally_sum(const struct tally *t);
-/* The daemon has ended a session, and says why. */
+/* Counts a session that the daemon has ended, by its reason. */
 void tally_reason(struct tally *t, const char *text);
 const char *target_name(enum target target);
 

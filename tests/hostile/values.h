@@ -15,9 +15,9 @@ struct values {
 
 void values_init(struct values *v, uint64_t seed);
 uint64_t values_any(struct values *v);
-/* Below `bound`, which is not 0. */
+/* Returns a number below `bound`, which is not 0. */
 uint64_t values_below(struct values *v, uint64_t bound);
-/* What to write where `right` would be right. */
+/* Returns what to write in a place where `right` would be right. */
 uint64_t values_wrong(struct values *v, uint64_t right);
 
 #endif

@@ -11,7 +11,7 @@
 #define REST_US      200
 #define MINE         UINT64_C(0x6d696e65) /* marks our own puts' ids: a liar has to guess */
 
-/* A region of the other's that is new: whatever comes of binding it, it ends. */
+/* The neighbour has a new region: binding it must end, whatever the result. */
 static void follow(struct victim *v, uint32_t *version, pwc_remote **other)
 {
     uint32_t now = atomic_load(&v->board->hostile.version);
@@ -26,7 +26,8 @@ static void follow(struct victim *v, uint32_t *version, pwc_remote **other)
         *other = NULL;
 }
 
-/* To our own region, by the path that the library takes: it comes back, once, with all bytes. */
+/* Puts to our own region, by the path that the library takes: the data comes back once, with all
+ * bytes. */
 static bool round_trip(struct victim *v)
 {
     uint8_t *target = pwc_region_addr(v->own), *source = target + REGION_BYTES / 2;

@@ -23,10 +23,10 @@ struct victim {
     bool failed;
 };
 
-/* Attaches as rank 0 of 2, and shows its key on the board. */
+/* Attaches as rank 0 of 2, and publishes its key on the board. */
 int victim_start(struct victim *v, const struct cluster_node *node, const char *job,
                  struct board *board);
-/* The board says stop before. Whether all went well. */
+/* Ends the victim; the board must say stop before. Returns whether all went well. */
 bool victim_stop(struct victim *v);
 
 #endif

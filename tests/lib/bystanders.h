@@ -23,13 +23,13 @@ struct bystanders {
     _Atomic bool failed; /* and said so on standard error */
 };
 
-/* As ranks 0 and 1 of a job, on nodes 0 and 1. */
+/* Starts ranks 0 and 1 of a job, on nodes 0 and 1. */
 int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job);
-/* As both ranks of a job on one node. */
+/* Starts both ranks of a job on one node. */
 int bystanders_start_on(struct bystanders *b, const char *socket, const char *job);
-/* Until so many rounds more have gone well; false when one has failed. */
+/* Waits until so many rounds more have gone well; returns false when one has failed. */
 bool bystanders_go_on(const struct bystanders *b, uint64_t rounds);
-/* Whether all went well. */
+/* Ends both ranks. Returns whether all went well. */
 bool bystanders_stop(struct bystanders *b);
 
 #endif

@@ -60,8 +60,8 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-/* Free ports of an address that nobody else uses: 127/8 is all loopback. Each probe stays bound
- * until all ports are known. */
+/* Finds free ports of an address that nobody else uses, for all of 127/8 is loopback. Each probe
+ * stays bound until all ports are known. */
 static int choose_ports(struct cluster *cluster)
 {
     struct sockaddr_in name = {.sin_family = AF_INET};
@@ -143,7 +143,7 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
     return 0;
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static int await_ready(struct cluster *cluster, unsigned number, int ready)
 {
     int rc = 0;
@@ -193,7 +193,7 @@ int cluster_open(struct cluster *cluster, const struct cluster_options *options)
     return rc;
 }
 
-/* What the shm provider of a process that was killed has left: its endpoint's name has the pid. */
+/* Removes what the shm provider of a killed process has left: its endpoint's name has the pid. */
 static void remove_shared_memory(pid_t pid)
 {
     char stem[32];
@@ -209,7 +209,8 @@ static void remove_shared_memory(pid_t pid)
     closedir(folder);
 }
 
-/* Waits for its end, with SIGKILL when it takes too long. Whether it ended well. */
+/* Waits for the daemon's end, and kills it when that takes too long. Returns whether it ended well.
+ */
 static bool reap(struct cluster_node *node)
 {
     int status = program_reap(node->pid, END_MS);

@@ -41,28 +41,28 @@ struct cluster {
     char failure[200];
 };
 
-/* Starts all daemons and waits until they serve. 0, or a negative errno with the words in
+/* Starts all daemons and waits until they serve. 0, or a negative errno with an explanation in
  * cluster->failure. */
 int cluster_open(struct cluster *cluster, const struct cluster_options *options);
 
-/* Ends the daemons in order and removes the folder. 0, or -EIO with the words in cluster->failure
- * when one of them did not end well. */
+/* Ends the daemons in order and removes the folder. 0, or -EIO with an explanation in
+ * cluster->failure when one of them did not end well. */
 int cluster_close(struct cluster *cluster);
 
-/* What a main returns: closes it, prints what has failed; `status`, or 1 where it did not end well.
- */
+/* Computes what main returns: closes the cluster and prints what has failed; `status`, or 1 if it
+ * did not end well. */
 int cluster_end(struct cluster *cluster, int status);
 
-/* SIGKILL, and waits for the end. */
+/* Sends SIGKILL and waits for the end. */
 void cluster_kill(struct cluster *cluster, unsigned node);
-/* A killed one again, at its old place. */
+/* Starts a killed daemon again, in its old place. */
 int cluster_restart(struct cluster *cluster, unsigned node);
 
-/* With --keep among its arguments: the daemon that the keeper has started, or 0. */
+/* With --keep among its arguments: returns the daemon that the keeper has started, or 0. */
 pid_t cluster_kept(const struct cluster *cluster, unsigned node);
 
-/* Whether every daemon that was started and not killed still runs; else the words in
- * cluster->failure. */
+/* Returns whether every daemon that was started and not killed still runs; if not, an explanation
+ * stands in cluster->failure. */
 bool cluster_runs(struct cluster *cluster);
 
 #endif

@@ -30,7 +30,7 @@ struct command *command_start(const char *const *argv, const char *setting)
     return command;
 }
 
-/* Appends what can be read; closes at the end of the stream. */
+/* Appends what can be read; closes the stream at its end. */
 static void take(int *from, char *text)
 {
     size_t used = strlen(text);
@@ -45,7 +45,7 @@ static void take(int *from, char *text)
     *from = -1;
 }
 
-/* False when both streams are closed, or at the deadline. */
+/* Returns false when both streams are closed, or at the deadline. */
 static bool take_some(struct command *command, int64_t deadline)
 {
     struct pollfd polled[2] = {{.fd = command->out, .events = POLLIN},

@@ -17,9 +17,10 @@ struct command {
     char err_text[COMMAND_TEXT_MAX];
 };
 
-/* `argv` ends with NULL. `setting`: "NAME=value" for its environment, or NULL. */
+/* Starts a program; `argv` ends with NULL. `setting`: "NAME=value" for its environment, or NULL. */
 struct command *command_start(const char *const *argv, const char *setting);
-/* Reads until `text` has come on stdout; false when it ended, or after the deadline. */
+/* Reads until `text` has come on stdout. Returns false if the program ended, or after the deadline.
+ */
 bool command_await(struct command *command, const char *text);
 /* Waits for its end; kills it after the deadline. Returns its status. */
 int command_finish(struct command *command);

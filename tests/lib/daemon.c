@@ -36,7 +36,7 @@ static int start(struct daemon *d, const char *program, const char *const *argum
     if (d->pid < 0)
         return d->pid;
     d->log = from[PROGRAM_ERR];
-    /* Then it closes the pipe: from here on it has the descriptors that it serves with. */
+    /* Then the daemon closes the pipe: from here on it has the descriptors that it serves with. */
     *ready = program_is_ready(from[PROGRAM_READY]) && read(from[PROGRAM_READY], &end, 1) == 0;
     close(from[PROGRAM_READY]);
     return 0;
@@ -72,8 +72,8 @@ int daemon_start_beside(struct daemon *d, const struct daemon *first, const char
     return start(d, program, arguments, ready);
 }
 
-/* Reads more of the daemon's log; false: the daemon has ended, or `until` has passed. Text beyond
- * the room is dropped. */
+/* Reads more of the daemon's log. Returns false if the daemon has ended, or `until` has passed.
+ * Text beyond the room is dropped. */
 static bool listen_to(struct daemon *d, int64_t until)
 {
     struct pollfd wait = {.fd = d->log, .events = POLLIN};
@@ -317,7 +317,7 @@ bool raw_is_served(const struct daemon *d)
 {
     bool running = false, stuck = true;
 
-    /* Where the machine is busy, its progress thread may take more than a second to answer. */
+    /* On a busy machine the progress thread may take more than a second to answer. */
     for (int i = 0; i < STUCK_MAX && !running && stuck; i++)
         running = says_running(d, &stuck);
     return running;

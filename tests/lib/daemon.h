@@ -21,38 +21,42 @@ struct daemon {
     size_t said_bytes;
 };
 
-/* Starts it with more arguments (NULL-terminated); returns when it serves. */
+/* Starts a daemon with more arguments (NULL-terminated); returns when it serves. */
 int daemon_start(struct daemon *d, const char *program, const char *const *arguments);
-/* As that user and group (0: ours). */
+/* Starts it as that user and group (0: ours). */
 int daemon_start_as(struct daemon *d, uid_t uid, const char *program, const char *const *arguments);
-/* As a second one in the directory of another. `ready` false: it ended by itself. */
+/* Starts a second daemon in the folder of another one. `ready` is false if it ended by itself. */
 int daemon_start_beside(struct daemon *d, const struct daemon *first, const char *socket,
                         const char *program, const char *const *arguments, bool *ready);
-/* SIGTERM; its exit status, or a negative errno. Removes the directory where it made one. */
+/* Sends SIGTERM and waits. Returns the exit status, or a negative errno. Removes the folder if the
+ * daemon made one. */
 int daemon_stop(struct daemon *d);
-/* What a main returns: stops it, and prints a status that is not 0; 1 where that or `failed` is. */
+/* Computes what main returns: stops the daemon and prints a status that is not 0; 1 where that
+ * status or `failed` is not 0. */
 int daemon_end(struct daemon *d, int failed);
-/* SIGKILL. What it leaves in a directory of its own goes too. */
+/* Sends SIGKILL. Files in a folder of the daemon's own are removed too. */
 void daemon_kill(struct daemon *d);
-/* Reads its log until this text is in it; false: it did not come within 20 s. */
+/* Reads the daemon's log until this text is in it. Returns false if it did not come within 20 s. */
 bool daemon_says(struct daemon *d, const char *text);
 
-/* Connects, to a daemon or to the socket of one; a negative errno. */
+/* Connect to a daemon, or to a daemon's socket; a negative errno on failure. */
 int raw_connect(const struct daemon *d);
 int raw_connect_to(const char *path);
-/* One frame with this body; with `fd` >= 0 as a descriptor beside. False: the daemon hung up. */
+/* Sends one frame with this body; with `fd` >= 0 a descriptor goes beside it. Returns false if the
+ * daemon hung up. */
 bool raw_send(int socket, const void *body, size_t size, int fd);
 bool raw_request(int socket, uint32_t id, Pwc__ClientRequest *request);
-/* The next reply, its descriptors in fds[3] (closed by the caller), or NULL: hang-up, or 20 s. */
+/* Reads the next reply, with its descriptors in fds[3] (the caller closes them). NULL: hang-up, or
+ * nothing within 20 s. */
 Pwc__ClientReply *raw_reply(int socket, int fds[3], int *fd_count);
-/* True: the daemon hangs up within 20 s. Reads and drops what it says before. */
+/* Returns true if the daemon hangs up within 20 s. Drops everything that it sends before. */
 bool raw_hangs_up(int socket);
 
-/* Hello as a rank of a job; its status: 0 or the Error's. */
+/* Sends Hello as a rank of a job. Returns the status: 0 or that of the Error. */
 int raw_hello(int socket, const char *job, uint32_t rank, uint32_t size);
-/* Sends it, and does not wait for the reply. */
+/* Sends a request, and does not wait for the reply. */
 bool raw_ask_hello(int socket, const char *job, uint32_t rank, uint32_t size);
-/* Whether a client that behaves is served: Inspect status, answered. */
+/* Returns whether a client that behaves is served: Inspect gets an answer. */
 bool raw_is_served(const struct daemon *d);
 
 #endif

@@ -30,7 +30,7 @@ static inline int message_reply(int kind, pwc_ctx *ctx, uint64_t token, pwc_remo
     return pwc_am_reply_short(ctx, token, &m);
 }
 
-/* A message with one argument, which lives as long as `value` does, and no local event. */
+/* Returns a message with one argument, which lives as long as `value` does, and no local event. */
 static inline struct pwc_am_send message_of(unsigned index, const uint64_t *value)
 {
     return (struct pwc_am_send){

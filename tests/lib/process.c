@@ -87,14 +87,14 @@ bool thread_sleeps_in(pid_t thread, long call)
     file = fopen(path, "re");
     if (!file)
         return false;
-    /* "running" when it runs, else the number of the call. */
+    /* The file holds "running" while the thread runs, else the number of the system call. */
     if (fscanf(file, "%ld", &now) != 1)
         now = -1;
     fclose(file);
     return now == call;
 }
 
-/* A number behind a name, in a file of such lines. */
+/* Reads a number behind a name, in a file of such lines. */
 static int64_t status_number(const char *path, const char *name)
 {
     char line[128];
@@ -115,7 +115,7 @@ int64_t process_resident_kb(pid_t pid)
 {
     char path[64];
 
-    /* Counted page by page; VmRSS of status may be off by dozens of pages a processor. */
+    /* Counts page by page, because VmRSS in status may be off by dozens of pages a processor. */
     snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
     return status_number(path, "Rss");
 }

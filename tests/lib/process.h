@@ -10,22 +10,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Processor time of all threads, in nanoseconds; negative errno. */
+/* Returns the processor time of all threads in nanoseconds, or a negative errno. */
 int64_t process_cpu_ns(pid_t pid);
 
-/* Open descriptors; negative errno. */
+/* Counts open descriptors; a negative errno on failure. */
 int process_descriptors(pid_t pid);
 
-/* Mappings whose line in /proc holds this name; negative errno. */
+/* Counts mappings whose line in /proc holds this name; a negative errno on failure. */
 int process_mappings(pid_t pid, const char *name);
 
-/* Memory that is in use now, KiB; negative errno. */
+/* Returns the memory that is in use now, in KiB, or a negative errno. */
 int64_t process_resident_kb(pid_t pid);
 
-/* Whether this thread of ours sleeps in this system call (SYS_futex, ...). */
+/* Returns whether this thread of ours sleeps in this system call (SYS_futex, ...). */
 bool thread_sleeps_in(pid_t thread, long call);
 
-/* How often this thread of ours has gone to sleep of its own will; negative errno. */
+/* Returns how often this thread of ours has gone to sleep of its own will, or a negative errno. */
 int64_t thread_sleeps(pid_t thread);
 
 #endif

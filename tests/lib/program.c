@@ -17,17 +17,17 @@
 
 enum { READY_MS = 20000, OUT_OF_THE_WAY = 10 };
 
-/* Where each stream goes in the child. */
+/* The place of each stream in the child. */
 static const int descriptors[PROGRAM_STREAMS] = {STDOUT_FILENO, STDERR_FILENO, 3};
 
-/* In the child. */
+/* This part runs in the child. */
 static void become(const char *const *argv, const struct program_options *options,
                    int to[PROGRAM_STREAMS], pid_t parent)
 {
     char *const *words = (char *const *)(uintptr_t)argv;
     int exe = -1;
 
-    /* No end may be where another one goes. */
+    /* The descriptor of one stream must not be where another one goes. */
     for (int i = 0; i < PROGRAM_STREAMS; i++)
         if (to[i] >= 0)
             to[i] = fcntl(to[i], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
@@ -37,7 +37,8 @@ static void become(const char *const *argv, const struct program_options *option
     if (options->setting)
         putenv((char *)(uintptr_t)options->setting);
     if (options->uid != 0) {
-        /* By descriptor: that user may not be able to reach the path. */
+        /* The file is executed by its descriptor, because that user may not be able to reach the
+         * path. */
         exe = open(argv[0], O_RDONLY | O_CLOEXEC);
         if (setgroups(0, NULL) != 0 || setresgid(options->uid, options->uid, options->uid) != 0 ||
             setresuid(options->uid, options->uid, options->uid) != 0)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Streams of which we get the reading end. */
+/* The streams of which we get the reading end. */
 enum program_stream {
     PROGRAM_OUT,
     PROGRAM_ERR,
@@ -25,13 +25,14 @@ struct program_options {
     unsigned streams;    /* 1 << enum program_stream */
 };
 
-/* `argv` ends with NULL. The pid, and in `from` the reading ends of the streams asked for, -1 for
- * the others; or a negative errno. */
+/* Starts a program; `argv` ends with NULL. Returns the pid, and in `from` the reading ends of the
+ * streams asked for, -1 for the others; or a negative errno. */
 pid_t program_start(const char *const *argv, const struct program_options *options,
                     int from[PROGRAM_STREAMS]);
-/* Waits up to 20 s until a daemon says on PROGRAM_READY that it serves. */
+/* Waits up to 20 s until a daemon reports on PROGRAM_READY that it serves. */
 bool program_is_ready(int from);
-/* Waits for the end of a child, with SIGKILL after `limit_ms`. Its status as of wait(2). */
+/* Waits for the end of a child, and sends SIGKILL after `limit_ms`. Returns its status as wait(2)
+ * does. */
 int program_reap(pid_t pid, int limit_ms);
 
 #endif

@@ -22,17 +22,17 @@ struct rank {
     size_t length;
 };
 
-/* Prints what fails. The region has both rights. */
+/* Attaches a rank, and prints what fails. Its region has both rights. */
 int rank_attach(struct rank *r, const char *socket, const char *job, uint32_t number, uint32_t size,
                 size_t length);
 void rank_detach(struct rank *r);
 
-/* Resolves another rank of this process. */
+/* Binds another rank of this process. */
 int rank_bind(struct rank *r, const struct rank *to);
-/* Two ranks in different processes, each binding the other. */
+/* Binds two ranks in different processes to each other. */
 int rank_bind_other(struct rank *r);
 
-/* The bytes of round `seed`; whether they are there. */
+/* Write the bytes of round `seed`, or check that they are there. */
 void rank_fill(uint8_t *to, size_t length, uint64_t seed);
 int rank_check(const uint8_t *at, size_t length, uint64_t seed);
 

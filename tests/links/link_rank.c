@@ -43,7 +43,7 @@
 #define NONE       UINT64_MAX
 #define STRIDE     UINT64_C(0x9e3779b97f4a7c15) /* from word to word of what is filled */
 
-/* Completion id: number, epoch and kind. ACK and BEGIN have two more words. */
+/* A completion id holds number, epoch and kind. ACK and BEGIN have two more words. */
 enum kind { DATA = 1, ACK, BEGIN };
 
 struct word {
@@ -55,7 +55,7 @@ static uint64_t id_of(enum kind kind, uint64_t epoch, uint64_t number)
     return (uint64_t)kind << 60 | (epoch & 0xfffff) << 40 | number;
 }
 
-/* What this rank sends to another. */
+/* The stream of operations that this rank sends to another. */
 struct outbound {
     pwc_remote *remote; /* NULL: to be bound */
     uint64_t bind_at;   /* ms */
@@ -77,7 +77,7 @@ struct outbound {
     } under_way[SLOTS]; /* by submission */
 };
 
-/* What another sends to this rank. */
+/* The stream that another rank sends to this one. */
 struct inbound {
     uint64_t epoch; /* NONE: nothing has come */
     uint64_t next;
@@ -162,7 +162,7 @@ static bool is_filled(const uint8_t *at, uint64_t length, uint64_t seed)
 
 enum what { SMALL, PACKED, LARGE, GET };
 
-/* What an operation of this seed is. */
+/* Returns the operation that belongs to this seed. */
 static enum what draw(uint64_t seed, uint64_t *length)
 {
     uint64_t r = mix(seed ^ 0x55), size = mix(seed ^ 0xaa);
@@ -258,7 +258,7 @@ static void bind_again(uint32_t to)
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-/* What a submission has given: whether it was taken. */
+/* Takes the result of a submission. Returns whether the operation was accepted. */
 static bool taken(uint32_t to, int rc, bool message, bool get)
 {
     struct outbound *o = &self.out[to];
@@ -288,7 +288,7 @@ static bool send_word(uint32_t to, enum kind kind, uint64_t first, uint64_t seco
         false, false);
 }
 
-/* Where in the library a get of this seed reads. */
+/* Returns the place where a get of this seed reads. */
 static uint64_t place_of(uint64_t seed)
 {
     return seed % (LIBRARY - 32768) & ~UINT64_C(7);
@@ -321,7 +321,7 @@ static bool send_one(uint32_t to)
                  false, false);
 }
 
-/* Sends what may be sent; whether there was anything. */
+/* Sends what may be sent. Returns whether there was anything. */
 static bool send_some(uint32_t to)
 {
     struct outbound *o = &self.out[to];
@@ -390,7 +390,8 @@ static void take_local(uint32_t to, const struct pwc_event *event)
         o->unsent = number;
 }
 
-/* A new epoch of its stream: what it says of the last one must be what we have seen. */
+/* A sender begins a new epoch of its stream: the counts it gives for the last epoch must agree with
+ * what we have seen. */
 static void take_begin(uint32_t from, uint64_t epoch, uint64_t number, const struct word *word)
 {
     struct inbound *in = &self.in[from];
@@ -530,7 +531,7 @@ static void open_all(const char *socket)
     uint64_t until = now_ms() + 60000;
     int rc;
 
-    /* One that died a moment ago may still have our place; a home may be out of reach. */
+    /* A rank that died a moment ago may still have our place, and a home may be out of reach. */
     while ((rc = pwc_init(&attr, &self.client)) < 0 && now_ms() < until)
         usleep(100000);
     if (rc == 0)

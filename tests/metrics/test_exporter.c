@@ -44,7 +44,7 @@ static bool exporter_start(const char *option)
     return port != 0;
 }
 
-/* Its exit status. */
+/* Returns the exporter's exit status. */
 static int exporter_stop(void)
 {
     int status;
@@ -66,7 +66,7 @@ static int visit(void)
     return s;
 }
 
-/* All that comes until the daemon hangs up, or -1: it does not within the time. */
+/* Reads all that comes until the daemon hangs up; -1: it does not hang up in time. */
 static ssize_t read_all(int s)
 {
     size_t size = 0;
@@ -84,7 +84,7 @@ static ssize_t read_all(int s)
     return (ssize_t)size;
 }
 
-/* Its status, 0: it hung up without a word. */
+/* Returns the answer's status; 0: the exporter hung up without an answer. */
 static int ask_for(const char *head)
 {
     int s = visit(), status = 0;
@@ -139,7 +139,7 @@ static void whole(void)
     CU_ASSERT_TRUE(value_of("\npwcd_start_time_seconds ") > (double)time(NULL) - 3600);
 }
 
-/* A client that attaches shows at the next reading. Rows of clients don't, without the flag. */
+/* A client that attaches shows at the next reading. Without the flag no rows of clients show. */
 static void clients_show(void)
 {
     int s = raw_connect(&d);
@@ -197,7 +197,7 @@ static void too_long(void)
     close(s);
 }
 
-/* Behind its request it goes on talking: it is hung up on. */
+/* The visitor goes on sending behind its request: the exporter hangs up. */
 static void endless(void)
 {
     static const char more[4096];
@@ -211,7 +211,7 @@ static void endless(void)
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
 }
 
-/* Many connections that stay silent: a scrape is served beside them, and they are closed. */
+/* Many connections stay silent: a scrape is served beside them, and they are closed. */
 static void silent_crowd(void)
 {
     int crowd[20];
@@ -241,7 +241,7 @@ static int descriptors(void)
     return count;
 }
 
-/* Asks and goes, as often as it can; nothing of them stays. */
+/* The visitor asks and leaves, as often as it can; the exporter keeps nothing of it. */
 static void rude(void)
 {
     int before;
@@ -266,7 +266,7 @@ static void rude(void)
 /* ---- a progress thread that stands still ------------------------------------------------------
  */
 
-/* Every visitor is still answered, with the last counters; and a metric says that the thread is
+/* Every visitor is still answered, with the last counters; and a metric shows that the thread is
  * stuck. */
 static void stuck(void)
 {
@@ -298,7 +298,7 @@ static void stuck(void)
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-/* A text is given again for 250 ms. */
+/* The exporter gives the same text again for 250 ms. */
 static bool becomes(const char *sample, double value)
 {
     for (int i = 0; i < 2000; i++) {
@@ -310,8 +310,8 @@ static bool becomes(const char *sample, double value)
     return false;
 }
 
-/* Without a daemon it says so and nothing else; with the next one, on the same socket, it goes on.
- */
+/* Without a daemon the exporter reports that alone; it goes on with the next daemon on the same
+ * socket. */
 static void comes_back(void)
 {
     static const char *const none[] = {NULL};

@@ -12,7 +12,7 @@
 
 static char page[65536];
 
-/* The lines of a view: its own, and those without a name behind it. NULL: there are none. */
+/* Finds the lines of a view: its own, and those without a name behind it. NULL: there are none. */
 static char *lines_of(const char *view)
 {
     char head[64], *at, *end;
@@ -58,7 +58,7 @@ static void page_names_all_keys(void)
     }
 }
 
-/* A metric has one kind and one help; a label in one field is in all. */
+/* A metric has one kind and one help text; a label in one field is in all of them. */
 static void metrics_are_sound(void)
 {
     for (const struct view *v = views; v->name; v++)

@@ -77,11 +77,12 @@ static int become(uid_t uid)
     if (uid != getuid() &&
         (setgroups(0, NULL) != 0 || setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0))
         return -errno;
-    /* After the change of user, which takes it away. Tracing is left to that user. */
+    /* This comes after the change of user, which takes the setting away. That user may trace the
+     * process. */
     return prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0 ? -errno : 0;
 }
 
-/* All descriptors that this user may have. */
+/* Raises the limit to all descriptors that this user may have. */
 static void raise_limits(void)
 {
     struct rlimit limit;
@@ -106,7 +107,7 @@ static pid_t start(const struct row *row, struct attack *a, unsigned process)
     _exit(1);
 }
 
-/* Whether standard input has ended, within so long. */
+/* Waits so long for the end of standard input. Returns whether it came. */
 static int is_over(int ms)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};

@@ -13,7 +13,7 @@
 #define ATTACK_NODES 2u
 #define ATTACK_PORTS 8u
 
-/* Shared by the processes of a row. */
+/* The processes of a row share this memory. */
 struct tally {
     _Atomic uint64_t taken;   /* acts that the daemons took: the row does attack */
     _Atomic uint64_t refused; /* acts that ended with an error */
@@ -45,7 +45,7 @@ struct row {
     void (*run)(struct attack *a); /* returns only where it cannot go on */
 };
 
-/* Up to one without a name. */
+/* The rows, up to one without a name. */
 extern const struct row rows_requests[], rows_transfers[], rows_strangers[];
 
 static inline void attack_begins(struct attack *a)

@@ -15,7 +15,7 @@
 #define SEATS_MAX 640u
 #define DEPTH     4 /* questions under way on a connection */
 
-/* A connection, and what it has got. */
+/* A connection and the answers that it has got. */
 struct seat {
     int socket;
     uint32_t session, segment, remote;
@@ -42,7 +42,7 @@ static int attach(struct attack *a, struct seat *seat, unsigned node, unsigned n
     return rc;
 }
 
-/* As many as the daemon takes. */
+/* Opens as many connections as the daemon takes. */
 static unsigned attach_many(struct attack *a, unsigned node, unsigned count)
 {
     unsigned have = 0;
@@ -80,7 +80,7 @@ static bool ask_trace(int socket)
 
 /* ---- those that look ------------------------------------------------------------------------ */
 
-/* Asks without pause on so many connections without Hello, and reads what comes. */
+/* Asks without pause on so many connections without Hello, and reads the answers. */
 static void look(struct attack *a, unsigned lookers, const char *what)
 {
     int sockets[16];
@@ -124,7 +124,7 @@ static void run_traces(struct attack *a)
     look(a, 4, NULL);
 }
 
-/* Regions, so that their view is large. */
+/* Opens regions, so that their view is large. */
 static void fill_view(int socket)
 {
     struct answer answer;
@@ -260,7 +260,7 @@ static bool ask_step(const struct seat *seat, enum step step)
     return raw_request(seat->socket, 9, &r);
 }
 
-/* The answer's status. */
+/* Reads the answer's status. */
 static int take_step(struct seat *seat, enum step step)
 {
     struct answer answer;
@@ -289,7 +289,7 @@ static void cycle(struct attack *a, unsigned count, const enum step *steps)
         for (unsigned i = 0; i < count; i++) {
             int rc = take_step(&seats[i], *step);
 
-            /* That a wrong key is refused is the answer. */
+            /* The refusal of a wrong key is the expected answer. */
             attack_counts(a, *step == BIND_WRONG && rc != -ECONNRESET ? 0 : rc);
             if (rc == -ECONNRESET)
                 return;
@@ -368,7 +368,7 @@ static bool contribute(int socket)
     return raw_request(socket, 8, &r);
 }
 
-/* The first of 16384 ranks gives its part; no other one comes. */
+/* The first of 16384 ranks gives its part; no other rank comes. */
 static void run_exchanges(struct attack *a)
 {
     attack_begins(a);
@@ -387,7 +387,7 @@ static void run_exchanges(struct attack *a)
             if (seats[i].socket >= 0) {
                 struct answer answer;
 
-                /* Answered when the exchange has been taken. */
+                /* The answer comes when the exchange has been taken. */
                 if (ask_view(seats[i].socket, "status"))
                     ask_nothing(seats[i].socket, &answer);
                 close(seats[i].socket);
@@ -395,7 +395,7 @@ static void run_exchanges(struct attack *a)
     }
 }
 
-/* One-rank jobs with one home, as many as there may be. */
+/* Attaches one-rank jobs with one home, as many as there may be. */
 static void run_homes(struct attack *a)
 {
     unsigned have = 0;
@@ -420,7 +420,7 @@ static void run_homes(struct attack *a)
         pause();
 }
 
-/* Clients that break the protocol, one after another. */
+/* Attaches clients that break the protocol, one after another. */
 static void run_quarantines(struct attack *a)
 {
     struct daemon at = {0};

@@ -14,7 +14,7 @@
 
 #define HELD 256u
 
-/* A connection to "host:port", or a negative errno. */
+/* Connects to "host:port". Returns a socket, or a negative errno. */
 static int stranger_connect(const char *where)
 {
     struct sockaddr_in name = {.sin_family = AF_INET};
@@ -38,7 +38,7 @@ static int stranger_connect(const char *where)
     return s < 0 ? -errno : s;
 }
 
-/* Ends it by a reset: no state stays in the kernel, which would end the attack. */
+/* Ends the connection by a reset, so that no state in the kernel ends the attack. */
 static void reset(int s)
 {
     const struct linger now = {.l_onoff = 1};
@@ -69,7 +69,7 @@ static void run_strangers(struct attack *a)
     connect_and_reset(a, a->control);
 }
 
-/* Connections that begin a frame and say no more; the oldest one gives way to the next. */
+/* Opens connections that begin a frame and send no more; the oldest one gives way to the next. */
 static void connect_and_wait(struct attack *a, const char *const *ports)
 {
     static const uint8_t half[3] = {7, 0, 0};

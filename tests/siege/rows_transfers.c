@@ -23,7 +23,7 @@
 #define HANDLER   1u
 #define CONTEXTS  48u
 
-/* What the origin does without pause. */
+/* The operations that the origin does without pause. */
 struct flood {
     int (*send)(struct rank *r, const struct flood *f, unsigned flags);
     size_t region, length;
@@ -46,7 +46,7 @@ static int send_get(struct rank *r, const struct flood *f, unsigned flags)
     return pwc_get(r->remote, 0, r->memory, f->length, PWC_CID_NONE, PWC_CID_NONE, flags);
 }
 
-/* With ids as long as they may be. */
+/* The ids are as long as they may be. */
 static int send_ids(struct rank *r, const struct flood *f, unsigned flags)
 {
     static const uint8_t id[PWC_CID_MAX];
@@ -88,7 +88,7 @@ static void on_request_sleep(pwc_ctx *ctx, const struct pwc_am *message, void *a
 
 /* ---- the two sides -------------------------------------------------------------------------- */
 
-/* As rank `process` of a pair; `key` of the other one's region. */
+/* Attaches as rank `process` of a pair; `key` is that of the other rank's region. */
 static bool attach(struct attack *a, struct rank *r, const struct flood *f, struct pwc_key *key)
 {
     static size_t longest;
@@ -116,13 +116,13 @@ _Noreturn static void be_target(struct rank *r, const struct flood *f)
         pause();
 }
 
-/* One context of the origin, and what it has in flight. */
+/* A context of the origin, and its operations in flight. */
 struct source {
     struct rank rank;
     uint64_t in_flight;
 };
 
-/* Sends what its window has room for. */
+/* Submits as many operations as its window has room for. */
 static int pour(struct attack *a, struct source *source, const struct flood *f)
 {
     unsigned flags = f->flags | (f->window == UNBOUNDED ? PWC_NO_LCE : 0);
@@ -138,7 +138,7 @@ static int pour(struct attack *a, struct source *source, const struct flood *f)
     return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Takes the events that are there, and waits for one where it shall. */
+/* Takes the events that are there, and waits for one if it must. */
 static int drain(struct attack *a, struct source *source, int wait_ms)
 {
     struct pwc_event event;
@@ -297,7 +297,7 @@ static void run_deaf(struct attack *a)
     flood(a, &(struct flood){.send = send_put, .region = MIB, .length = 64, .window = UNBOUNDED});
 }
 
-/* Each round a new context of ours is bound to one of our neighbour, puts to it, and goes. */
+/* Each round binds a new context of ours to one of our neighbour, puts to it, and closes it. */
 static void run_pairs(struct attack *a)
 {
     struct pwc_key mine, all[2];
@@ -329,7 +329,7 @@ static void run_pairs(struct attack *a)
 
 /* ---- programs that are killed --------------------------------------------------------------- */
 
-/* Two ranks in one process that put until it is killed. */
+/* Two ranks in one process put until the process is killed. */
 _Noreturn static void be_killed(struct attack *a, unsigned number)
 {
     struct rank ranks[2];

@@ -43,7 +43,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* One put; an operation that fails is reported by an event. 0 or a negative errno. */
+/* Puts once; an event reports an operation that fails. 0 or a negative errno. */
 static int hit(struct rank *r, uint64_t round, int64_t until)
 {
     struct pwc_event event;
@@ -62,7 +62,7 @@ static int hit(struct rank *r, uint64_t round, int64_t until)
     }
 }
 
-/* The other side's put. 0, or what failed. */
+/* Waits for the other side's put. 0, or the error that came. */
 static int take(struct rank *r, uint64_t round, int64_t until)
 {
     struct pwc_event event;
@@ -106,7 +106,7 @@ static double at(size_t count, double share)
     return count > 0 ? samples[(size_t)(share * (double)(count - 1))] / 1e3 : 0;
 }
 
-/* False: the game is over, because a round failed. */
+/* Returns false when the game is over, because a round failed. */
 static bool play(struct rank *r, uint64_t *round, long ms)
 {
     int64_t start = now_ns(), now = start, longest = 0, end = start + ms * INT64_C(1000000);
@@ -132,7 +132,7 @@ static bool play(struct rank *r, uint64_t *round, long ms)
     return rc == 0;
 }
 
-/* A rank alone in its job, whose home is given; attaches, exchanges, and goes. */
+/* Attaches a rank alone in its job, whose home is given, exchanges, and leaves. */
 static int attach_one(unsigned node, unsigned home, unsigned *number)
 {
     char name[60];

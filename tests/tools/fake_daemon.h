@@ -7,7 +7,8 @@
 
 #define FAKE_ASKED_MAX 32
 
-/* Its thread serves one connection; the rest is the test's, before start and after finish. */
+/* The thread of this daemon serves one connection. The rest belongs to the test, before start and
+ * after finish. */
 struct fake_daemon {
     char path[108];
     int listener;
@@ -21,7 +22,7 @@ int fake_daemon_start(struct fake_daemon *daemon, const char *path, const void *
                       size_t size);
 void fake_daemon_finish(struct fake_daemon *daemon);
 
-/* Frames, to be freed. */
+/* Make frames, which the caller frees. */
 void *fake_inspected(const char *json, size_t *size);
 void *fake_error(int status, const char *text, size_t *size);
 

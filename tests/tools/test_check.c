@@ -11,7 +11,7 @@
 
 #define TWO "127.0.0.1:23101,127.0.0.1:23102"
 
-/* Set once by main, then only read. */
+/* main sets this once; then it is only read. */
 static const char *pwcd_path, *odd_path;
 static char folder[] = "/tmp/test_check.XXXXXX";
 static char secret[64], open_secret[64], file[64], other_file[64], odd_copy[64];
@@ -95,7 +95,8 @@ static void test_what_a_start_would_find(void)
     }
 }
 
-/* A flag goes before the environment, that before the file; the file may be given back. */
+/* A flag goes before the environment, which goes before the file; the file may be taken away again.
+ */
 static void test_what_holds(void)
 {
     static const char *const lines[] = {
@@ -128,7 +129,8 @@ static struct command *run_as_other(const char *const *arguments, const char *se
     return run_program("setpriv", words, setting);
 }
 
-/* Root's daemon reads the system's file, unless --config says otherwise; others' do not. */
+/* The daemon of root reads the system's file, unless --config says otherwise; daemons of other
+ * users do not. */
 static void test_which_file(void)
 {
     enum { AS_ROOT, AS_OTHER };
@@ -165,7 +167,8 @@ static void test_which_file(void)
     }
 }
 
-/* The one that is named, or the first, is taken; it comes first. */
+/* The provider that is named is taken, or else the first one; the one taken comes first in the
+ * list. */
 static void test_providers(void)
 {
     const char *const all[] = {"--config", "none", "--providers", NULL};

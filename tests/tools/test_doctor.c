@@ -1,4 +1,4 @@
-/* What the doctor says of machines that we make up: each check at its bounds. */
+/* The doctor's findings for machines that the test makes up: each check at its bounds. */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static struct doctor_finding judge(const char *name, const struct doctor_facts *
     return (struct doctor_finding){0};
 }
 
-/* One machine that differs from the one that is well. */
+/* A machine that differs in one thing from the one that is well. */
 static void expect(const char *name, const struct doctor_facts *facts, enum doctor_level level,
                    const char *says)
 {
@@ -61,7 +61,7 @@ static void expect(const char *name, const struct doctor_facts *facts, enum doct
 
     CU_ASSERT_EQUAL(f.level, level);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.found, says));
-    /* A remedy where one is needed. */
+    /* Every finding that needs a remedy has one. */
     CU_ASSERT_EQUAL(f.mend[0] != '\0', level == DOCTOR_WARN || level == DOCTOR_WRONG);
     if (f.level != level || !strstr(f.found, says))
         printf("\n%s: %d, not %d: %s\n", name, f.level, level, f.found);
@@ -77,7 +77,8 @@ static void all_well(void)
     CU_ASSERT_EQUAL(count, 15);
 }
 
-/* Without a daemon, only that is wrong; and what the daemon alone could say is not called well. */
+/* Without a daemon only its absence is wrong, and the doctor does not call well what only the
+ * daemon could know. */
 static void no_daemon(void)
 {
     static const char *const unknown[] = {"progress", "peers", "clients"};

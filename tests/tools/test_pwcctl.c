@@ -14,7 +14,7 @@
 #include "tests/tools/fake_daemon.h"
 #include "proto/job_socket.h"
 
-/* Set once by main, then only read. */
+/* main sets this once; then it is only read. */
 static const char *pwcctl_path;
 static char folder[] = "/tmp/test_pwcctl.XXXXXX";
 static char socket_path[64];
@@ -27,7 +27,7 @@ static struct command *run(const char *what, const char *option)
     return command;
 }
 
-/* Runs against one answer. */
+/* Runs pwcctl against one answer. */
 static struct command *ask(const char *what, const char *option, const void *answer, size_t size)
 {
     struct fake_daemon daemon;
@@ -70,7 +70,7 @@ static void test_no_daemon(void)
     command_free(command);
 }
 
-/* A socket that a dead daemon has left. */
+/* A dead daemon has left this socket. */
 static void test_stale_socket(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -85,7 +85,7 @@ static void test_stale_socket(void)
     unlink(socket_path);
 }
 
-/* Hangs up on one who connects. */
+/* This daemon hangs up as soon as pwcctl connects. */
 static pid_t serve_as_another(const char *socket_name)
 {
     int told[2];
@@ -107,7 +107,8 @@ static pid_t serve_as_another(const char *socket_name)
     return pid;
 }
 
-/* Anybody may take an abstract name: its server must be we, root, or the user in the name. */
+/* Anybody may take an abstract name, so its server must be our own user, root, or the user in the
+ * name. */
 static void test_foreign_daemon(void)
 {
     static const struct {
@@ -251,7 +252,7 @@ static struct counters_file good_counters(void)
     return file;
 }
 
-/* Runs against a file of `size` bytes. */
+/* Runs pwcctl against a file of `size` bytes. */
 static struct command *count(const struct counters_file *file, size_t size, const char *option)
 {
     char path[80];

@@ -1,4 +1,5 @@
-/* What pwcperf relies on: the command line, rows, patterns, samples, the stress's plan and ids. */
+/* The parts that pwcperf relies on: the command line, rows, patterns, samples, the stress's plan
+ * and ids. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 #define WORDS_MAX 8
 
-/* Parses words (NULL-terminated), without showing what is said. */
+/* Parses words (NULL-terminated) and hides what is printed. */
 static int parse(struct options *out, const char *const *words)
 {
     char *argv[WORDS_MAX + 2] = {"pwcperf"};
@@ -115,7 +116,7 @@ static void test_lists(void)
     CU_ASSERT_EQUAL(memcmp(o.depths, depths, sizeof(depths)), 0);
 }
 
-/* What a test measures where --size is left out. */
+/* Checks the size that a test measures where --size is left out. */
 static void test_default_sizes(void)
 {
     static const struct {
@@ -143,7 +144,7 @@ static void test_default_sizes(void)
     }
 }
 
-/* Each key once, in an object on a line of its own. */
+/* Each key stands once, in an object on a line of its own. */
 static void test_rows_as_json(void)
 {
     static const struct {
@@ -248,7 +249,8 @@ static void test_samples(void)
     samples_close(&samples);
 }
 
-/* More than there is room for: thinned out, but spread over the whole run. */
+/* More samples come than there is room for: they are thinned out, but still spread over the whole
+ * run. */
 static void test_samples_beyond_room(void)
 {
     struct samples samples;
@@ -267,7 +269,7 @@ static void test_samples_beyond_room(void)
 
 static const struct stress_shape shape = {.seed = 3, .ranks = 8, .ops = 20000};
 
-/* The plan is one for all, and has everything in it that the stress promises. */
+/* All ranks derive the same plan, and the plan holds everything that the stress promises. */
 static void test_plan_covers(void)
 {
     uint64_t targets[8] = {0}, gets = 0, empty = 0, large = 0, by_bytes = 0, flags = 0;

@@ -17,7 +17,7 @@
 
 #define WORDS_MAX 24
 
-/* Set once by main, then only read. */
+/* main sets these once; then they are only read. */
 static const char *pwcrun_path, *daemon_path;
 static char runtime_dir[] = "/tmp/test_pwcrun.XXXXXX";
 
@@ -30,7 +30,7 @@ static struct command *start(const char *const *words, const char *setting)
     return command_start(argv, setting);
 }
 
-/* Runs to the end; a status that differs is shown with what was said. */
+/* Runs pwcrun to its end; a status that differs is shown with the output. */
 static void expect(const char *const *words, const char *setting, int status, const char *said)
 {
     struct command *command = start(words, setting);
@@ -78,7 +78,7 @@ static void test_status(void)
         {"exit 255", 255, "ended with status 255"},
         {"test $PWC_RANK != 0 || kill -SEGV $$", 128 + SIGSEGV, "ended by signal 11"},
         {"test $PWC_RANK != 0 || kill -KILL $$; sleep 100", 128 + SIGKILL, "signal 9"},
-        /* the others are ended; that one fails to be polite changes nothing */
+        /* pwcrun ends the other ranks; a failure to end them politely changes nothing. */
         {"test $PWC_RANK != 2 || exit 9; trap '' TERM; while :; do sleep 1; done", 9, "rank 2"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -205,7 +205,7 @@ static int count_entries(const char *folder, const char *prefix)
     return count;
 }
 
-/* The pid that a script printed as "NAME pid\n". */
+/* Finds the pid that a script printed as "NAME pid\n". */
 static pid_t printed_pid(const struct command *command, const char *name)
 {
     const char *at = strstr(command->out_text, name);

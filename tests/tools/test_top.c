@@ -6,7 +6,7 @@
 #include "tools/pwcctl/top/layout.h"
 #include "tests/suite.h"
 
-/* What a daemon says, by a few numbers. */
+/* Builds a daemon's answer from a few numbers. */
 struct state {
     int pid;
     double uptime;
@@ -118,7 +118,8 @@ static void joined(void)
     struct state now = {7, 12, {300, 200}, 90, 2, "a\nb\xff"};
     struct top_model model = {0};
 
-    /* JSON has no such bytes: the daemon would have said otherwise. What is not printable is. */
+    /* JSON cannot hold such bytes, so a daemon would never send them. Other bytes that are not
+     * printable may come. */
     now.job = "a\nb";
     CU_ASSERT_EQUAL(take(&model, &first, 0), 0);
     CU_ASSERT_EQUAL(take(&model, &now, 2), 0);
@@ -183,7 +184,7 @@ static void nonsense(void)
         CU_ASSERT_EQUAL(model.tables[TOP_QUEUES].count, 2);
         top_look_free(&look);
     }
-    /* Rows that are none are rows without anything. */
+    /* Rows that are not objects count as rows without any field. */
     struct top_look look = look_of(&first);
     json_array_append_new(json_object_get(look.queues, "queues"), json_integer(3));
     json_array_append_new(json_object_get(look.ledgers, "ledgers"), json_null());
@@ -194,7 +195,7 @@ static void nonsense(void)
 
 /* ---- the view -------------------------------------------------------------------------------- */
 
-/* A screen of this size: as many lines, none longer. */
+/* Draws a screen of this size: it has as many lines, and none is longer. */
 static void screen_of(struct top_screen *screen, const struct top_model *model,
                       struct top_view *view, int width, int height)
 {
@@ -300,7 +301,7 @@ static void lines(void)
     top_model_free(&model);
 }
 
-/* Keys, and what the table, the column, the order and the first row are then. */
+/* Each key, and the table, column, order and first row that follow from it. */
 static void keys(void)
 {
     static const struct {
@@ -371,7 +372,7 @@ static void scrolling(void)
         CU_ASSERT_TRUE(top_view_key(&view, &model, rows[i].key));
         CU_ASSERT_EQUAL(view.scroll[TOP_CLIENTS], rows[i].scroll);
     }
-    /* Rows that go away take no screen with them. */
+    /* Rows that go away leave no gap on the screen. */
     view.scroll[TOP_CLIENTS] = 100;
     screen_of(&screen, &model, &view, 80, 24);
     CU_ASSERT_TRUE(shows(&screen, "job-a"));

@@ -21,17 +21,18 @@ struct answer {
     int fd_count;
 };
 
-/* One request and its answer; the status. */
+/* Sends one request and reads its answer. Returns the status. */
 int ask(int socket, Pwc__ClientRequest *request, struct answer *out);
 void answer_close(struct answer *answer);
-/* What the daemon says of its own accord: the status of an Error with id 0, or -ECONNRESET. */
+/* Reads what the daemon sends by itself. Returns the status of an Error with id 0, or -ECONNRESET.
+ */
 int ask_nothing(int socket, struct answer *out);
 
 int ask_context(int socket, uint32_t ring_bytes, struct answer *out);
 int ask_segment(int socket, uint64_t length, struct answer *out);
 int ask_region(int socket, uint32_t segment, uint64_t offset, uint64_t length, uint32_t rights,
                struct answer *out);
-/* `key`: of an answer to ask_region, or NULL. */
+/* `key` is that of an answer to ask_region, or NULL. */
 int ask_bind(int socket, uint32_t session, uint64_t peer, const struct answer *key,
              struct answer *out);
 int ask_context_close(int socket, uint32_t session);

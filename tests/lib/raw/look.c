@@ -67,7 +67,7 @@ json_t *look_at(const struct daemon *d, const char *what)
     return look_there(d->socket, what);
 }
 
-/* Rows of a view, or the sum of one of their fields; -1: no answer. */
+/* Counts the rows of a view, or sums one of their fields; -1: no answer. */
 static int rows(struct place at, const char *view, const char *field)
 {
     json_t *document = look_there(at.socket, view), *row;
@@ -97,7 +97,7 @@ static bool take(struct place at, struct holdings *out)
            out->grants >= 0 && out->ops >= 0 && out->mappings >= 0 && out->descriptors >= 0;
 }
 
-/* Operations come and go with others' traffic. */
+/* Operations are left out, because they come and go with others' traffic. */
 static bool same(const struct holdings *now, const struct holdings *then)
 {
     return now->clients == then->clients && now->sessions == then->sessions &&
@@ -162,7 +162,7 @@ bool look_node_returns_to(const struct cluster_node *node, const struct holdings
     return return_to(place_of_node(node), then);
 }
 
-/* The last of those that are gone. */
+/* Finds the last of the clients that are gone. */
 static bool last_is(const json_t *document, const char *job, uint32_t rank, const char *reason,
                     bool print)
 {

@@ -12,7 +12,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/daemon.h"
 
-/* Among what is waited for: any number of descriptors. */
+/* In a row of holdings this stands for any number of descriptors. */
 #define HOLDINGS_ANY INT_MAX
 
 struct holdings {
@@ -22,20 +22,22 @@ struct holdings {
     int mappings; /* of memory shared with clients, in the daemon's */
 };
 
-/* The answer to Inspect, which the caller releases, or NULL: on a connection, or on a new one. */
+/* Returns the answer to Inspect, which the caller releases, or NULL. Asks over a connection, or
+ * over a new one. */
 json_t *look_on(int socket, const char *what);
 json_t *look_at(const struct daemon *d, const char *what);
 
-/* Looks until two looks in a row show the same. False: the daemon does not answer. */
+/* Looks until two looks in a row show the same. Returns false if the daemon does not answer. */
 bool look_holdings(const struct daemon *d, struct holdings *out);
-/* Waits until the daemon holds what it held then; prints the difference after too long a time. */
+/* Waits until the daemon holds what it held then; prints the difference when that takes too long.
+ */
 bool look_returns_to(const struct daemon *d, const struct holdings *then);
-/* These two for a node of a cluster; descriptors and mappings are of the process that was started,
- * which is the keeper where there is one. */
+/* These two do the same for a node of a cluster. Descriptors and mappings are those of the process
+ * that was started, which is the keeper where there is one. */
 bool look_node_holdings(const struct cluster_node *node, struct holdings *out);
 bool look_node_returns_to(const struct cluster_node *node, const struct holdings *then);
 
-/* Waits until the last one quarantined is this rank of this job, for this reason. */
+/* Waits until the last client in quarantine is this rank of this job, for this reason. */
 bool look_quarantined(const struct daemon *d, const char *job, uint32_t rank, const char *reason);
 
 #endif

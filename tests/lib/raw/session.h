@@ -26,23 +26,23 @@ struct raw_session {
     uint64_t tail, answer_tail; /* of the rings that we fill, as we have published them */
 };
 
-/* As this rank of a job; 0 or the status of what failed. */
+/* Attaches as this rank of a job. 0, or the status of the step that failed. */
 int raw_session_open(struct raw_session *s, const struct daemon *d, const char *job, uint32_t rank,
                      uint32_t size);
 void raw_session_close(struct raw_session *s);
 
-/* A put of 64 bytes from the segment to its second half, by value in both ids. */
+/* Makes a put of 64 bytes from the segment to its second half, with both ids by value. */
 struct submit_record raw_put(const struct raw_session *s);
 /* Copies bytes in at the tail, moves the tail by `advance` and rings. */
 void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
 /* Stores a tail and rings. */
 void raw_set_tail(struct raw_session *s, uint64_t tail);
 void raw_ring(struct raw_session *s);
-/* As raw_submit, into the reply_submit ring. */
+/* Does as raw_submit, for the reply_submit ring. */
 void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
-/* The next local event, consumed: 1, or 0 when none has come within 5 s. */
+/* Takes the next local event. 1, or 0 when none has come within 5 s. */
 int raw_local_event(struct raw_session *s, struct event_record *out);
-/* The next remote event, and the block of an active message where it is one. */
+/* Takes the next remote event, and the block of an active message where it is one. */
 int raw_remote_event(struct raw_session *s, struct event_record *out, struct message *block);
 
 #endif
