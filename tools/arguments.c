@@ -21,7 +21,7 @@ int arguments_refuse(const char *tool, const char *format, ...)
     return -EINVAL;
 }
 
-/* As help names it: "-n, --ranks N". Returns its length. */
+/* Formats the option as help names it: "-n, --ranks N". Returns its length. */
 static int name_of(const struct argument *a, char out[NAME_ROOM])
 {
     const char letter[] = {'-', a->letter, ',', ' ', '\0'};

@@ -37,10 +37,10 @@ struct command_line {
 };
 
 /* Fills `options`. 0: argv[optind] is the first word that is no option; 1: help or the version was
- * printed; -EINVAL: wrong, said on stderr. */
+ * printed; -EINVAL: the command line is wrong, and stderr has the reason. */
 int arguments_parse(const struct command_line *line, void *options, int argc, char **argv);
 
-/* Says on stderr what is wrong, and where help is. -EINVAL. */
+/* Prints on stderr what is wrong and where to find help. Returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int arguments_refuse(const char *tool, const char *format,
                                                            ...);
 

@@ -7,7 +7,7 @@
 
 void find_pwcd(char *out, size_t size)
 {
-    /* Installed, and in the build folder. */
+    /* The places are those of an installation and of a build folder. */
     static const char *const beside[] = {"pwcd", "../sbin/pwcd", "../../daemon/pwcd"};
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);

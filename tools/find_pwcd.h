@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* The one beside this program, as installed or as built; else "pwcd", to be looked for in PATH. */
+/* Returns the program beside this one, as installed or as built; else "pwcd", to be looked for in
+ * PATH. */
 void find_pwcd(char *out, size_t size);
 
 #endif

@@ -20,7 +20,7 @@
 #define REQUEST_MAX     4352
 #define ANSWER_MAX      (1u << 20) /* of control.proto */
 
-/* Why somebody could not be asked, in `why`. */
+/* The reason why a daemon could not be asked goes to `why`. */
 struct reason {
     char *why;
     size_t size;
@@ -71,7 +71,7 @@ static int open_connection(const char *path, int seconds)
     return fd;
 }
 
-/* A connection to a daemon of ours, of root or of the user in its name, as the library makes it; or
+/* Connects to a daemon of ours, of root or of the user in its name, as the library does; or writes
  * why there is none. */
 static int connect_to(const char *path, int seconds, const struct reason *reason)
 {
@@ -147,7 +147,7 @@ static int receive_answer(int fd, Pwc__ClientReply **out)
     return rc < 0 ? rc : *out == NULL ? -EBADMSG : 0;
 }
 
-/* The answer is of this kind; or why not, and it is freed. */
+/* Checks that the answer is of this kind; if not, writes why and frees it. */
 static int check_answer(const char *path, Pwc__ClientReply__BodyCase expected,
                         Pwc__ClientReply *reply, const struct reason *reason)
 {
@@ -164,7 +164,7 @@ static int check_answer(const char *path, Pwc__ClientReply__BodyCase expected,
     return rc;
 }
 
-/* The answer if it is of this kind, to be freed; or why not. */
+/* Returns the answer if it is of this kind, to be freed; or writes why not. */
 static int ask(const char *path, int seconds, Pwc__ClientRequest *request,
                Pwc__ClientReply__BodyCase expected, Pwc__ClientReply **out,
                const struct reason *reason)

@@ -6,24 +6,27 @@
 #include <stddef.h>
 #include "proto/control.pb-c.h"
 
-/* The daemon's JSON document in *out, to be freed; or a negative errno, said on stderr. */
+/* Stores the daemon's JSON document in *out, to be freed; or returns a negative errno after a
+ * message on stderr. */
 int request_inspect(const char *socket_path, const char *what, char **out);
-/* As request_inspect, with the reason in `why` instead. */
+/* Does as request_inspect, with the reason in `why` instead. */
 int request_try(const char *socket_path, const char *what, char **out, char *why, size_t why_size);
-/* As request_try, with the document as an object to be released: -EBADMSG of any other answer. */
+/* Does as request_try, with the document as an object to be released. -EBADMSG: any other answer.
+ */
 int request_document(const char *socket_path, const char *what, json_t **out, char *why,
                      size_t why_size);
 
-/* A connection for request_trace, the caller's to close. What is wrong is in `why`, here and below.
- */
+/* Opens a connection for request_trace, which the caller closes. `why` gets the reason of a
+ * failure, here and below. */
 int request_connect(const char *socket_path, char *why, size_t why_size);
-/* What has been traced since this connection asked last: its first question begins it. 0 with the
- * reply, to be freed. */
+/* Reads what has been traced since this connection asked last; its first question starts the trace.
+ * 0 with the reply, to be freed. */
 int request_trace(int connection, const char *socket_path, Pwc__ClientReply **out, char *why,
                   size_t why_size);
 
-/* Has another process take the daemon's place: of `program` (an absolute path), or, NULL, of its
- * own. Returns when that one is about to, with its number (0: an older daemon did not say). */
+/* Asks for another process in the daemon's place: one of `program` (an absolute path), or, NULL, of
+ * the daemon's own. Returns when that process is about to take over, with its number (0: an older
+ * daemon did not send it). */
 int request_upgrade(const char *socket_path, const char *program, unsigned *pid);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * A progress thread stands still, because ptrace has stopped it and no other thread: Inspect and
- * pwcctl still answer, and report "stuck"; clients come and go; and all goes on when the thread does.
+ * pwcctl still answer, and report "stuck"; clients come and go; and all goes on when the thread
+ * does.
  *
  *     test_stuck PWCD PWCCTL
  */

@@ -19,18 +19,19 @@ struct exporter_options {
     bool clients;       /* rows of single clients, too */
 };
 
-/* Where to listen. */
+/* The address to listen on. */
 struct exporter_address {
     char host[256], port[8];
 };
 
-/* PORT (of 127.0.0.1) or HOST:PORT; port 0 is any that is free. False: the text is neither. */
+/* Parses PORT (of 127.0.0.1) or HOST:PORT; port 0 is any that is free. Returns false if the text is
+ * neither. */
 bool exporter_address_parse(const char *text, struct exporter_address *out);
 
-/* Serves until SIGTERM or SIGINT. 0, or a negative errno that is said on stderr. */
+/* Serves until SIGTERM or SIGINT. 0, or a negative errno after a message on stderr. */
 int exporter_serve(const struct exporter_options *options, const struct exporter_address *at);
 
-/* What a scrape gets: the daemon is asked at most four times a second. */
+/* The text that scrapes get: the daemon is asked at most four times a second. */
 struct scrape {
     const struct exporter_options *options;
     char *text[2];     /* OpenMetrics; plain */
@@ -38,7 +39,7 @@ struct scrape {
     bool down;         /* the daemon did not answer then */
 };
 
-/* The text of this format; NULL without memory. */
+/* Returns the text in this format; NULL without memory. */
 const char *scrape_text(struct scrape *s, bool plain);
 void scrape_free(struct scrape *s);
 
@@ -48,7 +49,8 @@ struct documents {
     json_t *clients; /* NULL: no rows of clients */
 };
 
-/* The metrics, to be freed; NULL without memory. `d` NULL: the daemon does not answer. */
+/* Renders the metrics; the caller frees them. NULL without memory. `d` NULL: the daemon does not
+ * answer. */
 char *render(const struct documents *d, bool plain);
 
 #endif

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What is no printable ASCII is spelled out: a text that a stranger chose cannot break the format.
+/* Escapes bytes that are no printable ASCII: a text that a stranger chose cannot break the format.
  */
 static void put_value(FILE *to, const char *value)
 {

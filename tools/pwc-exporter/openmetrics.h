@@ -42,10 +42,11 @@ struct openmetrics {
 };
 
 void openmetrics_family(const struct openmetrics *to, const struct openmetrics_family *family);
-/* `labels` NULL: none. The value of a family in seconds is in nanoseconds. */
+/* Writes a sample; `labels` NULL: none. Families in seconds take values in nanoseconds. */
 void openmetrics_sample(const struct openmetrics *to, const struct openmetrics_family *family,
                         const struct openmetrics_label *labels, uint64_t value);
-/* Writes a bucket of a histogram of durations: how many took up to `ns` (UINT64_MAX: any time). */
+/* Writes a bucket of a histogram of durations: the number of those up to `ns` (UINT64_MAX: any
+ * time). */
 void openmetrics_bucket(const struct openmetrics *to, const struct openmetrics_family *family,
                         const struct openmetrics_label *labels, uint64_t ns, uint64_t count);
 /* Writes the sum and the number of the durations, after the last bucket (that of any time). */

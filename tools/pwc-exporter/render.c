@@ -16,7 +16,7 @@ struct label_key {
 static const struct label_key no_labels[] = {{0}};
 static const struct label_key engine_labels[] = {{"engine", "engine"}, {0}};
 static const struct label_key peer_labels[] = {{"peer", "node"}, {0}};
-/* "job" is a label that Prometheus sets. */
+/* The label is not "job", which Prometheus sets itself. */
 static const struct label_key client_labels[] = {{"engine", "engine"}, {"client", "client"},
                                                  {"uid", "uid"},       {"job_name", "job"},
                                                  {"rank", "rank"},     {0}};
@@ -28,7 +28,7 @@ static const struct label_key context_labels[] = {{"engine", "engine"},
                                                   {"context", "context"},
                                                   {0}};
 
-/* The state of the ledgers with a node, as add_peer makes it of `state`. */
+/* The state of the ledgers with a node, computed from `state` by add_peer. */
 static const struct field fields_link[] = {
     {"up", .kind = FIELD_OTHER, .each = {"peer_up", "1 where ledgers with that node are up."}},
     {"wanted", .kind = FIELD_OTHER,
@@ -45,7 +45,7 @@ static const struct openmetrics_family latency = {
     "pwcd_operation_latency_seconds", OPENMETRICS_HISTOGRAM, "seconds",
     "How long operations took, by step: pwcctl latency shows which, and of each peer."};
 
-/* Rows of a document, and whether each has samples or all have one. */
+/* The rows of a document, and whether each row has samples or all have one. */
 struct source {
     const struct field *fields;
     json_t *rows;
@@ -77,7 +77,7 @@ static const struct field_metric *metric_of(const struct source *s, const struct
     return s->sum ? &f->sum : &f->each;
 }
 
-/* Whether both are samples of one metric: their names are equal up to the label. */
+/* Returns whether both are samples of one metric: their names are equal up to the label. */
 static bool is_same(const struct field_metric *a, const struct field_metric *b)
 {
     size_t length = strcspn(a->name, " ");
@@ -85,7 +85,7 @@ static bool is_same(const struct field_metric *a, const struct field_metric *b)
     return b->name && strcspn(b->name, " ") == length && strncmp(a->name, b->name, length) == 0;
 }
 
-/* `row` NULL: none of a row. */
+/* Renders the labels; `row` NULL: those that belong to no row. */
 static void make_labels(struct labels *to, const struct field_metric *metric,
                         const struct label_key *keys, const json_t *row)
 {
@@ -112,7 +112,8 @@ static void make_labels(struct labels *to, const struct field_metric *metric,
     to->list[count] = (struct openmetrics_label){0};
 }
 
-/* The samples of one field, which are of this family; fields of durations are in nanoseconds. */
+/* Writes the samples of one field that belong to this family; fields of durations are in
+ * nanoseconds. */
 static void write_field(const struct openmetrics *to, const struct source *s,
                         const struct openmetrics_family *family, const struct field *f)
 {
@@ -215,7 +216,7 @@ static json_t *peers_of(const json_t *counters)
     return peers;
 }
 
-/* Contexts are labelled with what their clients are; one whose client has gone meanwhile is left
+/* The labels of a context come from its client; a context whose client has gone meanwhile is left
  * out. */
 static json_t *contexts_of(const struct documents *d)
 {
@@ -267,7 +268,8 @@ static void write_latency(const struct openmetrics *to, const json_t *document)
         {
             openmetrics_bucket(to, &latency, labels, number(bucket, "to_ns"),
                                number(bucket, "count"));
-            /* Times may have been taken between the number of all and the buckets. */
+            /* Times may have been added between the reading of the total and that of the buckets.
+             */
             count = number(bucket, "count") > count ? number(bucket, "count") : count;
         }
         openmetrics_bucket(to, &latency, labels, UINT64_MAX, count);

@@ -1,4 +1,5 @@
-/* Owns what a scrape gets: asks the daemon, and keeps the text for those who come at once. */
+/* Owns the text that a scrape gets: asks the daemon, and keeps the text for scrapes that come soon
+ * after. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "tools/pwc-exporter/exporter.h"
@@ -15,7 +16,7 @@ static bool ask_all(const struct exporter_options *o, struct documents *d, char 
            (!o->clients || request_document(o->socket, "clients", &d->clients, why, WHY_MAX) == 0);
 }
 
-/* Says once that the daemon does not answer, and once that it does again. */
+/* Prints once that the daemon does not answer, and once that it does again. */
 static void note(struct scrape *s, bool down, const char *why)
 {
     if (down && (!s->down || s->asked_ns == 0))

@@ -32,7 +32,7 @@ struct server {
     size_t next;                /* the visitor that makes room for another */
 };
 
-/* A connection is there, or is about to be closed. */
+/* libmicrohttpd reports that a connection has come, or is about to be closed. */
 static void noticed(void *context, struct MHD_Connection *connection, void **state,
                     enum MHD_ConnectionNotificationCode code)
 {
@@ -148,7 +148,7 @@ static void say_address(int fd, const struct exporter_address *at)
                 at->host);
 }
 
-/* A listening socket, or a negative errno that is said. */
+/* Opens a listening socket. Returns it, or a negative errno after a message. */
 static int listen_at(const struct exporter_address *at)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,

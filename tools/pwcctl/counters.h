@@ -2,7 +2,8 @@
 #ifndef PWCCTL_COUNTERS_H
 #define PWCCTL_COUNTERS_H
 
-/* A JSON document in *out, to be freed; or a negative errno, said on stderr. Asks nobody. */
+/* Reads the counters into a JSON document, which the caller frees; or a negative errno after a
+ * message on stderr. Sends nothing to the daemon. */
 int counters_read(const char *socket_path, char **out);
 
 #endif

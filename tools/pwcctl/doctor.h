@@ -89,12 +89,12 @@ struct doctor_check {
 /* The checks, in the order in which they are shown; the last has no name. */
 const struct doctor_check *doctor_checks(void);
 
-/* Asks the daemon at `socket`, and its program. */
+/* Learns about the daemon: asks it at `socket`, and runs its program. */
 void doctor_look_at_daemon(struct doctor_facts *facts, const char *socket);
-/* Looks at the machine as that daemon has it. */
+/* Looks at the machine as that daemon sees it. */
 void doctor_look_at_machine(struct doctor_facts *facts);
 
-/* 0: nothing is wrong; 1: something is; negative: there was no memory to say. */
+/* 0: nothing is wrong; 1: something is; negative: there was no memory to judge. */
 int doctor_run(const char *socket, bool json);
 
 #endif

@@ -56,8 +56,8 @@ static struct size_text size_of(uint64_t bytes)
 /* ---- what fabric there is ----------------------------------------------------------------------
  */
 
-/* The provider of the daemon that runs, else the one that a daemon would take; a node alone needs
- * none. */
+/* Returns the provider of the daemon that runs, else the one that a daemon would take; a node alone
+ * needs none. */
 static const char *provider_of(const struct doctor_facts *f)
 {
     bool has_one = f->daemon.status == 0 && *f->daemon.provider != '\0' &&
@@ -72,7 +72,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The provider moves data with the processor, and pins no memory for a card. */
+/* Returns whether the provider moves data with the processor, and pins no memory for a card. */
 static bool in_software(const char *provider)
 {
     return *provider == '\0' || provider_over_ip(provider) || begins(provider, "shm");
@@ -290,7 +290,7 @@ static struct doctor_finding judge_membarrier(const struct doctor_facts *f)
 
 static struct doctor_finding judge_clock(const struct doctor_facts *f)
 {
-    /* Clocks that are read without a system call. */
+    /* These clocks are read without a system call. */
     static const char *const fast[] = {"tsc", "kvm-clock", "arch_sys_counter",
                                        "hyperv_clocksource_tsc_page"};
     const char *clock = f->machine.clock;

@@ -46,8 +46,8 @@ static void take_status(struct doctor_daemon *d, const json_t *document)
     copy(d->provider, sizeof(d->provider), document, "provider");
 }
 
-/* Links are made when they are first needed: one that is idle is no fault, nor one that is just
- * being made. */
+/* Links are made when they are first needed, so an idle link is no fault, nor is one that is being
+ * made. */
 static void take_nodes(struct doctor_daemon *d, const json_t *document)
 {
     size_t i;
@@ -86,7 +86,7 @@ static void take_config(struct doctor_daemon *d, const json_t *document)
     }
 }
 
-/* 0 when the daemon has answered; else `status` and `why` hold the reason. */
+/* Asks the daemon. 0 when it has answered; else `status` and `why` hold the reason. */
 static int ask(struct doctor_daemon *d, const char *what,
                void (*take)(struct doctor_daemon *, const json_t *))
 {
@@ -102,7 +102,8 @@ static int ask(struct doctor_daemon *d, const char *what,
 /* ---- its program -------------------------------------------------------------------------------
  */
 
-/* Reads to the end; false when that does not come for long, or not within `size`. */
+/* Reads to the end of the stream. Returns false if the end does not come for long, or not within
+ * `size`. */
 static bool read_all(int from, char *to, size_t size)
 {
     int64_t end = now_ms() + PROGRAM_MS;
@@ -120,7 +121,7 @@ static bool read_all(int from, char *to, size_t size)
     return got == 0;
 }
 
-/* What the program says to a flag, on stdout and stderr; its status, or a negative errno. */
+/* Runs the program with a flag and keeps its output. Returns its status, or a negative errno. */
 static int run(const char *program, const char *flag, char *said, size_t size)
 {
     char *const argv[] = {(char *)program, (char *)flag, NULL};

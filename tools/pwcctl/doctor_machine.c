@@ -14,7 +14,7 @@
 #include <linux/membarrier.h>
 #include "tools/pwcctl/doctor.h"
 
-/* The first line of a file, without its end; false when there is none. */
+/* Reads the first line of a file, without its end; returns false if there is none. */
 static bool read_line(const char *path, char *to, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -27,7 +27,7 @@ static bool read_line(const char *path, char *to, size_t size)
     return true;
 }
 
-/* The word in brackets: "always [never] advise". */
+/* Finds the word in brackets: "always [never] advise". */
 static void read_choice(const char *path, char *to, size_t size)
 {
     char line[256], *open, *close;
@@ -39,7 +39,7 @@ static void read_choice(const char *path, char *to, size_t size)
         snprintf(to, size, "%.*s", (int)(close - open - 1), open + 1);
 }
 
-/* The number at `field` of a line, from 0; 0 when there is none. */
+/* Reads the number at `field` of a line, counted from 0; 0 when there is none. */
 static uint64_t read_number(const char *path, int field)
 {
     char line[256], *at = line;
@@ -68,7 +68,7 @@ static void take_limit(const char *line, const char *name, uint64_t *out)
     *out = strcmp(hard, "unlimited") == 0 ? DOCTOR_UNLIMITED : strtoull(hard, NULL, 10);
 }
 
-/* Limits of ourselves, or of the daemon where it may be looked at. */
+/* Reads our own limits, or those of the daemon where we may look at it. */
 static void look_at_limits(struct doctor_machine *m, pid_t pid)
 {
     char path[64], line[256];
@@ -91,7 +91,7 @@ static void look_at_limits(struct doctor_machine *m, pid_t pid)
         fclose(file);
 }
 
-/* The process's user, and whether it may pin without a limit. */
+/* Finds the process's user, and whether it may pin memory without a limit. */
 static void look_at_rights(struct doctor_machine *m, pid_t pid)
 {
     char path[64], line[256];

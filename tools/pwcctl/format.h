@@ -6,7 +6,7 @@
 #include "views/fields.h"
 
 void format_number(double value, enum field_unit format, char *out);
-/* "-" for null and for what is missing. */
+/* Writes the value; "-" for null and for a value that is missing. */
 void format_cell(const json_t *value, enum field_unit format, char *out);
 
 #endif

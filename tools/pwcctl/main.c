@@ -15,7 +15,7 @@
 static int look(const struct options *options)
 {
     char *json = NULL;
-    /* Beside an abstract socket there is no file. */
+    /* An abstract socket has no file beside it. */
     int rc = strcmp(options->what, "counters") == 0 && options->socket[0] != '@'
                  ? counters_read(options->socket, &json)
                  : request_inspect(options->socket, options->what, &json);
@@ -29,7 +29,7 @@ static int look(const struct options *options)
     return rc;
 }
 
-/* On a terminal, each look takes the place of the last. */
+/* On a terminal, each look replaces the last one. */
 static void begin_look(const struct options *options)
 {
     char now[16];

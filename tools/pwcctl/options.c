@@ -97,7 +97,7 @@ static const struct argument rows[] = {
 static const struct command_line line = {
     .tool = TOOL, .usage = usage, .about = about, .letters = "", .rows = rows};
 
-/* Within a Slurm job: whether the job has a daemon of its own here. */
+/* Returns whether we are within a Slurm job that has a daemon of its own here. */
 static bool job_socket(char *path, size_t size)
 {
     const char *job = getenv("SLURM_JOB_ID");
@@ -127,7 +127,7 @@ static int default_socket(struct options *o)
     return set_socket(o, access(path, F_OK) == 0 ? path : "/run/pwcd/pwcd.sock");
 }
 
-/* What the first word asks for, and how many words may follow it. */
+/* The command that the first word names, and the number of words that may follow it. */
 static int choose(struct options *o, int words)
 {
     const char *what = o->what ? o->what : "";

@@ -26,7 +26,8 @@ struct options {
     unsigned count; /* of looks in batch; 0: without end */
 };
 
-/* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */
+/* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has
+ * the reason. */
 int options_parse(struct options *out, int argc, char **argv);
 
 #endif

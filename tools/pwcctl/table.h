@@ -18,7 +18,7 @@ struct table {
 
 void table_open(struct table *table, size_t columns);
 void table_close(struct table *table);
-/* The next cell, row by row, to be written to; NULL without memory. */
+/* Returns the next cell to be written to, row by row; NULL without memory. */
 char *table_cell(struct table *table);
 void table_print(const struct table *table, FILE *to);
 

@@ -48,7 +48,7 @@ static void stop(int signal)
     stopped = 1;
 }
 
-/* Whether the record is of the client asked for, or of any. */
+/* Returns whether the record belongs to the client asked for, or to any. */
 static bool wanted(const struct options *o, const struct trace_record *r)
 {
     return o->client < 0 || r->client == (uint32_t)o->client;
@@ -76,7 +76,7 @@ static int append(struct gathering *g, struct records *to, const Pwc__TracedEngi
     return 0;
 }
 
-/* 1: there is more already. */
+/* 1: more records wait already. */
 static int take_answer(struct gathering *g, struct daemon *d, const Pwc__Traced *traced)
 {
     int more = 0;
@@ -136,13 +136,13 @@ static int ask(struct gathering *g, struct daemon *d)
     fprintf(stderr, "pwcctl: %s\n", why);
     if (rc != -ECONNRESET && rc != -EPIPE)
         return rc;
-    /* A daemon that another takes the place of hangs up; that one is asked as soon as it serves. */
+    /* A daemon that hands over hangs up; its successor is asked as soon as it serves. */
     close(d->connection);
     d->connection = -1;
     return 0;
 }
 
-/* One round over all of them. 1: there is more already. */
+/* Asks all daemons once. 1: more records wait already. */
 static int gather(struct gathering *g)
 {
     int more = 0;

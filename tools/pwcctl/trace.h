@@ -1,10 +1,12 @@
-/* pwcctl trace: asks daemons for what their operations do, for a while, and writes it down. */
+/* pwcctl trace: asks daemons for the steps of their operations, for a while, and writes them down.
+ */
 #ifndef PWCCTL_TRACE_H
 #define PWCCTL_TRACE_H
 
 #include "tools/pwcctl/options.h"
 
-/* 0, or a negative errno, said on stderr. */
+/* Runs until time or room is over, or a signal comes. 0, or a negative errno after a message on
+ * stderr. */
 int trace_run(const struct options *options);
 
 #endif

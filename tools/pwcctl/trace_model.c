@@ -68,7 +68,7 @@ static int index_grow(struct index *x)
     return 0;
 }
 
-/* The last that has this name. */
+/* Finds the last slice that has this name. */
 static int index_set(struct index *x, struct key key, uint32_t slice)
 {
     if (2 * (x->used + 1) > x->room && index_grow(x) < 0)
@@ -156,7 +156,7 @@ static struct unread *unread_of(struct reading *in, uint32_t session, uint32_t r
     return &more[in->unread_count++];
 }
 
-/* Its event stands in a ring, up to r->position. */
+/* The operation's event stands in a ring, up to r->position. */
 static int shown(struct reading *in, const struct trace_record *r, uint32_t ring, uint32_t slice)
 {
     if (r->position == 0)
@@ -166,7 +166,7 @@ static int shown(struct reading *in, const struct trace_record *r, uint32_t ring
     if (u == NULL)
         return -ENOMEM;
     slices[slice].position = r->position;
-    /* Positions only grow; else the session is another one. */
+    /* Positions only grow; a smaller one belongs to another session. */
     if (u->count > u->first && slices[u->slices[u->count - 1]].position > r->position)
         u->first = u->count;
     return list_push(&u->slices, &u->count, &u->room, slice);
@@ -203,7 +203,7 @@ static int event(struct reading *in, const struct trace_record *r)
     return shown(in, r, r->kind == TRACE_REPLY ? TRACE_RING_REPLY : TRACE_RING_REMOTE, slice);
 }
 
-/* Operations whose records stand before its end in the same ledger. */
+/* Finds the operations whose records stand before its end in the same ledger. */
 static int run(struct reading *in, const struct trace_record *r)
 {
     uint32_t slice = slice_new(in, SLICE_RUN, r, r->node);
@@ -241,7 +241,7 @@ static int mark(struct reading *in, const struct trace_record *r)
     return 0;
 }
 
-/* A later step of an operation that was seen to begin. */
+/* Takes a later step of an operation whose beginning was recorded. */
 static int step(struct reading *in, const struct trace_record *r)
 {
     static const uint8_t moments[TRACE_KINDS] = {[TRACE_STAGED] = MOMENT_POSTED,
@@ -380,7 +380,7 @@ static bool same_track(const struct slice *x, const struct slice *y)
            (x->kind == SLICE_RUN) == (y->kind == SLICE_RUN);
 }
 
-/* The first lane whose last slice has ended. A thread's number is its place from above. */
+/* Finds the first lane whose last slice has ended. A thread's number is its place from above. */
 static int give_lanes(struct trace_model *m)
 {
     struct slice **order = malloc((m->count + 1) * sizeof(*order));
@@ -394,8 +394,8 @@ static int give_lanes(struct trace_model *m)
     for (size_t i = 0; order != NULL && ends != NULL && i < count; i++) {
         struct slice *s = order[i];
         size_t lane = 0;
-        /* What has no duration takes its place all the same, and where nothing else ends: viewers
-         * would not find an arrow's end there. */
+        /* A slice without duration takes a place all the same, and one where nothing else ends, or
+         * viewers would not find the end of an arrow there. */
         uint64_t moment = s->at[MOMENT_END] == s->at[MOMENT_BEGIN];
         if (i > 0 && !same_track(order[i - 1], s)) {
             above += lanes;

@@ -75,7 +75,7 @@ static int wrong(const char *name, const char *text, const char *right)
     return arguments_refuse(TOOL, "%s \"%s\": give %s", name, text, right);
 }
 
-/* Numbers from `min` to `max` with commas between, up to `room` of them. */
+/* Parses numbers from `min` to `max` with commas between, up to `room` of them. */
 static int parse_list(const char *name, const char *list, const char *right, uint64_t min,
                       uint64_t max, uint64_t *out, size_t room, size_t *count)
 {

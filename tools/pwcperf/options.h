@@ -58,13 +58,14 @@ struct options {
     bool both;     /* am_bw: both ways at once */
 };
 
-/* Whether the test submits operations of the given `kind`. */
+/* Returns whether the test submits operations of the given `kind`. */
 static inline bool options_has_kind(const struct options *options)
 {
     return options->test == AM_LAT || options->test == AM_BW || options->test == INJECT;
 }
 
-/* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */
+/* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has
+ * the reason. */
 int options_parse(struct options *out, int argc, char **argv);
 
 #endif

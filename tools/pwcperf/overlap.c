@@ -28,7 +28,7 @@ size_t overlap_half(uint64_t size)
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* An application's computing: rounds of work that the compiler cannot leave out. */
+/* The computing of an application: rounds of work that the compiler cannot leave out. */
 static uint64_t compute(uint64_t rounds, uint64_t *state)
 {
     uint64_t start = now_ns(), x = *state;
@@ -41,7 +41,8 @@ static uint64_t compute(uint64_t rounds, uint64_t *state)
     return now_ns() - start;
 }
 
-/* Rounds that take a stretch: the fewest of some trials, so that none is too short. */
+/* Finds the number of rounds that take a stretch: the fewest of some trials, so that none is too
+ * short. */
 static uint64_t calibrate(uint64_t *state)
 {
     uint64_t rounds = FIRST_ROUNDS, ns;
@@ -88,7 +89,7 @@ static int put_one(struct pair *pair, const struct plan *plan, uint64_t id, uint
     return rc;
 }
 
-/* Stretch `number`, busy where odd; *took is what the target says of it. */
+/* Runs stretch `number`, which is busy where odd; *took is the time that the target reports. */
 static int stretch(struct pair *pair, const struct plan *plan, uint64_t number, bool counts,
                    uint64_t *took)
 {

@@ -24,7 +24,7 @@ struct pair {
     char *arrivals, *departures;
 };
 
-/* Collective. -EINVAL when the number of ranks is odd; said. */
+/* Sets a pair up. Collective. -EINVAL when the number of ranks is odd, with a message. */
 int pair_open(struct pair *pair, struct world *world, struct samples *samples, size_t half);
 void pair_close(struct pair *pair);
 
@@ -33,10 +33,11 @@ int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t li
              unsigned flags);
 int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t lid);
 
-/* Waits for the event `id` of that kind; -EBADMSG, said, when another comes. */
+/* Waits for the event `id` of that kind; -EBADMSG, with a message, when another comes. */
 int pair_expect(struct pair *pair, unsigned kind, uint64_t id);
 
-/* -EBADMSG, said, when `size` arrived bytes are not stream `seed` from `position` on. */
+/* Compares `size` arrived bytes with stream `seed` from `position` on; -EBADMSG, with a message,
+ * when they differ. */
 int pair_check(const struct pair *pair, size_t at, size_t size, uint64_t seed, uint64_t position,
                uint64_t iteration);
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A well mixed word of any word (the finisher of splitmix64). */
+/* Returns a well mixed word for any word (the finisher of splitmix64). */
 static inline uint64_t pattern_mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
@@ -14,9 +14,9 @@ static inline uint64_t pattern_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* The bytes of stream `seed` from position `from` on. */
+/* Writes the bytes of stream `seed` from position `from` on. */
 void pattern_fill(void *to, size_t size, uint64_t seed, uint64_t from);
-/* Position (from 0) of the first byte that differs, or `size`. */
+/* Returns the position (from 0) of the first byte that differs, or `size`. */
 size_t pattern_check(const void *at, size_t size, uint64_t seed, uint64_t from);
 
 #endif

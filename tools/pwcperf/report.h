@@ -9,7 +9,7 @@
  * prints. With several pairs the times are the slowest pair's, and rates are added. */
 int report_result(struct world *world, const struct result *mine);
 
-/* On a terminal, and not more often than four times a second. */
+/* Prints on a terminal only, and not more often than four times a second. */
 struct progress {
     const char *what;
     uint64_t total, shown_ns;

@@ -43,7 +43,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The smallest sample that at least `share` of all do not exceed. */
+/* Finds the smallest sample that at least `share` of all do not exceed. */
 static double quantile(const struct samples *samples, double share)
 {
     size_t rank = (size_t)(share * (double)samples->count + 0.999999);

@@ -1,4 +1,4 @@
-/* Durations of single operations, and what is said of them. */
+/* Durations of single operations, and their summary. */
 #ifndef PWCPERF_SAMPLES_H
 #define PWCPERF_SAMPLES_H
 

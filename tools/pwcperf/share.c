@@ -20,7 +20,7 @@
 #define MARKS 4u         /* local events in a window */
 #define LOOK  16u        /* events between two looks at the clock */
 
-/* When a rank counts; ns of its own clock. */
+/* The span in which a rank counts, in ns of its own clock. */
 struct interval {
     uint64_t begin, end, over;
 };
@@ -52,7 +52,7 @@ static int origin(struct pair *pair, uint64_t size, const struct interval *when)
     return rc < 0 ? rc : world_notify(pair->world, pair->remote, END);
 }
 
-/* Puts a second, in millions. */
+/* Returns puts a second, in millions. */
 static int target(struct pair *pair, const struct interval *when, double *rate)
 {
     uint64_t begun = 0, ended = 0, from = 0, to = 0, id;
@@ -83,7 +83,7 @@ static int target(struct pair *pair, const struct interval *when, double *rate)
     return rc;
 }
 
-/* 1: all have the same; 1/n: one has it all. */
+/* Jain's index: 1 when all have the same, 1/n when one has it all. */
 static double jain(const double *rates, uint32_t count)
 {
     double sum = 0, squares = 0;

@@ -20,11 +20,11 @@
 
 #define SLOTS_BYTES (UINT64_C(64) << 20) /* memory for slots; fewer of them for larger sizes */
 
-/* Words from one side to the other; the top bits set them apart from numbers of puts. */
+/* Words that one side sends to the other; the top bits set them apart from numbers of puts. */
 #define COMPARED UINT64_C(0x8000000000000000)
 #define PLACED   UINT64_C(0x4000000000000000)
 
-/* A stream as the initiator drives it. */
+/* A stream, as the initiator drives it. */
 struct stream {
     struct pair *pair;
     const struct plan *plan;
@@ -78,7 +78,7 @@ static int take_mark(struct stream *s)
     return rc;
 }
 
-/* Room for operation i: at most a window in flight. */
+/* Makes room for operation i: at most a window is in flight. */
 static int make_room(struct stream *s, uint64_t i)
 {
     int rc = 0;
@@ -87,7 +87,7 @@ static int make_room(struct stream *s, uint64_t i)
     return rc;
 }
 
-/* Every operation of whole marks up to `total`. */
+/* Submits every operation of whole marks up to `total`. */
 static int take_all_marks(struct stream *s, uint64_t total)
 {
     int rc = 0;
@@ -96,7 +96,7 @@ static int take_all_marks(struct stream *s, uint64_t total)
     return rc;
 }
 
-/* Until the target has compared all before the put `end`. */
+/* Waits until the target has compared all puts before `end`. */
 static int await_compared(struct stream *s, uint64_t end)
 {
     struct world *world = s->pair->world;
@@ -170,7 +170,8 @@ static int drain_events(struct stream *s, uint64_t total)
     return rc;
 }
 
-/* The target's side with --no-event: by windows when bytes are compared, else all at once. */
+/* The target's side with --no-event: it compares by windows when bytes are checked, else all at
+ * once. */
 static int drain_placed(struct stream *s, uint64_t total)
 {
     struct pair *pair = s->pair;

@@ -1,4 +1,4 @@
-/* Sets the stress up, drives it, and says what has been moved and compared. */
+/* Sets the stress up, drives it, and prints the totals of what was moved and compared. */
 #include "tools/pwcperf/stress.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -96,7 +96,8 @@ static int take_event(struct stress *stress, const struct pwc_event *event)
     return world_error(world, -EBADMSG, "a remote event of kind %u from rank %u", id.kind, peer);
 }
 
-/* Up to a round of events; how many, or an error. Waits for the first when asked to. */
+/* Takes up to a round of events. Returns how many, or an error. Waits for the first one when asked
+ * to. */
 static int take_events(struct stress *stress, int wait_ms)
 {
     struct world *world = stress->world;
@@ -117,7 +118,7 @@ static int take_events(struct stress *stress, int wait_ms)
     return taken;
 }
 
-/* One round of everything; the work done. */
+/* Does one round of everything. Returns the work done. */
 static int round_of_work(struct stress *stress, bool idle, bool *stuck)
 {
     *stuck = false;
@@ -161,7 +162,7 @@ static int drive(struct stress *stress)
     return rc < 0 ? rc : 0;
 }
 
-/* All ranks are done: whatever comes now is one event too many. */
+/* All ranks are done: any event that comes now is one too many. */
 static int expect_silence(struct stress *stress)
 {
     struct world *world = stress->world;

@@ -30,7 +30,7 @@
 #define STRESS_OPS_MAX  (UINT64_C(1) << 24)  /* of a rank: a number has 24 bits in an id */
 #define STRESS_POOL     (UINT64_C(32) << 20) /* sources and destinations in flight */
 
-/* Equal on every rank. */
+/* The shape of a run, equal on every rank. */
 struct stress_shape {
     uint64_t seed;
     uint32_t ranks;
@@ -54,9 +54,9 @@ static inline bool stress_has_remote_event(const struct stress_op *op)
     return (op->flags & PWC_NO_RCE) == 0;
 }
 
-/* Seed of the bytes of a put. */
+/* Returns the seed of a put's bytes. */
 uint64_t stress_put_seed(const struct stress_shape *shape, uint32_t origin, uint64_t number);
-/* Seed of a rank's library. */
+/* Returns the seed of a rank's library. */
 uint64_t stress_library_seed(const struct stress_shape *shape, uint32_t owner);
 
 /* ---- completion ids: they hold all that the receiver needs --------------------------------- */
@@ -75,10 +75,10 @@ struct stress_id {
     uint64_t offset; /* in the slice or the library */
 };
 
-/* Encodes as 8 bytes by value (size 0), or as `size` bytes at `room`. */
+/* Encodes an id as 8 bytes by value (size 0), or as `size` bytes at `room`. */
 pwc_cid stress_id_encode(const struct stress_shape *shape, const struct stress_id *id,
                          uint32_t size, void *room);
-/* -EBADMSG when it is not one of ours, whole. */
+/* Decodes an id; -EBADMSG when it is not one of ours, whole. */
 int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *event,
                      struct stress_id *out);
 
@@ -94,7 +94,8 @@ struct stress_totals {
 struct stress_outbound;
 struct stress_inbound;
 
-/* Thread: one, for all of these. Errors and violations have been said when they are returned. */
+/* Thread: one, for all of these. A message has been printed for each error or violation that they
+ * return. */
 struct stress {
     struct world *world;
     struct stress_shape shape;
@@ -110,14 +111,14 @@ int stress_run(struct world *world);
 /* Our own operations, from submission to their last event (stress_outbound.c). */
 int stress_outbound_open(struct stress *stress);
 void stress_outbound_close(struct stress *stress);
-/* Submits what can be submitted. How much that was; *stuck when room was missing. */
+/* Submits what can be submitted. Returns how much that was; sets *stuck when room was missing. */
 int stress_outbound_submit(struct stress *stress, bool *stuck);
 int stress_outbound_event(struct stress *stress, const struct pwc_event *event,
                           const struct stress_id *id);
 int stress_outbound_compared(struct stress *stress, uint32_t target, uint64_t below);
 bool stress_outbound_done(const struct stress *stress);
 
-/* The target's side: what other ranks do to us (stress_inbound.c). */
+/* The target's side: operations of other ranks on this one (stress_inbound.c). */
 int stress_inbound_open(struct stress *stress);
 void stress_inbound_close(struct stress *stress);
 int stress_inbound_event(struct stress *stress, const struct pwc_event *event,

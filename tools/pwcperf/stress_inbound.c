@@ -1,4 +1,5 @@
-/* What other ranks do to us: each event in its turn, and the bytes that it announces. */
+/* Operations of other ranks on this one: each event must come in its turn, with the bytes that it
+ * announces. */
 #include <errno.h>
 #include <stdlib.h>
 #include "tools/pwcperf/pattern.h"
@@ -6,7 +7,7 @@
 
 #define ACKNOWLEDGE_EVERY 8u
 
-/* One origin's operations that end here. */
+/* The operations of one origin that end here. */
 struct source {
     uint64_t due;      /* number of its next operation with an event here; `ops`: none is left */
     uint64_t compared; /* one above the last that we have compared */
@@ -107,7 +108,7 @@ int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
     return rc;
 }
 
-/* 1 when sent, 0 when there was no room. */
+/* Returns 1 when the acknowledgement was sent, 0 when there was no room. */
 static int acknowledge(struct stress *stress, uint32_t origin, struct source *source, bool *stuck)
 {
     struct stress_id id = {STRESS_COMPARED, stress->world->rank, source->compared, 0};

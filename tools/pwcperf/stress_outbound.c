@@ -1,4 +1,4 @@
-/* A rank's own operations: submission in turn, and each to end as its plan says. */
+/* A rank's own operations: submits them in turn, and checks that each ends as its plan says. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #define PLACE_TRIES 16
 #define SCRIBBLE    0xee
 
-/* One operation in flight. Free when nothing is awaited. */
+/* One operation in flight. The entry is free when nothing is awaited. */
 struct flight {
     uint64_t number;
     struct stress_op op;
@@ -79,7 +79,8 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
     return a < b + b_size && b < a + a_size;
 }
 
-/* Is the place free of everything in flight? What is read (a library) may be read twice. */
+/* Returns whether the place is free of everything in flight. A place that is read (in a library)
+ * may be read twice. */
 static bool place_free(const struct stress_outbound *o, const struct flight *new)
 {
     for (uint32_t i = 0; i < o->window; i++) {
@@ -121,7 +122,7 @@ static char *pool_at(const struct stress *stress, const struct flight *flight)
     return (char *)pwc_region_addr(stress->pool) + flight->pool;
 }
 
-/* Where a slice or a library starts in the target's region. */
+/* Returns where a slice or a library starts in the target's region. */
 static uint64_t remote_offset(const struct stress *stress, const struct flight *flight)
 {
     return flight->offset +
@@ -185,7 +186,7 @@ static void count(struct stress *stress, const struct stress_op *op)
     stress->totals.bytes += op->size;
 }
 
-/* 1 when the next operation has been submitted, 0 when it must wait. */
+/* Returns 1 when the next operation has been submitted, 0 when it must wait. */
 static int submit_next(struct stress *stress, bool *stuck)
 {
     struct stress_outbound *o = stress->outbound;
@@ -199,7 +200,7 @@ static int submit_next(struct stress *stress, bool *stuck)
         prepare(stress, &o->next_flight);
         o->next_placed = true;
     }
-    /* The event may come before we are back here, but it is looked at only later. */
+    /* The event may come before this call returns, but it is looked at only later. */
     int rc = submit(stress, &o->next_flight);
     if (rc == -EAGAIN) {
         *stuck = true;

@@ -1,16 +1,16 @@
-/* What each operation of the stress is, and what its completion ids look like. */
+/* The kind of each operation of the stress, and the form of its completion ids. */
 #include <errno.h>
 #include <string.h>
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/stress.h"
 
-/* By value: number 24 bits, offset 23, kind 3, and 14 bits drawn from these and the seed. */
+/* An id by value: number 24 bits, offset 23, kind 3, and 14 bits drawn from these and the seed. */
 #define NUMBER_BITS 24
 #define OFFSET_BITS 23
 #define KIND_BITS   3
 #define SUM_BITS    14
 
-/* By bytes: this, then bytes of a pattern. */
+/* An id by bytes begins with this; bytes of a pattern follow. */
 struct long_id {
     uint64_t seed;
     uint64_t number;
@@ -29,7 +29,7 @@ static uint64_t take(uint64_t *word, unsigned bits)
     return value;
 }
 
-/* Mostly small; up to the largest. */
+/* Draws a size, mostly small, up to the largest. */
 static uint64_t draw_size(uint64_t random)
 {
     static const struct {
@@ -155,7 +155,7 @@ static int decode_bytes(const struct stress_shape *shape, const struct pwc_event
 int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *event,
                      struct stress_id *out)
 {
-    /* A local event's id is of our own making; `origin` is filled in by the caller. */
+    /* A local event's id is one of ours; the caller fills in `origin`. */
     uint32_t origin = out->origin;
     return event->id_size == 0 ? decode_value(shape, event->id, origin, out)
                                : decode_bytes(shape, event, origin, out);

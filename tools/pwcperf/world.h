@@ -1,4 +1,4 @@
-/* What a rank has of the job: its context, its memory, and the way to the others' memory. */
+/* A rank's part of the job: its context, its memory, and its remotes to the others' memory. */
 #ifndef PWCPERF_WORLD_H
 #define PWCPERF_WORLD_H
 
@@ -16,25 +16,26 @@ struct world {
     uint32_t node; /* of this rank: PWC_NODE */
 };
 
-/* 0, or a negative errno that has been said. world_close takes half of one, too. */
+/* Attaches. 0, or a negative errno after a message. world_close also takes a world that is half
+ * open. */
 int world_open(struct world *world, const struct options *options);
 void world_close(struct world *world);
 
-/* Says what went wrong, with the rank; returns rc. */
+/* Prints what went wrong, with the rank; returns rc. */
 __attribute__((format(printf, 3, 4))) int world_error(const struct world *world, int rc,
                                                       const char *format, ...);
 
-/* Gives every rank's key of `region` in `keys` (size of them). Collective. */
+/* Exchanges `region`'s keys: `keys` (size of them) gets every rank's. Collective. */
 int world_keys(struct world *world, const pwc_region *region, struct pwc_key *keys);
 
-/* Waits for an event of `kinds`; the timeout, a failed operation or an error is said. */
+/* Waits for an event of `kinds`; prints a timeout, a failed operation or an error. */
 int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event);
 
 /* After -EAGAIN: yields and returns whether to try again. *since is 0 at the first try; when the
  * timeout has passed, prints that and returns -ETIMEDOUT. */
 int world_again(struct world *world, uint64_t *since);
 
-/* A notification: an id and nothing else. Waits for room. No local event. */
+/* Sends a notification: an id and nothing else. Waits for room. No local event. */
 int world_notify(struct world *world, pwc_remote *to, uint64_t id);
 
 #endif

@@ -21,13 +21,13 @@ struct child_spec {
     const struct reaper *reaper; /* gets the child's group before its program runs */
 };
 
-/* 0 when the program runs; otherwise a negative errno of the step that failed. */
+/* Starts a child. 0 when the program runs; otherwise a negative errno of the step that failed. */
 int child_start(const struct child_spec *spec, pid_t *out);
 
-/* Runs `argv` and waits; its exit status (128+n for signal n), or a negative errno. */
+/* Runs `argv` and waits. Returns its exit status (128+n for signal n), or a negative errno. */
 int child_run(char *const *argv);
 
-/* What waitpid reported, as a shell's exit status. */
+/* Turns the status that waitpid reported into a shell's exit status. */
 int child_status(int wait_status);
 
 #endif

@@ -104,7 +104,7 @@ static void stop_nodes(struct job *job)
     enter(job, STOPPING, TERM_MS);
 }
 
-/* Something failed: keep the first status, and let the run end. */
+/* Something failed: keeps the first status, and lets the run end. */
 __attribute__((format(printf, 3, 4))) static void fail(struct job *job, int status,
                                                        const char *format, ...)
 {
@@ -164,7 +164,7 @@ static void start_ranks(struct job *job)
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
-/* "ended with status 3", "was ended by signal 9 (Killed)" */
+/* Formats "ended with status 3", "was ended by signal 9 (Killed)". */
 static const char *how_ended(int wait_status, char out[80])
 {
     if (WIFSIGNALED(wait_status))
@@ -221,7 +221,7 @@ static void reap(struct job *job)
         pid_t pid = info.si_pid;
         if (pid == job->reaper->pid)
             return; /* somebody killed it: nothing to be done about it here */
-        /* While the pid is not reaped, its group is surely the one we made. */
+        /* While the pid is not reaped, its group is surely the one that we made. */
         kill(-pid, SIGKILL);
         reaper_ended(job->reaper, pid);
         int status;
@@ -290,7 +290,7 @@ static void deadline_passed(struct job *job)
     }
 }
 
-/* Takes the steps that the state of the children asks for. */
+/* Takes the steps that follow from the states of the children. */
 static void advance(struct job *job)
 {
     if (job->phase == STARTING) {

@@ -10,7 +10,8 @@
 #include "tools/pwcrun/reaper.h"
 #include "tools/pwcrun/workdir.h"
 
-/* The exit status of pwcrun. Blocked signals (job_block_signals) are taken from here. */
+/* Runs a job, and returns the exit status of pwcrun. Takes blocked signals (job_block_signals) from
+ * here. */
 int job_run(const struct options *options, const struct workdir *dir, const struct network *network,
             const struct reaper *reaper);
 

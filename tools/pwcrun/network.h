@@ -26,10 +26,10 @@ struct network {
 void network_name(const struct network *network, unsigned node, char out[NETWORK_NAME_MAX]);
 void network_address(unsigned node, char out[16]);
 
-/* 0 or a negative errno; what failed is said on stderr. Half of a network is left to network_down.
- */
+/* 0, or a negative errno after a message on stderr. network_down also takes a network that is half
+ * built. */
 int network_up(const struct network *network);
-/* Takes down what there is of it. */
+/* Takes down whatever there is of it. */
 void network_down(const struct network *network);
 
 #endif

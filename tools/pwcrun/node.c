@@ -21,8 +21,8 @@
 extern char **environ;
 
 /*
- * A loopback address of our own (127/8 is all loopback): two runs side by side never compete for a
- * port, though a free port is free only until somebody takes it.
+ * A loopback address of our own (127/8 is all loopback) keeps two runs from competing for a port,
+ * for a free port is free only until somebody takes it.
  */
 static uint32_t loopback_address(pid_t owner)
 {
@@ -112,7 +112,7 @@ int node_start(struct node *node, const char *daemon, const char *list,
     char number[16], label[24], fabric_address[16];
     snprintf(number, sizeof(number), "%u", node->number);
     snprintf(label, sizeof(label), "[pwcd %u] ", node->number);
-    /* The fabric draws its ports itself, so 127.0.0.1 will do for it. */
+    /* The fabric chooses its ports itself, so 127.0.0.1 is good enough for it. */
     snprintf(fabric_address, sizeof(fabric_address), "%s",
              node->netns[0] != '\0' ? node->host : "127.0.0.1");
 

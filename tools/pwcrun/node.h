@@ -1,4 +1,4 @@
-/* A node of the run: one daemon, its socket, and where its peers find it. */
+/* A node of the run: one daemon, its socket, and the address at which its peers find it. */
 #ifndef PWCRUN_NODE_H
 #define PWCRUN_NODE_H
 
@@ -27,7 +27,7 @@ struct node {
 int nodes_plan(struct node *nodes, const struct options *options, const struct workdir *dir,
                const struct network *network);
 
-/* "host:port,host:port,...", to be freed; NULL without memory. */
+/* Returns "host:port,host:port,...", to be freed; NULL without memory. */
 char *nodes_list(const struct node *nodes, unsigned count);
 
 /* Finds pwcd: --daemon, $PWCD, beside pwcrun, then the path. */

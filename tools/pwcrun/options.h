@@ -34,7 +34,8 @@ struct options {
     char **program; /* NULL-terminated, the rest of argv */
 };
 
-/* 0: run; 1: all is done (help, version); -EINVAL: wrong, said on stderr. */
+/* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has
+ * the reason. */
 int options_parse(struct options *out, int argc, char **argv);
 void options_free(struct options *options);
 

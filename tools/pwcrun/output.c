@@ -49,7 +49,7 @@ static void keep_line(struct output *output, const struct iovec *parts, int coun
     }
 }
 
-/* One write for a line, so that lines of several children don't mix. */
+/* Writes a line by one call, so that lines of several children don't mix. */
 static void write_line(struct output *output, const char *text, size_t size)
 {
     static const char newline = '\n';

@@ -20,13 +20,13 @@ struct output {
 
 /* Makes the pipe; its other end, for the child, is stored in *child_end. */
 int output_open(struct output *output, int to, const char *label, int *child_end);
-/* Passes on what is there. Closes at the end of the stream, the last line included. */
+/* Passes on what has come. Closes at the end of the stream, after the last line. */
 void output_forward(struct output *output);
 /* From now on keeps output instead of passing it on. */
 void output_hold(struct output *output);
 /* Shows what has been kept. */
 void output_release(struct output *output);
-/* Passes on what is there and closes, whether or not somebody still holds the other end. */
+/* Passes on what has come and closes, whether or not somebody still holds the other end. */
 void output_close(struct output *output);
 
 #endif

@@ -1,4 +1,4 @@
-/* Starts ranks, each with what libpwc takes from the environment. */
+/* Starts ranks, each with the variables that libpwc reads. */
 #include "tools/pwcrun/rank.h"
 #include <errno.h>
 #include <stdio.h>

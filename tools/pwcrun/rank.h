@@ -13,7 +13,7 @@ struct rank {
     struct output out, err; /* with --label */
 };
 
-/* The node of a rank, when `ranks` are spread over `nodes` in blocks. */
+/* Returns the node of a rank, when `ranks` are spread over `nodes` in blocks. */
 static inline unsigned rank_node(unsigned rank, unsigned ranks, unsigned nodes)
 {
     return (unsigned)((unsigned long)rank * nodes / ranks);

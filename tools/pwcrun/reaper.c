@@ -15,7 +15,7 @@
 
 #define DYING_MS 5000 /* for a killed process to be gone: it may have much memory to give back */
 
-/* A message on the pipe. */
+/* A message in the pipe. */
 struct news {
     pid_t group;
     int began; /* 1, or 0: ended */

@@ -15,17 +15,18 @@ struct reaper {
     int pipe; /* writing end */
 };
 
-/* Start it before anything that it is to clean exists, except the folder. */
+/* Start the reaper before anything that it is to clean exists, except the folder. */
 int reaper_start(struct reaper *out, const struct workdir *dir, const struct network *network);
 
-/* A child's process group began (its leader says so itself), or has ended and been swept. */
+/* Reports that a child's process group has begun (its leader does so itself), or has ended and been
+ * swept. */
 void reaper_began(const struct reaper *reaper, pid_t group);
 void reaper_ended(const struct reaper *reaper, pid_t group);
 
 /* Closes the pipe and waits until all is clean. */
 void reaper_finish(struct reaper *reaper);
 
-/* Removes what the fabric of a dead process has left in /dev/shm. */
+/* Removes files that the fabric of a dead process has left in /dev/shm. */
 void reaper_sweep_shm(pid_t pid);
 
 #endif

@@ -20,7 +20,7 @@ static int create_under(struct workdir *dir, const char *base)
     return mkdtemp(dir->path) == NULL ? -errno : 0;
 }
 
-/* Written as text, so that it can be read and copied. */
+/* The secret is written as text, so that it can be read and copied. */
 static int write_secret(const char *path)
 {
     unsigned char random[32];

@@ -9,7 +9,7 @@ struct workdir {
     char secret[96]; /* path of the secret */
 };
 
-/* Made with mode 0700 under $XDG_RUNTIME_DIR, or /tmp. */
+/* Makes the folder with mode 0700 under $XDG_RUNTIME_DIR, or /tmp. */
 int workdir_create(struct workdir *out);
 void workdir_remove(const struct workdir *dir);
 

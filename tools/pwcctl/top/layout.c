@@ -50,7 +50,7 @@ __attribute__((format(printf, 4, 5))) static void add_text(struct top_screen *s,
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* "####--   ": used, and used at most. */
+/* Draws a bar, "####--   ": used, and used at most. */
 static void bar(double share, double high, size_t width, char *out)
 {
     size_t used = (size_t)(share * (double)width + 0.5),
@@ -115,7 +115,7 @@ static void add_head(struct top_screen *s, const struct top_model *m, const stru
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Right for numbers, left for the rest; exactly `width` wide. */
+/* Writes a cell exactly `width` wide: numbers to the right, the rest to the left. */
 static void cell_text(const struct top_column *column, const struct top_cell *cell, size_t width,
                       char *out)
 {
@@ -177,7 +177,7 @@ static void add_tabs(struct top_screen *s, const struct top_model *m, const stru
              view->ascending[table] ? "least first" : "most first");
 }
 
-/* Within `lines`, its own head included; 0: as many as it takes. */
+/* Lays a table out within `lines`, its own head included; 0: as many lines as it takes. */
 static void add_table(struct top_screen *s, const struct top_model *m, const struct top_view *view,
                       enum top_table table, size_t lines)
 {
@@ -194,7 +194,7 @@ static void add_table(struct top_screen *s, const struct top_model *m, const str
     free(sorted);
 }
 
-/* The table that is looked at has what the others leave. */
+/* The selected table gets the lines that the others leave. */
 static void add_stacked(struct top_screen *s, const struct top_model *m,
                         const struct top_view *view, size_t lines)
 {

@@ -1,4 +1,4 @@
-/* Lines of text from the model, as the view has them. Pure. */
+/* Makes lines of text from the model, as the view has them. Pure. */
 #ifndef PWCCTL_TOP_LAYOUT_H
 #define PWCCTL_TOP_LAYOUT_H
 
@@ -27,7 +27,8 @@ struct top_screen {
     bool failed; /* no memory */
 };
 
-/* `clock`: the time of day, as text. The screen is the caller's, empty or of an earlier time. */
+/* `clock` is the time of day, as text. The screen belongs to the caller; it is empty or has earlier
+ * lines. */
 void top_layout(struct top_screen *screen, const struct top_model *model,
                 const struct top_view *view, const char *clock);
 void top_screen_free(struct top_screen *screen);

@@ -30,7 +30,8 @@ static double share_of(double part, double whole)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* What a counter has grown by a second; false: it began anew, or there is nothing to compare. */
+/* Computes by how much a counter has grown in a second. Returns false if it began anew, or if there
+ * is nothing to compare. */
 static bool rate(double before, double now, double seconds, double *out)
 {
     if (seconds <= 0 || now < before)
@@ -74,7 +75,7 @@ static const struct top_row *find(const struct top_rows *rows, const char *name)
     return NULL;
 }
 
-/* `before`: of the last look; empty where nothing can be compared. */
+/* `before` holds the values of the last look; empty where nothing can be compared. */
 static int take_rows(struct top_rows *out, const json_t *joined, enum top_table table,
                      const struct top_rows *before, double seconds)
 {
@@ -99,7 +100,7 @@ static int take_rows(struct top_rows *out, const json_t *joined, enum top_table 
     return 0;
 }
 
-/* A sum over the rows' rates, or numbers, by key. */
+/* Sums the rows' rates, or numbers, by key. */
 static double sum(const struct top_rows *rows, enum top_table table, const char *key)
 {
     size_t columns;
@@ -141,7 +142,7 @@ static void note(struct top_model *m, double until, const char *format, const ch
     m->note_until = until;
 }
 
-/* Another process: its counters have nothing to do with the last one's. */
+/* This is another process: its counters cannot be compared with those of the last one. */
 static bool is_another(const struct top_model *m, const json_t *status)
 {
     return m->pid != (long)number(status, "pid") || number(status, "uptime_s") < m->uptime_s;

@@ -61,7 +61,7 @@ struct top_rows {
     bool has[TOP_COLUMNS_MAX]; /* columns that some row has */
 };
 
-/* Sums over the daemon; rates. */
+/* Sums over the daemon, and rates. */
 struct top_totals {
     bool known;
     double cpu_share, work, sleeps;
@@ -83,18 +83,19 @@ struct top_model {
     double note_until;           /* 0: until the next look */
 };
 
-/* Documents of one look. */
+/* The documents of one look. */
 struct top_look {
     json_t *status, *clients, *queues, *ledgers, *nodes;
 };
 
-/* The columns of a table; `count` of them. */
+/* Returns the columns of a table; there are `count`. */
 const struct top_column *top_columns(enum top_table table, size_t *count);
 const char *top_table_name(enum top_table table);
 
-/* 0; -EBADMSG: documents are not what they should be; -ENOMEM. `at`: seconds, of any clock. */
+/* Takes a look's documents. 0; -EBADMSG: documents are malformed; -ENOMEM. `at` is in seconds of
+ * any clock. */
 int top_model_take(struct top_model *model, const struct top_look *look, double at);
-/* No look came about: why. What was seen stays. */
+/* Notes that a look failed, and why. The rows of the last look stay. */
 void top_model_miss(struct top_model *model, const char *why, double at);
 void top_model_free(struct top_model *model);
 void top_look_free(struct top_look *look);

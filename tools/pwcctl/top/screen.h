@@ -4,12 +4,13 @@
 
 #include "tools/pwcctl/top/layout.h"
 
-/* -ENOTTY: there is no terminal; -EINVAL: it is none that is known; said on stderr. */
+/* Opens the terminal. -ENOTTY: there is none; -EINVAL: its type is not known. stderr has the
+ * reason. */
 int top_terminal_open(void);
 void top_terminal_close(void);
 void top_terminal_size(int *width, int *height);
 void top_terminal_show(const struct top_screen *screen);
-/* A key (view.h); 0: there is none, or the size has changed. Never waits. */
+/* Reads a key (view.h); 0: there is none, or the size has changed. Never waits. */
 int top_terminal_key(void);
 
 #endif

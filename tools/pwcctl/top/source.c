@@ -50,7 +50,7 @@ static int fail(struct top_source *s, int rc)
     return rc;
 }
 
-/* All of them fit what a socket takes at once. */
+/* All questions together fit what a socket takes at once. */
 static int ask(int fd)
 {
     uint8_t bytes[TOP_QUESTIONS * QUESTION_MAX];
@@ -107,7 +107,7 @@ static int take_answer(struct top_source *s, const uint8_t *bytes, uint32_t leng
     return rc;
 }
 
-/* Whole frames of what has come; what is left stays. */
+/* Takes the whole frames out of what has come, and keeps the rest. */
 static int take_frames(struct top_source *s)
 {
     size_t at = 0;

@@ -21,10 +21,10 @@ struct top_source {
 };
 
 void top_source_init(struct top_source *source, const char *socket);
-/* Asks. 0, or a negative errno, also in words. */
+/* Sends the questions. 0, or a negative errno with an explanation. */
 int top_source_begin(struct top_source *source);
-/* When the descriptor is readable. 1: the look is whole; 0: more is to come; or a negative errno.
- */
+/* Call this when the descriptor is readable. 1: the look is complete; 0: more is to come; or a
+ * negative errno. */
 int top_source_read(struct top_source *source, struct top_look *out);
 /* Gives the look up. */
 void top_source_end(struct top_source *source, const char *why);

@@ -100,7 +100,7 @@ static void grow(json_t *row, const char *key, json_int_t value)
     set(row, key, number(row, key) + value);
 }
 
-/* All operations of a context together. */
+/* Adds all operations of a context up. */
 static void add_sums(json_t *queue)
 {
     set(queue, "ops",
@@ -115,7 +115,7 @@ static void add_sums(json_t *queue)
             number(queue, "direct_am_bytes"));
 }
 
-/* The row of the same engine with this number. */
+/* Finds the row of the same engine with this number. */
 static json_t *find(json_t *rows, const char *key, const json_t *like)
 {
     json_t *row;
@@ -163,7 +163,7 @@ static void copy(json_t *to, const char *key, const json_t *from)
         json_object_set(to, key, value);
 }
 
-/* Nodes without ledgers, too: that none are wanted, or why there is no link. */
+/* Lists nodes without ledgers too, with the reason: none are wanted, or there is no link. */
 static void join_peers(json_t *ledgers, json_t *nodes)
 {
     size_t known = json_array_size(ledgers), i;

@@ -46,7 +46,7 @@ static void layout(struct top *top)
     top_layout(&top->screen, &top->model, &top->view, text);
 }
 
-/* No blanks at the ends of lines, nor hints: it is for logs. */
+/* Prints for logs: no blanks at the ends of lines, and no hints. */
 static void print(struct top *top)
 {
     layout(top);
@@ -82,7 +82,7 @@ static void shown(struct top *top)
         show(top);
 }
 
-/* The first look must come about: before that there is nothing to show. */
+/* The first look must succeed: before it there is nothing to show. */
 static int missed(struct top *top, int rc)
 {
     if (!top->model.seen) {
@@ -173,7 +173,7 @@ static int turn(struct top *top)
     return rc;
 }
 
-/* How wide lines are, where nobody says: as wide as a terminal of old. */
+/* The width of lines where nothing sets it: that of an old terminal. */
 static int batch_width(void)
 {
     const char *columns = getenv("COLUMNS");

@@ -4,7 +4,7 @@
 
 #include "tools/pwcctl/options.h"
 
-/* 0, or a negative errno, said on stderr. */
+/* Runs until the user quits. 0, or a negative errno after a message on stderr. */
 int top_run(const struct options *options);
 
 #endif

@@ -26,7 +26,7 @@ void top_view_init(struct top_view *view)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* The shown column that is needed least; the last one where several are needed as little. */
+/* Finds the shown column that is needed least; the last one where several are needed as little. */
 static size_t least_needed(const struct top_column *column, const bool *shown, size_t count)
 {
     size_t least = count;
@@ -36,7 +36,7 @@ static size_t least_needed(const struct top_column *column, const bool *shown, s
     return least;
 }
 
-/* Texts and bars take what is left over. */
+/* Texts and bars take the width that is left over. */
 static size_t widest(const struct top_column *column, const struct top_rows *rows, size_t index)
 {
     size_t width = column->width;
@@ -108,7 +108,7 @@ static int compare_rows(const void *left, const void *right, void *context)
                          *b = *(const struct top_row *const *)right;
     const struct order *order = context;
     int result = compare_cells(&a->cells[order->cell], &b->cells[order->cell], order);
-    /* Rows alike keep their places from look to look. */
+    /* Equal rows keep their places from look to look. */
     return result != 0 ? result : strcmp(a->name, b->name);
 }
 

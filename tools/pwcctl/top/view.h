@@ -1,4 +1,4 @@
-/* What of the model is looked at, and what keys do to that. Pure. */
+/* The part of the model that is looked at, and the keys that change it. Pure. */
 #ifndef PWCCTL_TOP_VIEW_H
 #define PWCCTL_TOP_VIEW_H
 
@@ -13,7 +13,7 @@ struct top_view {
     bool help;
 };
 
-/* Keys by name; whatever else is a character. */
+/* Keys that have names; any other value is a character. */
 enum top_key {
     TOP_KEY_UP = 256,
     TOP_KEY_DOWN,
@@ -25,14 +25,14 @@ enum top_key {
 };
 
 void top_view_init(struct top_view *view);
-/* False: the end. */
+/* Handles a key. Returns false to end. */
 bool top_view_key(struct top_view *view, const struct top_model *model, int key);
 /* Chooses the columns of the table that fit on the screen, leaving out those that are needed least.
  * Returns how many, with their indices in `columns` and their widths. */
 size_t top_view_columns(const struct top_view *view, const struct top_model *model,
                         enum top_table table, size_t columns[TOP_COLUMNS_MAX],
                         size_t widths[TOP_COLUMNS_MAX]);
-/* The table's rows in order, to be freed, or NULL: no memory. */
+/* Returns the table's rows in order, to be freed; NULL: no memory. */
 const struct top_row **top_view_order(const struct top_view *view, const struct top_model *model,
                                       enum top_table table);
 
