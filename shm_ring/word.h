@@ -1,0 +1,189 @@
+/*
+ * Words: atomic operations on 1, 2, 4 or 8 bytes of shared memory, and placement by one store.
+ *
+ * This is the one place with these instructions. The daemon of the memory's owner, neighbours on
+ * the owner's node, and the owner itself all call the functions here, so their operations are
+ * atomic to one another. All are sequentially consistent.
+ *
+ * The code of an operation, as it stands in submissions and on the wire:
+ *
+ *     bit 7            4 3             0
+ *     +----------------+---------------+
+ *     | enum word_type | enum word_op  |
+ *     +----------------+---------------+
+ *
+ * and its operands, packed, `width` being the bytes of the type:
+ *
+ *     SET ADD PROD MIN MAX AND OR XOR   one of `width` bytes for each element
+ *     READ                              none
+ *     COMPARE_SWAP                      expected, then desired: 2 * width for each element
+ *     MASKED_SWAP                       mask, then desired: 2 * width for each element
+ *
+ * Integers wrap around. AND, OR, XOR and MASKED_SWAP are for integers only. MASKED_SWAP takes the
+ * bits of `desired` where the mask has ones, and leaves the others.
+ *
+ * Floating point:
+ *   - ADD and PROD are IEEE 754's, in the rounding mode of the thread that computes: a word that
+ *     has become NaN stays NaN, and -0.0 + 0.0 is 0.0. The order of additions decides the last
+ *     bits of a sum.
+ *   - MIN and MAX are IEEE 754-2019's minimumNumber and maximumNumber: a number beats a NaN, and
+ *     -0.0 is less than 0.0. So their result does not depend on the order of operations. Where both
+ *     are NaN, the word keeps its own.
+ *   - COMPARE_SWAP compares bits: -0.0 differs from 0.0, and a NaN equals itself.
+ *
+ * MIN, MAX, PROD, MASKED_SWAP, fetching AND, OR and XOR, and all arithmetic on floating point are
+ * loops of compare and swap. A hostile process that shares the memory can make each try fail, so a
+ * loop ends with -EBUSY after WORD_TRIES failures in a row, and has then changed nothing.
+ *
+ * Thread: any. Nothing here allocates, blocks, or divides.
+ */
+#ifndef PWC_SHM_RING_WORD_H
+#define PWC_SHM_RING_WORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define WORD_TRIES 4096u
+
+enum word_type {
+    WORD_I8,
+    WORD_U8,
+    WORD_I16,
+    WORD_U16,
+    WORD_I32,
+    WORD_U32,
+    WORD_I64,
+    WORD_U64,
+    WORD_F32,
+    WORD_F64,
+    WORD_TYPES
+};
+
+enum word_op {
+    WORD_SET,
+    WORD_ADD,
+    WORD_PROD,
+    WORD_MIN,
+    WORD_MAX,
+    WORD_AND,
+    WORD_OR,
+    WORD_XOR,
+    WORD_READ,
+    WORD_COMPARE_SWAP,
+    WORD_MASKED_SWAP,
+    WORD_OPS
+};
+
+/* ---- codes ---------------------------------------------------------------------------------- */
+
+static inline uint8_t word_code(enum word_op op, enum word_type type)
+{
+    return (uint8_t)(op | type << 4);
+}
+
+static inline enum word_op word_op(uint8_t code)
+{
+    return (enum word_op)(code & 15);
+}
+
+static inline enum word_type word_type(uint8_t code)
+{
+    return (enum word_type)(code >> 4);
+}
+
+/* Whether there is such an operation on such a type. The functions below ask for a valid code. */
+static inline bool word_code_valid(uint8_t code)
+{
+    enum word_op op = word_op(code);
+
+    if (op >= WORD_OPS || word_type(code) >= WORD_TYPES)
+        return false;
+    return word_type(code) < WORD_F32 ||
+           (op != WORD_AND && op != WORD_OR && op != WORD_XOR && op != WORD_MASKED_SWAP);
+}
+
+/* Bytes of an element. */
+static inline uint32_t word_bytes(uint8_t code)
+{
+    enum word_type type = word_type(code);
+
+    return 1u << (type < WORD_F32 ? type / 2 : type - WORD_F32 + 2);
+}
+
+/* Bytes of the operands of one element. */
+static inline uint32_t word_operand_bytes(uint8_t code)
+{
+    enum word_op op = word_op(code);
+
+    if (op == WORD_READ)
+        return 0;
+    return op == WORD_COMPARE_SWAP || op == WORD_MASKED_SWAP ? 2 * word_bytes(code)
+                                                             : word_bytes(code);
+}
+
+/* Whether an element may stand at this address or offset: naturally aligned. An operation across
+ * cache lines would lock the bus of the whole node. */
+static inline bool word_aligned(uint64_t at, uint8_t code)
+{
+    return (at & (word_bytes(code) - 1)) == 0;
+}
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+/*
+ * One element at `at`, which is aligned and stays mapped, for READ readable, else writable. The
+ * element's value before goes to `fetched`, unless that is NULL. 0, or -EBUSY with nothing changed.
+ */
+int word_apply(void *at, uint8_t code, const void *operands, void *fetched);
+
+/* `count` elements in a row, each atomic for itself. Stops at the first -EBUSY: how many are done.
+ */
+uint32_t word_apply_all(void *at, uint8_t code, uint32_t count, const void *operands,
+                        void *fetched);
+
+/* ---- placement ------------------------------------------------------------------------------ */
+
+typedef uint8_t __attribute__((may_alias)) word_8;
+typedef uint16_t __attribute__((may_alias)) word_16;
+typedef uint32_t __attribute__((may_alias)) word_32;
+typedef uint64_t __attribute__((may_alias)) word_64;
+
+/* Whether word_place needs one store: 1, 2, 4 or 8 bytes, naturally aligned. */
+static inline bool word_is_one_store(uint64_t at, uint64_t length)
+{
+    return length - 1 < 8 && (length & (length - 1)) == 0 && (at & (length - 1)) == 0;
+}
+
+/*
+ * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, behind which all earlier
+ * stores are visible (release); others as memcpy does.
+ */
+static inline void word_place(void *to, const void *from, size_t length)
+{
+    uint64_t value = 0;
+
+    if (!word_is_one_store((uintptr_t)to, length)) {
+        memcpy(to, from, length);
+        return;
+    }
+    switch (length) {
+    case 8:
+        memcpy(&value, from, 8);
+        __atomic_store_n((word_64 *)to, value, __ATOMIC_RELEASE);
+        break;
+    case 4:
+        memcpy(&value, from, 4);
+        __atomic_store_n((word_32 *)to, (uint32_t)value, __ATOMIC_RELEASE);
+        break;
+    case 2:
+        memcpy(&value, from, 2);
+        __atomic_store_n((word_16 *)to, (uint16_t)value, __ATOMIC_RELEASE);
+        break;
+    default:
+        __atomic_store_n((word_8 *)to, *(const uint8_t *)from, __ATOMIC_RELEASE);
+    }
+}
+
+#endif
