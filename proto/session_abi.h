@@ -34,8 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC   UINT64_C(0x3530304453435750) /* "PWCSD005" */
-#define SESSION_VERSION 5u
+#define SESSION_MAGIC   UINT64_C(0x3630304453435750) /* "PWCSD006" */
+#define SESSION_VERSION 6u
 /* The version of a library or daemon 0.1, which did not send its version in Hello or Welcome. */
 #define SESSION_VERSION_UNSENT 4u
 #define SESSION_DATA_OFFSET    4096u
@@ -135,7 +135,7 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *
  *     0        4     5     6       8         12        16       24      32     40     48
  *     +--------+-----+-----+-------+---------+---------+--------+-------+------+------+
- *     | size   | kind| -   | flags | remote  | reserve | offset | length| lid  | rid  |
+ *     | size   | kind| code| flags | remote  | reserve | offset | length| lid  | rid  |
  *     +--------+-----+-----+-------+---------+---------+--------+-------+------+------+
  *     | lid_len| rid_len| segment  | local_offset | lid bytes | rid bytes | inline payload |
  *     +--------+--------+----------+--------------+-----------+-----------+----------------+
@@ -151,6 +151,19 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  * the request, and but for a Long, whose remote must lead to the requester, remote is not looked
  * at. A reply with SUBMIT_NO_RCE runs no handler: it says that none will come.
  *
+ * SUBMIT_ATOMIC changes words of the remote region where they stand. `code` names operation and
+ * type (proto/word_abi.h), elements stand side by side from `offset` on, naturally aligned. Their
+ * operands follow inline, packed, and `length` is the bytes of these:
+ *
+ *     SET ADD PROD MIN MAX AND OR XOR    | operand | operand | ...
+ *     READ                               | 0       | 0       | ...   as long as the words, unused
+ *     COMPARE_SWAP                       | expected, desired | expected, desired | ...
+ *     MASKED_SWAP                        | mask, desired     | mask, desired     | ...
+ *
+ * With SUBMIT_FETCH, which a READ always has, the local event brings the values from before: of one
+ * element in its `bytes`; of 2 to SUBMIT_FETCH_MAX, packed, in `segment` at `local_offset`. Where
+ * the status is -EBUSY, `bytes` counts the elements that are done; the others are unchanged.
+ *
  * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
  * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
  * 32 bits) if it has bound this one. All else is 0.
@@ -164,6 +177,7 @@ enum submit_kind {
     SUBMIT_MEDIUM = 5, /* active message: its payload stands in the block */
     SUBMIT_LONG = 6,   /* active message: a put of its payload, then its block */
     SUBMIT_WAKE = 7,   /* no operation: see above */
+    SUBMIT_ATOMIC = 8, /* of the words of `code` */
     SUBMIT_KINDS
 };
 
@@ -176,8 +190,8 @@ static inline bool submit_is_message(uint8_t kind)
 /* The kind as tools print it, or NULL for a number that is no kind. */
 static inline const char *submit_kind_name(uint8_t kind)
 {
-    static const char *const names[SUBMIT_KINDS] = {"notification", "put",    "get",  "flush",
-                                                    "short",        "medium", "long", "wake"};
+    static const char *const names[SUBMIT_KINDS] = {
+        "notification", "put", "get", "flush", "short", "medium", "long", "wake", "atomic"};
 
     return kind < SUBMIT_KINDS ? names[kind] : NULL;
 }
@@ -191,11 +205,13 @@ enum submit_flags {
     SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
     SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
     SUBMIT_SLOT = 1 << 9,     /* lid is a number of the library's own: the local event says so */
+    SUBMIT_FETCH = 1 << 10,   /* an atomic brings back what stood there before */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL      0x82ffu
+#define SUBMIT_FLAGS_ALL      0x86ffu
 #define SUBMIT_NO_REMOTE      UINT32_MAX
 #define SUBMIT_PROTOCOL_SHIFT 5
+#define SUBMIT_FETCH_MAX      16u /* elements of one atomic whose values come back */
 
 enum submit_protocol {
     SUBMIT_ORDERED = 1 << 5,    /* payload and record back to back, on a fabric that orders them */
@@ -206,7 +222,7 @@ enum submit_protocol {
 struct submit_record {
     uint32_t size;
     uint8_t kind;
-    uint8_t unused;
+    uint8_t code; /* of an atomic: proto/word_abi.h; else 0 */
     uint16_t flags;
     uint32_t remote; /* handle that bind gave */
     uint32_t
@@ -225,6 +241,7 @@ struct submit_record {
     uint64_t local_offset;
 };
 static_assert(sizeof(struct submit_record) == 64, "submit_record");
+static_assert(offsetof(struct submit_record, code) == 5, "submit_record.code");
 static_assert(offsetof(struct submit_record, lid_len) == 48, "submit_record.lid_len");
 
 /*
@@ -285,7 +302,7 @@ struct event_record {
     int32_t status;    /* 0 or a negative errno */
     uint32_t origin;   /* node of the origin */
     uint64_t peer;     /* rank in the low, context in the high 32 bits: the other side */
-    uint64_t bytes;    /* moved */
+    uint64_t bytes;    /* moved; of an atomic's local event see SUBMIT_ATOMIC */
     uint64_t sequence; /* of the operation at its origin */
     uint64_t id;       /* by value when id_len is 0 */
 };

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 6u
+#define WIRE_VERSION 7u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -49,7 +49,7 @@ static inline uint32_t wire_immediate_node(uint32_t immediate)
 
 enum wire_kind {
     WIRE_PAD = 0,
-    WIRE_ACK = 1,     /* consumed, cumulative; stands behind every FAIL and REFUSE that it covers */
+    WIRE_ACK = 1,     /* consumed, cumulative; stands behind every verdict that it covers */
     WIRE_WANT = 2,    /* the sender starves for credit: acknowledge, grow */
     WIRE_PUT = 3,     /* packed: id and payload follow */
     WIRE_PLACED = 4,  /* two-put: the payload travels by itself */
@@ -70,6 +70,9 @@ enum wire_kind {
     WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one behind the other */
     WIRE_VOID = 20,    /* a payload's nonce is free: its record comes later, without */
     WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
+    WIRE_ATOMIC = 22,  /* words are changed where they stand: id and operands follow */
+    WIRE_RESULT = 23,  /* target to origin: the values that an atomic fetched */
+    WIRE_ATOMICS = 27, /* small atomics of one flow and one code into one region, as a BATCH */
     WIRE_KINDS
 };
 
@@ -99,10 +102,13 @@ struct wire_op {
     uint32_t sequence; /* the origin's, in this flow */
     union {
         uint64_t rid;
-        uint64_t count; /* of puts, in a BATCH */
+        uint64_t count; /* of puts, in a BATCH; of atomics, in ATOMICS */
     };
     uint16_t rid_len; /* 0: by value */
-    uint16_t nonce;
+    union {
+        uint16_t nonce;
+        uint16_t atomic; /* of ATOMIC and ATOMICS: the code, with WIRE_FETCH perhaps */
+    };
     uint32_t length; /* bytes moved */
 };
 static_assert(sizeof(struct wire_op) == 32, "wire_op");
@@ -116,11 +122,39 @@ struct wire_put {
 static_assert(sizeof(struct wire_put) == 48, "wire_put");
 
 /*
+ * ATOMIC: as a PUT whose payload are operands, laid out as in a submission (session_abi.h); length
+ * is their bytes. Where it fetches, padding of wire_fetch_pad bytes follows them.
+ *
+ *     op | slot, generation | offset | id, padded to 8 | operands, padded to 8 | padding
+ */
+#define WIRE_FETCH (1u << 8) /* in wire_op.atomic: the target answers by a RESULT */
+
+/*
+ * RESULT: struct wire_flow, then values packed: those of the `done` elements of an ATOMIC, or those
+ * of the `done` atomics of ATOMICS, 8 bytes each. What it names stands for as many as were asked,
+ * or, with status -EBUSY, for fewer.
+ *
+ *     head | flow | sequence | status | done | values, padded to 8
+ *
+ * A RESULT is no longer than three quarters of the record that it answers: so does a ledger drain
+ * whose verdicts wait (docs/active-messages.md).
+ */
+#define WIRE_RESULT_VALUES 64u /* of 8 bytes, at most */
+
+/* Bytes of padding in an ATOMIC that fetches `values` bytes, padded to 8. */
+static inline uint32_t wire_fetch_pad(uint32_t values)
+{
+    return values > 48 ? 32 : 0;
+}
+
+/*
  * BATCH: count is the number of puts, length the bytes of their payloads together. The puts follow:
  *
  *     rid | offset << 16, length | payload, padded to 8 | rid | ...
  *
- * All puts are placed, or all fail; then each has its event.
+ * All puts are placed, or all fail; then each has its event. ATOMICS are the same with operands in
+ * place of payloads, one element each where they fetch; `done` of a verdict with -EBUSY says how
+ * many of them were done, from the first on.
  */
 struct wire_batch {
     struct wire_op op;
@@ -161,16 +195,17 @@ struct wire_ack {
 };
 static_assert(sizeof(struct wire_ack) == 16, "wire_ack");
 
-/* FAIL, REFUSE, STOP, GO, GONE, CLOSE. A CLOSE of WIRE_NONE ends a flow of replies, which its
- * requester has no number for: once acknowledged, nothing under way names that flow. */
+/* FAIL, RESULT, REFUSE, STOP, GO, GONE, CLOSE. A CLOSE of WIRE_NONE ends a flow of replies, which
+ * its requester has no number for: once acknowledged, nothing under way names that flow. */
 struct wire_flow {
     struct wire_record head;
     uint32_t flow; /* number at the receiver of this record */
     uint32_t sequence;
     int32_t status;
-    uint32_t unused;
+    uint32_t done; /* of a RESULT, or of an atomic's FAIL; else 0 */
 };
 static_assert(sizeof(struct wire_flow) == 24, "wire_flow");
+#define WIRE_RESULT_BYTES_MAX ((uint32_t)sizeof(struct wire_flow) + 8u * WIRE_RESULT_VALUES)
 
 /* REVOKE, REVOKED */
 struct wire_region {

@@ -142,7 +142,7 @@ static void one_differs(void)
         {"a local id of bytes", FIELD(lid_len), 8, "1", true},
         {"a remote id of bytes", FIELD(rid_len), 8, "1", true},
         {"a kind that is none", FIELD(kind), 0xff, "1", true},
-        {"a byte that nobody reads", FIELD(unused), 1, "3", false},
+        {"another code", FIELD(code), 1, "1 1 1", false},
         {"a segment that nobody reads", FIELD(segment), 1, "3", false},
         {"an offset that nobody reads", FIELD(local_offset), 1, "3", false},
 #undef FIELD

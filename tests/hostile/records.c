@@ -17,7 +17,7 @@ struct field {
 };
 
 static const struct field fields[] = {
-    FIELD(size),    FIELD(kind),    FIELD(unused),  FIELD(flags),        FIELD(remote),
+    FIELD(size),    FIELD(kind),    FIELD(code),    FIELD(flags),        FIELD(remote),
     FIELD(reserve), FIELD(offset),  FIELD(length),  FIELD(lid),          FIELD(rid),
     FIELD(lid_len), FIELD(rid_len), FIELD(segment), FIELD(local_offset),
 };

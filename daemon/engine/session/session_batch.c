@@ -42,7 +42,7 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
 static bool batch_joins(const struct submit_record *r, uint32_t size,
                         const struct submit_record *first, const struct remote *remote)
 {
-    return size >= sizeof(*r) && batchable(r) && r->kind == first->kind &&
+    return size >= sizeof(*r) && batchable(r) && r->kind == first->kind && r->code == first->code &&
            r->flags == first->flags && r->remote == first->remote && r->reserve == event_bytes(0) &&
            size == sizeof(*r) + abi_pad8((uint32_t)r->length) && r->offset <= remote->length &&
            r->length <= remote->length - r->offset;
