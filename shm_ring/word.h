@@ -5,14 +5,8 @@
  * the owner's node, and the owner itself all call the functions here, so their operations are
  * atomic to one another. All are sequentially consistent.
  *
- * The code of an operation, as it stands in submissions and on the wire:
- *
- *     bit 7            4 3             0
- *     +----------------+---------------+
- *     | enum word_type | enum word_op  |
- *     +----------------+---------------+
- *
- * and its operands, packed, `width` being the bytes of the type:
+ * proto/word_abi.h has the code of an operation. Its operands are packed, `width` being the bytes
+ * of the type:
  *
  *     SET ADD PROD MIN MAX AND OR XOR   one of `width` bytes for each element
  *     READ                              none
@@ -44,73 +38,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "proto/word_abi.h"
 
 #define WORD_TRIES 4096u
 
-enum word_type {
-    WORD_I8,
-    WORD_U8,
-    WORD_I16,
-    WORD_U16,
-    WORD_I32,
-    WORD_U32,
-    WORD_I64,
-    WORD_U64,
-    WORD_F32,
-    WORD_F64,
-    WORD_TYPES
-};
-
-enum word_op {
-    WORD_SET,
-    WORD_ADD,
-    WORD_PROD,
-    WORD_MIN,
-    WORD_MAX,
-    WORD_AND,
-    WORD_OR,
-    WORD_XOR,
-    WORD_READ,
-    WORD_COMPARE_SWAP,
-    WORD_MASKED_SWAP,
-    WORD_OPS
-};
-
 /* ---- codes ---------------------------------------------------------------------------------- */
-
-static inline uint8_t word_code(enum word_op op, enum word_type type)
-{
-    return (uint8_t)(op | type << 4);
-}
-
-static inline enum word_op word_op(uint8_t code)
-{
-    return (enum word_op)(code & 15);
-}
-
-static inline enum word_type word_type(uint8_t code)
-{
-    return (enum word_type)(code >> 4);
-}
-
-/* Whether there is such an operation on such a type. The functions below ask for a valid code. */
-static inline bool word_code_valid(uint8_t code)
-{
-    enum word_op op = word_op(code);
-
-    if (op >= WORD_OPS || word_type(code) >= WORD_TYPES)
-        return false;
-    return word_type(code) < WORD_F32 ||
-           (op != WORD_AND && op != WORD_OR && op != WORD_XOR && op != WORD_MASKED_SWAP);
-}
-
-/* Bytes of an element. */
-static inline uint32_t word_bytes(uint8_t code)
-{
-    enum word_type type = word_type(code);
-
-    return 1u << (type < WORD_F32 ? type / 2 : type - WORD_F32 + 2);
-}
 
 /* Bytes of the operands of one element. */
 static inline uint32_t word_operand_bytes(uint8_t code)
@@ -121,13 +53,6 @@ static inline uint32_t word_operand_bytes(uint8_t code)
         return 0;
     return op == WORD_COMPARE_SWAP || op == WORD_MASKED_SWAP ? 2 * word_bytes(code)
                                                              : word_bytes(code);
-}
-
-/* Whether an element may stand at this address or offset: naturally aligned. An operation across
- * cache lines would lock the bus of the whole node. */
-static inline bool word_aligned(uint64_t at, uint8_t code)
-{
-    return (at & (word_bytes(code) - 1)) == 0;
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
