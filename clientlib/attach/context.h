@@ -35,7 +35,8 @@ struct pwc_remote {
 /* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
 struct prepared {
     struct message block;
-    uint8_t *at; /* where the block goes */
+    uint8_t *at;                 /* where the block goes */
+    struct pwc_request *request; /* that it is given, and that counts it already; or NULL */
 };
 
 struct pwc_ctx {

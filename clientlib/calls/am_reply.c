@@ -23,12 +23,14 @@ static int check_token(const struct handlers *handlers, uint64_t token)
     }
 }
 
-static int send_reply(struct pwc_ctx *ctx, uint64_t token, const struct am_outgoing *m)
+static int send_reply(struct pwc_ctx *ctx, uint64_t token, struct am_outgoing *m)
 {
+    struct pwc_am_send own;
     int rc = client_is_forked(ctx->client) ? -EOWNERDEAD : check_token(&ctx->handlers, token);
 
     if (rc == 0 && m->dst && (m->dst->ctx != ctx || m->dst->peer != ctx->handlers.from))
         rc = -EINVAL;
+    am_take_request(ctx, m, &own);
     if (rc == 0)
         rc = am_check(ctx, m, REPLY_FLAGS);
     if (rc < 0)
@@ -54,7 +56,7 @@ int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *
 int pwc_am_reply_long(pwc_ctx *ctx, uint64_t token, pwc_remote *dst, uint64_t off,
                       const struct pwc_am_send *send)
 {
-    const struct am_outgoing m = {.kind = SUBMIT_LONG, .dst = dst, .off = off, .send = send};
+    struct am_outgoing m = {.kind = SUBMIT_LONG, .dst = dst, .off = off, .send = send};
 
     return send_reply(ctx, token, &m);
 }

@@ -9,14 +9,16 @@
 #include "clientlib/calls/am_send.h"
 #include "clientlib/neighbours/direct.h"
 
-static int send_request(const struct am_outgoing *m)
+static int send_request(struct am_outgoing *m)
 {
+    struct pwc_am_send own;
     struct pwc_ctx *ctx;
     int rc;
 
     if (!m->dst)
         return -EINVAL;
     ctx = m->dst->ctx;
+    am_take_request(ctx, m, &own);
     rc = am_check(ctx, m, REQUEST_FLAGS);
     if (rc == 0 && m->dst->pair) {
         rc = direct_choose_message(ctx, m);
@@ -38,7 +40,7 @@ int pwc_am_medium(pwc_remote *dst, const struct pwc_am_send *send)
 
 int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send *send)
 {
-    const struct am_outgoing m = {.kind = SUBMIT_LONG, .dst = dst, .off = off, .send = send};
+    struct am_outgoing m = {.kind = SUBMIT_LONG, .dst = dst, .off = off, .send = send};
 
     return send_request(&m);
 }
@@ -49,13 +51,16 @@ int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, uns
                    void **payload)
 {
     const struct pwc_am_send send = {.count = count, .len = len, .lid = lid, .flags = flags};
-    const struct am_outgoing m = {.kind = SUBMIT_MEDIUM, .dst = dst, .send = &send};
+    struct am_outgoing m = {.kind = SUBMIT_MEDIUM, .dst = dst, .send = &send};
     struct pwc_ctx *ctx = dst->ctx;
+    struct pwc_am_send own;
     struct message block;
     struct operation op;
     uint8_t *at;
-    int rc = am_check(ctx, &m, REQUEST_FLAGS);
+    int rc;
 
+    am_take_request(ctx, &m, &own);
+    rc = am_check(ctx, &m, REQUEST_FLAGS);
     if (rc == 0)
         rc = direct_leave(ctx, dst);
     if (rc < 0)
@@ -65,6 +70,9 @@ int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, uns
     if (rc < 0)
         return rc;
     ctx->prepared.block = block;
+    ctx->prepared.request = m.request;
+    if (m.request)
+        request_hold(m.request);
     ctx->prepared.at = channel_append(at, op.lid, op.record.lid_len);
     *payload = ctx->prepared.at + sizeof(block) + 8u * count;
     return 0;
@@ -94,6 +102,8 @@ int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64_t *argu
     at = channel_append(at, block, sizeof(*block));
     at = channel_append(at, arguments, 8u * block->arguments);
     memset(at + len, 0, abi_pad8((uint32_t)len) - len);
+    if (ctx->prepared.request)
+        request_renew(ctx->prepared.request);
     operation_commit(ctx, outbox);
     return 0;
 }
@@ -105,5 +115,7 @@ int pwc_am_cancel(pwc_ctx *ctx)
     if (!ctx->channel.submit.open)
         return -EINVAL;
     channel_cancel(&ctx->channel, &ctx->channel.submit);
+    if (ctx->prepared.request)
+        request_let_go(ctx->prepared.request);
     return 0;
 }

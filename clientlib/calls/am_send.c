@@ -22,6 +22,20 @@ size_t pwc_am_max_long(const pwc_client *client)
     return client->message_max;
 }
 
+void am_take_request(struct pwc_ctx *ctx, struct am_outgoing *m, struct pwc_am_send *own)
+{
+    struct pwc_request *r =
+        m->send->lid.size > PWC_CID_MAX ? operation_request(ctx, &m->send->lid) : NULL;
+
+    if (!r)
+        return;
+    *own = *m->send;
+    own->lid = request_cid(r);
+    own->flags |= PWC_NO_LCE;
+    m->send = own;
+    m->request = r;
+}
+
 int am_check(const struct pwc_ctx *ctx, const struct am_outgoing *m, unsigned flags_allowed)
 {
     int rc = operation_check(ctx, &m->send->lid, m->send->flags, flags_allowed);
@@ -50,7 +64,8 @@ struct operation am_operation(struct channel_outbox *outbox, const struct am_out
         .record =
             {
                 .kind = m->kind,
-                .flags = (uint16_t)m->send->flags,
+                .flags = (uint16_t)(m->request ? operation_request_flags(m->send->flags)
+                                               : m->send->flags),
                 .remote = m->dst ? m->dst->handle : 0,
                 .offset = m->off,
                 .length = m->kind == SUBMIT_LONG ? m->send->len : 0,
@@ -76,8 +91,12 @@ int am_send(struct pwc_ctx *ctx, struct channel_outbox *outbox, const struct am_
 {
     struct message block;
     struct operation op = am_operation(outbox, m, &block);
+    int rc;
 
     op.record.rid = token;
-    return m->kind == SUBMIT_LONG ? operation_submit_payload(ctx, &op, m->send->src)
-                                  : operation_submit(ctx, &op);
+    rc = m->kind == SUBMIT_LONG ? operation_submit_payload(ctx, &op, m->send->src)
+                                : operation_submit(ctx, &op);
+    if (rc == 0 && m->request)
+        request_begin(m->request);
+    return rc;
 }

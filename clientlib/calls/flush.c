@@ -37,11 +37,7 @@ static int pass_time(struct pwc_ctx *ctx, int64_t deadline)
         return rc;
     if (!late)
         wait_pause(ctx, PWC_LOCAL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
-    rc = channel_collect(&ctx->channel);
-    if (rc >= 0)
-        rc = channel_run(&ctx->channel);
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
+    rc = wait_collect(ctx);
     return rc == 0 && late ? -ETIMEDOUT : rc;
 }
 

@@ -32,6 +32,23 @@ static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid,
     return 0;
 }
 
+/* The plain request of this context that a local id names; NULL: it names none. */
+static inline struct pwc_request *operation_request(struct pwc_ctx *ctx, const pwc_cid *lid)
+{
+    struct pwc_request *r = (struct pwc_request *)(uintptr_t)lid->data;
+
+    return lid->size == PWC_CID_REQUEST && r && request_head(r)->pool == &ctx->channel.requests &&
+                   r->kind == REQUEST_PLAIN
+               ? r
+               : NULL;
+}
+
+/* The flags of an operation through the daemon that was given a request: its end always comes. */
+static inline unsigned operation_request_flags(unsigned flags)
+{
+    return (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT;
+}
+
 /* Checks the remote range, and the right to it: 0, -EMSGSIZE, -ERANGE, -EKEYREJECTED. */
 static inline int operation_check_range(const struct pwc_ctx *ctx, const struct pwc_remote *remote,
                                         uint64_t off, uint64_t len, unsigned right)

@@ -17,7 +17,6 @@
 
 enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE,
-    NEIGHBOUR_PROBES = 100, /* between two yields: about a microsecond */
 };
 
 /* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
@@ -93,14 +92,11 @@ int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *e
     return rc;
 }
 
-/* A neighbour answers within less time than a yield takes. */
 static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
-    const struct neighbours *n = &ctx->channel.neighbours;
-    unsigned probes = n->count > 0 || n->awaited > 0 ? NEIGHBOUR_PROBES : 1;
     int rc = 0;
 
-    for (unsigned i = 0; i < probes && rc == 0; i++)
+    for (unsigned i = wait_spins(ctx); i > 0 && rc == 0; i--)
         rc = probe_once(ctx, peer, kinds, out);
     return rc;
 }

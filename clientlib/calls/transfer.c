@@ -67,12 +67,39 @@ static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst
     return operation_submit_payload(ctx, &op, src);
 }
 
+/* As pwc_put, for a request. */
+static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t off, const void *src,
+                                                     size_t len, const pwc_cid *lid,
+                                                     const pwc_cid *rid, unsigned flags)
+{
+    struct pwc_ctx *ctx = dst->ctx;
+    struct pwc_request *r = operation_request(ctx, lid);
+    const pwc_cid id = r ? request_cid(r) : *lid;
+    int rc = check(ctx, dst, off, len, &id, rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+
+    if (rc == 0 && dst->pair)
+        rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
+    if (rc == 1) {
+        rc = direct_put(ctx, dst, off, src, len, &id, rid, flags | PWC_NO_LCE);
+        if (rc == 0)
+            request_end_at_once(r, 0, dst->peer, len);
+    } else if (rc == 0) {
+        rc = put_by_daemon(ctx, dst, off, src, len, &id, rid, operation_request_flags(flags));
+        if (rc == 0)
+            request_begin(r);
+    }
+    return rc;
+}
+
 int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid, pwc_cid rid,
             unsigned flags)
 {
     struct pwc_ctx *ctx = dst->ctx;
-    int rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+    int rc;
 
+    if (lid.size > PWC_CID_MAX)
+        return put_for_request(dst, off, src, len, &lid, &rid, flags);
+    rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
     if (rc == 0 && dst->pair) {
         rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
         if (rc == 1)
@@ -87,7 +114,6 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
 {
     struct operation op =
         make(ctx, SUBMIT_GET, src, off, len, rid, (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT);
-    bool silent = flags & PWC_NO_LCE;
     uint8_t *shadow = NULL;
     int64_t slot;
     int rc;
@@ -98,7 +124,11 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
         if (rc < 0)
             return rc;
     }
-    slot = pending_begin(&ctx->channel.pending, lid, silent, shadow ? dst : NULL, shadow, len);
+    if (flags & SUBMIT_SLOT && !shadow) { /* the id is a request's already */
+        op.record.lid = lid->value;
+        return operation_submit(ctx, &op);
+    }
+    slot = pending_begin(&ctx->channel.pending, lid, flags, shadow ? dst : NULL, shadow, len);
     if (slot < 0)
         return (int)slot;
     op.record.lid = (uint64_t)slot;
@@ -108,12 +138,39 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
     return rc;
 }
 
+/* As pwc_get, for a request. */
+static __attribute__((noinline)) int get_for_request(pwc_remote *src, uint64_t off, void *dst,
+                                                     size_t len, const pwc_cid *lid,
+                                                     const pwc_cid *rid, unsigned flags)
+{
+    struct pwc_ctx *ctx = src->ctx;
+    struct pwc_request *r = operation_request(ctx, lid);
+    const pwc_cid id = r ? request_cid(r) : *lid;
+    int rc = check(ctx, src, off, len, &id, rid, flags, GET_FLAGS, PWC_REMOTE_READ);
+
+    if (rc == 0 && src->pair)
+        rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
+    if (rc == 1) {
+        rc = direct_get(ctx, src, off, dst, len, &id, rid, flags | PWC_NO_LCE);
+        if (rc == 0)
+            request_end_at_once(r, 0, src->peer, len);
+    } else if (rc == 0) {
+        rc = get_by_daemon(ctx, src, off, dst, len, &id, rid, operation_request_flags(flags));
+        if (rc == 0)
+            request_begin(r);
+    }
+    return rc;
+}
+
 int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
             unsigned flags)
 {
     struct pwc_ctx *ctx = src->ctx;
-    int rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
+    int rc;
 
+    if (lid.size > PWC_CID_MAX)
+        return get_for_request(src, off, dst, len, &lid, &rid, flags);
+    rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
     if (rc == 0 && src->pair) {
         rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
         if (rc == 1)

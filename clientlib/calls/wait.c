@@ -65,6 +65,17 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadli
     }
 }
 
+int wait_collect(struct pwc_ctx *ctx)
+{
+    int rc = channel_collect(&ctx->channel);
+
+    if (rc >= 0)
+        rc = channel_run(&ctx->channel);
+    if (ctx->channel.neighbours.wakes_due)
+        wake_retry(ctx);
+    return rc;
+}
+
 void wait_for_due_wakes(struct pwc_ctx *ctx)
 {
     const struct channel *ch = &ctx->channel;

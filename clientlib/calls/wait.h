@@ -12,12 +12,25 @@
  * precede the arm and then rings no bell. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 
+/* Looks to take before letting time pass: a neighbour answers within less time than a yield takes,
+ * and so many looks take about a microsecond. */
+static inline unsigned wait_spins(const struct pwc_ctx *ctx)
+{
+    const struct neighbours *n = &ctx->channel.neighbours;
+
+    return n->count > 0 || n->awaited > 0 ? 100 : 1;
+}
+
 /*
  * Yields, or sleeps, as ctx->patience says. A sleep ends when the daemon rings for an event of
  * these kinds or for another reason, when the deadline passes, or after a moment, to check that the
  * daemon still lives. May return early.
  */
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
+
+/* For a caller that waits and takes no events: keeps what has come, runs handlers, and asks for the
+ * wake-ups that are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
+int wait_collect(struct pwc_ctx *ctx);
 
 /* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that
  * would ask. */

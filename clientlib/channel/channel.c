@@ -79,6 +79,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
                reply_limit(sizes.reply_event, ch->message_max), &shared->reply_released);
     ch->reply_event.message_kind = EVENT_REPLY;
     kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
+    request_pool_init(&ch->requests);
     neighbours_init(&ch->neighbours, ch->event, ch->message_max);
     return 0;
 }
@@ -87,6 +88,7 @@ void channel_destroy(struct channel *ch)
 {
     neighbours_destroy(&ch->neighbours);
     pending_close(&ch->pending);
+    request_pool_destroy(&ch->requests);
     kept_destroy(&ch->kept);
 }
 

@@ -26,6 +26,7 @@
 #include "clientlib/channel/inbox.h"
 #include "clientlib/channel/kept.h"
 #include "clientlib/channel/pending.h"
+#include "clientlib/channel/request.h"
 #include "clientlib/neighbours/neighbours.h"
 #include "pwc/pwc.h"
 #include "shm_ring/ring.h"
@@ -79,6 +80,7 @@ struct channel {
     struct neighbours neighbours;
     enum channel_hold hold;
     struct pending_slots pending; /* the caller's to open */
+    struct request_pool requests;
     channel_deliver *deliver;
     void *deliver_context;
     struct kept kept;

@@ -112,11 +112,25 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
 
 /* ---- events --------------------------------------------------------------------------------- */
 
+/* The end of an operation with a slot, or with a request: as settle. */
+static int settle_slot(struct channel *ch, struct event_record *event)
+{
+    if (!request_is_id(event->id)) {
+        int rc = pending_settle(&ch->pending, event);
+
+        if (rc <= 0 || !(event->op & EVENT_SLOT))
+            return rc;
+    }
+    return event->id_len == 0
+               ? request_end_one(&ch->requests, event->id, event->status, event->peer, event->bytes)
+               : -EPROTO;
+}
+
 /* 1: for the user; 0: it was for the library alone; -EPROTO. */
 static int settle(struct channel *ch, struct event_record *event)
 {
     if (event->op & EVENT_SLOT)
-        return pending_settle(&ch->pending, event);
+        return settle_slot(ch, event);
     if (event->op != SUBMIT_FLUSH)
         return 1;
     if (event->id > ch->flushed)

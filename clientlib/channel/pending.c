@@ -56,7 +56,7 @@ static uint8_t *id_of(struct pending_slots *p, uint32_t slot)
     return p->ids + (size_t)slot * SESSION_ID_MAX;
 }
 
-int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, bool silent, void *destination,
+int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, unsigned flags, void *destination,
                       const void *shadow, uint64_t length)
 {
     uint32_t number = p->free_slot;
@@ -76,7 +76,8 @@ int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, bool silent, v
         .shadow = shadow,
         .length = length,
         .id_len = (uint16_t)id->size,
-        .silent = silent,
+        .silent = flags & SUBMIT_NO_LCE,
+        .request = flags & SUBMIT_SLOT,
         .busy = true,
     };
     if (id->size > 0)
@@ -108,7 +109,8 @@ int pending_settle(struct pending_slots *p, struct event_record *event)
     if (event->status == 0 && slot->destination)
         memcpy(slot->destination, slot->shadow, slot->length);
     FAULT(SLOT_SETTLED);
-    event->op &= (uint8_t)~EVENT_SLOT;
+    if (!slot->request)
+        event->op &= (uint8_t)~EVENT_SLOT;
     event->id = slot->id;
     event->id_len = slot->id_len;
     event->size = event_bytes(slot->id_len);

@@ -5,8 +5,9 @@
  *
  * Such an operation, of any kind, is submitted with SUBMIT_SLOT, its slot's number as completion id
  * and without SUBMIT_NO_LCE, so that the library sees its end even when the caller does not want
- * to. Gets are submitted so. Each holds local event space, so there are never more than `capacity`;
- * memory for them is mapped once and costs nothing until it is touched.
+ * to. Gets are submitted so. An operation that was given a request needs no slot for that: the
+ * request's id stands in the slot's place (request.h). Each holds local event space, so there are
+ * never more than `capacity`; memory for them is mapped once and costs nothing until it is touched.
  *
  * Thread: the one that owns the context.
  */
@@ -26,7 +27,8 @@ struct pending_slot {
     uint64_t length;
     uint32_t next_free;
     uint16_t id_len;
-    bool silent; /* the caller wants to see the end only if the operation fails */
+    bool silent;  /* the caller wants to see the end only if the operation fails */
+    bool request; /* `id` is that of a request */
     bool busy;
 };
 
@@ -43,13 +45,15 @@ struct pending_slots {
 int pending_open(struct pending_slots *p, uint32_t local_limit);
 void pending_close(struct pending_slots *p);
 
-/* Slot number, or -EAGAIN. */
-int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, bool silent, void *destination,
+/* Slot number, or -EAGAIN. Of `flags` (enum submit_flags) these count: SUBMIT_NO_LCE, the caller
+ * wants to see the end only if the operation fails; SUBMIT_SLOT, `id` is that of a request. */
+int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, unsigned flags, void *destination,
                       const void *shadow, uint64_t length);
 /* The operation was not submitted after all. */
 void pending_cancel(struct pending_slots *p, uint32_t slot);
 /* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the
- * event that the caller expects. 1: show it; 0: drop it; -EPROTO: it makes no sense. */
+ * event that the caller expects, or, still with EVENT_SLOT, that of a request. 1: show it; 0: drop
+ * it; -EPROTO: it makes no sense. */
 int pending_settle(struct pending_slots *p, struct event_record *event);
 
 #endif

@@ -59,12 +59,15 @@ static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
     return operation_check_memory(ctx, m->send->src, m->send->len);
 }
 
-/* Adds the message's local event, where the message asks for one or has failed. */
+/* Adds the message's local event, where the message asks for one or has failed; or notes the end in
+ * its request. */
 static void report_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_t peer, int status)
 {
     uint64_t bytes = m->kind == SUBMIT_LONG && status == 0 ? m->send->len : 0;
 
-    if (status < 0 || !(m->send->flags & PWC_NO_LCE))
+    if (m->request)
+        request_end_at_once(m->request, status, peer, bytes);
+    else if (status < 0 || !(m->send->flags & PWC_NO_LCE))
         channel_own(&ctx->channel, m->kind, peer, bytes, &m->send->lid, status);
 }
 

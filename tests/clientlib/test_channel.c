@@ -323,7 +323,8 @@ static int submit_slot(struct pair *p, uint8_t kind, uint64_t id, bool silent)
     pwc_cid lid = pwc_cid_u64(id);
     struct submit_record record = {.kind = kind, .flags = SUBMIT_SLOT, .remote = 7};
 
-    record.lid = (uint64_t)pending_begin(&p->channel.pending, &lid, silent, NULL, NULL, 0);
+    record.lid = (uint64_t)pending_begin(&p->channel.pending, &lid, silent ? SUBMIT_NO_LCE : 0,
+                                         NULL, NULL, 0);
     return channel_submit(&p->channel, &record, NULL, NULL, NULL);
 }
 

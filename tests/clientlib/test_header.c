@@ -1,6 +1,7 @@
 /* The public headers alone, before anything else, as C and as C++, pedantic; linked with the
  * library. */
 #include <pwc/am.h>
+#include <pwc/request.h>
 #include <pwc/tuning.h>
 
 /* Programs carry these values with them: they stay. */
@@ -38,6 +39,7 @@ static const uint64_t kept[][2] = {
     {sizeof(struct pwc_attr), 80},
     {sizeof(struct pwc_ctx_attr), 64},
     {sizeof(struct pwc_event), 64},
+    {sizeof(struct pwc_status), 32},
     {sizeof(struct pwc_key), 32},
     {sizeof(struct pwc_am), 88},
     {sizeof(struct pwc_am_send), 64},

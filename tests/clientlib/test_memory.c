@@ -359,11 +359,11 @@ static void test_slots(void)
     memset(name, 0x22, sizeof(name));
     CU_ASSERT_EQUAL_FATAL(pending_open(&p, CAPACITY * event_bytes(0)), 0);
     for (int i = 0; i < CAPACITY; i++) {
-        slots[i] = pending_begin(&p, i == 1 ? &by_name : &by_value, i == 2, destination, shadow,
-                                 i == 4 ? 0 : 8);
+        slots[i] = pending_begin(&p, i == 1 ? &by_name : &by_value, i == 2 ? SUBMIT_NO_LCE : 0,
+                                 destination, shadow, i == 4 ? 0 : 8);
         CU_ASSERT_EQUAL(slots[i], i);
     }
-    CU_ASSERT_EQUAL(pending_begin(&p, &by_value, false, NULL, NULL, 0), -EAGAIN);
+    CU_ASSERT_EQUAL(pending_begin(&p, &by_value, 0, NULL, NULL, 0), -EAGAIN);
     CU_ASSERT_EQUAL(p.busy, CAPACITY);
 
     end = end_of(slots[3], -EHOSTDOWN); /* a get that failed moves nothing */
@@ -384,7 +384,7 @@ static void test_slots(void)
     CU_ASSERT_EQUAL(memcmp(&end.event + 1, name, sizeof(name)), 0);
 
     /* A silent get that failed is shown. */
-    slots[2] = pending_begin(&p, &by_value, true, NULL, NULL, 0);
+    slots[2] = pending_begin(&p, &by_value, SUBMIT_NO_LCE, NULL, NULL, 0);
     CU_ASSERT_TRUE(slots[2] >= 1 && slots[2] <= 3);
     end = end_of(slots[2], -ERANGE);
     CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
@@ -402,7 +402,7 @@ static void test_slots(void)
 
     pending_cancel(&p, (uint32_t)slots[0]);
     CU_ASSERT_EQUAL(p.busy, 1);
-    CU_ASSERT_EQUAL(pending_begin(&p, &by_value, false, NULL, NULL, 0), slots[0]);
+    CU_ASSERT_EQUAL(pending_begin(&p, &by_value, 0, NULL, NULL, 0), slots[0]);
     pending_close(&p);
 }
 

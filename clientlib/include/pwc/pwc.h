@@ -66,13 +66,13 @@ static inline uint32_t pwc_peer_context(pwc_peer peer)
 }
 
 /* A completion id: eight bytes by value (size 0), or `size` bytes at `data`, copied at submission.
- */
+ * A local one may be a request (pwc/request.h). */
 typedef struct pwc_cid {
     union {
         uint64_t value;
         const void *data;
     };
-    uint64_t size; /* 0, or 1 to PWC_CID_MAX */
+    uint64_t size; /* 0, or 1 to PWC_CID_MAX; PWC_CID_REQUEST: a request */
 } pwc_cid;
 
 #define PWC_CID_MAX 1024
@@ -229,9 +229,9 @@ PWC_API size_t pwc_message_max(const pwc_client *client);
 PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx **out);
 
 /*
- * Ends a context, with its remotes and events. What is still in flight is given up: pwc_flush
- * first to avoid that. Blocks; always frees, and returns 0. Where the daemon does not answer within
- * the client's timeout, its side of the context goes later, with the client at last.
+ * Ends a context, with its remotes, requests and events. What is still in flight is given up:
+ * pwc_flush first to avoid that. Blocks; always frees, and returns 0. Where the daemon does not
+ * answer within the client's timeout, its side of the context goes later, with the client at last.
  */
 PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
 PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address */

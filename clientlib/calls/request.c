@@ -1,0 +1,55 @@
+/*
+ * Owns nothing: makes, frees and tests requests. Thread: the one that owns the
+ * context.
+ */
+#include "clientlib/calls/request.h"
+
+#include <errno.h>
+#include "clientlib/attach/wake_socket.h"
+#include "clientlib/calls/wait.h"
+
+int pwc_request_create(pwc_ctx *ctx, pwc_request **out)
+{
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    return request_pool_take(&ctx->channel.requests, REQUEST_PLAIN, out);
+}
+
+int pwc_request_free(pwc_request *request)
+{
+    if (client_is_forked(request_ctx(request)->client))
+        return -EOWNERDEAD;
+    return request_pool_give(request);
+}
+
+int request_progress(struct pwc_ctx *ctx)
+{
+    int rc;
+
+    if (neighbours_have_changed(ctx))
+        neighbours_update(ctx, neighbour_changes(ctx));
+    rc = wait_collect(ctx);
+    if (channel_state(&ctx->channel) == 0 || rc == -ENOBUFS || rc == -ENOMEM)
+        return rc;
+    /* The rings are empty, or make no sense. */
+    request_end_all(&ctx->channel.requests, -ESHUTDOWN);
+    return 0;
+}
+
+int pwc_test(pwc_request *request, struct pwc_status *out)
+{
+    struct pwc_ctx *ctx = request_ctx(request);
+    int rc = client_may_block(ctx->client);
+
+    if (rc == -EOWNERDEAD)
+        return rc;
+    if (request->left > 0 && rc == 0) {
+        rc = request_progress(ctx);
+        if (rc < 0 && request->left > 0)
+            return rc;
+    }
+    if (request->left > 0)
+        return 0;
+    request_tell(request, out);
+    return 1;
+}

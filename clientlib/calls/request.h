@@ -1,0 +1,26 @@
+/* What the calls on requests have in common. Thread: the one that owns the context. */
+#ifndef PWC_CLIENTLIB_CALLS_REQUEST_H
+#define PWC_CLIENTLIB_CALLS_REQUEST_H
+
+#include "clientlib/attach/context.h"
+
+static inline struct pwc_ctx *request_ctx(const struct pwc_request *r)
+{
+    uint8_t *pool = (uint8_t *)request_head(r)->pool;
+
+    return (struct pwc_ctx *)(void *)(pool - offsetof(struct pwc_ctx, channel.requests));
+}
+
+/* Takes what has come: 0, or why a wait cannot go on. Where the session is over, all requests
+ * end. */
+int request_progress(struct pwc_ctx *ctx);
+
+/* Reports the end of a request that has ended; `out` may be NULL. */
+static inline void request_tell(struct pwc_request *r, struct pwc_status *out)
+{
+    r->told = true;
+    if (out)
+        *out = r->status;
+}
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * Owns the requests of a context, and the memory that they stand in. Thread: the one that owns the
+ * context.
+ */
+#include "clientlib/channel/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NO_WAIT = 1 }; /* waits have numbers from 3 on */
+
+void request_pool_init(struct request_pool *pool)
+{
+    *pool = (struct request_pool){.wait = NO_WAIT + 1};
+}
+
+static void drop_lid(struct pwc_request *r)
+{
+    if (r->lid_size > 0)
+        free((void *)(uintptr_t)r->lid);
+}
+
+void request_pool_destroy(struct request_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {
+        struct pwc_request *r = request_at(pool, i);
+
+        if (r)
+            drop_lid(r);
+    }
+    for (uint32_t i = 0; i < pool->chunk_count; i++)
+        free(pool->chunks[i]);
+    free(pool->chunks);
+    request_pool_init(pool);
+}
+
+static void put_free(struct request_pool *pool, struct pwc_request *r)
+{
+    *r = (struct pwc_request){.kind = REQUEST_FREE, .next = pool->free};
+    pool->free = request_number(r);
+}
+
+static int add_chunk(struct request_pool *pool)
+{
+    struct pwc_request **chunks =
+        realloc(pool->chunks, (pool->chunk_count + 1) * sizeof(chunks[0]));
+    struct pwc_request *chunk;
+
+    if (!chunks)
+        return -ENOMEM;
+    pool->chunks = chunks;
+    chunk = aligned_alloc(REQUEST_CHUNK_BYTES, REQUEST_CHUNK_BYTES);
+    if (!chunk)
+        return -ENOMEM;
+    *(struct request_chunk_head *)(void *)chunk = (struct request_chunk_head){
+        .pool = pool,
+        .first = pool->chunk_count * REQUESTS_A_CHUNK,
+    };
+    chunks[pool->chunk_count++] = chunk;
+    for (uint32_t i = REQUESTS_A_CHUNK - 1; i > 0; i--)
+        put_free(pool, &chunk[i]);
+    return 0;
+}
+
+int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct pwc_request **out)
+{
+    struct pwc_request *r;
+    int rc = pool->free == REQUEST_NONE ? add_chunk(pool) : 0;
+
+    if (rc < 0)
+        return rc;
+    r = request_at(pool, pool->free);
+    pool->free = r->next;
+    *r = (struct pwc_request){.kind = (uint8_t)kind, .told = true, .waiter = NO_WAIT};
+    *out = r;
+    return 0;
+}
+
+int request_pool_give(struct pwc_request *r)
+{
+    struct request_pool *pool = request_head(r)->pool;
+
+    if (r->left > 0 || (pool->wait % 2 == 1 && r->waiter == pool->wait))
+        return -EBUSY;
+    drop_lid(r);
+    put_free(pool, r);
+    return 0;
+}
+
+int request_end_one(struct request_pool *pool, uint64_t id, int status, pwc_peer peer,
+                    uint64_t bytes)
+{
+    struct pwc_request *r = request_at(pool, id - REQUEST_IDS);
+
+    if (!r || r->kind != REQUEST_PLAIN || r->left == 0)
+        return -EPROTO;
+    request_note(r, status, peer, bytes);
+    if (--r->left == 0)
+        request_show(pool, r);
+    return 0;
+}
+
+void request_end_at_once(struct pwc_request *r, int status, pwc_peer peer, uint64_t bytes)
+{
+    request_renew(r);
+    request_note(r, status, peer, bytes);
+}
+
+void request_end_all(struct request_pool *pool, int status)
+{
+    for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {
+        struct pwc_request *r = request_at(pool, i);
+
+        if (!r || r->left == 0)
+            continue;
+        request_renew(r);
+        r->left = 0;
+        if (r->status.status == 0)
+            r->status.status = status;
+        request_show(pool, r);
+    }
+}

@@ -1,0 +1,178 @@
+/*
+ * Requests of a context, and the pool that they stand in.
+ *
+ *     0        32     36       40         44     48     49     50         52       56    64
+ *     +--------+------+--------+----------+------+------+------+----------+--------+-----+
+ *     | status | left | waiter | position | next | kind | told | lid_size | wanted | lid |
+ *     +--------+------+--------+----------+------+------+------+----------+--------+-----+
+ *
+ * The pool grows by chunks of 4 KiB. A chunk's first 64 bytes name the pool, so a request need
+ * not. A request's number is 64 times that of its chunk, and its place in there.
+ *
+ * An operation that was given a request is submitted with SUBMIT_SLOT and request_cid as its local
+ * id, without SUBMIT_NO_LCE. Its local event comes back with that id, which no slot of pending.h
+ * has.
+ *
+ * Under way:     left > 0
+ * Ended:         left is 0. `told` is set when a call has reported this end.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_REQUEST_H
+#define PWC_CLIENTLIB_REQUEST_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "pwc/request.h"
+
+enum request_kinds {
+    REQUEST_FREE = 0,
+    REQUEST_PLAIN,
+};
+
+struct pwc_request {
+    struct pwc_status status; /* of the round under way, or of the last */
+    uint32_t left;            /* of a plain one, operations under way; else what is still to come */
+    uint32_t waiter;          /* the wait that has marked it: request_pool.wait */
+    uint32_t position;        /* in the array of that wait */
+    uint32_t next;            /* number of the next one that has ended, or that is free */
+    uint8_t kind;             /* enum request_kinds */
+    bool told;
+    uint16_t lid_size; /* these three: of persistent ones */
+    uint32_t wanted;   /* what a round waits for */
+    uint64_t lid;      /* by value, or a pointer to a copy of its bytes */
+};
+static_assert(sizeof(struct pwc_request) == 64, "pwc_request");
+static_assert(offsetof(struct pwc_request, left) == 32, "pwc_request.left");
+
+#define REQUEST_CHUNK_BYTES 4096u
+#define REQUESTS_A_CHUNK    64u /* the first place is the head's */
+#define REQUEST_NONE        0u  /* no request has this number */
+
+struct request_pool;
+
+struct request_chunk_head {
+    struct request_pool *pool;
+    uint32_t first; /* number of the place that this head takes */
+};
+static_assert(sizeof(struct request_chunk_head) <= sizeof(struct pwc_request), "a place");
+
+struct request_pool {
+    struct pwc_request **chunks;
+    uint32_t chunk_count;
+    uint32_t free;  /* number of the first free one */
+    uint32_t wait;  /* odd: the wait that is running; even: none is */
+    uint32_t ended; /* of those that this wait has marked; they stand in a list, by their ends */
+    uint32_t ended_first, ended_last;
+};
+
+void request_pool_init(struct request_pool *pool);
+void request_pool_destroy(struct request_pool *pool);
+
+/* 0 or -ENOMEM. */
+int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct pwc_request **out);
+/* 0; -EBUSY: it is under way, or the wait that is running has marked it. */
+int request_pool_give(struct pwc_request *r);
+
+static inline const struct request_chunk_head *request_head(const struct pwc_request *r)
+{
+    return (const struct request_chunk_head *)((uintptr_t)r &
+                                               ~(uintptr_t)(REQUEST_CHUNK_BYTES - 1));
+}
+
+static inline uint32_t request_number(const struct pwc_request *r)
+{
+    return request_head(r)->first +
+           (uint32_t)((uintptr_t)r % REQUEST_CHUNK_BYTES / sizeof(struct pwc_request));
+}
+
+/* The request with this number, or NULL. */
+static inline struct pwc_request *request_at(const struct request_pool *pool, uint64_t number)
+{
+    if (number / REQUESTS_A_CHUNK >= pool->chunk_count || number % REQUESTS_A_CHUNK == 0)
+        return NULL;
+    return &pool->chunks[number / REQUESTS_A_CHUNK][number % REQUESTS_A_CHUNK];
+}
+
+/* ---- the local id of an operation that was given a request ---------------------------------- */
+
+#define REQUEST_IDS (UINT64_C(1) << 32) /* from here on; slots have lower ones */
+
+static inline pwc_cid request_cid(const struct pwc_request *r)
+{
+    return pwc_cid_u64(REQUEST_IDS + request_number(r));
+}
+
+static inline bool request_is_id(uint64_t id)
+{
+    return id >= REQUEST_IDS;
+}
+
+/* ---- the life of a request ------------------------------------------------------------------ */
+
+/* Begins a new round where the end of the last one has been reported. */
+static inline void request_renew(struct pwc_request *r)
+{
+    if (r->told) {
+        r->status = (struct pwc_status){.status = 0};
+        r->told = false;
+    }
+}
+
+/* A plain request: one more operation is under way. */
+static inline void request_begin(struct pwc_request *r)
+{
+    request_renew(r);
+    r->left++;
+}
+
+/* A plain request: an operation is being prepared that will begin with request_renew, or be let go.
+ */
+static inline void request_hold(struct pwc_request *r)
+{
+    r->left++;
+}
+
+/* Puts a request that has ended on the list of the wait that is running, if that has marked it. */
+static inline void request_show(struct request_pool *pool, struct pwc_request *r)
+{
+    uint32_t number = request_number(r);
+
+    if (r->waiter != pool->wait)
+        return;
+    r->next = REQUEST_NONE;
+    if (pool->ended++ == 0)
+        pool->ended_first = number;
+    else
+        request_at(pool, pool->ended_last)->next = number;
+    pool->ended_last = number;
+}
+
+static inline void request_let_go(struct pwc_request *r)
+{
+    if (r->left > 0 && --r->left == 0)
+        request_show(request_head(r)->pool, r);
+}
+
+/* Notes the end of one operation of a plain request. */
+static inline void request_note(struct pwc_request *r, int status, pwc_peer peer, uint64_t bytes)
+{
+    r->status.count++;
+    r->status.peer = peer;
+    r->status.bytes = bytes;
+    if (status < 0 && r->status.status == 0)
+        r->status.status = status;
+}
+
+/* Ends one operation of a plain request by its local event: 0, or -EPROTO: no operation of a
+ * request with this id is under way. */
+int request_end_one(struct request_pool *pool, uint64_t id, int status, pwc_peer peer,
+                    uint64_t bytes);
+/* Notes an operation of a plain request that has ended within its call. */
+void request_end_at_once(struct pwc_request *r, int status, pwc_peer peer, uint64_t bytes);
+/* Ends all requests under way. */
+void request_end_all(struct request_pool *pool, int status);
+
+#endif
