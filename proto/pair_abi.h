@@ -46,7 +46,7 @@
 #include <stdint.h>
 #include "proto/session_abi.h"
 
-#define PAIR_MAGIC       UINT64_C(0x3430305250435750) /* "PWCPR004" */
+#define PAIR_MAGIC       UINT64_C(0x3530305250435750) /* "PWCPR005" */
 #define PAIR_DATA_OFFSET 4096u
 #define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
 #define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
@@ -63,8 +63,9 @@ enum pair_kind {
 };
 
 enum pair_flags {
-    PAIR_AFTER = 1 << 0, /* earlier operations of the origin went through the daemon: show their
-                            events first */
+    PAIR_AFTER = 1 << 0,  /* earlier operations of the origin went through the daemon: show their
+                             events first */
+    PAIR_NOTIFY = 1 << 1, /* of a put or a get: a notification, its id by value */
 };
 
 struct pair_line {

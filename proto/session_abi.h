@@ -204,11 +204,12 @@ enum submit_flags {
     SUBMIT_UNORDERED = 1 << 4,
     SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
     SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
+    SUBMIT_NOTIFY = 1 << 8,   /* the remote event is a notification, its rid by value */
     SUBMIT_SLOT = 1 << 9,     /* lid is a number of the library's own: the local event says so */
     SUBMIT_FETCH = 1 << 10,   /* an atomic brings back what stood there before */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL      0x86ffu
+#define SUBMIT_FLAGS_ALL      0x87ffu
 #define SUBMIT_NO_REMOTE      UINT32_MAX
 #define SUBMIT_PROTOCOL_SHIFT 5
 #define SUBMIT_FETCH_MAX      16u /* elements of one atomic whose values come back */
@@ -290,6 +291,7 @@ enum event_kind {
     EVENT_REMOTE = 2,
     EVENT_REQUEST = 3, /* an active message: in the remote ring, its block as the id */
     EVENT_REPLY = 4,   /* the same, in the reply_event ring */
+    EVENT_NOTIFY = 5,  /* of an operation with SUBMIT_NOTIFY: in the remote ring, its id by value */
 };
 
 #define EVENT_SLOT 0x80u /* of a local event's op: the operation was submitted with SUBMIT_SLOT */

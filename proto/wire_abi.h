@@ -83,6 +83,7 @@ enum wire_flags {
     WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
                                and `flow` the replier's own number, for a FAIL to name */
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
+    WIRE_NOTIFY = 1 << 5,   /* the event is a notification: its id is by value */
 };
 
 /* The head of every record. */

@@ -11,7 +11,7 @@
 
 static_assert((int)PWC_NO_LCE == (int)SUBMIT_NO_LCE && (int)PWC_NO_RCE == (int)SUBMIT_NO_RCE &&
                   (int)PWC_LCE_SOURCE == (int)SUBMIT_LCE_SOURCE &&
-                  (int)PWC_FENCE == (int)SUBMIT_FENCE &&
+                  (int)PWC_FENCE == (int)SUBMIT_FENCE && (int)PWC_NOTIFY == (int)SUBMIT_NOTIFY &&
                   (int)PWC_UNORDERED == (int)SUBMIT_UNORDERED,
               "flags pass to the daemon as they are");
 static_assert((int)PWC_PROTOCOL_ORDERED == (int)SUBMIT_ORDERED &&

@@ -16,7 +16,7 @@
 #include "shm_ring/doorbell.h"
 
 enum {
-    KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE,
+    KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION,
 };
 
 /* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.

@@ -10,7 +10,7 @@
 #include "clientlib/neighbours/direct.h"
 
 enum {
-    GET_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_LCE_SOURCE | PWC_FENCE | PWC_UNORDERED,
+    GET_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_LCE_SOURCE | PWC_FENCE | PWC_UNORDERED | PWC_NOTIFY,
     PUT_FLAGS = GET_FLAGS | SUBMIT_PROTOCOL,
 };
 
@@ -23,7 +23,7 @@ static inline int check(const struct pwc_ctx *ctx, const struct pwc_remote *remo
 
     if (rc < 0)
         return rc;
-    if (rid->size > PWC_CID_MAX)
+    if (rid->size > PWC_CID_MAX || (flags & PWC_NOTIFY && (rid->size > 0 || flags & PWC_NO_RCE)))
         return -EINVAL;
     return operation_check_range(ctx, remote, off, len, len > 0 ? right : 0);
 }

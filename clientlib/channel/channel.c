@@ -71,6 +71,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
     inbox_init(&ch->remote, &shared->remote, data, sizes.remote, 0, NULL);
     ch->remote.event_kind = EVENT_REMOTE;
     ch->remote.message_kind = EVENT_REQUEST;
+    ch->remote.notify_kind = EVENT_NOTIFY;
     data += sizes.remote;
     outbox_init(&ch->reply_submit, &shared->reply_submit, data, sizes.reply_submit);
     ch->reply_max = reply_bytes_max(ch->block_max, ch->reply_submit.record_max);
@@ -167,7 +168,7 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
     neighbours_arm(&ch->neighbours, mode);
     FAULT(WAIT_ARMED);
     pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
-    if (!pending && (kinds & PWC_REMOTE || ch->deliver))
+    if (!pending && (kinds & CHANNEL_REMOTE_KINDS || ch->deliver))
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
         pending = inbox_pending(&ch->reply_event);

@@ -38,6 +38,9 @@
 /* Bytes of events that filters may keep; a flush may keep a local ring's worth more. */
 #define CHANNEL_KEPT_BYTES (UINT64_C(1) << 20)
 
+/* The kinds whose events stand in the remote ring, and in the rings of neighbours. */
+#define CHANNEL_REMOTE_KINDS ((unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
+
 /*
  * Runs the handler of an active message, which has been checked and whose block follows the event,
  * and makes sure that a request gets its reply. *status goes into the event of the message. 0; or a

@@ -20,8 +20,10 @@ static struct event_record *current(struct channel *ch)
 
 static bool event_valid(const struct inbox *inbox, const struct event_record *event, uint32_t size)
 {
-    return size >= sizeof(*event) && event->kind == inbox->event_kind &&
-           size == event_bytes(event->id_len);
+    if (size < sizeof(*event) || size != event_bytes(event->id_len))
+        return false;
+    return event->kind == inbox->event_kind ||
+           (event->kind == inbox->notify_kind && event->id_len == 0);
 }
 
 /* The event at the head of a ring into `to`, which has EVENT_BYTES_MAX bytes: 1 or -EPROTO. */
@@ -162,7 +164,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     /* Rings that may hold what is asked for, or messages. */
     const bool look_into[] = {
         kinds & PWC_LOCAL,
-        kinds & PWC_REMOTE || ch->deliver,
+        kinds & CHANNEL_REMOTE_KINDS || ch->deliver,
         ch->deliver,
     };
 
@@ -205,7 +207,7 @@ static __attribute__((noinline)) bool take_kept(struct channel *ch, uint64_t pee
 static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 {
     return ch->neighbours.awaited > 0 ||
-           (ch->neighbours.count > 0 && (kinds & PWC_REMOTE || ch->deliver));
+           (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || ch->deliver));
 }
 
 /* Neighbours go first, but not for ever. */

@@ -146,6 +146,7 @@ static const struct {
     [EVENT_REMOTE] = {.message = false},
     [EVENT_REQUEST] = {.message = true, .replied_to = true},
     [EVENT_REPLY] = {.message = true},
+    [EVENT_NOTIFY] = {.message = false},
 };
 
 static int route_message(struct channel *ch, struct neighbour *from, struct event_record *event,

@@ -17,8 +17,9 @@
 
 struct inbox {
     struct ring_consumer ring;
-    uint8_t event_kind; /* enum event_kind: these two alone may stand in it, 0: none */
+    uint8_t event_kind; /* enum event_kind: these alone may stand in it, 0: none */
     uint8_t message_kind;
+    uint8_t notify_kind;
     uint64_t unreleased; /* bytes consumed since the ring's space was last given back */
     uint64_t unreturned; /* event space that goes back with them */
     uint64_t batch;      /* give back when so much has come together */

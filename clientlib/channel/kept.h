@@ -19,10 +19,9 @@
 static inline unsigned event_shown_as(uint8_t kind)
 {
     static const uint8_t shown_as[] = {
-        [EVENT_LOCAL] = PWC_LOCAL,
-        [EVENT_REMOTE] = PWC_REMOTE,
-        [EVENT_REQUEST] = PWC_MESSAGE,
-        [EVENT_REPLY] = PWC_MESSAGE,
+        [EVENT_LOCAL] = PWC_LOCAL,         [EVENT_REMOTE] = PWC_REMOTE,
+        [EVENT_REQUEST] = PWC_MESSAGE,     [EVENT_REPLY] = PWC_MESSAGE,
+        [EVENT_NOTIFY] = PWC_NOTIFICATION,
     };
 
     return shown_as[kind];

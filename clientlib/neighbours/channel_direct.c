@@ -64,6 +64,14 @@ static inline struct event_record as_event(const struct pair_record *record, uin
     };
 }
 
+/* The kind of event (enum event_kind) that a request of a neighbour becomes. */
+static inline uint8_t event_kind_of(const struct pair_record *record)
+{
+    if (record->kind == PAIR_MESSAGE)
+        return EVENT_REQUEST;
+    return record->flags & PAIR_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE;
+}
+
 /* As channel_route, of a record whose id stands in id_room. What cannot be kept stays. */
 static __attribute__((noinline)) int route(struct channel *ch, struct neighbour *from,
                                            struct event_record event, uint64_t peer, unsigned kinds,
@@ -85,7 +93,7 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
 {
     struct neighbours *n = &ch->neighbours;
     struct neighbour *from = &n->list[n->turn];
-    bool asked_for = kinds & PWC_REMOTE && (peer == PWC_ANY || peer == from->peer);
+    bool asked_for = kinds & CHANNEL_REMOTE_KINDS && (peer == PWC_ANY || peer == from->peer);
     struct pair_record record;
     int rc;
 
@@ -94,12 +102,13 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
     rc = look(ch, from, &record);
     if (rc != 1)
         return rc;
-    if (asked_for && record.kind <= PAIR_GET) { /* the shortest way */
+    if (asked_for && kinds & PWC_REMOTE && record.kind <= PAIR_GET &&
+        !(record.flags & PAIR_NOTIFY)) { /* the shortest way */
         const struct event_record event = as_event(&record, from->peer, EVENT_REMOTE);
 
         channel_show(&event, id_room(n), out);
     } else if (record.kind != PAIR_UNANSWERED) {
-        uint8_t kind = record.kind == PAIR_MESSAGE ? EVENT_REQUEST : EVENT_REMOTE;
+        uint8_t kind = event_kind_of(&record);
 
         rc = route(ch, from, as_event(&record, from->peer, kind), peer, kinds, out);
     } else {
@@ -217,7 +226,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 static bool worth_a_probe(struct channel *ch, struct neighbour *from, uint64_t peer, unsigned kinds)
 {
     const struct message *block = (const struct message *)(void *)id_room(&ch->neighbours);
-    bool asked_for = kinds & PWC_REMOTE && (peer == PWC_ANY || peer == from->peer);
+    bool asked_for = kinds & CHANNEL_REMOTE_KINDS && (peer == PWC_ANY || peer == from->peer);
     struct pair_record record;
     int rc = asked_for || ch->deliver ? look(ch, from, &record) : 0;
 
@@ -225,7 +234,8 @@ static bool worth_a_probe(struct channel *ch, struct neighbour *from, uint64_t p
         return rc < 0;
     if (record.kind == PAIR_MESSAGE)
         return record.id_len < sizeof(*block) || channel_reply_room(ch, from, block) != 0;
-    return asked_for || kept_room(&ch->kept, CHANNEL_KEPT_BYTES) == 0;
+    return (asked_for && kinds & event_shown_as(event_kind_of(&record))) ||
+           kept_room(&ch->kept, CHANNEL_KEPT_BYTES) == 0;
 }
 
 bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds)

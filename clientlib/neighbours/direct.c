@@ -277,12 +277,12 @@ static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_
 
 /* Writes the record of an operation whose bytes are placed. */
 static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
-                               uint64_t len, const pwc_cid *rid)
+                               uint64_t len, const pwc_cid *rid, unsigned flags)
 {
     struct direct_pair *pair = remote->pair;
     const struct pair_record record = {
         .kind = (uint8_t)kind,
-        .flags = pair->after ? PAIR_AFTER : 0,
+        .flags = (pair->after ? PAIR_AFTER : 0) | (flags & PWC_NOTIFY ? PAIR_NOTIFY : 0),
         .id_len = (uint16_t)rid->size,
         .lines = pair_lines((uint32_t)rid->size),
         .bytes = len,
@@ -313,7 +313,7 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
         memcpy(dst->memory + off, src, len);
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
-        show_target(ctx, dst, PAIR_PUT, len, rid);
+        show_target(ctx, dst, PAIR_PUT, len, rid, flags);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid, 0);
     pair->put_bytes += len;
@@ -339,7 +339,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
         memcpy(dst, src->memory + off, len);
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
-        show_target(ctx, src, PAIR_GET, len, rid);
+        show_target(ctx, src, PAIR_GET, len, rid, flags);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid, 0);
     pair->get_bytes += len;

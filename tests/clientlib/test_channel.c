@@ -564,6 +564,7 @@ static void test_bad_events(void)
         {"id over the record", {.size = 48, .kind = EVENT_REMOTE, .id_len = 1}},
         {"record over the id", {.size = 64, .kind = EVENT_REMOTE, .id_len = 8}},
         {"id too long", {.size = 1080, .kind = EVENT_REMOTE, .id_len = 1025}},
+        {"notification with a long id", {.size = 56, .kind = EVENT_NOTIFY, .id_len = 8}},
     };
 
     for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++) {

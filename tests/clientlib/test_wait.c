@@ -43,8 +43,8 @@ static void test_wait_times_out(void)
 
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 0), 0);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 20), 0);
-    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 3, &event, 0), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 1u << 3, &event), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 4, &event, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 1u << 4, &event), -EINVAL);
     /* Events of the other kind do not keep it awake, and are not lost. */
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
     (void)expect(w, PWC_LOCAL, 1, 0);

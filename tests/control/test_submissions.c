@@ -213,7 +213,10 @@ static const struct {
     {PUT, FIELD(kind), SUBMIT_LONG + 1, .reason = RECORD},
     {PUT, FIELD(kind), 255, .reason = RECORD},
 
-    {PUT, FIELD(flags), 0x100, .reason = RECORD},
+    {PUT, FIELD(flags), 0x800, .reason = RECORD},
+    {PUT, FIELD(flags), SUBMIT_NOTIFY | SUBMIT_NO_RCE, .reason = RECORD},
+    {IDS, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD}, /* its rid is not by value */
+    {FLUSH, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},
     {PUT, FIELD(flags), 0x4000, .reason = RECORD},
     {PUT, FIELD(flags), UINT16_MAX, .reason = RECORD},
     {PUT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD}, /* without the bytes */
@@ -289,7 +292,7 @@ static const struct {
     {SHORT, FIELD(kind), SUBMIT_MEDIUM, .reason = MESSAGE}, /* not what the block says */
     {SHORT, FIELD(kind), SUBMIT_LONG, .reason = MESSAGE},
     {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* nobody could be notified */
-    {SHORT, FIELD(flags), 0x100, .reason = RECORD},
+    {SHORT, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},
     {SHORT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
     {SHORT, FIELD(remote), UINT32_MAX, .reason = REMOTE},
     {SHORT, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
@@ -486,7 +489,7 @@ static void answers_out_of_range(void)
         {FIELD(kind), SUBMIT_PUT, RECORD},
         {FIELD(kind), SUBMIT_FLUSH, RECORD},
         {FIELD(kind), SUBMIT_LONG, MESSAGE},
-        {FIELD(flags), 0x100, RECORD},
+        {FIELD(flags), SUBMIT_NOTIFY, RECORD},
         {FIELD(reserve), 0, RESERVE},
         {FIELD(length), 1, MESSAGE},
         {FIELD(rid), UINT32_MAX, REPLY},

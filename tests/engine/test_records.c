@@ -80,12 +80,15 @@ static void test_senseless_records_break_the_link(void)
         uint32_t offset, bytes;
         uint64_t value;
     } rows[] = {
-        {0, 2, 0},          {0, 2, 1},           {0, 2, 7},           {0, 2, 9},
-        {0, 2, 65535},      {2, 1, 19},          {2, 1, 255},         {2, 1, WIRE_BIND},
-        {2, 1, WIRE_ACK},   {2, 1, WIRE_OFFER},  {2, 1, WIRE_SWITCH}, {2, 1, WIRE_REVOKE},
-        {2, 1, WIRE_FAIL},  {2, 1, WIRE_CLOSE},  {8, 4, 1},           {8, 4, 8},
-        {8, 4, UINT32_MAX}, {24, 2, 1},          {24, 2, 1025},       {24, 2, 65535},
-        {28, 4, 17},        {28, 4, UINT32_MAX}, {28, 4, 8},
+        {0, 2, 0},           {0, 2, 1},           {0, 2, 7},
+        {0, 2, 9},           {0, 2, 65535},       {2, 1, 19},
+        {2, 1, 255},         {2, 1, WIRE_BIND},   {2, 1, WIRE_ACK},
+        {2, 1, WIRE_OFFER},  {2, 1, WIRE_SWITCH}, {2, 1, WIRE_REVOKE},
+        {2, 1, WIRE_FAIL},   {2, 1, WIRE_CLOSE},  {8, 4, 1},
+        {8, 4, 8},           {8, 4, UINT32_MAX},  {24, 2, 1},
+        {24, 2, 1025},       {24, 2, 65535},      {28, 4, 17},
+        {28, 4, UINT32_MAX}, {28, 4, 8},          {3, 1, WIRE_NOTIFY | WIRE_NO_EVENT},
+        {3, 1, 1 << 6},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -98,6 +101,41 @@ static void test_senseless_records_break_the_link(void)
             printf("row %zu was taken\n", i);
         CU_ASSERT_TRUE(b->broken);
         CU_ASSERT_EQUAL(bench_events(b), 0);
+        bench_free(b);
+    }
+}
+
+/* The first event in the remote ring. */
+static const struct event_record *first_event(const struct bench *b)
+{
+    return (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET +
+                                         2 * RING);
+}
+
+/* A notification's event has a kind of its own, and an id by value: with a longer one it breaks the
+ * link. */
+static void test_notifications(void)
+{
+    static const struct {
+        uint8_t flags;
+        uint16_t rid_len;
+        uint8_t kind; /* of the event; 0: the link breaks */
+    } rows[] = {{0, 0, EVENT_REMOTE},
+                {WIRE_NOTIFY, 0, EVENT_NOTIFY},
+                {0, 8, EVENT_REMOTE},
+                {WIRE_NOTIFY, 8, 0}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = linked_bench();
+        struct put_record put = good_put(b);
+
+        put.put.op.head.flags = rows[i].flags;
+        put.put.op.rid_len = rows[i].rid_len;
+        put.put.op.length = 16u - rows[i].rid_len;
+        bench_send(b, &put, sizeof(put));
+        CU_ASSERT_EQUAL(b->broken, rows[i].kind == 0);
+        if (rows[i].kind)
+            CU_ASSERT_EQUAL(first_event(b)->kind, rows[i].kind);
         bench_free(b);
     }
 }
@@ -179,7 +217,7 @@ static void test_senseless_batches_break_the_link(void)
     } rows[] = {
         {0, 2, 4},           {0, 2, 5},          {0, 2, 8},
         {0, 2, 10},          {2, 1, WIRE_PUT},   {3, 1, WIRE_MESSAGE},
-        {3, 1, WIRE_NONCE},  {3, 1, WIRE_REPLY}, {3, 1, 1 << 5},
+        {3, 1, WIRE_NONCE},  {3, 1, WIRE_REPLY}, {3, 1, 1 << 6},
         {8, 4, 8},           {8, 4, UINT32_MAX}, {16, 8, 0},
         {16, 8, 1},          {16, 8, 3},         {16, 8, UINT64_MAX},
         {24, 2, 1},          {48, 2, 0},         {48, 2, 9},
@@ -334,8 +372,7 @@ static void test_good_message_is_taken(void)
     bench_send(b, &message, sizeof(message));
     CU_ASSERT_FALSE(b->broken);
     CU_ASSERT_EQUAL(bench_events(b), event_bytes(sizeof(struct message) + 16));
-    event =
-        (const struct event_record *)((const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING);
+    event = first_event(b);
     block = (const struct message *)(event + 1);
     CU_ASSERT_EQUAL(event->kind, EVENT_REQUEST);
     CU_ASSERT_EQUAL(event->op, SUBMIT_SHORT);
@@ -369,6 +406,7 @@ static void test_senseless_messages_break_the_link(void)
         {3, 1, WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY},
         {3, 1, WIRE_REPLY},
         {3, 1, WIRE_NO_REPLY},
+        {3, 1, WIRE_MESSAGE | WIRE_NOTIFY},
         {3, 1, WIRE_MESSAGE | WIRE_REPLY}, /* token 99 */
         {3, 1, WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_EVENT},
         {2, 1, WIRE_GOT},
@@ -606,6 +644,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"a good put is taken", test_good_put_is_taken},
+        {"notifications", test_notifications},
         {"refused puts touch nothing", test_refused_puts_touch_nothing},
         {"senseless records break the link", test_senseless_records_break_the_link},
         {"a good batch is taken", test_good_batch_is_taken},

@@ -211,7 +211,9 @@ static void a_lying_origin(void)
         1,
         1 | (uint64_t)PAIR_MORE << 32,
         1 | UINT64_C(0xff) << 32,
-        1 | (uint64_t)PAIR_PUT << 32 | UINT64_C(2) << 40,
+        1 | (uint64_t)PAIR_PUT << 32 | UINT64_C(4) << 40,
+        1 | (uint64_t)PAIR_MESSAGE << 32 | (uint64_t)PAIR_NOTIFY << 40,
+        1 | (uint64_t)PAIR_GET << 32 | (uint64_t)PAIR_NOTIFY << 40 | UINT64_C(8) << 48,
         1 | (uint64_t)PAIR_PUT << 32 | (uint64_t)(SESSION_ID_MAX + 1) << 48,
         1 | (uint64_t)PAIR_GET << 32 | UINT64_C(0xffff) << 48,
         1 | (uint64_t)PAIR_MESSAGE << 32 | UINT64_C(1) << 48, /* none is taken */
@@ -249,18 +251,20 @@ static void random_lines(void)
     memset(id, 0x5a, sizeof(id));
     for (uint32_t round = 0; round < 200000; round++) {
         struct pair_line *line = &b.writer.lines[b.reader.head & b.reader.mask];
-        uint8_t kind = (uint8_t)(rand() % 7), flags = (uint8_t)(rand() % 3);
-        uint32_t id_len = (uint32_t)(rand() % 1500);
+        uint8_t kind = (uint8_t)(rand() % 7), flags = (uint8_t)(rand() % 5);
+        uint32_t id_len = rand() % 4 ? (uint32_t)(rand() % 1500) : 0;
+        bool senseless = flags & PAIR_NOTIFY && (kind > PAIR_GET || id_len > 0);
 
         line->bytes = (uint64_t)rand();
         atomic_store(&line->head, pair_head(b.reader.head, kind, flags, id_len));
         if (pair_look(&b.reader, &record, id) == 1) {
             CU_ASSERT_TRUE(kind >= PAIR_PUT && kind <= PAIR_UNANSWERED);
-            CU_ASSERT_TRUE_FATAL(flags <= PAIR_AFTER && id_len <= longest(kind));
+            CU_ASSERT_TRUE_FATAL(flags <= (PAIR_AFTER | PAIR_NOTIFY) && id_len <= longest(kind));
+            CU_ASSERT_FALSE(senseless);
             pair_pass(&b.reader, &record);
         } else {
-            CU_ASSERT_TRUE(kind == 0 || kind >= PAIR_MORE || flags > PAIR_AFTER ||
-                           id_len > longest(kind));
+            CU_ASSERT_TRUE(kind == 0 || kind >= PAIR_MORE || senseless ||
+                           flags > (PAIR_AFTER | PAIR_NOTIFY) || id_len > longest(kind));
         }
     }
     for (size_t i = BLOCK_MAX; i < sizeof(id); i++)

@@ -123,7 +123,7 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
         e->refused = false;
         *out = e->refusal;
     } else {
-        rc = pwc_probe(e->ctx, PWC_ANY, 0, out);
+        rc = pwc_probe(e->ctx, PWC_ANY, PATH_EVENTS, out);
     }
     if (rc == 1)
         p->moved = true;

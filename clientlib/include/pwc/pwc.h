@@ -107,6 +107,9 @@ enum pwc_flags {
     /* Starts when all earlier operations of this context to that peer have ended. */
     PWC_FENCE = 1 << 3,
     PWC_UNORDERED = 1 << 4, /* this operation's local event may pass those of earlier ones */
+    /* The remote event is a notification: PWC_NOTIFICATION. Its rid is by value, and PWC_NO_RCE is
+     * refused. */
+    PWC_NOTIFY = 1 << 8,
 };
 
 /* What peers may do with a region, for pwc_alloc and pwc_register. 0: nothing, it is local only. */
@@ -123,9 +126,10 @@ enum pwc_register_flags {
 
 /* Kinds of event, also a mask for probe and wait, where 0 means PWC_LOCAL | PWC_REMOTE. */
 enum pwc_kinds {
-    PWC_LOCAL = 1 << 0,   /* an operation of ours has ended */
-    PWC_REMOTE = 1 << 1,  /* an operation of a peer has reached our memory, or notifies us */
-    PWC_MESSAGE = 1 << 2, /* a handler has run (pwc/am.h); only where a probe asks for it */
+    PWC_LOCAL = 1 << 0,        /* an operation of ours has ended */
+    PWC_REMOTE = 1 << 1,       /* an operation of a peer has reached our memory, or notifies us */
+    PWC_MESSAGE = 1 << 2,      /* a handler has run (pwc/am.h); only where a probe asks for it */
+    PWC_NOTIFICATION = 1 << 3, /* a notification; only where a probe asks for it */
 };
 
 /* The operation that an event is about. */

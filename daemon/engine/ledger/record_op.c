@@ -167,6 +167,15 @@ static int message_parse(struct arrival *a)
     return 0;
 }
 
+/* A notification is the event of an operation other than a message, and its id is by value. 0 or
+ * -EPROTO. */
+static int notify_parse(const struct arrival *a)
+{
+    if (!(a->w.op.head.flags & WIRE_NOTIFY))
+        return 0;
+    return a->w.op.rid_len > 0 || a->w.op.head.flags & (WIRE_MESSAGE | WIRE_NO_EVENT) ? -EPROTO : 0;
+}
+
 /* ---- admit ----------------------------------------------------------------------------------- */
 
 /* A request, which is an active message: 0 or the status that its origin gets. */
@@ -220,7 +229,7 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
 
     d->head = (struct event_record){
         .size = event_bytes(w->rid_len),
-        .kind = EVENT_REMOTE,
+        .kind = w->head.flags & WIRE_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
         .op = a->kind->op,
         .id_len = w->rid_len,
         .origin = peer,
@@ -368,7 +377,7 @@ int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *ki
     const struct wire_op *w = &a.w.op;
     int r;
 
-    if (arrival_parse(e, &a, kind, record) < 0 || message_parse(&a) < 0)
+    if (arrival_parse(e, &a, kind, record) < 0 || message_parse(&a) < 0 || notify_parse(&a) < 0)
         return -EPROTO;
     r = w->head.flags & WIRE_REPLY ? take_reply(e, peer, &a) : take_by_inflow(e, peer, &a);
     if (r != -ENOBUFS)

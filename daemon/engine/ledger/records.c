@@ -167,7 +167,8 @@ static int decline_after(struct engine *e, uint32_t peer)
 #define HEAD    (uint16_t)sizeof(struct wire_record)
 #define FLOW    (uint16_t)sizeof(struct wire_flow)
 #define OP      (uint16_t)sizeof(struct wire_op)
-#define MESSAGE (WIRE_NO_EVENT | WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY)
+#define EVENT   (WIRE_NO_EVENT | WIRE_NOTIFY)
+#define MESSAGE (EVENT | WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY)
 
 /* A new kind adds its row here, and its number to wire_abi.h. */
 const struct record_kind record_kinds[WIRE_KINDS] = {
@@ -178,7 +179,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
     [WIRE_PUT] = {sizeof(struct wire_put), true, MESSAGE, LEDGER_WAIT_OPERATION, NULL,
                   &arrival_put},
     [WIRE_PLACED] = {OP, true, MESSAGE | WIRE_NONCE, LEDGER_WAIT_OPERATION, NULL, &arrival_placed},
-    [WIRE_GOT] = {OP, true, WIRE_NO_EVENT, LEDGER_WAIT_OPERATION, NULL, &arrival_got},
+    [WIRE_GOT] = {OP, true, EVENT, LEDGER_WAIT_OPERATION, NULL, &arrival_got},
     [WIRE_NOTE] = {OP, true, MESSAGE, LEDGER_WAIT_OPERATION, NULL, &arrival_note},
     [WIRE_FAIL] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_fail},
     [WIRE_REFUSE] = {FLOW, false, 0, LEDGER_WAIT_NOTE, take_refuse},
@@ -193,7 +194,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                       region_revoke_answered},
     [WIRE_OFFER] = {sizeof(struct wire_offer), false, 0, LEDGER_WAIT_NOTE, take_offer},
     [WIRE_SWITCH] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, switch_after},
-    [WIRE_BATCH] = {sizeof(struct wire_batch), true, WIRE_NO_EVENT, LEDGER_WAIT_OPERATION, NULL,
+    [WIRE_BATCH] = {sizeof(struct wire_batch), true, EVENT, LEDGER_WAIT_OPERATION, NULL,
                     &arrival_batch},
     [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE, LEDGER_WAIT_NOTE, record_take_void},
     [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},

@@ -200,6 +200,8 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
 
     if (!op_brings_event(op))
         w->head.flags |= WIRE_NO_EVENT;
+    else if (op->flags & SUBMIT_NOTIFY)
+        w->head.flags |= WIRE_NOTIFY;
     w->flow = f->traffic == FLOW_REPLIES ? flow : f->inflow;
     w->sequence = (uint32_t)slot;
     w->rid = op->rid;

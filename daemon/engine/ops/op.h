@@ -15,6 +15,7 @@ struct op_kind {
     bool at_head;            /* ends only as the first of its flow, without a record */
     bool over_remote;        /* names memory of its target, a reply too */
     bool reads;              /* its payload comes from its peer, which lives if it comes */
+    bool notifies;           /* its remote event may be a notification */
     uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
     enum op_counter counter; /* that its session counts it in */
 

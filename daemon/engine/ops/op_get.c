@@ -70,6 +70,7 @@ static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 const struct op_kind op_get = {
     .over_remote = true,
     .reads = true,
+    .notifies = true,
     .counter = OP_COUNT_GET,
     .validate = get_validate,
     .start = get_start,

@@ -28,7 +28,8 @@ static bool batchable(const struct submit_record *r)
     const struct op_kind *kind = op_kind_of(r->kind);
 
     return kind && kind->batch != 0 &&
-           (r->flags & ~(SUBMIT_NO_LCE | SUBMIT_NO_RCE | SUBMIT_SLOT)) == SUBMIT_INLINE &&
+           (r->flags & ~(SUBMIT_NO_LCE | SUBMIT_NO_RCE | SUBMIT_NOTIFY | SUBMIT_SLOT)) ==
+               SUBMIT_INLINE &&
            r->lid_len == 0 && r->rid_len == 0 && r->length - 1 < BATCH_PAYLOAD_MAX &&
            r->offset >> BATCH_OFFSET_BITS == 0;
 }

@@ -35,6 +35,13 @@ struct intake {
     bool *stalled;  /* no room to take its next record */
 };
 
+/* A notification is of a kind that has some, and its id, which it always brings, is by value. */
+static bool notify_valid(const struct op_kind *kind, const struct submit_record *r)
+{
+    return !(r->flags & SUBMIT_NOTIFY) ||
+           (kind->notifies && r->rid_len == 0 && !(r->flags & SUBMIT_NO_RCE));
+}
+
 /* Checks for records that no honest library submits in either ring: 0 or the reason. */
 static enum quarantine_reason record_check(const struct engine *e, const struct submit_record *r)
 {
@@ -42,7 +49,8 @@ static enum quarantine_reason record_check(const struct engine *e, const struct 
     const struct op_kind *kind = op_kind_of(r->kind);
 
     if (!kind || !kind->validate || r->size < sizeof(*r) || r->flags & ~SUBMIT_FLAGS_ALL ||
-        r->lid_len > SESSION_ID_MAX || (!kind->message && r->rid_len > SESSION_ID_MAX))
+        r->lid_len > SESSION_ID_MAX || (!kind->message && r->rid_len > SESSION_ID_MAX) ||
+        !notify_valid(kind, r))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
         if (r->length == 0 || r->length > e->config.packed_max)

@@ -54,7 +54,9 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
                                      PWC_NO_LCE | PWC_NO_RCE,
                                      PWC_LCE_SOURCE,
                                      PWC_FENCE,
-                                     PWC_UNORDERED};
+                                     PWC_UNORDERED,
+                                     PWC_NOTIFY,
+                                     PWC_NOTIFY | PWC_NO_LCE};
     static const uint32_t limits[] = {1, 9, 257, SLOT_BYTES + 1};
 
     return (struct model_op){
@@ -117,6 +119,8 @@ static void submit_one(struct chaos *c)
     if (!remote)
         return;
     op = some_op(c, from, to);
+    if (op.flags & PWC_NOTIFY)
+        op.rid_len = 0;
     if (crowd)
         op.length = 0;
     if (op.length) {
@@ -170,14 +174,14 @@ static uint32_t probe_end(struct chaos *c, uint32_t end)
 
     if (!end_lives(c, end))
         return 0;
-    while (!c->world->failed && channel_probe(&x->channel, PWC_ANY, 0, &event) == 1) {
+    while (!c->world->failed && channel_probe(&x->channel, PWC_ANY, PATH_EVENTS, &event) == 1) {
         count++;
         c->counters->events++;
         c->counters->errors += event.status != 0;
         world_log(c->world, "end %u: event %d from %u.%u id %llx status %d", end, event.kind,
                   pwc_peer_rank(event.peer), pwc_peer_context(event.peer),
                   (unsigned long long)event.id, event.status);
-        if (pwc_peer_rank(event.peer) >= c->clients && event.kind == PWC_REMOTE)
+        if (pwc_peer_rank(event.peer) >= c->clients && event.kind != PWC_LOCAL)
             continue; /* what a hostile client has sent */
         if (!model_event(&c->model, end, &event))
             world_fail(c->world, "%s", c->model.failure);

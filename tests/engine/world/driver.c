@@ -228,8 +228,17 @@ uint32_t driver_submit(struct driver *s, struct model_op op)
 struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
 {
     static const uint32_t id_lengths[] = {0, 0, 0, 1, 7, 8, 9, 255, 1024};
-    static const unsigned flags[] = {
-        0, 0, 0, 0, PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE, PWC_LCE_SOURCE, PWC_UNORDERED};
+    static const unsigned flags[] = {0,
+                                     0,
+                                     0,
+                                     0,
+                                     PWC_NOTIFY,
+                                     PWC_NOTIFY | PWC_NO_LCE,
+                                     PWC_NO_LCE,
+                                     PWC_NO_RCE,
+                                     PWC_FENCE,
+                                     PWC_LCE_SOURCE,
+                                     PWC_UNORDERED};
     uint64_t packed = s->path->packed_max;
     const uint64_t limits[] = {1, 64, packed + 1, 2 * packed, 4 * packed};
 
@@ -245,6 +254,8 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
 
     op.lid_len = op.lid_len > s->id_max ? s->id_max : op.lid_len;
     op.rid_len = op.rid_len > s->id_max ? s->id_max : op.rid_len;
+    if (op.flags & PWC_NOTIFY)
+        op.rid_len = 0;
     return op;
 }
 

@@ -311,6 +311,8 @@ static bool remote_event(struct model *m, uint32_t number, const struct pwc_even
     struct model_op *op = &m->ops[number];
 
     op->remote_seen = true;
+    if (event->kind != (op->flags & PWC_NOTIFY ? PWC_NOTIFICATION : PWC_REMOTE))
+        return fail(m, "the remote event of operation %u has kind %d", number, (int)event->kind);
     if (event->status != 0)
         return fail(m, "remote event of operation %u with status %d", number, event->status);
     if (event->length != op->length)
@@ -321,7 +323,7 @@ static bool remote_event(struct model *m, uint32_t number, const struct pwc_even
 
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
 {
-    bool remote = event->kind == PWC_REMOTE;
+    bool remote = event->kind != PWC_LOCAL;
     uint32_t other = 0, number;
 
     while (other < m->count && m->ends[other].peer != event->peer)

@@ -21,6 +21,9 @@ enum path_kind {
     PATH_FLUSH = 3, /* only by `flush` */
 };
 
+/* A probe of an end asks for all that operations bring. */
+#define PATH_EVENTS ((unsigned)PWC_LOCAL | (unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
+
 /* What a path may be unable to do: cases that need it are left out there. */
 enum path_ability {
     PATH_CUTS_LINKS = 1 << 0,     /* `cut` */

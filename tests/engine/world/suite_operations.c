@@ -76,17 +76,25 @@ static void case_ids(struct driver *s)
     driver_finish(s);
 }
 
+/* A number of 6 bits as flags; the highest bit is PWC_NOTIFY, where there is a remote event. */
+static unsigned all_flags(unsigned number)
+{
+    bool notify = number > 31 && !(number & PWC_NO_RCE);
+
+    return (number & 31) | (notify ? PWC_NOTIFY : 0);
+}
+
 static void case_flags(struct driver *s)
 {
     const uint64_t lengths[] = {0, 100, s->path->packed_max + 100};
 
-    for (unsigned flags = 0; flags <= 31; flags++)
+    for (unsigned flags = 0; flags <= 63; flags++)
         for (size_t p = 0; p < COUNT(pairs); p++)
             for (size_t i = 0; i < 2 * COUNT(lengths); i++)
                 driver_submit(s, (struct model_op){.from = pairs[p][0],
                                                    .to = pairs[p][1],
                                                    .kind = i % 2 ? PATH_GET : PATH_PUT,
-                                                   .flags = flags,
+                                                   .flags = all_flags(flags),
                                                    .length = lengths[i / 2],
                                                    .lid_len = flags % 2 ? 0 : 20});
     driver_finish(s);
@@ -268,8 +276,14 @@ static void case_full_ring(struct driver *s)
 /* Small puts in a row, alike and not, to one that looks and to one that does not look at first. */
 static void case_rows(struct driver *s)
 {
-    static const unsigned flags[] = {
-        0, PWC_NO_LCE, PWC_NO_RCE, PWC_NO_LCE | PWC_NO_RCE, PWC_UNORDERED, PWC_NO_LCE | PWC_FENCE};
+    static const unsigned flags[] = {0,
+                                     PWC_NO_LCE,
+                                     PWC_NO_RCE,
+                                     PWC_NO_LCE | PWC_NO_RCE,
+                                     PWC_UNORDERED,
+                                     PWC_NOTIFY,
+                                     PWC_NO_LCE | PWC_FENCE,
+                                     PWC_NO_LCE | PWC_NOTIFY};
     static const uint64_t lengths[] = {1, 8, 60, 256, 257, 8, 8};
 
     for (size_t i = 0; i < COUNT(flags); i++) {

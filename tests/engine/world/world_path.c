@@ -149,7 +149,7 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
     struct world_path *p = context;
     struct world_context *x = context_of(p, end);
 
-    return x->channel_open ? channel_probe(&x->channel, PWC_ANY, 0, out) : -ESHUTDOWN;
+    return x->channel_open ? channel_probe(&x->channel, PWC_ANY, PATH_EVENTS, out) : -ESHUTDOWN;
 }
 
 static bool path_progress(void *context)
