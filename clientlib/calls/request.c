@@ -22,6 +22,23 @@ int pwc_request_free(pwc_request *request)
     return request_pool_give(request);
 }
 
+/* Ends all that is under way. */
+static void end_all(struct pwc_ctx *ctx)
+{
+    const struct request_pool *pool = &ctx->channel.requests;
+
+    for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {
+        struct pwc_request *r = request_at(pool, i);
+
+        if (!r || r->left == 0)
+            continue;
+        if (request_kind_of(r)->take_back)
+            request_kind_of(r)->take_back(ctx, r);
+        request_renew(r);
+        channel_end_request(&ctx->channel, r, -ESHUTDOWN);
+    }
+}
+
 int request_progress(struct pwc_ctx *ctx)
 {
     int rc;
@@ -32,7 +49,7 @@ int request_progress(struct pwc_ctx *ctx)
     if (channel_state(&ctx->channel) == 0 || rc == -ENOBUFS || rc == -ENOMEM)
         return rc;
     /* The rings are empty, or make no sense. */
-    request_end_all(&ctx->channel.requests, -ESHUTDOWN);
+    end_all(ctx);
     return 0;
 }
 

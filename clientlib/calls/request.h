@@ -11,6 +11,21 @@ static inline struct pwc_ctx *request_ctx(const struct pwc_request *r)
     return (struct pwc_ctx *)(void *)(pool - offsetof(struct pwc_ctx, channel.requests));
 }
 
+/*
+ * A kind of request: what is different about it. One row each; a plain one has neither `start` nor
+ * `take_back`.
+ */
+struct request_kind {
+    unsigned ended_by; /* enum pwc_kinds: the rings that may bring its end */
+    /* After channel_start_request: looks for what has come before, and lets the rest come. 0, or an
+     * error after which nothing comes to it. */
+    int (*start)(struct pwc_ctx *ctx, struct pwc_request *r);
+    /* Of a request under way: from now on nothing comes to it. */
+    void (*take_back)(struct pwc_ctx *ctx, struct pwc_request *r);
+};
+
+const struct request_kind *request_kind_of(const struct pwc_request *r);
+
 /* Takes what has come: 0, or why a wait cannot go on. Where the session is over, all requests
  * end. */
 int request_progress(struct pwc_ctx *ctx);

@@ -12,50 +12,81 @@
 #include "clientlib/calls/request.h"
 #include "clientlib/calls/wait.h"
 
-static void wait_begin(struct request_pool *pool)
+struct wait {
+    struct pwc_ctx *ctx; /* NULL before the first request is looked at */
+    struct request_pool *pool;
+    uint32_t marked;   /* and neither reported nor gone */
+    unsigned ended_by; /* enum pwc_kinds */
+    int timeout_ms;
+    int64_t deadline; /* 0: not yet known */
+};
+
+static int begin(struct wait *wait, const struct pwc_request *r, int timeout_ms)
 {
-    pool->wait++;
-    pool->ended = 0;
-    pool->ended_first = pool->ended_last = REQUEST_NONE;
+    struct pwc_ctx *ctx = request_ctx(r);
+    int rc = client_may_block(ctx->client);
+
+    if (rc < 0)
+        return rc;
+    *wait = (struct wait){.ctx = ctx, .pool = &ctx->channel.requests, .timeout_ms = timeout_ms};
+    request_wait_begin(wait->pool);
+    return 0;
 }
 
-/* The marks are worth nothing any more. */
-static void wait_end(struct request_pool *pool)
+/* Marks a request that is under way; one that stands in the array again is marked already. */
+static void mark(struct wait *wait, struct pwc_request *r, size_t position)
 {
-    pool->wait++;
+    if (r->waiter == wait->pool->wait)
+        return;
+    request_mark(wait->pool, r, (uint32_t)position);
+    wait->marked++;
+    wait->ended_by |= request_kind_of(r)->ended_by;
 }
 
-static void mark(struct request_pool *pool, struct pwc_request *r, uint32_t position)
+/* Takes the next marked request that has ended off the list, unless a handler has meanwhile started
+ * it again, or reported its end; NULL: there is none. */
+static struct pwc_request *next_ended(struct wait *wait)
 {
-    r->waiter = pool->wait;
-    r->position = position;
+    struct pwc_request *r;
+
+    while ((r = request_pop(wait->pool)) != NULL) {
+        if (r->left > 0) {
+            request_mark(wait->pool, r, r->position);
+            continue;
+        }
+        wait->marked--;
+        if (!r->told)
+            return r;
+    }
+    return NULL;
 }
 
 /* 1: so many of the marked requests have ended; 0: not yet; or why waiting is of no use. */
-static int progress_awhile(struct pwc_ctx *ctx, uint32_t needed)
+static int progress_awhile(const struct wait *wait, uint32_t needed)
 {
-    const struct request_pool *pool = &ctx->channel.requests;
     int rc = 0;
 
-    for (unsigned i = wait_spins(ctx); i > 0 && rc == 0 && pool->ended < needed; i--)
-        rc = request_progress(ctx);
-    return pool->ended >= needed ? 1 : rc;
+    for (unsigned i = wait_spins(wait->ctx); i > 0 && rc == 0 && wait->pool->ended < needed; i--)
+        rc = request_progress(wait->ctx);
+    return wait->pool->ended >= needed ? 1 : rc;
 }
 
 /* Waits until so many of the marked requests have ended: 1; 0 after the timeout; or an error. */
-static int wait_for(struct pwc_ctx *ctx, uint32_t needed, unsigned kinds, int timeout_ms)
+static int wait_for(struct wait *wait, uint32_t needed)
 {
-    int rc = progress_awhile(ctx, needed);
-    int64_t deadline, now;
+    struct pwc_ctx *ctx = wait->ctx;
+    int rc = progress_awhile(wait, needed);
+    int64_t now;
 
     if (rc != 0)
         return rc;
-    deadline = deadline_after_ms(timeout_ms);
+    if (wait->deadline == 0)
+        wait->deadline = deadline_after_ms(wait->timeout_ms);
     now = clock_now();
     patience_worked(&ctx->patience, (uint64_t)now);
-    while (rc == 0 && now < deadline) {
-        wait_pause(ctx, kinds, now, deadline);
-        rc = progress_awhile(ctx, needed);
+    while (rc == 0 && now < wait->deadline) {
+        wait_pause(ctx, wait->ended_by, now, wait->deadline);
+        rc = progress_awhile(wait, needed);
         now = clock_now();
     }
     return rc;
@@ -63,20 +94,121 @@ static int wait_for(struct pwc_ctx *ctx, uint32_t needed, unsigned kinds, int ti
 
 int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms)
 {
-    struct pwc_ctx *ctx = request_ctx(request);
-    struct request_pool *pool = &ctx->channel.requests;
-    int rc = client_may_block(ctx->client);
+    struct wait wait;
+    int rc = begin(&wait, request, timeout_ms);
 
     if (rc < 0)
         return rc;
-    if (request->left > 0) {
-        wait_begin(pool);
-        mark(pool, request, 0);
-        rc = wait_for(ctx, 1, PWC_LOCAL, timeout_ms);
-        wait_end(pool);
-        if (rc <= 0)
-            return rc;
+    for (rc = 1; rc == 1 && request->left > 0; (void)next_ended(&wait)) {
+        mark(&wait, request, 0);
+        rc = wait_for(&wait, 1);
     }
-    request_tell(request, out);
-    return 1;
+    request_wait_end(wait.pool);
+    if (rc == 1)
+        request_tell(request, out);
+    return rc;
+}
+
+/* ---- several -------------------------------------------------------------------------------- */
+
+/* The requests of one wait, and where the ends go that it reports. */
+struct many {
+    pwc_request *const *requests;
+    size_t n;
+    size_t *which;
+    struct pwc_status *out; /* or NULL */
+    size_t most;            /* ends */
+    size_t count;
+};
+
+static void report(struct many *many, struct pwc_request *r, size_t position)
+{
+    many->which[many->count] = position;
+    request_tell(r, many->out ? &many->out[many->count] : NULL);
+    many->count++;
+}
+
+/* Looks at all requests: marks those that are under way, and reports those that have ended, where
+ * there is room. 0, or an error. */
+static int look(struct wait *wait, struct many *many, int timeout_ms)
+{
+    *wait = (struct wait){.ctx = NULL};
+    if (many->n > INT32_MAX)
+        return -EINVAL;
+    for (size_t i = 0; i < many->n; i++) {
+        struct pwc_request *r = many->requests[i];
+        int rc = r && !wait->ctx ? begin(wait, r, timeout_ms) : 0;
+
+        if (rc < 0)
+            return rc;
+        if (r && request_head(r)->pool != wait->pool)
+            return -EINVAL;
+        if (r && r->left > 0)
+            mark(wait, r, i);
+        else if (r && !r->told && many->count < many->most)
+            report(many, r, i);
+    }
+    return 0;
+}
+
+/* Reports the ends of requests that have been marked, as many as there is room for. */
+static void report_ended(struct wait *wait, struct many *many)
+{
+    struct pwc_request *r;
+
+    while (many->count < many->most && (r = next_ended(wait)) != NULL)
+        report(many, r, r->position);
+}
+
+static int wait_many(struct many *many, int timeout_ms)
+{
+    struct wait wait;
+    int rc = look(&wait, many, timeout_ms);
+
+    if (rc == 0 && many->count == 0) {
+        do {
+            rc = wait.marked > 0 ? wait_for(&wait, 1) : -ENOENT;
+            if (rc == 1)
+                report_ended(&wait, many);
+        } while (rc == 1 && many->count == 0);
+    }
+    if (wait.ctx)
+        request_wait_end(wait.pool);
+    return rc < 0 ? rc : (int)many->count;
+}
+
+int pwc_wait_any(pwc_request *const *requests, size_t n, size_t *which, struct pwc_status *out,
+                 int timeout_ms)
+{
+    struct many many = {.requests = requests, .n = n, .which = which, .out = out, .most = 1};
+
+    return wait_many(&many, timeout_ms);
+}
+
+int pwc_wait_some(pwc_request *const *requests, size_t n, size_t *which, struct pwc_status *out,
+                  int timeout_ms)
+{
+    struct many many = {.requests = requests, .n = n, .which = which, .out = out, .most = n};
+
+    return wait_many(&many, timeout_ms);
+}
+
+int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms)
+{
+    struct many many = {.requests = requests, .n = n};
+    struct wait wait;
+    int rc = look(&wait, &many, timeout_ms);
+
+    if (rc == 0)
+        for (rc = 1; rc == 1 && wait.marked > 0;) {
+            rc = wait_for(&wait, wait.marked);
+            while (rc == 1 && next_ended(&wait))
+                ;
+        }
+    if (wait.ctx)
+        request_wait_end(wait.pool);
+    for (size_t i = 0; i < n && rc == 1; i++)
+        if (requests[i])
+            request_tell(requests[i], NULL);
+    return rc;
 }

@@ -81,6 +81,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
     ch->reply_event.message_kind = EVENT_REPLY;
     kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
     request_pool_init(&ch->requests);
+    ch->own_limit = ch->local.limit;
     neighbours_init(&ch->neighbours, ch->event, ch->message_max);
     return 0;
 }

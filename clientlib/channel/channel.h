@@ -10,6 +10,7 @@
  *     channel_direct.c    out of the pairs' rings, which neighbours write without the daemon
  *     channel_route.c     what becomes of an event or a message, from either
  *     channel_own.c       ends of what went to neighbours, without the daemon
+ *     channel_requests.c  ends of persistent requests
  *
  * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
  * request that may be replied to event_bytes(the longest block) of the reply_event ring.
@@ -84,6 +85,7 @@ struct channel {
     enum channel_hold hold;
     struct pending_slots pending; /* the caller's to open */
     struct request_pool requests;
+    uint64_t own_limit; /* bytes of ends without the daemon: less what started requests hold */
     channel_deliver *deliver;
     void *deliver_context;
     struct kept kept;
@@ -208,11 +210,22 @@ int channel_own_prepare(struct channel *ch);
 /* 0 when there is room for one more event with an id of so many bytes, or -EAGAIN. */
 static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
 {
-    return ch->kept.own + event_bytes(id_len) <= ch->local.limit ? 0 : -EAGAIN;
+    return ch->kept.own + event_bytes(id_len) <= ch->own_limit ? 0 : -EAGAIN;
 }
 /* Adds the local event of an operation (enum submit_kind) that has ended, behind the kept ones,
  * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
+
+/* ---- persistent requests (request.h) -------------------------------------------------------- */
+
+/* Begins a round of a request that is not under way, whose local event then has room: 0; -EAGAIN:
+ * take local events first; -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over. */
+int channel_start_request(struct channel *ch, struct pwc_request *r);
+/* The round has not begun after all. */
+void channel_unstart_request(struct channel *ch, struct pwc_request *r);
+/* Ends the round of a request that is under way, with its local event. An error that it has had
+ * stands. */
+void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
 
 #endif

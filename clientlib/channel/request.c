@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_WAIT = 1 }; /* waits have numbers from 3 on */
-
 void request_pool_init(struct request_pool *pool)
 {
-    *pool = (struct request_pool){.wait = NO_WAIT + 1};
+    *pool = (struct request_pool){.wait = REQUEST_NO_WAIT + 1};
 }
 
 static void drop_lid(struct pwc_request *r)
@@ -72,16 +70,26 @@ int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct
         return rc;
     r = request_at(pool, pool->free);
     pool->free = r->next;
-    *r = (struct pwc_request){.kind = (uint8_t)kind, .told = true, .waiter = NO_WAIT};
+    *r = (struct pwc_request){.kind = (uint8_t)kind, .told = true, .waiter = REQUEST_NO_WAIT};
     *out = r;
     return 0;
+}
+
+/* The wait that is running has marked it, or has it on its list. */
+static bool is_awaited(const struct request_pool *pool, const struct pwc_request *r)
+{
+    uint32_t listed = pool->ended > 0 ? pool->ended_first : REQUEST_NONE;
+
+    while (listed != REQUEST_NONE && listed != request_number(r))
+        listed = request_at(pool, listed)->next;
+    return listed != REQUEST_NONE || r->waiter == pool->wait;
 }
 
 int request_pool_give(struct pwc_request *r)
 {
     struct request_pool *pool = request_head(r)->pool;
 
-    if (r->left > 0 || (pool->wait % 2 == 1 && r->waiter == pool->wait))
+    if (r->left > 0 || is_awaited(pool, r))
         return -EBUSY;
     drop_lid(r);
     put_free(pool, r);
@@ -107,17 +115,60 @@ void request_end_at_once(struct pwc_request *r, int status, pwc_peer peer, uint6
     request_note(r, status, peer, bytes);
 }
 
-void request_end_all(struct request_pool *pool, int status)
+int request_set_lid(struct pwc_request *r, const pwc_cid *lid)
+{
+    void *copy;
+
+    if (lid->size > PWC_CID_MAX)
+        return -EINVAL;
+    if (lid->size == 0) {
+        r->lid = lid->value;
+        return 0;
+    }
+    copy = malloc(lid->size);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, lid->data, lid->size);
+    r->lid = (uintptr_t)copy;
+    r->lid_size = (uint16_t)lid->size;
+    return 0;
+}
+
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+/* Before numbers of waits come again: no request may bear a mark of an earlier one. */
+static void begin_anew(struct request_pool *pool)
 {
     for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {
         struct pwc_request *r = request_at(pool, i);
 
-        if (!r || r->left == 0)
-            continue;
-        request_renew(r);
-        r->left = 0;
-        if (r->status.status == 0)
-            r->status.status = status;
-        request_show(pool, r);
+        if (r)
+            r->waiter = REQUEST_NO_WAIT;
     }
+    pool->wait = REQUEST_NO_WAIT + 1;
+}
+
+void request_wait_begin(struct request_pool *pool)
+{
+    if (pool->wait == UINT32_MAX - 1)
+        begin_anew(pool);
+    pool->wait++;
+}
+
+void request_wait_end(struct request_pool *pool)
+{
+    pool->wait++;
+    pool->ended = 0;
+}
+
+struct pwc_request *request_pop(struct request_pool *pool)
+{
+    struct pwc_request *r;
+
+    if (pool->ended == 0)
+        return NULL;
+    r = request_at(pool, pool->ended_first);
+    pool->ended_first = r->next;
+    pool->ended--;
+    return r;
 }

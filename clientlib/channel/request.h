@@ -13,8 +13,10 @@
  * id, without SUBMIT_NO_LCE. Its local event comes back with that id, which no slot of pending.h
  * has.
  *
- * Under way:     left > 0
- * Ended:         left is 0. `told` is set when a call has reported this end.
+ * Under way: left > 0. Ended: left is 0, and `told` is set when a call has reported this end.
+ *
+ * A wait takes a new odd number, and marks the requests that it is for with it. A marked one that
+ * ends is put on the list of the wait, and is marked no longer.
  *
  * Thread: the one that owns the context.
  */
@@ -41,8 +43,8 @@ struct pwc_request {
     uint8_t kind;             /* enum request_kinds */
     bool told;
     uint16_t lid_size; /* these three: of persistent ones */
-    uint32_t wanted;   /* what a round waits for */
-    uint64_t lid;      /* by value, or a pointer to a copy of its bytes */
+    uint32_t wanted;   /* what `left` begins with */
+    uint64_t lid;      /* by value, or a pointer to a copy of its bytes; 0: none */
 };
 static_assert(sizeof(struct pwc_request) == 64, "pwc_request");
 static_assert(offsetof(struct pwc_request, left) == 32, "pwc_request.left");
@@ -50,6 +52,7 @@ static_assert(offsetof(struct pwc_request, left) == 32, "pwc_request.left");
 #define REQUEST_CHUNK_BYTES 4096u
 #define REQUESTS_A_CHUNK    64u /* the first place is the head's */
 #define REQUEST_NONE        0u  /* no request has this number */
+#define REQUEST_NO_WAIT     1u  /* nor a wait */
 
 struct request_pool;
 
@@ -142,6 +145,7 @@ static inline void request_show(struct request_pool *pool, struct pwc_request *r
 
     if (r->waiter != pool->wait)
         return;
+    r->waiter = REQUEST_NO_WAIT;
     r->next = REQUEST_NONE;
     if (pool->ended++ == 0)
         pool->ended_first = number;
@@ -172,7 +176,35 @@ int request_end_one(struct request_pool *pool, uint64_t id, int status, pwc_peer
                     uint64_t bytes);
 /* Notes an operation of a plain request that has ended within its call. */
 void request_end_at_once(struct pwc_request *r, int status, pwc_peer peer, uint64_t bytes);
-/* Ends all requests under way. */
-void request_end_all(struct request_pool *pool, int status);
+
+/* ---- persistent ones ------------------------------------------------------------------------ */
+
+/* Gives it the id of its local event, copied: 0, -EINVAL, -ENOMEM. PWC_CID_NONE: no event. */
+int request_set_lid(struct pwc_request *r, const pwc_cid *lid);
+
+static inline bool request_has_lid(const struct pwc_request *r)
+{
+    return r->lid != 0 || r->lid_size > 0;
+}
+
+static inline pwc_cid request_lid(const struct pwc_request *r)
+{
+    return r->lid_size > 0 ? pwc_cid_bytes((const void *)(uintptr_t)r->lid, r->lid_size)
+                           : pwc_cid_u64(r->lid);
+}
+
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+void request_wait_begin(struct request_pool *pool);
+void request_wait_end(struct request_pool *pool);
+
+static inline void request_mark(struct request_pool *pool, struct pwc_request *r, uint32_t position)
+{
+    r->waiter = pool->wait;
+    r->position = position;
+}
+
+/* Takes the first off the list of the wait; NULL: none stands there. */
+struct pwc_request *request_pop(struct request_pool *pool);
 
 #endif

@@ -27,6 +27,7 @@ static const uint64_t kept[][2] = {
     {PWC_OP_SHORT, 4},
     {PWC_OP_MEDIUM, 5},
     {PWC_OP_LONG, 6},
+    {PWC_OP_REQUEST, 64},
     {PWC_AM_SHORT, 1},
     {PWC_AM_MEDIUM, 2},
     {PWC_AM_LONG, 3},

@@ -8,6 +8,13 @@
  * not ended, and has ended when none is left: so give it to all operations of a group first, then
  * test. On one node an operation may end within its own call.
  *
+ * A persistent request is made by a call of its kind (..._init), is idle until pwc_start, and may
+ * be started again when it has ended. It is not given to operations. One that was made with a lid
+ * of its own also shows each end as a PWC_LOCAL event of PWC_OP_REQUEST.
+ *
+ * Handlers of active messages may start and cancel requests; tests only look there, and waits give
+ * -EDEADLK. pwc_fd is for requests as for events: probe until 0, then test.
+ *
  * A request belongs to its context: to that context's thread, and to operations of that context
  * alone. It ends with its context. Where a session is over, all requests under way end with
  * -ESHUTDOWN.
@@ -76,6 +83,45 @@ PWC_API int pwc_test(pwc_request *request, struct pwc_status *out);
  * ever. Polls and sleeps as pwc_wait does. Errors as pwc_test; -EDEADLK inside a handler.
  */
 PWC_API int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms);
+
+/*
+ * Waits until one of `n` requests has ended, and reports an end that no call has reported before:
+ * 1, with the request's index in *which and its status in *out, which may be NULL; 0 after
+ * timeout_ms without one. Entries may be NULL; these are passed over, and so are requests that have
+ * nothing new to report. -ENOENT: no others are left; -EINVAL: requests of different contexts, or
+ * over INT32_MAX of them. Else as pwc_request_wait. It looks at all requests once, when it is
+ * called.
+ */
+PWC_API int pwc_wait_any(pwc_request *const *requests, size_t n, size_t *which,
+                         struct pwc_status *out, int timeout_ms);
+
+/*
+ * As pwc_wait_any, but reports all ends that are there: how many. `which` has room for `n` indices,
+ * and `out`, if it is not NULL, for `n` statuses.
+ */
+PWC_API int pwc_wait_some(pwc_request *const *requests, size_t n, size_t *which,
+                          struct pwc_status *out, int timeout_ms);
+
+/*
+ * Waits until none of `n` requests is under way: 1, whatever their statuses are, which pwc_test
+ * then gives; 0 after timeout_ms, and no end counts as reported. Entries may be NULL. Errors as
+ * pwc_wait_any, without -ENOENT.
+ */
+PWC_API int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms);
+
+/*
+ * Starts a persistent request that is not under way. Never blocks. -EBUSY: it is under way;
+ * -EINVAL: it is a plain one; -EAGAIN: there is no room for its local event, take some first;
+ * -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over.
+ */
+PWC_API int pwc_start(pwc_request *request);
+
+/*
+ * Takes back what waits to be matched: the request ends with -ECANCELED as its status, and what it
+ * has matched before stays taken. -EALREADY: nothing of it can be taken back: its operations are
+ * submitted, or it is not under way.
+ */
+PWC_API int pwc_cancel(pwc_request *request);
 
 #ifdef __cplusplus
 }

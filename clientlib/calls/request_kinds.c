@@ -1,0 +1,15 @@
+/*
+ * Owns the table of the kinds of requests. Thread: any.
+ */
+#include "clientlib/calls/request.h"
+
+static const struct request_kind plain = {.ended_by = PWC_LOCAL};
+
+static const struct request_kind *const kinds[] = {
+    [REQUEST_PLAIN] = &plain,
+};
+
+const struct request_kind *request_kind_of(const struct pwc_request *r)
+{
+    return kinds[r->kind];
+}

@@ -1,0 +1,53 @@
+/*
+ * Owns nothing: rounds of persistent requests, and the local events of their ends, which stand
+ * among the ends of what went without the daemon. A round holds the room for its event from its
+ * start on.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include "clientlib/channel/channel.h"
+
+int channel_start_request(struct channel *ch, struct pwc_request *r)
+{
+    int rc = channel_state(ch);
+
+    if (rc == 0 && request_has_lid(r)) {
+        rc = channel_own_prepare(ch);
+        /* Replies keep what is set aside for them. */
+        if (rc == 0)
+            rc = channel_own_room(ch, (uint32_t)r->lid_size + ch->set_aside);
+        if (rc == 0)
+            ch->own_limit -= event_bytes(r->lid_size);
+    }
+    if (rc < 0)
+        return rc;
+    r->status.status = 0;
+    r->status.count = 0;
+    r->status.bytes = 0;
+    r->told = false;
+    r->left = r->wanted;
+    return 0;
+}
+
+void channel_unstart_request(struct channel *ch, struct pwc_request *r)
+{
+    if (request_has_lid(r))
+        ch->own_limit += event_bytes(r->lid_size);
+    r->left = 0;
+    r->told = true;
+}
+
+void channel_end_request(struct channel *ch, struct pwc_request *r, int status)
+{
+    r->left = 0;
+    if (r->status.status == 0)
+        r->status.status = status;
+    if (request_has_lid(r)) {
+        const pwc_cid lid = request_lid(r);
+
+        ch->own_limit += event_bytes(r->lid_size);
+        channel_own(ch, PWC_OP_REQUEST, r->status.peer, r->status.bytes, &lid, r->status.status);
+    }
+    request_show(&ch->requests, r);
+}
