@@ -164,6 +164,20 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  * element in its `bytes`; of 2 to SUBMIT_FETCH_MAX, packed, in `segment` at `local_offset`. Where
  * the status is -EBUSY, `bytes` counts the elements that are done; the others are unchanged.
  *
+ * SUBMIT_VECTOR ends a vector: a series of records over one remote, all with SUBMIT_MORE but the
+ * last one. The series holds long pieces, which are puts or gets by themselves, and blocks of short
+ * pieces of a put, which are SUBMIT_VECTOR with SUBMIT_INLINE. `code` is SUBMIT_PUT or SUBMIT_GET,
+ * `total` the bytes of the whole vector in its last record, and of the block before. The block:
+ *
+ *     0       2         8
+ *     +-------+---------+---------------------+-------+---------+-----
+ *     | bytes | offset  | bytes, padded to 8  | bytes | offset  | ...
+ *     +-------+---------+---------------------+-------+---------+-----
+ *
+ * Each record has an end of its own. Where one fails at its origin, the last one fails too, so that
+ * there is no remote event. Where one fails at its target, that is because the region or the
+ * context has ended, and the last one finds that too.
+ *
  * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
  * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
  * 32 bits) if it has bound this one. All else is 0.
@@ -172,12 +186,13 @@ enum submit_kind {
     SUBMIT_PAD = 0,
     SUBMIT_PUT = 1,
     SUBMIT_GET = 2,
-    SUBMIT_FLUSH = 3,  /* no record: ends when everything before it towards that peer has ended */
-    SUBMIT_SHORT = 4,  /* active message: its block alone */
-    SUBMIT_MEDIUM = 5, /* active message: its payload stands in the block */
-    SUBMIT_LONG = 6,   /* active message: a put of its payload, then its block */
-    SUBMIT_WAKE = 7,   /* no operation: see above */
-    SUBMIT_ATOMIC = 8, /* of the words of `code` */
+    SUBMIT_FLUSH = 3,   /* no record: ends when everything before it towards that peer has ended */
+    SUBMIT_SHORT = 4,   /* active message: its block alone */
+    SUBMIT_MEDIUM = 5,  /* active message: its payload stands in the block */
+    SUBMIT_LONG = 6,    /* active message: a put of its payload, then its block */
+    SUBMIT_WAKE = 7,    /* no operation: see above */
+    SUBMIT_ATOMIC = 8,  /* of the words of `code` */
+    SUBMIT_VECTOR = 10, /* short pieces of a vector, or its end: see above */
     SUBMIT_KINDS
 };
 
@@ -191,7 +206,11 @@ static inline bool submit_is_message(uint8_t kind)
 static inline const char *submit_kind_name(uint8_t kind)
 {
     static const char *const names[SUBMIT_KINDS] = {
-        "notification", "put", "get", "flush", "short", "medium", "long", "wake", "atomic"};
+        [SUBMIT_PAD] = "notification", [SUBMIT_PUT] = "put",     [SUBMIT_GET] = "get",
+        [SUBMIT_FLUSH] = "flush",      [SUBMIT_SHORT] = "short", [SUBMIT_MEDIUM] = "medium",
+        [SUBMIT_LONG] = "long",        [SUBMIT_WAKE] = "wake",   [SUBMIT_ATOMIC] = "atomic",
+        [SUBMIT_VECTOR] = "vector",
+    };
 
     return kind < SUBMIT_KINDS ? names[kind] : NULL;
 }
@@ -207,9 +226,10 @@ enum submit_flags {
     SUBMIT_NOTIFY = 1 << 8,   /* the remote event is a notification, its rid by value */
     SUBMIT_SLOT = 1 << 9,     /* lid is a number of the library's own: the local event says so */
     SUBMIT_FETCH = 1 << 10,   /* an atomic brings back what stood there before */
+    SUBMIT_MORE = 1 << 11,    /* the next record belongs to the same vector */
     SUBMIT_INLINE = 1 << 15,
 };
-#define SUBMIT_FLAGS_ALL      0x87ffu
+#define SUBMIT_FLAGS_ALL      0x8fffu
 #define SUBMIT_NO_REMOTE      UINT32_MAX
 #define SUBMIT_PROTOCOL_SHIFT 5
 #define SUBMIT_FETCH_MAX      16u /* elements of one atomic whose values come back */
@@ -223,12 +243,15 @@ enum submit_protocol {
 struct submit_record {
     uint32_t size;
     uint8_t kind;
-    uint8_t code; /* of an atomic: proto/word_abi.h; else 0 */
+    uint8_t code; /* of an atomic: proto/word_abi.h; of a vector: the kind of its pieces; else 0 */
     uint16_t flags;
     uint32_t remote; /* handle that bind gave */
     uint32_t
         reserve; /* bytes of local event space that this operation holds: event_bytes(lid_len) */
-    uint64_t offset; /* in the remote region */
+    union {
+        uint64_t offset; /* in the remote region */
+        uint64_t total;  /* of a SUBMIT_VECTOR: bytes that its remote event shows */
+    };
     uint64_t length; /* bytes to move; 0 is a pure notification */
     uint64_t lid;
     union {
@@ -244,6 +267,22 @@ struct submit_record {
 static_assert(sizeof(struct submit_record) == 64, "submit_record");
 static_assert(offsetof(struct submit_record, code) == 5, "submit_record.code");
 static_assert(offsetof(struct submit_record, lid_len) == 48, "submit_record.lid_len");
+
+/* A short piece: offset in the region and length, with its bytes behind it. In a submission's
+ * block, and on the wire. */
+struct vector_piece {
+    uint64_t place;
+};
+static_assert(sizeof(struct vector_piece) == 8, "vector_piece");
+#define VECTOR_LENGTH_BITS 16
+#define VECTOR_OFFSET_BITS 48
+
+/* The most that a record of this kind carries inline: a block holds at least one packed payload. */
+static inline uint32_t submit_inline_max(uint8_t kind, uint32_t packed_max)
+{
+    return kind == SUBMIT_VECTOR ? (uint32_t)sizeof(struct vector_piece) + ((packed_max + 7u) & ~7u)
+                                 : packed_max;
+}
 
 /*
  * The block of an active message: in a submission's rid bytes, on the wire, in an event's id bytes.

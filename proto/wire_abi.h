@@ -72,6 +72,7 @@ enum wire_kind {
     WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
     WIRE_ATOMIC = 22,  /* words are changed where they stand: id and operands follow */
     WIRE_RESULT = 23,  /* target to origin: the values that an atomic fetched */
+    WIRE_VECTOR = 26,  /* short pieces of a vector, or its end */
     WIRE_ATOMICS = 27, /* small atomics of one flow and one code into one region, as a BATCH */
     WIRE_KINDS
 };
@@ -171,6 +172,21 @@ struct wire_batch_put {
 static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_LENGTH_BITS 16
 #define BATCH_OFFSET_BITS 48
+
+/*
+ * VECTOR: short pieces of a vector of puts, as in a submission (session_abi.h), behind the id:
+ *
+ *     op | slot, generation | id, padded to 8 | offset << 16, length | bytes, padded to 8 | ...
+ *
+ * All pieces of a record are placed, or all fail. The last record of a vector has the event. Its
+ * length is that of the whole vector, which is no less than that of the record's own pieces.
+ */
+struct wire_vector {
+    struct wire_op op;
+    uint32_t slot; /* the region's */
+    uint32_t generation;
+};
+static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
 
 /* Behind the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
  * announced with that nonce. */

@@ -62,8 +62,7 @@ int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length
                           &shadow);
 }
 
-/* Names the source by segment and offset; a shadow is brought up to date. */
-static int place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src)
+int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src)
 {
     uint8_t *shadow;
     int rc = span_view_find(&ctx->spans, &ctx->client->spans, src, record->length, &record->segment,
@@ -89,7 +88,7 @@ int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const vo
             return rc;
         op->record.flags &= (uint16_t)~SUBMIT_INLINE; /* a small ring: from a region, then */
     }
-    rc = place_source(ctx, &op->record, src);
+    rc = operation_place_source(ctx, &op->record, src);
     if (rc < 0)
         return rc == -EFAULT && short_enough ? -EMSGSIZE : rc;
     return operation_submit(ctx, op);

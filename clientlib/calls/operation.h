@@ -32,6 +32,13 @@ static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid,
     return 0;
 }
 
+/* A notification is what a program asks for, so it is not left out, and its id is by value. */
+static inline bool operation_rid_valid(const pwc_cid *rid, unsigned flags)
+{
+    return rid->size <= PWC_CID_MAX &&
+           (!(flags & PWC_NOTIFY) || (rid->size == 0 && !(flags & PWC_NO_RCE)));
+}
+
 /* The plain request of this context that a local id names; NULL: it names none. */
 static inline struct pwc_request *operation_request(struct pwc_ctx *ctx, const pwc_cid *lid)
 {
@@ -76,6 +83,9 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
 
 /* Whether all of a range stands in a region of this client: 0, -EFAULT, -ENOMEM. */
 int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
+/* Names the source of record->length bytes by segment and offset, and brings its copy, if it has
+ * one, up to date: 0, -EFAULT, -ENOMEM. */
+int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src);
 /* Submits an operation as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
 /* Makes the submission that has begun in this ring visible. */

@@ -15,7 +15,7 @@ static const struct meaning meanings[] = {
     {0, "success"},
     {EACCES, "the daemon does not serve this user"},
     {EADDRINUSE, "this rank of the job is attached already"},
-    {E2BIG, "an active message has 16 arguments at most"},
+    {E2BIG, "an active message has 16 arguments at most, a vector 1024 pieces and half of a ring"},
     {EAGAIN,
      "no room in the submission ring, or for local events or replies: probe, then try again"},
     {EALREADY, "the handler has replied already"},

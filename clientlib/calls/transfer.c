@@ -23,7 +23,7 @@ static inline int check(const struct pwc_ctx *ctx, const struct pwc_remote *remo
 
     if (rc < 0)
         return rc;
-    if (rid->size > PWC_CID_MAX || (flags & PWC_NOTIFY && (rid->size > 0 || flags & PWC_NO_RCE)))
+    if (!operation_rid_valid(rid, flags))
         return -EINVAL;
     return operation_check_range(ctx, remote, off, len, len > 0 ? right : 0);
 }

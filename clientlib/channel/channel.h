@@ -6,6 +6,7 @@
  * an engine in the same process serves.
  *
  *     channel_submit.c    into the submit and the reply_submit ring
+ *     channel_vector.c    the same for the records of a vector, all at once
  *     channel_probe.c     out of the session's rings; the order in which all rings are looked into
  *     channel_direct.c    out of the pairs' rings, which neighbours write without the daemon
  *     channel_route.c     what becomes of an event or a message, from either
@@ -132,6 +133,9 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 
+/* Makes visible what stands in the submit ring, the records of so many operations: as above. */
+int channel_publish(struct channel *ch, uint32_t records);
+
 /* `length` bytes with their padding: where the next go. */
 static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t length)
 {
@@ -187,6 +191,8 @@ static inline int channel_state(const struct channel *ch)
         return ch->over;
     return state == SESSION_LIVE ? 0 : channel_end_error(state);
 }
+/* The daemon broke the protocol: gives -EPROTO, from now on. */
+int channel_break(struct channel *ch);
 /* The caller has found out that the session is over, for example by a socket's hang-up. */
 void channel_end(struct channel *ch, int status);
 

@@ -74,7 +74,5 @@ bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
 bool channel_may_reply(struct channel *ch);
 /* One more local event can be kept. */
 bool channel_can_collect(struct channel *ch);
-/* The daemon broke the protocol: gives -EPROTO, from now on. */
-int channel_break(struct channel *ch);
 
 #endif

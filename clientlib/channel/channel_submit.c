@@ -83,6 +83,12 @@ int channel_commit(struct channel *ch, struct channel_outbox *outbox)
     return publish(ch, outbox, size);
 }
 
+int channel_publish(struct channel *ch, uint32_t records)
+{
+    ch->submitted += records;
+    return publish(ch, &ch->submit, 0);
+}
+
 int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)
 {
     struct submit_record *record;

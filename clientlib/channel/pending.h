@@ -5,9 +5,11 @@
  *
  * Such an operation, of any kind, is submitted with SUBMIT_SLOT, its slot's number as completion id
  * and without SUBMIT_NO_LCE, so that the library sees its end even when the caller does not want
- * to. Gets are submitted so. An operation that was given a request needs no slot for that: the
- * request's id stands in the slot's place (request.h). Each holds local event space, so there are
- * never more than `capacity`; memory for them is mapped once and costs nothing until it is touched.
+ * to. Gets are submitted so. The records of a vector share a slot, which waits for all their ends
+ * and keeps the first error; a piece that has to be copied has a slot of its own beside it. An
+ * operation that was given a request needs no slot for that: the request's id stands in the slot's
+ * place (request.h). Each record holds local event space, so there are never more than `capacity`;
+ * memory for them is mapped once and costs nothing until it is touched.
  *
  * Thread: the one that owns the context.
  */
@@ -20,13 +22,20 @@
 #include "pwc/pwc.h"
 #include "proto/session_abi.h"
 
+#define PENDING_NONE UINT32_MAX
+
 struct pending_slot {
     uint64_t id;       /* by value, when id_len is 0 */
     void *destination; /* where `shadow` is copied to; NULL: nowhere */
     const void *shadow;
-    uint64_t length;
+    uint64_t length; /* bytes that move */
     uint32_t next_free;
+    uint32_t vector; /* of a piece: its vector's slot, else PENDING_NONE */
+    uint32_t pieces; /* of a vector: slots of such pieces that are busy */
+    uint32_t left;   /* ends that are still to come */
+    int32_t status;  /* the first error among those that have come */
     uint16_t id_len;
+    uint8_t op;   /* of a vector: the operation that its event names; else 0 */
     bool silent;  /* the caller wants to see the end only if the operation fails */
     bool request; /* `id` is that of a request */
     bool busy;
@@ -49,7 +58,14 @@ void pending_close(struct pending_slots *p);
  * wants to see the end only if the operation fails; SUBMIT_SLOT, `id` is that of a request. */
 int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, unsigned flags, void *destination,
                       const void *shadow, uint64_t length);
-/* The operation was not submitted after all. */
+/* The slot of a vector, an operation `op` that moves `length` bytes: as pending_begin. Its `left`
+ * is the caller's to set. */
+int64_t pending_begin_vector(struct pending_slots *p, const pwc_cid *id, unsigned flags, uint8_t op,
+                             uint64_t length);
+/* The slot of a piece of that vector: as pending_begin. */
+int64_t pending_begin_piece(struct pending_slots *p, uint32_t vector, void *destination,
+                            const void *shadow, uint64_t length);
+/* The operation was not submitted after all; a vector with its pieces. */
 void pending_cancel(struct pending_slots *p, uint32_t slot);
 /* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the
  * event that the caller expects, or, still with EVENT_SLOT, that of a request. 1: show it; 0: drop

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
+#include "clientlib/calls/pieces.h"
 #include "shm_ring/fault.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -296,21 +297,13 @@ static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, e
         wake_target(ctx, pair);
 }
 
-int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
-               size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+/* The bytes of a put are placed, those of a get are here: shows both sides that, and counts. */
+static inline void put_ends(struct pwc_ctx *ctx, struct pwc_remote *dst, size_t len,
+                            const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct direct_pair *pair = dst->pair;
     struct pair_counts *counts = &pair->writer.shared->origin.counts;
-    int rc = 0;
 
-    if (len > ctx->client->packed_max)
-        rc = operation_check_memory(ctx, src, len);
-    if (rc == 0)
-        rc = room(ctx, pair, lid, rid, flags);
-    if (rc < 0)
-        return rc;
-    if (len > 0)
-        memcpy(dst->memory + off, src, len);
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         show_target(ctx, dst, PAIR_PUT, len, rid, flags);
@@ -319,24 +312,14 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
     pair->put_bytes += len;
     atomic_store_explicit(&counts->put_ops, ++pair->put_ops, memory_order_relaxed);
     atomic_store_explicit(&counts->put_bytes, pair->put_bytes, memory_order_relaxed);
-    return 0;
 }
 
-int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
-               const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+static inline void get_ends(struct pwc_ctx *ctx, struct pwc_remote *src, size_t len,
+                            const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct direct_pair *pair = src->pair;
     struct pair_counts *counts = &pair->writer.shared->origin.counts;
-    int rc = 0;
 
-    if (len > 0)
-        rc = operation_check_memory(ctx, dst, len);
-    if (rc == 0)
-        rc = room(ctx, pair, lid, rid, flags);
-    if (rc < 0)
-        return rc;
-    if (len > 0)
-        memcpy(dst, src->memory + off, len);
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         show_target(ctx, src, PAIR_GET, len, rid, flags);
@@ -345,5 +328,86 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
     pair->get_bytes += len;
     atomic_store_explicit(&counts->get_ops, ++pair->get_ops, memory_order_relaxed);
     atomic_store_explicit(&counts->get_bytes, pair->get_bytes, memory_order_relaxed);
+}
+
+int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
+               size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    int rc = 0;
+
+    if (len > ctx->client->packed_max)
+        rc = operation_check_memory(ctx, src, len);
+    if (rc == 0)
+        rc = room(ctx, dst->pair, lid, rid, flags);
+    if (rc < 0)
+        return rc;
+    if (len > 0)
+        memcpy(dst->memory + off, src, len);
+    put_ends(ctx, dst, len, lid, rid, flags);
+    return 0;
+}
+
+int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
+               const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    int rc = 0;
+
+    if (len > 0)
+        rc = operation_check_memory(ctx, dst, len);
+    if (rc == 0)
+        rc = room(ctx, src->pair, lid, rid, flags);
+    if (rc < 0)
+        return rc;
+    if (len > 0)
+        memcpy(dst, src->memory + off, len);
+    get_ends(ctx, src, len, lid, rid, flags);
+    return 0;
+}
+
+/* ---- vectors -------------------------------------------------------------------------------- */
+
+/* Whether all pieces longer than `any` stand in regions of this client. */
+static int check_pieces(struct pwc_ctx *ctx, struct pieces pieces, size_t any)
+{
+    struct pwc_piece piece;
+    int rc = 0;
+
+    while (rc == 0 && pieces_next(&pieces, &piece))
+        if (piece.len > any)
+            rc = operation_check_memory(ctx, piece.local, piece.len);
+    return rc;
+}
+
+int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *all, size_t total,
+                const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    struct pieces pieces = *all;
+    struct pwc_piece piece;
+    int rc = check_pieces(ctx, pieces, ctx->client->packed_max);
+
+    if (rc == 0)
+        rc = room(ctx, dst->pair, lid, rid, flags);
+    if (rc < 0)
+        return rc;
+    while (pieces_next(&pieces, &piece))
+        memcpy(dst->memory + piece.off, piece.local, piece.len);
+    put_ends(ctx, dst, total, lid, rid, flags);
+    return 0;
+}
+
+int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces *all, size_t total,
+                const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    struct pieces pieces = *all;
+    struct pwc_piece piece;
+    int rc = check_pieces(ctx, pieces, 0);
+
+    if (rc == 0)
+        rc = room(ctx, src->pair, lid, rid, flags);
+    if (rc < 0)
+        return rc;
+    while (pieces_next(&pieces, &piece))
+        memcpy(piece.local, src->memory + piece.off, piece.len);
+    get_ends(ctx, src, total, lid, rid, flags);
     return 0;
 }

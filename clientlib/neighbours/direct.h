@@ -24,6 +24,7 @@
 #include "pwc/pwc.h"
 
 struct am_outgoing;
+struct pieces;
 struct pwc_ctx;
 struct pwc_remote;
 
@@ -57,6 +58,11 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
                const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
+/* The same for the pieces of a vector, `total` bytes. */
+int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *pieces,
+                size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
+int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces *pieces,
+                size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 
 /* Before an operation that has to go through the daemon: 0; -EAGAIN: the target has still to read
  * what is under way, or to answer. Also for remotes without a pair. */

@@ -3,6 +3,7 @@
 #include <pwc/am.h>
 #include <pwc/request.h>
 #include <pwc/tuning.h>
+#include <pwc/vector.h>
 
 /* Programs carry these values with them: they stay. */
 static const uint64_t kept[][2] = {
@@ -42,6 +43,9 @@ static const uint64_t kept[][2] = {
     {sizeof(struct pwc_event), 64},
     {sizeof(struct pwc_status), 32},
     {sizeof(struct pwc_key), 32},
+    {sizeof(struct pwc_piece), 24},
+    {sizeof(struct pwc_shape), 112},
+    {PWC_PIECES_MAX, 1024},
     {sizeof(struct pwc_am), 88},
     {sizeof(struct pwc_am_send), 64},
 };

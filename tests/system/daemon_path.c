@@ -9,11 +9,13 @@
 #include <sys/mman.h>
 #include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
 #include "clientlib/attach/deadline.h"
+#include "pwc/vector.h"
 
 #define MEMORY_BYTES (2u << 20)
 #define RING_BYTES   16384u
 #define RIGHTS_ALL   (PWC_REMOTE_READ | PWC_REMOTE_WRITE)
 #define TURN_NS      200000
+#define VECTOR_MOST  64u /* pieces of the suite's vectors */
 #define STUCK_NS     INT64_C(10000000000)
 
 static pwc_peer path_peer(void *context, uint32_t end)
@@ -97,16 +99,35 @@ static int refuse(struct daemon_path *p, const struct path_op *op, int status)
     return 0;
 }
 
+static int submit_vector(pwc_remote *remote, const struct path_op *op, uint8_t *local)
+{
+    struct pwc_piece pieces[VECTOR_MOST];
+
+    if (op->pieces > VECTOR_MOST)
+        return -EINVAL;
+    for (uint32_t i = 0; i < op->pieces; i++) {
+        uint64_t length, at = path_piece(op, i, &length);
+
+        pieces[i] = (struct pwc_piece){op->remote_offset + at, local + at, length};
+    }
+    return op->kind == PATH_PUT ? pwc_putv(remote, pieces, op->pieces, op->lid, op->rid, op->flags)
+                                : pwc_getv(remote, pieces, op->pieces, op->lid, op->rid, op->flags);
+}
+
+static int submit_plain(pwc_remote *remote, const struct path_op *op, uint8_t *local)
+{
+    return op->kind == PATH_PUT
+               ? pwc_put(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags)
+               : pwc_get(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags);
+}
+
 static int path_submit(void *context, const struct path_op *op)
 {
     struct daemon_path *p = context;
     struct daemon_end *e = &p->ends[op->from];
     pwc_remote *remote = p->remotes[op->remote].remote;
-    void *local = e->memory + op->local_offset;
-    int rc =
-        op->kind == PATH_PUT
-            ? pwc_put(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags)
-            : pwc_get(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags);
+    uint8_t *local = e->memory + op->local_offset;
+    int rc = op->pieces > 1 ? submit_vector(remote, op, local) : submit_plain(remote, op, local);
 
     if (rc == 0)
         p->moved = true;
@@ -233,7 +254,7 @@ static int open_end(struct daemon_path *p, uint32_t number, const char *job, cha
         .error_size = sizeof(why),
     };
     const struct pwc_ctx_attr rings = {
-        .submit_bytes = RING_BYTES, .local_bytes = RING_BYTES, .remote_bytes = RING_BYTES};
+        .submit_bytes = 4 * RING_BYTES, .local_bytes = RING_BYTES, .remote_bytes = RING_BYTES};
     int rc = pwc_init(&attr, &e->client);
 
     if (rc == 0)

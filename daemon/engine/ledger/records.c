@@ -198,6 +198,8 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                     &arrival_batch},
     [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE, LEDGER_WAIT_NOTE, record_take_void},
     [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},
+    [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT, LEDGER_WAIT_OPERATION, NULL,
+                     &arrival_vector},
 };
 
 int record_take(struct engine *e, uint32_t peer, const struct ledger_record *record)

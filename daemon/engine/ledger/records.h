@@ -43,10 +43,12 @@ struct arrival {
         struct wire_op op; /* each begins with it */
         struct wire_put put;
         struct wire_batch batch;
+        struct wire_vector vector;
     } w;                    /* the fixed part, a copy */
     struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
-    const uint8_t *block;   /* of a batch: its puts, a copy */
+    const uint8_t *block;   /* of a batch its puts, of a vector its pieces: a copy */
+    uint32_t block_bytes;   /* of a vector's */
     uint8_t *base;          /* what it writes to, once it is admitted */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
 };
@@ -71,7 +73,8 @@ extern const struct arrival_kind arrival_put;
 extern const struct arrival_kind arrival_placed;
 extern const struct arrival_kind arrival_got;
 extern const struct arrival_kind arrival_note;
-extern const struct arrival_kind arrival_batch; /* record_batch.c */
+extern const struct arrival_kind arrival_batch;  /* record_batch.c */
+extern const struct arrival_kind arrival_vector; /* record_vector.c */
 
 /* Takes the record of an operation, or a VOID; results as those of record_kind.take. */
 int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *kind,

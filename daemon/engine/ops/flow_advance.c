@@ -31,6 +31,67 @@ static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, 
         flow_end_op(e, op, status);
 }
 
+/* Fails an operation that may have started, and is not staged. */
+static void flow_drop_op(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
+                         int32_t status)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (op->phase == OP_PLACED || op->status < 0)
+        return;
+    if (slot < f->started)
+        op_abandon(e, flow, op, op->length);
+    else if (flow_half_posted(f, slot))
+        op_abandon(e, flow, op, f->posted);
+    flow_fail_op(e, f, slot, op, status);
+}
+
+/* The last record of the vector that the operation at *slot is a record of, or NULL: it has not
+ * come yet. */
+static struct op *flow_vector_end(struct engine *e, struct flow *f, uint64_t *slot)
+{
+    struct op *op = flow_op(e, f, *slot);
+
+    while (op->flags & SUBMIT_MORE) {
+        *slot += op->span;
+        if (*slot >= f->ops.tail)
+            return NULL;
+        op = flow_op(e, f, *slot);
+    }
+    return op;
+}
+
+/*
+ * Fails the records behind a failed one of a vector. The last one comes first, and counts even if
+ * the process dies before the others: they may be placed, but there is no remote event. With all
+ * failed none of them walks here again.
+ */
+static void flow_fail_vector(struct engine *e, uint32_t flow, uint64_t slot, int32_t status)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t at = slot + flow_op(e, f, slot)->span, end = slot;
+    struct op *op = flow_vector_end(e, f, &end);
+
+    if (op)
+        flow_drop_op(e, flow, end, op, status);
+    else
+        set32(e, (uint32_t *)&f->failing, (uint32_t)status);
+    commit(e);
+    for (; at < end; at += op->span) {
+        op = flow_op(e, f, at);
+        flow_drop_op(e, flow, at, op, status);
+        commit(e);
+    }
+}
+
+/* The operation cannot be done, nor what belongs to it. */
+static void flow_fail(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, int32_t status)
+{
+    if (op->flags & SUBMIT_MORE)
+        flow_fail_vector(e, flow, slot, status);
+    flow_fail_op(e, &e->flows[flow], slot, op, status);
+}
+
 static int flow_start_op(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     const struct op_kind *kind = op_row(op);
@@ -62,7 +123,7 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
         *left -= (int64_t)(*on_their_way - before);
         if (r < 0) {
             op_abandon(e, flow, op, f->posted); /* some of its pieces may be on their way */
-            flow_fail_op(e, f, slot, op, r);
+            flow_fail(e, flow, slot, op, r);
             r = 0;
         } else if (first && f->posted > 0) {
             step_posted(e, flow, slot, op);
@@ -117,7 +178,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
             return r == -ENOSPC ? -ENOSPC : 0;
         }
         if (r < 0)
-            flow_fail_op(e, f, slot, op, r);
+            flow_fail(e, flow, slot, op, r);
         if (r < 0 && op->phase != OP_PLACED) {
             commit(e); /* goes again, as what is left of it */
             continue;

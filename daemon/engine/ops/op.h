@@ -16,6 +16,7 @@ struct op_kind {
     bool over_remote;        /* names memory of its target, a reply too */
     bool reads;              /* its payload comes from its peer, which lives if it comes */
     bool notifies;           /* its remote event may be a notification */
+    bool in_vector;          /* may be one record of a vector: SUBMIT_MORE */
     uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
     enum op_counter counter; /* that its session counts it in */
 
@@ -59,6 +60,7 @@ extern const struct op_kind op_flush;
 extern const struct op_kind op_short;
 extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
+extern const struct op_kind op_vector;
 extern const struct op_kind op_wake;
 
 /* Indexed by enum submit_kind and OP_BATCH. */

@@ -69,6 +69,7 @@ static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 
 const struct op_kind op_get = {
     .over_remote = true,
+    .in_vector = true,
     .reads = true,
     .notifies = true,
     .counter = OP_COUNT_GET,

@@ -5,5 +5,5 @@
 const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
     [OP_BATCH] = &op_batch,     [SUBMIT_PUT] = &op_put,     [SUBMIT_GET] = &op_get,
     [SUBMIT_FLUSH] = &op_flush, [SUBMIT_SHORT] = &op_short, [SUBMIT_MEDIUM] = &op_medium,
-    [SUBMIT_LONG] = &op_long,   [SUBMIT_WAKE] = &op_wake,
+    [SUBMIT_LONG] = &op_long,   [SUBMIT_WAKE] = &op_wake,   [SUBMIT_VECTOR] = &op_vector,
 };

@@ -192,6 +192,7 @@ void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 const struct op_kind op_put = {
     .over_remote = true,
     .notifies = true,
+    .in_vector = true,
     .counter = OP_COUNT_PUT,
     .batch = WIRE_BATCH,
     .validate = put_validate,

@@ -34,6 +34,7 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
         .local_offset = r->local_offset,
         .reserve = r->reserve,
         .nonce = UINT16_MAX,
+        .code = r->code,
         .submitted_at = e->now,
     };
     if (span == 1) {
@@ -56,8 +57,13 @@ void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *dra
     const struct op_kind *kind = op_kinds[draft->kind];
     struct flow *f = &e->flows[flow];
     uint64_t slot = f->ops.tail - span;
-    const struct op *op = op_fill(e, f, slot, draft, span, status);
+    const struct op *op;
 
+    if (status == 0)
+        status = f->failing;
+    op = op_fill(e, f, slot, draft, span, status);
+    if (status < 0 || f->failing < 0)
+        set32(e, (uint32_t *)&f->failing, draft->flags & SUBMIT_MORE ? (uint32_t)status : 0);
     if (kind->taken)
         kind->taken(e, flow, draft);
     if (op->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
@@ -83,7 +89,8 @@ static bool draft_valid(const struct engine *e, uint32_t flow, const struct op_k
         size += abi_pad8((uint32_t)draft->length);
     if (!kind || !kind->validate || draft->size != size || draft->lid_len > SESSION_ID_MAX ||
         draft->remote >= e->config.remotes_max ||
-        (draft->flags & SUBMIT_INLINE && draft->length > e->config.packed_max))
+        (draft->flags & SUBMIT_INLINE &&
+         draft->length > submit_inline_max(draft->kind, e->config.packed_max)))
         return false;
     return e->remotes[draft->remote].state != REMOTE_FREE && e->remotes[draft->remote].flow == flow;
 }

@@ -50,10 +50,10 @@ static enum quarantine_reason record_check(const struct engine *e, const struct 
 
     if (!kind || !kind->validate || r->size < sizeof(*r) || r->flags & ~SUBMIT_FLAGS_ALL ||
         r->lid_len > SESSION_ID_MAX || (!kind->message && r->rid_len > SESSION_ID_MAX) ||
-        !notify_valid(kind, r))
+        !notify_valid(kind, r) || (r->flags & SUBMIT_MORE && !kind->in_vector))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
-        if (r->length == 0 || r->length > e->config.packed_max)
+        if (r->length == 0 || r->length > submit_inline_max(r->kind, e->config.packed_max))
             return QUARANTINE_RECORD;
         size += abi_pad8((uint32_t)r->length);
     }

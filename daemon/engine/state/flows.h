@@ -105,6 +105,7 @@ struct flow {
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t uid;              /* whose it is, also when its owner is gone */
+    int32_t failing; /* the vector that the last operation belongs to goes on, and has failed */
 };
 
 enum inflow_state {
@@ -149,7 +150,10 @@ struct op {
     uint32_t remote;
     uint16_t span;    /* entries it takes */
     uint16_t pending; /* fabric operations outstanding: private in meaning, zeroed when opened */
-    uint64_t offset;
+    union {
+        uint64_t offset;
+        uint64_t total; /* of SUBMIT_VECTOR */
+    };
     uint32_t length;       /* of one that is longer, which fails, the most that fits */
     uint32_t posted_after; /* submission, ns; 0: not yet, UINT32_MAX: later; private in meaning */
     uint64_t lid;
@@ -169,7 +173,7 @@ struct op {
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
     uint8_t ended;  /* its local event is posted, or not wanted */
-    uint8_t unused;
+    uint8_t code;   /* of the submission */
     uint64_t submitted_at;
     uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */
 };

@@ -67,6 +67,7 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
         .length = below(c, limits[below(c, 4)]),
         .lid_len = some_id_length(c),
         .rid_len = some_id_length(c),
+        .pieces = below(c, 3) ? 0 : 2 + below(c, 8),
     };
 }
 
@@ -146,6 +147,7 @@ static void submit_one(struct chaos *c)
         .remote_offset = op.remote_offset,
         .local_offset = op.local_offset,
         .length = op.length,
+        .pieces = op.pieces,
         .lid = model_lid(&c->model, number, lid),
         .rid = model_rid(&c->model, number, rid),
     };
@@ -154,9 +156,10 @@ static void submit_one(struct chaos *c)
         return;
     }
     model_accepted(&c->model, number);
-    world_log(c->world, "operation %u %u->%u kind %d flags %x remote %u: %llu bytes, %llu to %llu",
+    world_log(c->world,
+              "operation %u %u->%u kind %d flags %x remote %u: %llu bytes in %u, %llu to %llu",
               number, from, to, op.kind, op.flags, p.remote, (unsigned long long)op.length,
-              (unsigned long long)op.local_offset, (unsigned long long)op.remote_offset);
+              op.pieces, (unsigned long long)op.local_offset, (unsigned long long)op.remote_offset);
     if (op.length) {
         c->slots[from][1][own] = number + 1;
         c->slots[to][0][other] = number + 1;

@@ -196,6 +196,7 @@ uint32_t driver_submit_over(struct driver *s, uint32_t remote, const struct mode
         .remote_offset = op->remote_offset,
         .local_offset = op->local_offset,
         .length = op->length,
+        .pieces = op->pieces,
         .lid = model_lid(&s->model, number, lid),
         .rid = model_rid(&s->model, number, rid),
     };
@@ -250,6 +251,7 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
         .length = driver_random(s, limits[driver_random(s, COUNT(limits))]),
         .lid_len = id_lengths[driver_random(s, COUNT(id_lengths))],
         .rid_len = id_lengths[driver_random(s, COUNT(id_lengths))],
+        .pieces = driver_random(s, 3) ? 0 : 2 + (uint32_t)driver_random(s, 8),
     };
 
     op.lid_len = op.lid_len > s->id_max ? s->id_max : op.lid_len;

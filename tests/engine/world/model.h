@@ -26,6 +26,7 @@ struct model_op {
     enum path_kind kind;
     unsigned flags;
     uint64_t remote_offset, local_offset, length;
+    uint32_t pieces; /* 2 or more: submitted as a vector */
     uint32_t lid_len, rid_len;
     int status;       /* how it must end; with `shaken` other ends are allowed */
     bool overlapping; /* others write there too: its data is not looked at before the end */

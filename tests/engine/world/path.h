@@ -40,8 +40,20 @@ struct path_op {
     uint32_t remote; /* from bind */
     unsigned flags;  /* PWC_NO_LCE, ... */
     uint64_t remote_offset, local_offset, length;
+    uint32_t pieces; /* 2 or more: a vector of so many, which path_piece gives */
     pwc_cid lid, rid;
 };
+
+/* Where piece `i` of a vector begins in its range, and its length, which may be 0. Later pieces are
+ * longer, and each stands before the piece that was given before it, so that none can be joined. */
+static inline uint64_t path_piece(const struct path_op *op, uint32_t i, uint64_t *length)
+{
+    uint64_t n = op->pieces, k = n - 1 - i;
+    uint64_t begin = op->length * k * k / (n * n), end = op->length * (k + 1) * (k + 1) / (n * n);
+
+    *length = end - begin;
+    return begin;
+}
 
 struct path_calls {
     pwc_peer (*peer)(void *context, uint32_t end);

@@ -100,6 +100,30 @@ static void case_flags(struct driver *s)
     driver_finish(s);
 }
 
+/* Vectors of short pieces, of long ones, and of both, with each flag. */
+static void case_vectors(struct driver *s)
+{
+    uint64_t packed = s->path->packed_max;
+    const uint64_t lengths[] = {0, 1, 5, 300, packed, 4 * packed, 6 * packed};
+    static const uint32_t pieces[] = {2, 3, 9, 40};
+
+    for (unsigned flags = 0; flags <= 31; flags++)
+        for (size_t i = 0; i < COUNT(lengths) * COUNT(pieces) && !s->failed; i++)
+            for (int kind = PATH_PUT; kind <= PATH_GET; kind++) {
+                size_t p = (i + flags) % COUNT(pairs);
+
+                driver_submit(s, (struct model_op){.from = pairs[p][0],
+                                                   .to = pairs[p][1],
+                                                   .kind = (enum path_kind)kind,
+                                                   .flags = flags,
+                                                   .length = lengths[i / COUNT(pieces)],
+                                                   .pieces = pieces[i % COUNT(pieces)],
+                                                   .lid_len = flags % 2 ? 0 : 20,
+                                                   .rid_len = i % 3 ? 0 : 100});
+            }
+    driver_finish(s);
+}
+
 static void case_fence(struct driver *s)
 {
     uint64_t long_one = s->path->packed_max * 4;
@@ -442,6 +466,7 @@ const struct suite_case suite_cases[] = {
     {"pure notification", case_notification, 0},
     {"ids of each length", case_ids, 0},
     {"all flags", case_flags, 0},
+    {"vectors with all flags", case_vectors, 0},
     {"overlapping writes with fences", case_fence, 0},
     {"out of bounds", case_bounds, 0},
     {"message too long", case_too_long, PATH_LIMITS_LENGTHS},

@@ -280,6 +280,8 @@ void world_clients_free(struct world *w);
 int world_submit(struct world *w, uint32_t client, uint32_t context,
                  const struct submit_record *record, const void *lid, const void *rid,
                  const void *payload);
+/* A client's channel call that submits gave `rc`, 0 or 1: 0. */
+int world_submitted(struct world *w, uint32_t client, int rc);
 /* The engine has taken all that this context has submitted. */
 bool world_taken(const struct world *w, uint32_t client, uint32_t context);
 

@@ -347,12 +347,17 @@ int world_submit(struct world *w, uint32_t client, uint32_t context,
                  const struct submit_record *record, const void *lid, const void *rid,
                  const void *payload)
 {
+    int rc =
+        channel_submit(&w->clients[client].contexts[context].channel, record, lid, rid, payload);
+
+    return rc < 0 ? rc : world_submitted(w, client, rc);
+}
+
+int world_submitted(struct world *w, uint32_t client, int rc)
+{
     struct world_client *c = &w->clients[client];
     struct world_node *n = &w->nodes[c->node];
-    int rc = channel_submit(&c->contexts[context].channel, record, lid, rid, payload);
 
-    if (rc < 0)
-        return rc;
     if (n->alive && n->armed && !n->rung && rc != 1)
         world_fail(w, "node %u sleeps and client %u was not told to ring", c->node, client);
     n->rung |= rc == 1;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "clientlib/channel/channel_vector.h"
 
 #define TAKEN_ROUNDS_MAX 100000u
 
@@ -92,6 +93,69 @@ static int take_slot(struct channel *ch, struct submit_record *record, const pwc
     return 0;
 }
 
+/* The pieces of a vector of which a block takes each, or takes none: 0 or negative. */
+static int add_pieces(struct channel_vector *v, const struct path_op *op,
+                      const struct submit_record *record, const uint8_t *source, bool blocks)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < op->pieces && rc == 0; i++) {
+        struct submit_record piece = *record;
+        uint64_t at = path_piece(op, i, &piece.length);
+        bool in_block = op->kind == PATH_PUT &&
+                        channel_piece_short(v->block_max, op->remote_offset + at, piece.length);
+
+        piece.offset += at;
+        piece.local_offset += at;
+        piece.lid = v->slot;
+        piece.lid_len = piece.rid_len = 0;
+        piece.rid = 0;
+        if (piece.length == 0 || in_block != blocks)
+            continue;
+        rc = in_block ? channel_vector_short(v, piece.offset, source + at, (uint32_t)piece.length)
+                      : channel_vector_long(v, &piece);
+    }
+    return rc;
+}
+
+/* As the library submits vectors. `record` is the whole operation. */
+static int submit_vector(struct world_path *p, const struct path_op *op,
+                         const struct submit_record *record, const uint8_t *source)
+{
+    struct channel *ch = &context_of(p, op->from)->channel;
+    int64_t slot =
+        pending_begin_vector(&ch->pending, &op->lid, op->flags, record->kind, record->length);
+    struct channel_vector v;
+    int rc;
+
+    if (slot < 0)
+        return (int)slot;
+    rc = channel_vector_begin(&v, ch, record, (uint32_t)slot, (uint32_t)p->path.packed_max);
+    if (rc == 0)
+        rc = add_pieces(&v, op, record, source, false);
+    if (rc == 0)
+        rc = add_pieces(&v, op, record, source, true);
+    if (rc == 0)
+        rc = channel_vector_end(&v, op->rid.data);
+    if (rc >= 0)
+        return world_submitted(p->world, client_of(p, op->from), rc);
+    channel_vector_cancel(&v);
+    pending_cancel(&ch->pending, (uint32_t)slot);
+    return rc;
+}
+
+/* Whether the library makes a vector of it: two pieces of it have bytes. */
+static bool is_vector(const struct path_op *op)
+{
+    uint64_t first, second;
+
+    if (op->pieces < 2)
+        return false;
+    (void)path_piece(op, 0, &first);
+    (void)path_piece(op, 1, &second);
+    return first > 0 && second > 0;
+}
+
 static int path_submit(void *context, const struct path_op *op)
 {
     struct world_path *p = context;
@@ -112,6 +176,8 @@ static int path_submit(void *context, const struct path_op *op)
     };
     int rc = 0;
 
+    if (is_vector(op))
+        return submit_vector(p, op, &record, source);
     /* Short sources come with the record, as the library sends them, mostly: some in a row are what
      * the engine makes a batch of. */
     if (op->kind == PATH_PUT && op->length && op->length <= p->path.packed_max &&

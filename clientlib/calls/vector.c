@@ -1,0 +1,324 @@
+/*
+ * Vectors and shapes: their pieces are checked and counted, then copied to a neighbour, or
+ * submitted as one series (channel_vector.h). Each of these goes over the pieces anew.
+ *
+ * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
+ * lock (except a copy of the span table when a region has come or gone).
+ */
+#include <errno.h>
+#include "clientlib/attach/wake.h"
+#include "clientlib/calls/operation.h"
+#include "clientlib/calls/pieces.h"
+#include "clientlib/channel/channel_vector.h"
+#include "clientlib/neighbours/direct.h"
+
+static_assert(PWC_PIECES_MAX == VECTOR_PIECES_MAX, "as many as the tests of the engine have");
+
+enum {
+    GETV_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_LCE_SOURCE | PWC_FENCE | PWC_UNORDERED | PWC_NOTIFY,
+    PUTV_FLAGS = GETV_FLAGS | SUBMIT_PROTOCOL,
+};
+
+/* A vector as it was asked for, and what a look at all of its pieces has found. */
+struct vector {
+    struct pwc_ctx *ctx;
+    struct pwc_remote *remote;
+    struct pieces pieces;
+    const pwc_cid *lid, *rid;
+    unsigned flags;
+    struct pwc_piece first;
+    uint64_t total;     /* bytes */
+    uint64_t ring;      /* bytes that the records take in the submission ring */
+    uint32_t records;   /* of pieces */
+    uint32_t count;     /* pieces */
+    uint32_t block_max; /* 0: no piece is packed */
+    uint32_t block;     /* bytes in the block that is not full */
+};
+
+static bool is_short(const struct vector *v, const struct pwc_piece *piece)
+{
+    return channel_piece_short(v->block_max, piece->off, piece->len);
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+static void count_record(struct vector *v)
+{
+    v->records++;
+    v->ring += sizeof(struct submit_record);
+}
+
+static void count_short(struct vector *v, const struct pwc_piece *piece)
+{
+    uint32_t size = (uint32_t)sizeof(struct vector_piece) + abi_pad8((uint32_t)piece->len);
+
+    if (v->block == 0 || v->block + size > v->block_max) {
+        count_record(v);
+        v->block = 0;
+    }
+    v->block += size;
+    v->ring += size;
+}
+
+static int check_piece(struct vector *v, const struct pwc_piece *piece, unsigned right)
+{
+    int rc = operation_check_range(v->ctx, v->remote, piece->off, piece->len, right);
+
+    if (rc < 0)
+        return rc;
+    if (v->count == PWC_PIECES_MAX)
+        return -E2BIG;
+    if (v->count++ == 0)
+        v->first = *piece;
+    v->total += piece->len;
+    if (is_short(v, piece))
+        count_short(v, piece);
+    else
+        count_record(v);
+    return v->total > v->ctx->client->message_max ? -EMSGSIZE : 0;
+}
+
+/* Looks at ids, flags and all pieces: 0, or why the call fails. */
+static int survey(struct vector *v, unsigned flags_allowed, unsigned right)
+{
+    struct pieces pieces = v->pieces;
+    struct pwc_piece piece;
+    int rc = operation_check(v->ctx, v->lid, v->flags, flags_allowed);
+
+    if (rc == 0 && !operation_rid_valid(v->rid, v->flags))
+        rc = -EINVAL;
+    while (rc == 0 && pieces_next(&pieces, &piece))
+        rc = check_piece(v, &piece, right);
+    return rc;
+}
+
+/* Whether rings that are empty take it. The half that is left holds the end, and the padding where
+ * a ring begins anew. */
+static int check_room(const struct vector *v)
+{
+    const struct channel *ch = &v->ctx->channel;
+
+    return v->ring <= ch->submit.ring.size / 2 &&
+                   (uint64_t)v->records * event_bytes(0) <= ch->local.limit / 2
+               ? 0
+               : -E2BIG;
+}
+
+/* ---- through the daemon --------------------------------------------------------------------- */
+
+static struct submit_record like(const struct vector *v, uint8_t kind)
+{
+    return (struct submit_record){
+        .kind = kind,
+        .flags = (uint16_t)v->flags,
+        .remote = v->remote->handle,
+        .length = v->total,
+        .rid = v->rid->size == 0 ? v->rid->value : 0,
+        .rid_len = (uint16_t)v->rid->size,
+    };
+}
+
+static int put_long(struct vector *v, struct channel_vector *out, const struct pwc_piece *piece)
+{
+    struct submit_record record = {.offset = piece->off, .length = piece->len, .lid = out->slot};
+    int rc = operation_place_source(v->ctx, &record, piece->local);
+
+    if (rc == -EFAULT && piece->len <= v->ctx->client->packed_max)
+        return -EMSGSIZE;
+    return rc < 0 ? rc : channel_vector_long(out, &record);
+}
+
+static int put_pieces(struct vector *v, struct channel_vector *out)
+{
+    struct pieces pieces = v->pieces;
+    struct pwc_piece piece;
+    int rc = 0;
+
+    while (rc == 0 && pieces_next(&pieces, &piece))
+        if (!is_short(v, &piece))
+            rc = put_long(v, out, &piece);
+    pieces = v->pieces;
+    while (rc == 0 && pieces_next(&pieces, &piece))
+        if (is_short(v, &piece))
+            rc = channel_vector_short(out, piece.off, piece.local, (uint32_t)piece.len);
+    return rc;
+}
+
+static int get_piece(struct vector *v, struct channel_vector *out, const struct pwc_piece *piece)
+{
+    struct submit_record record = {.offset = piece->off, .length = piece->len, .lid = out->slot};
+    int64_t slot = out->slot;
+    uint8_t *shadow;
+    int rc = span_view_find(&v->ctx->spans, &v->ctx->client->spans, piece->local, piece->len,
+                            &record.segment, &record.local_offset, &shadow);
+
+    if (rc < 0)
+        return rc;
+    if (shadow)
+        slot = pending_begin_piece(&v->ctx->channel.pending, out->slot, piece->local, shadow,
+                                   piece->len);
+    if (slot < 0)
+        return (int)slot;
+    record.lid = (uint64_t)slot;
+    return channel_vector_long(out, &record);
+}
+
+static int get_pieces(struct vector *v, struct channel_vector *out)
+{
+    struct pieces pieces = v->pieces;
+    struct pwc_piece piece;
+    int rc = 0;
+
+    while (rc == 0 && pieces_next(&pieces, &piece))
+        rc = get_piece(v, out, &piece);
+    return rc;
+}
+
+/* Submits all of it, or nothing: `add` writes the records of the pieces. */
+static int by_daemon(struct vector *v, uint8_t kind,
+                     int (*add)(struct vector *v, struct channel_vector *out))
+{
+    struct channel *ch = &v->ctx->channel;
+    const struct submit_record record = like(v, kind);
+    struct channel_vector out;
+    int64_t slot;
+    int rc = check_room(v);
+
+    if (rc < 0)
+        return rc;
+    slot = pending_begin_vector(&ch->pending, v->lid, v->flags, kind, v->total);
+    if (slot < 0)
+        return (int)slot;
+    rc = channel_vector_begin(&out, ch, &record, (uint32_t)slot, v->ctx->client->packed_max);
+    if (rc == 0)
+        rc = add(v, &out);
+    if (rc == 0)
+        rc = channel_vector_end(&out, v->rid->data);
+    if (rc < 0) {
+        channel_vector_cancel(&out);
+        pending_cancel(&ch->pending, (uint32_t)slot);
+        return rc;
+    }
+    if (rc == 1)
+        wake_daemon(v->ctx);
+    return 0;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+/* The local id that the session sees, where `request` has been found by the caller's. */
+static pwc_cid id_of(const struct pwc_request *request, const pwc_cid *lid)
+{
+    return request ? request_cid(request) : *lid;
+}
+
+/* Through the daemon, also for a request. */
+static int submit(struct vector *v, struct pwc_request *request, uint8_t kind,
+                  int (*add)(struct vector *v, struct channel_vector *out))
+{
+    int rc;
+
+    if (request)
+        v->flags = operation_request_flags(v->flags);
+    rc = by_daemon(v, kind, add);
+    if (rc == 0 && request)
+        request_begin(request);
+    return rc;
+}
+
+/* The same directly. `copy` is direct_putv or direct_getv. */
+static int copy_directly(const struct vector *v, struct pwc_request *request,
+                         int (*copy)(struct pwc_ctx *ctx, struct pwc_remote *remote,
+                                     const struct pieces *pieces, size_t total, const pwc_cid *lid,
+                                     const pwc_cid *rid, unsigned flags))
+{
+    unsigned flags = v->flags | (request ? PWC_NO_LCE : 0);
+    int rc = copy(v->ctx, v->remote, &v->pieces, v->total, v->lid, v->rid, flags);
+
+    if (rc == 0 && request)
+        request_end_at_once(request, 0, v->remote->peer, v->total);
+    return rc;
+}
+
+static int put(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *lid, const pwc_cid *rid,
+               unsigned flags)
+{
+    struct pwc_ctx *ctx = dst->ctx;
+    struct pwc_request *request = operation_request(ctx, lid);
+    const pwc_cid id = id_of(request, lid);
+    struct vector v = {.ctx = ctx,
+                       .remote = dst,
+                       .pieces = *pieces,
+                       .lid = &id,
+                       .rid = rid,
+                       .flags = flags,
+                       .block_max = channel_block_max(&ctx->channel, ctx->client->packed_max)};
+    int rc = survey(&v, PUTV_FLAGS, PWC_REMOTE_WRITE);
+
+    if (rc < 0)
+        return rc;
+    if (v.count <= 1)
+        return pwc_put(dst, v.first.off, v.first.local, v.first.len, *lid, *rid, flags);
+    if (dst->pair)
+        rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
+    if (rc == 1)
+        return copy_directly(&v, request, direct_putv);
+    return rc < 0 ? rc : submit(&v, request, SUBMIT_PUT, put_pieces);
+}
+
+static int get(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid, const pwc_cid *rid,
+               unsigned flags)
+{
+    struct pwc_ctx *ctx = src->ctx;
+    struct pwc_request *request = operation_request(ctx, lid);
+    const pwc_cid id = id_of(request, lid);
+    struct vector v = {
+        .ctx = ctx, .remote = src, .pieces = *pieces, .lid = &id, .rid = rid, .flags = flags};
+    int rc = survey(&v, GETV_FLAGS, PWC_REMOTE_READ);
+
+    if (rc < 0)
+        return rc;
+    if (v.count <= 1)
+        return pwc_get(src, v.first.off, v.first.local, v.first.len, *lid, *rid, flags);
+    if (src->pair)
+        rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
+    if (rc == 1)
+        return copy_directly(&v, request, direct_getv);
+    return rc < 0 ? rc : submit(&v, request, SUBMIT_GET, get_pieces);
+}
+
+int pwc_putv(pwc_remote *dst, const struct pwc_piece *list, size_t n, pwc_cid lid, pwc_cid rid,
+             unsigned flags)
+{
+    struct pieces pieces;
+
+    pieces_of_vector(&pieces, list, n);
+    return put(dst, &pieces, &lid, &rid, flags);
+}
+
+int pwc_getv(pwc_remote *src, const struct pwc_piece *list, size_t n, pwc_cid lid, pwc_cid rid,
+             unsigned flags)
+{
+    struct pieces pieces;
+
+    pieces_of_vector(&pieces, list, n);
+    return get(src, &pieces, &lid, &rid, flags);
+}
+
+int pwc_put_shape(pwc_remote *dst, uint64_t off, const void *src, const struct pwc_shape *shape,
+                  pwc_cid lid, pwc_cid rid, unsigned flags)
+{
+    struct pieces pieces;
+    int rc = pieces_of_shape(&pieces, off, (void *)(uintptr_t)src, shape);
+
+    return rc < 0 ? rc : put(dst, &pieces, &lid, &rid, flags);
+}
+
+int pwc_get_shape(pwc_remote *src, uint64_t off, void *dst, const struct pwc_shape *shape,
+                  pwc_cid lid, pwc_cid rid, unsigned flags)
+{
+    struct pieces pieces;
+    int rc = pieces_of_shape(&pieces, off, dst, shape);
+
+    return rc < 0 ? rc : get(src, &pieces, &lid, &rid, flags);
+}

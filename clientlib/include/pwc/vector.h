@@ -1,0 +1,96 @@
+/*
+ * Vectors and shapes: many pieces of memory in one put or get, with one local and one remote event.
+ * Conventions as in pwc.h.
+ *
+ * A vector is a list of pieces, a shape a regular one: a block of a matrix, every third element, a
+ * mirrored row. Pieces that stand side by side on both sides are joined. Up to 1024 pieces are left
+ * after that, and the whole is submitted, or nothing.
+ *
+ * The terms are those of ARMCI's vector and strided copies (Nieplocha and Carpenter, "ARMCI: A
+ * Portable Remote Memory Copy Library for Distributed Array Libraries and Compiler Run-time
+ * Systems", 1999), which MPI expresses by derived datatypes.
+ */
+#ifndef PWC_VECTOR_H
+#define PWC_VECTOR_H
+
+#include <pwc/pwc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A piece: `len` bytes at `local`, and at offset `off` of the remote region. 0 bytes are nothing.
+ */
+struct pwc_piece {
+    uint64_t off;
+    void *local; /* a put only reads there */
+    size_t len;
+};
+
+/* Pieces that one call may have, joined ones counted as one. */
+#define PWC_PIECES_MAX 1024
+
+/*
+ * A block of up to four dimensions: count[0] times count[1] ... elements of `element` bytes, the
+ * last dimension the innermost, as in an array of C. A stride is the distance in bytes from one
+ * index of its dimension to the next, on its side; negative ones go down. Element (i, j, ...)
+ * stands i * stride[0] + j * stride[1] + ... bytes from the start of its side.
+ *
+ *     remote side of dims 1, element 4, count 3, stride 8         off
+ *                                                                 |####....####....####....
+ */
+struct pwc_shape {
+    uint32_t dims;     /* 1 to 4 */
+    uint32_t reserved; /* 0 */
+    size_t element;
+    size_t count[4];
+    ptrdiff_t local_stride[4], remote_stride[4];
+};
+
+/*
+ * Put `n` pieces to the region behind `dst`. The local event (lid) says that all have been placed
+ * at the target, or, with the first error, that one has failed; its length is that of all pieces.
+ * The remote event (rid) appears at the target when all data is there. After an error there is
+ * none, and each piece may have been placed or not.
+ *
+ * The pieces must not overlap at the target, and are placed in any order; with a piece written
+ * twice the result is either. The list may be changed when the call has returned. The sources
+ * follow the rules of pwc_put, each piece for itself: up to pwc_packed_max bytes are copied at once
+ * from any memory, longer pieces stand in a region of this client and stay untouched until the
+ * local event. No pieces, or none with bytes, are a pure notification. Never blocks.
+ *
+ * Flags and results as those of pwc_put, of which a vector is one in the order of events, and
+ *     -E2BIG      more than PWC_PIECES_MAX pieces, or more than half of the submission ring
+ *                 (pwc_ctx_attr): a packed piece takes its bytes and 10 or so, a longer one 64; or
+ *                 of the local one, where each piece that is not packed takes 48
+ *     -EMSGSIZE   all pieces together are over pwc_message_max, too
+ */
+PWC_API int pwc_putv(pwc_remote *dst, const struct pwc_piece *pieces, size_t n, pwc_cid lid,
+                     pwc_cid rid, unsigned flags);
+
+/*
+ * Get `n` pieces from the region behind `src`. Each destination stands in a region of this client
+ * and stays untouched until the local event, which says that all data is there, or, with the first
+ * error, that one piece has failed: then any of them may have come. The remote event notifies the
+ * owner that all has been read. Destinations must not overlap. As pwc_putv.
+ */
+PWC_API int pwc_getv(pwc_remote *src, const struct pwc_piece *pieces, size_t n, pwc_cid lid,
+                     pwc_cid rid, unsigned flags);
+
+/*
+ * Put the elements of a shape, whose first one stands at `src` and at offset `off` of the region
+ * behind `dst`. As pwc_putv with a piece for each element. -EINVAL also: `dims` is not 1 to 4, or
+ * the reserved word is not 0.
+ */
+PWC_API int pwc_put_shape(pwc_remote *dst, uint64_t off, const void *src,
+                          const struct pwc_shape *shape, pwc_cid lid, pwc_cid rid, unsigned flags);
+
+/* Get the elements of a shape, whose first one stands at offset `off` of the region behind `src`
+ * and goes to `dst`. As pwc_getv; -EINVAL as above. */
+PWC_API int pwc_get_shape(pwc_remote *src, uint64_t off, void *dst, const struct pwc_shape *shape,
+                          pwc_cid lid, pwc_cid rid, unsigned flags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

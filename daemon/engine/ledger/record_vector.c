@@ -1,0 +1,46 @@
+/* Short pieces of a vector at the target: copied, checked as a whole, placed (op_vector.c is the
+ * origin's side). The last record names the region too: where the region of an earlier one was
+ * withdrawn, it fails as well, and there is no event. Thread: the progress thread. */
+#include "daemon/engine/ledger/records.h"
+
+#include "daemon/engine/ops/vector_format.h"
+#include "daemon/engine/peer/region.h"
+
+static int64_t vector_parse(struct engine *e, struct arrival *a, uint64_t left)
+{
+    uint64_t id_bytes = abi_pad8(a->w.op.rid_len), bytes = left - id_bytes;
+    int64_t payload;
+
+    if (id_bytes > left || bytes > e->record_max)
+        return -EPROTO;
+    memcpy(e->record, a->id + id_bytes, bytes);
+    a->block = e->record;
+    a->block_bytes = (uint32_t)bytes;
+    payload = vector_payload(a->block, a->block_bytes);
+    return payload < 0 || payload > a->w.op.length ? -EPROTO : (int64_t)bytes;
+}
+
+static int vector_admit(struct engine *e, uint32_t session, struct arrival *a)
+{
+    uint64_t room;
+    int status =
+        region_to_write(e, session, a->w.vector.slot, a->w.vector.generation, &a->base, &room);
+
+    return status < 0 ? status : vector_within(a->block, a->block_bytes, room);
+}
+
+static void vector_act(const struct arrival *a)
+{
+    uint32_t at = 0, length;
+    uint64_t offset;
+
+    while (at < a->block_bytes) {
+        const uint8_t *piece = a->block + at;
+
+        at = vector_step(a->block, at, &offset, &length);
+        memcpy(a->base + offset, piece + sizeof(struct vector_piece), length);
+    }
+}
+
+const struct arrival_kind arrival_vector = {SUBMIT_PUT, false, vector_parse, vector_admit,
+                                            vector_act};
