@@ -1,8 +1,8 @@
 /*
  * A pair: the shared memory of two contexts of one node, user and job, which need no daemon for
- * what passes through it. A pair has one direction. Its origin writes requests: records of its puts
- * and gets in the target's memory, and active messages. Its target answers active messages.
- * docs/same-node.md says why this is right.
+ * what passes through it. A pair has one direction. Its origin writes requests: records of its
+ * puts, gets and atomics in the target's memory, and active messages. Its target answers active
+ * messages. docs/same-node.md says why this is right.
  *
  * The daemon creates the pair (a sealed memfd) and passes it to both sides. The pair holds two
  * single-producer single-consumer rings of cache lines (shm_ring/pair.h says how they work):
@@ -57,15 +57,16 @@
 enum pair_kind {
     PAIR_PUT = 1,        /* of requests */
     PAIR_GET = 2,        /* of requests */
-    PAIR_MESSAGE = 3,    /* of both */
-    PAIR_UNANSWERED = 4, /* of answers */
-    PAIR_MORE = 5,       /* continues the id of the line before */
+    PAIR_ATOMIC = 3,     /* of requests */
+    PAIR_MESSAGE = 4,    /* of both */
+    PAIR_UNANSWERED = 5, /* of answers */
+    PAIR_MORE = 6,       /* continues the id of the line before */
 };
 
 enum pair_flags {
     PAIR_AFTER = 1 << 0,  /* earlier operations of the origin went through the daemon: show their
                              events first */
-    PAIR_NOTIFY = 1 << 1, /* of a put or a get: a notification, its id by value */
+    PAIR_NOTIFY = 1 << 1, /* of a put, get or atomic: a notification, its id by value */
 };
 
 struct pair_line {
@@ -107,7 +108,8 @@ struct pair_ring {
 static_assert(sizeof(struct pair_ring) == 128, "pair_ring");
 static_assert(offsetof(struct pair_ring, bell) == 64, "pair_ring.bell");
 
-/* The operations of a side through this pair, by its own count. pwcctl shows them. */
+/* The operations of a side through this pair, by its own count; puts include atomics. pwcctl shows
+ * them. */
 struct pair_counts {
     _Atomic uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
 };

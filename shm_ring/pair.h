@@ -247,7 +247,7 @@ static inline int pair_look(struct pair_reader *r, struct pair_record *out, void
         out->flags & ~(PAIR_AFTER | PAIR_NOTIFY) ||
         out->id_len > (out->kind == PAIR_MESSAGE ? r->block_max : SESSION_ID_MAX))
         return -EPROTO;
-    if (out->flags & PAIR_NOTIFY && (out->kind > PAIR_GET || out->id_len > 0))
+    if (out->flags & PAIR_NOTIFY && (out->kind > PAIR_ATOMIC || out->id_len > 0))
         return -EPROTO;
     if (out->id_len > 0)
         pair_copy_id(r, id, out->id_len);

@@ -156,7 +156,8 @@ static uint32_t piece_settle(struct pending_slots *p, uint32_t number,
     uint32_t vector = slot->vector;
 
     if (event->status == 0 && slot->destination)
-        memcpy(slot->destination, slot->shadow, slot->length);
+        memcpy(slot->destination, slot->shadow ? slot->shadow : (const void *)&event->bytes,
+               slot->length);
     if (vector == PENDING_NONE)
         return number;
     free_slot(p, number);
@@ -183,6 +184,8 @@ int pending_settle(struct pending_slots *p, struct event_record *event)
     if (!slot->request)
         event->op &= (uint8_t)~EVENT_SLOT;
     event->status = slot->status;
+    if (slot->status == 0 && slot->destination && !slot->shadow) /* a value stood there */
+        event->bytes = slot->length;
     if (slot->op)
         event->bytes = slot->status == 0 ? slot->length : 0;
     event->id = slot->id;

@@ -3,6 +3,8 @@
  * end needs: the caller's completion id, and where a copy has to go when the destination is reached
  * through a shadow.
  *
+ * An atomic that fetches one element gets its value in the event, and so into any memory.
+ *
  * Such an operation, of any kind, is submitted with SUBMIT_SLOT, its slot's number as completion id
  * and without SUBMIT_NO_LCE, so that the library sees its end even when the caller does not want
  * to. Gets are submitted so. The records of a vector share a slot, which waits for all their ends
@@ -25,10 +27,10 @@
 #define PENDING_NONE UINT32_MAX
 
 struct pending_slot {
-    uint64_t id;       /* by value, when id_len is 0 */
-    void *destination; /* where `shadow` is copied to; NULL: nowhere */
-    const void *shadow;
-    uint64_t length; /* bytes that move */
+    uint64_t id;        /* by value, when id_len is 0 */
+    void *destination;  /* where `shadow`, or the event's value, is copied to; NULL: nowhere */
+    const void *shadow; /* NULL: the event brings a value, of up to 8 bytes */
+    uint64_t length;    /* bytes that move */
     uint32_t next_free;
     uint32_t vector; /* of a piece: its vector's slot, else PENDING_NONE */
     uint32_t pieces; /* of a vector: slots of such pieces that are busy */
@@ -55,7 +57,8 @@ int pending_open(struct pending_slots *p, uint32_t local_limit);
 void pending_close(struct pending_slots *p);
 
 /* Slot number, or -EAGAIN. Of `flags` (enum submit_flags) these count: SUBMIT_NO_LCE, the caller
- * wants to see the end only if the operation fails; SUBMIT_SLOT, `id` is that of a request. */
+ * wants to see the end only if the operation fails; SUBMIT_SLOT, `id` is that of a request. With
+ * a destination and no shadow, the event brings the value. */
 int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, unsigned flags, void *destination,
                       const void *shadow, uint64_t length);
 /* The slot of a vector, an operation `op` that moves `length` bytes: as pending_begin. Its `left`

@@ -49,14 +49,20 @@ static inline void drop(struct neighbours *n, struct neighbour *from,
         n->wakes_due = from->wake_due = true;
 }
 
-/* A record that is an event, with its id by value or behind it. */
+/* A record that is an event, with its id by value or behind it. A message's operation stands in its
+ * block. */
 static inline struct event_record as_event(const struct pair_record *record, uint64_t peer,
                                            uint8_t kind)
 {
+    static const uint8_t ops[] = {[PAIR_PUT] = SUBMIT_PUT,
+                                  [PAIR_GET] = SUBMIT_GET,
+                                  [PAIR_ATOMIC] = SUBMIT_ATOMIC,
+                                  [PAIR_MESSAGE] = 0};
+
     return (struct event_record){
         .size = event_bytes(record->id_len),
         .kind = kind,
-        .op = record->kind == PAIR_PUT ? SUBMIT_PUT : SUBMIT_GET,
+        .op = ops[record->kind],
         .id_len = record->id_len,
         .peer = peer,
         .bytes = record->bytes,
@@ -102,7 +108,7 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
     rc = look(ch, from, &record);
     if (rc != 1)
         return rc;
-    if (asked_for && kinds & PWC_REMOTE && record.kind <= PAIR_GET &&
+    if (asked_for && kinds & PWC_REMOTE && record.kind <= PAIR_ATOMIC &&
         !(record.flags & PAIR_NOTIFY)) { /* the shortest way */
         const struct event_record event = as_event(&record, from->peer, EVENT_REMOTE);
 

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "clientlib/attach/wake.h"
+#include "clientlib/calls/atomic.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
 #include "shm_ring/fault.h"
+#include "shm_ring/word.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -276,6 +278,13 @@ static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_
                : channel_own_room(&ctx->channel, (uint32_t)lid->size + ctx->channel.set_aside);
 }
 
+/* The target may sleep until it finds what was written last. */
+static inline void wake_if_asleep(struct pwc_ctx *ctx, struct direct_pair *pair)
+{
+    if (pair_reader_sleeps(&pair->writer))
+        wake_target(ctx, pair);
+}
+
 /* Writes the record of an operation whose bytes are placed. */
 static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
                                uint64_t len, const pwc_cid *rid, unsigned flags)
@@ -293,8 +302,16 @@ static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, e
     pair->after = false;
     pair_write(&pair->writer, &record, rid->data);
     FAULT(PAIR_SHOWN);
-    if (pair_reader_sleeps(&pair->writer))
-        wake_target(ctx, pair);
+    wake_if_asleep(ctx, pair);
+}
+
+static inline void count_put(struct direct_pair *pair, size_t len)
+{
+    struct pair_counts *counts = &pair->writer.shared->origin.counts;
+
+    pair->put_bytes += len;
+    atomic_store_explicit(&counts->put_ops, ++pair->put_ops, memory_order_relaxed);
+    atomic_store_explicit(&counts->put_bytes, pair->put_bytes, memory_order_relaxed);
 }
 
 /* The bytes of a put are placed, those of a get are here: shows both sides that, and counts. */
@@ -302,16 +319,13 @@ static inline void put_ends(struct pwc_ctx *ctx, struct pwc_remote *dst, size_t 
                             const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct direct_pair *pair = dst->pair;
-    struct pair_counts *counts = &pair->writer.shared->origin.counts;
 
     FAULT(DIRECT_COPIED);
     if (!(flags & PWC_NO_RCE))
         show_target(ctx, dst, PAIR_PUT, len, rid, flags);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid, 0);
-    pair->put_bytes += len;
-    atomic_store_explicit(&counts->put_ops, ++pair->put_ops, memory_order_relaxed);
-    atomic_store_explicit(&counts->put_bytes, pair->put_bytes, memory_order_relaxed);
+    count_put(pair, len);
 }
 
 static inline void get_ends(struct pwc_ctx *ctx, struct pwc_remote *src, size_t len,
@@ -409,5 +423,51 @@ int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces
     while (pieces_next(&pieces, &piece))
         memcpy(piece.local, src->memory + piece.off, piece.len);
     get_ends(ctx, src, total, lid, rid, flags);
+    return 0;
+}
+
+/* What can be found wrong before the first word is touched. Room for the local event is made sure
+ * of in any case, because an atomic may fail. */
+static int check_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
+{
+    int rc = word_aligned((uintptr_t)a->dst->memory, a->code) ? 0 : -EINVAL;
+
+    if (rc == 0 && a->result && a->count > 1)
+        rc = operation_check_memory(ctx, a->result, a->count * word_bytes(a->code));
+    return rc == 0 ? room(ctx, a->dst->pair, a->lid, a->rid, a->flags & ~(unsigned)PWC_NO_LCE) : rc;
+}
+
+/* Adds the local event, where one is asked for or the atomic has failed; or notes the end in its
+ * request. */
+static void end_atomic(struct pwc_ctx *ctx, const struct atomic_call *a, int status, uint64_t bytes)
+{
+    if (a->request)
+        request_end_at_once(a->request, status, a->dst->peer, bytes);
+    else if (status < 0 || !(a->flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, SUBMIT_ATOMIC, a->dst->peer, bytes, a->lid, status);
+}
+
+int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
+{
+    struct direct_pair *pair = a->dst->pair;
+    uint64_t bytes = a->count * word_bytes(a->code);
+    uint32_t done;
+    int rc = check_atomic(ctx, a);
+
+    if (rc < 0)
+        return rc;
+    done = word_apply_all(a->dst->memory + a->off, a->code, (uint32_t)a->count, a->operands,
+                          a->result);
+    FAULT(DIRECT_COPIED);
+    if (done < a->count) {
+        end_atomic(ctx, a, -EBUSY, done);
+        return 0;
+    }
+    if (!(a->flags & PWC_NO_RCE))
+        show_target(ctx, a->dst, PAIR_ATOMIC, bytes, a->rid, a->flags);
+    else
+        wake_if_asleep(ctx, pair); /* it may wait for the word */
+    end_atomic(ctx, a, 0, bytes);
+    count_put(pair, bytes);
     return 0;
 }

@@ -24,6 +24,7 @@
 #include "pwc/pwc.h"
 
 struct am_outgoing;
+struct atomic_call;
 struct pieces;
 struct pwc_ctx;
 struct pwc_remote;
@@ -63,6 +64,9 @@ int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces
                 size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces *pieces,
                 size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
+
+/* The same for an atomic. -EINVAL also: its region is not aligned. */
+int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a);
 
 /* Before an operation that has to go through the daemon: 0; -EAGAIN: the target has still to read
  * what is under way, or to answer. Also for remotes without a pair. */

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "proto/word_abi.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/control/clients/message.h"
 
@@ -367,20 +368,32 @@ const struct fake_remote *fake_remote_of(struct fake_daemon *daemon,
     return &daemon->remotes[record->remote % FAKE_REMOTES];
 }
 
-int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record)
+uint8_t *fake_remote_memory(struct fake_daemon *daemon, const struct submit_record *record,
+                            int *status)
 {
     const struct fake_remote *remote = fake_remote_of(daemon, record);
     const struct fake_region *region;
+
+    *status = -ERANGE;
+    if (remote->region < 0)
+        return NULL;
+    region = &daemon->regions[remote->region];
+    *status = region->open ? 0 : -EKEYREJECTED;
+    if (!region->open)
+        return NULL;
+    return (uint8_t *)daemon->segments[region->segment].base + region->offset + record->offset;
+}
+
+int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record)
+{
     uint8_t *there, *here;
+    int status;
 
     if (record->length == 0)
         return 0;
-    if (remote->region < 0)
-        return -ERANGE;
-    region = &daemon->regions[remote->region];
-    if (!region->open)
-        return -EKEYREJECTED;
-    there = (uint8_t *)daemon->segments[region->segment].base + region->offset + record->offset;
+    there = fake_remote_memory(daemon, record, &status);
+    if (!there)
+        return status;
     if (record->flags & SUBMIT_INLINE) {
         memcpy(there, fake_record_payload(record), record->length);
         return 0;
@@ -402,14 +415,21 @@ struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer)
 }
 
 void fake_end(struct fake_daemon *daemon, struct fake_context *context,
-              const struct submit_record *record, uint64_t peer, int status)
+              const struct submit_record *record, uint64_t peer, int status, uint64_t bytes)
 {
     if (status == 0 && (record->flags & SUBMIT_NO_LCE))
         fake_session_end_silent(&context->session, record);
     else
-        (void)fake_session_end(&context->session, record, peer, status);
+        (void)fake_session_end_with(&context->session, record, peer, status, bytes);
     daemon->executed++;
     fake_wake_client(context);
+}
+
+/* Bytes of the remote region that an operation concerns. */
+static uint64_t reach_of(const struct submit_record *record)
+{
+    return record->kind == SUBMIT_ATOMIC ? word_reach(record->code, record->length)
+                                         : record->length;
 }
 
 static void execute(struct fake_daemon *daemon, struct fake_context *context,
@@ -417,15 +437,23 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
 {
     const struct fake_remote *remote = fake_remote_of(daemon, record);
     struct fake_context *target = fake_context_of(daemon, remote->peer);
-    int status = record->kind == SUBMIT_FLUSH ? 0 : fake_move_bytes(daemon, record);
+    uint64_t bytes = record->length;
+    int status = 0;
 
+    if (record->kind == SUBMIT_ATOMIC)
+        status = fake_carry_atomic(daemon, record, &bytes);
+    else if (record->kind != SUBMIT_FLUSH)
+        status = fake_move_bytes(daemon, record);
     if (status == 0 && record->kind != SUBMIT_FLUSH && !(record->flags & SUBMIT_NO_RCE) && target) {
-        (void)fake_session_post(&target->session, EVENT_REMOTE, record->kind, context->peer, 0,
-                                record->length, record->rid, fake_record_rid(record),
-                                record->rid_len);
+        (void)fake_session_post(&target->session,
+                                record->flags & SUBMIT_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
+                                record->kind, context->peer, 0, reach_of(record), record->rid,
+                                fake_record_rid(record), record->rid_len);
         fake_wake_client(target);
     }
-    fake_end(daemon, context, record, remote->peer, status);
+    if (status < 0 && record->kind != SUBMIT_ATOMIC)
+        bytes = 0;
+    fake_end(daemon, context, record, remote->peer, status, bytes);
 }
 
 static void serve_data(struct fake_daemon *daemon)

@@ -109,11 +109,14 @@ void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, cons
 struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer);
 const struct fake_remote *fake_remote_of(struct fake_daemon *daemon,
                                          const struct submit_record *record);
+/* Where an operation begins in the remote region, or NULL; *status says why. */
+uint8_t *fake_remote_memory(struct fake_daemon *daemon, const struct submit_record *record,
+                            int *status);
 /* Moves the bytes of a put or get: 0 or the status. */
 int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record);
 /* Ends an operation, with its local event where it has one. */
 void fake_end(struct fake_daemon *daemon, struct fake_context *context,
-              const struct submit_record *record, uint64_t peer, int status);
+              const struct submit_record *record, uint64_t peer, int status, uint64_t bytes);
 void fake_wake_client(struct fake_context *context);
 
 /* fake_pairs.c: the pair in the reply to a bind, and its descriptors: how many, or -1. */
@@ -121,6 +124,10 @@ int fake_pair_connect(struct fake_daemon *daemon, struct fake_context *origin,
                       const struct fake_remote *remote, Pwc__Pair *out, int *fds);
 void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context);
 void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *record);
+
+/* fake_atomics.c: carries an atomic out: its status. *bytes is what its local event has there. */
+int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *record,
+                      uint64_t *bytes);
 
 /* fake_messages.c: carries a request, or a reply, out. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,

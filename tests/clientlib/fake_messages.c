@@ -58,7 +58,7 @@ void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context
 
     if (status < 0 && !one_way)
         fake_session_release_reply(&context->session);
-    fake_end(daemon, context, record, peer, status);
+    fake_end(daemon, context, record, peer, status, status == 0 ? record->length : 0);
 }
 
 void fake_carry_reply(struct fake_daemon *daemon, struct fake_context *context,
@@ -71,5 +71,5 @@ void fake_carry_reply(struct fake_daemon *daemon, struct fake_context *context,
         status = deliver(daemon, requester, EVENT_REPLY, context->peer, record, WIRE_NONE);
     if (status < 0 || record->flags & SUBMIT_NO_RCE)
         fake_session_release_reply(&requester->session);
-    fake_end(daemon, context, record, requester->peer, status);
+    fake_end(daemon, context, record, requester->peer, status, status == 0 ? record->length : 0);
 }

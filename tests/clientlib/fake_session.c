@@ -105,16 +105,21 @@ int fake_session_post(struct fake_session *s, uint8_t kind, uint8_t op, uint64_t
     return 0;
 }
 
-int fake_session_end(struct fake_session *s, const struct submit_record *record, uint64_t peer,
-                     int status)
+int fake_session_end_with(struct fake_session *s, const struct submit_record *record, uint64_t peer,
+                          int status, uint64_t bytes)
 {
     int rc = fake_session_post(s, EVENT_LOCAL, event_op(record->kind, record->flags), peer, status,
-                               status == 0 ? record->length : 0, record->lid,
-                               fake_record_lid(record), record->lid_len);
+                               bytes, record->lid, fake_record_lid(record), record->lid_len);
 
     if (rc == 0)
         atomic_fetch_add(&s->shared->ended, 1);
     return rc;
+}
+
+int fake_session_end(struct fake_session *s, const struct submit_record *record, uint64_t peer,
+                     int status)
+{
+    return fake_session_end_with(s, record, peer, status, status == 0 ? record->length : 0);
 }
 
 void fake_session_end_silent(struct fake_session *s, const struct submit_record *record)

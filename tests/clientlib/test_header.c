@@ -1,6 +1,7 @@
 /* The public headers alone, before anything else, as C and as C++, pedantic; linked with the
  * library. */
 #include <pwc/am.h>
+#include <pwc/atomic.h>
 #include <pwc/request.h>
 #include <pwc/tuning.h>
 #include <pwc/vector.h>
@@ -28,7 +29,22 @@ static const uint64_t kept[][2] = {
     {PWC_OP_SHORT, 4},
     {PWC_OP_MEDIUM, 5},
     {PWC_OP_LONG, 6},
+    {PWC_OP_ATOMIC, 8},
     {PWC_OP_REQUEST, 64},
+    {PWC_I8, 0},
+    {PWC_U64, 7},
+    {PWC_F32, 8},
+    {PWC_F64, 9},
+    {PWC_SET, 0},
+    {PWC_ADD, 1},
+    {PWC_PROD, 2},
+    {PWC_MIN, 3},
+    {PWC_MAX, 4},
+    {PWC_AND, 5},
+    {PWC_OR, 6},
+    {PWC_XOR, 7},
+    {PWC_READ, 8},
+    {PWC_FETCH_MAX, 16},
     {PWC_AM_SHORT, 1},
     {PWC_AM_MEDIUM, 2},
     {PWC_AM_LONG, 3},

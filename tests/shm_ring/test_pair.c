@@ -253,7 +253,7 @@ static void random_lines(void)
         struct pair_line *line = &b.writer.lines[b.reader.head & b.reader.mask];
         uint8_t kind = (uint8_t)(rand() % 7), flags = (uint8_t)(rand() % 5);
         uint32_t id_len = rand() % 4 ? (uint32_t)(rand() % 1500) : 0;
-        bool senseless = flags & PAIR_NOTIFY && (kind > PAIR_GET || id_len > 0);
+        bool senseless = flags & PAIR_NOTIFY && (kind > PAIR_ATOMIC || id_len > 0);
 
         line->bytes = (uint64_t)rand();
         atomic_store(&line->head, pair_head(b.reader.head, kind, flags, id_len));

@@ -1,0 +1,124 @@
+/*
+ * Remote atomics: arithmetic, swaps and reads on words of a peer's region. Conventions as in pwc.h.
+ *
+ * What an atomic is atomic against: every other atomic of this header on the same word, whichever
+ * rank it comes from and whichever way it goes, pwc_put_signal, and the owner's own atomic
+ * instructions of the same width (C11's atomic_fetch_add and its like). It is not atomic against
+ * plain stores of the owner, nor against puts. All are sequentially consistent.
+ *
+ *     rank 0, another node     rank 1, the owner         rank 2, the owner's node
+ *     pwc_atomic               atomic_fetch_add          pwc_atomic
+ *          |                        |                         |
+ *     owner's daemon: lock add      | lock add                | lock add
+ *          +----------------->  the word  <-------------------+
+ *
+ * The terms are those of MPI-3's MPI_Fetch_and_op and MPI_Compare_and_swap and of libfabric's
+ * fi_atomic(3).
+ *
+ *   - A word is naturally aligned: `off`, counted from the region's start, is a multiple of the
+ *     type's size, and so is the address of the region.
+ *   - Integers wrap around. Floating point follows IEEE 754; PWC_MIN and PWC_MAX are its 2019
+ *     edition's minimumNumber and maximumNumber: a number beats a NaN, and -0.0 is less than 0.0.
+ *   - `count` elements side by side are one operation with one event, but each is atomic for
+ *     itself: another atomic may come between two of them.
+ *   - An atomic is done behind the placement of all earlier puts and atomics of its pair of
+ *     contexts. What is submitted later may pass it, if it is a get or a put of more than
+ *     pwc_packed_max bytes: use PWC_FENCE there.
+ *   - Each atomic is done once, or not at all, whatever links and daemons do meanwhile. Where the
+ *     owner's daemon dies in the middle of it, nobody can know, and it ends with -ECONNABORTED.
+ */
+#ifndef PWC_ATOMIC_H
+#define PWC_ATOMIC_H
+
+#include <pwc/pwc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of an element: integers with and without sign, and floating point, with so many bits. */
+enum pwc_type {
+    PWC_I8 = 0,
+    PWC_U8 = 1,
+    PWC_I16 = 2,
+    PWC_U16 = 3,
+    PWC_I32 = 4,
+    PWC_U32 = 5,
+    PWC_I64 = 6,
+    PWC_U64 = 7,
+    PWC_F32 = 8,
+    PWC_F64 = 9,
+};
+
+enum pwc_atomic_op {
+    PWC_SET = 0, /* with pwc_fetch_atomic: a swap */
+    PWC_ADD = 1,
+    PWC_PROD = 2,
+    PWC_MIN = 3,
+    PWC_MAX = 4,
+    PWC_AND = 5, /* these three: integers only */
+    PWC_OR = 6,
+    PWC_XOR = 7,
+    PWC_READ = 8, /* pwc_fetch_atomic only; changes nothing, and takes no operand */
+};
+
+#define PWC_FETCH_MAX 16 /* elements of one pwc_fetch_atomic */
+
+/*
+ * Combine `count` elements (at least 1) at offset `off` of the region behind `dst` with as many
+ * operands, which are read during the call and may stand in any memory. The local event, with id
+ * `lid`, says that it is done; the remote event, with id `rid`, appears at the target behind the
+ * change. Both are as those of pwc_put; their op is PWC_OP_ATOMIC, the length of the local one that
+ * of the elements.
+ *
+ * Never blocks. `flags`: PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE, PWC_UNORDERED, PWC_NOTIFY. Needs the
+ * right to write. -EAGAIN: probe, and try again. -EINVAL: no such operation on such a type, `count`
+ * is 0, `off` is not a multiple of the type's size, flags, an id over PWC_CID_MAX; -EMSGSIZE:
+ * operands over pwc_packed_max, or too long for a quarter of a small submission ring; -ERANGE;
+ * -EKEYREJECTED; -EBUSY: an active message has been prepared; -ESHUTDOWN, -EPROTO: the session is
+ * over.
+ *
+ * Status of the local event, which comes even with PWC_NO_LCE: 0, or
+ *     -EBUSY          the word was changed 4096 times between a read and a write of this operation,
+ *                     as only somebody who wants to can do. Elements in front of it are done, and
+ *                     the event's length says how many; it and those behind are unchanged.
+ *     -EINVAL         the region itself is not aligned (on one node the result of the call)
+ *     -ECONNABORTED   the outcome is unknown
+ *     -EKEYREJECTED, -EHOSTDOWN, as for pwc_put
+ */
+PWC_API int pwc_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enum pwc_type type,
+                       const void *operands, size_t count, pwc_cid lid, pwc_cid rid,
+                       unsigned flags);
+
+/*
+ * The same, and the values from before come back: to `result`, when the end has been seen, by
+ * pwc_probe, pwc_wait or pwc_flush of this context, also with PWC_NO_LCE. One element's may be any
+ * memory that still stands then; of several, up to PWC_FETCH_MAX, it is in a region of this client
+ * (-EFAULT). After a failure `result` is undefined. Needs the rights to read and to write; PWC_READ
+ * needs that to read alone, and looks at no operands.
+ */
+PWC_API int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op,
+                             enum pwc_type type, const void *operands, size_t count, void *result,
+                             pwc_cid lid, pwc_cid rid, unsigned flags);
+
+/*
+ * If the word has the bits of *expected, it becomes *desired; `result` gets the value from before
+ * either way, so it has taken place where result and expected are the same bits. Of floating point:
+ * -0.0 is not 0.0, and a NaN equals itself. As pwc_fetch_atomic of one element.
+ */
+PWC_API int pwc_compare_swap(pwc_remote *dst, uint64_t off, enum pwc_type type,
+                             const void *expected, const void *desired, void *result, pwc_cid lid,
+                             pwc_cid rid, unsigned flags);
+
+/*
+ * The bits of the word where *mask has ones become those of *desired; the others stay. As
+ * pwc_fetch_atomic of one element; integers only.
+ */
+PWC_API int pwc_masked_swap(pwc_remote *dst, uint64_t off, enum pwc_type type, const void *mask,
+                            const void *desired, void *result, pwc_cid lid, pwc_cid rid,
+                            unsigned flags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
