@@ -1,0 +1,86 @@
+/*
+ * A work queue without a master: the number of the next task is a word in rank 0's memory. Each
+ * rank draws tasks by fetch-and-add, from any node, until there are none left, and adds what it has
+ * found to a second word. Rank 0 needs no code for that.
+ *
+ * Run: pwcrun --nodes 2 -n 4 -- ./work_queue
+ */
+#include <pwc/atomic.h>
+#include <pwc/request.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TASKS = 1000 };
+
+/* The region of rank 0. */
+struct queue {
+    uint64_t next; /* task */
+    uint64_t sum;  /* of results */
+};
+
+#define CHECK(call) check(#call, call)
+static void check(const char *call, int rc)
+{
+    if (rc < 0) {
+        fprintf(stderr, "%s: %s\n", call, pwc_strerror(rc));
+        exit(1);
+    }
+}
+
+/* Adds to a word of the queue, and returns its value from before. */
+static uint64_t fetch_add(pwc_remote *queue, pwc_request *request, uint64_t off, uint64_t value)
+{
+    struct pwc_status status;
+    uint64_t before;
+
+    CHECK(pwc_fetch_atomic(queue, off, PWC_ADD, PWC_U64, &value, 1, &before,
+                           pwc_cid_request(request), PWC_CID_NONE, PWC_NO_RCE));
+    CHECK(pwc_request_wait(request, &status, -1));
+    CHECK(status.status);
+    return before;
+}
+
+int main(void)
+{
+    uint64_t task, done = 0, sum = 0, expected = (uint64_t)TASKS * (TASKS - 1) / 2;
+    struct pwc_key mine, *keys;
+    pwc_request *request;
+    pwc_client *client;
+    pwc_region *region;
+    pwc_remote *queue;
+    pwc_ctx *ctx;
+
+    CHECK(pwc_init(NULL, &client));
+    CHECK(pwc_ctx_create(client, NULL, &ctx));
+    CHECK(pwc_alloc(client, sizeof(struct queue), PWC_REMOTE_RW, &region));
+    CHECK(pwc_region_key(region, &mine));
+    keys = calloc(pwc_size(client), sizeof(*keys));
+    if (!keys)
+        return 1;
+    CHECK(pwc_exchange(ctx, &mine, sizeof(mine), keys));
+    CHECK(pwc_bind(ctx, pwc_peer_of(0, 0), &keys[0], &queue));
+    CHECK(pwc_request_create(ctx, &request));
+
+    while ((task = fetch_add(queue, request, offsetof(struct queue, next), 1)) < TASKS) {
+        sum += task; /* the work */
+        done++;
+    }
+    (void)fetch_add(queue, request, offsetof(struct queue, sum), sum);
+    printf("rank %u did %u of %u tasks\n", pwc_rank(client), (unsigned)done, TASKS);
+
+    CHECK(pwc_barrier(ctx)); /* all sums are there: each rank has waited for its own */
+    if (pwc_rank(client) == 0) {
+        const struct queue *all = pwc_region_addr(region);
+
+        printf("sum %llu, expected %llu\n", (unsigned long long)all->sum,
+               (unsigned long long)expected);
+        expected -= all->sum;
+    } else {
+        expected = 0;
+    }
+    CHECK(pwc_barrier(ctx));
+    free(keys);
+    CHECK(pwc_finalize(client));
+    return expected != 0;
+}
