@@ -91,7 +91,17 @@ static void test_command_lines(void)
         {{"stress", "--kind", "long"}, -EINVAL},
         {{"put_bw", "--both"}, -EINVAL},
         {{"overlap", "--size", "8,4k", "--protocol", "chain"}, 0},
-        {{"overlap", "--kind", "put"}, -EINVAL},
+        {{"overlap", "--kind", "put"}, 0},
+        {{"overlap", "--kind", "fetch"}, 0},
+        {{"overlap", "--kind", "fetch", "--size", "16"}, -EINVAL},
+        {{"overlap", "--kind", "fetch", "--protocol", "chain"}, -EINVAL},
+        {{"overlap", "--kind", "short"}, -EINVAL},
+        {{"inject", "--kind", "fetch"}, -EINVAL},
+        {{"fetch_lat", "--contend"}, 0},
+        {{"fetch_rate", "--size", "4"}, -EINVAL},
+        {{"gups", "--window", "1024"}, 0},
+        {{"gups", "--contend"}, -EINVAL},
+        {{"gups", "--protocol", "chain"}, -EINVAL},
         {{"overlap", "--both"}, -EINVAL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -159,7 +169,8 @@ static void test_rows_as_json(void)
          "\"p50_us\":0.060,"
          "\"p99_us\":0.070,\"mean_us\":0.080,\"rate_mps\":2.000000,\"bw_mbps\":16.000}\n"},
         {{"overlap", "--json"},
-         "{\"test\":\"overlap\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,\"min_us\":0.050,"
+         "{\"test\":\"overlap\",\"kind\":\"put\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,"
+         "\"min_us\":0.050,"
          "\"p50_us\":0.060,\"p99_us\":0.070,\"mean_us\":0.080,\"loss_percent\":1.50}\n"},
         {{"am_lat", "--json", "--kind", "long"},
          "{\"test\":\"am_lat\",\"kind\":\"long\",\"protocol\":\"auto\",\"size\":8,\"iters\":100,"

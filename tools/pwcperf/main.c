@@ -13,7 +13,8 @@
 static uint64_t default_iters(const struct options *options, uint64_t size)
 {
     enum perf_test test = options->test;
-    bool rate = test == PUT_RATE || (test == AM_BW && options->kind == KIND_SHORT);
+    bool rate = test == PUT_RATE || test == FETCH_RATE || test == GUPS ||
+                (test == AM_BW && options->kind == KIND_SHORT);
     bool bandwidth = test == PUT_BW || test == GET_BW || test == AM_BW;
     if (test == OVERLAP)
         return OVERLAP_ITERS;
@@ -51,6 +52,12 @@ static int measure(struct pair *pair, uint64_t size)
         return overlap(pair, &plan);
     case SHARE:
         return share(pair, size);
+    case FETCH_LAT:
+        return atomic_latency(pair, &plan);
+    case FETCH_RATE:
+        return atomic_fetch_rate(pair, &plan);
+    case GUPS:
+        return atomic_gups(pair, &plan);
     case STRESS:
         break;
     }
@@ -70,6 +77,10 @@ static size_t half_of(const struct options *options, uint64_t size)
         return inject_half(options, size);
     case OVERLAP:
         return overlap_half(size);
+    case FETCH_LAT:
+    case FETCH_RATE:
+    case GUPS:
+        return atomic_half(options);
     default:
         return stream_half(options, size);
     }

@@ -17,6 +17,7 @@ uint64_t stream_slots(const struct options *options, uint64_t size);
 size_t am_latency_half(uint64_t size);
 size_t inject_half(const struct options *options, uint64_t size);
 size_t overlap_half(uint64_t size);
+size_t atomic_half(const struct options *options);
 
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
@@ -34,7 +35,13 @@ int am_latency(struct pair *pair, const struct plan *plan);
 int am_stream(struct pair *pair, const struct plan *plan);
 /* Every depth of a size. */
 int inject(struct pair *pair, uint64_t size);
-/* Puts while the target computes. */
+/* Atomics: a fetch-and-add's time, many of them, and exclusive ors at random places. */
+int atomic_latency(struct pair *pair, const struct plan *plan);
+int atomic_fetch_rate(struct pair *pair, const struct plan *plan);
+int atomic_gups(struct pair *pair, const struct plan *plan);
+/* One fetch-and-add on the first word of the target, until its local event `id`. */
+int atomic_fetch_add_one(struct pair *pair, uint64_t id, uint64_t *before);
+/* Puts, or fetch-and-adds, while the target computes. */
 int overlap(struct pair *pair, const struct plan *plan);
 /* Puts of all pairs for --seconds. */
 int share(struct pair *pair, uint64_t size);

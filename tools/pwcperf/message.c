@@ -53,6 +53,8 @@ int messages_send(const struct messages *m, uint64_t number, uint64_t lid, unsig
         return pwc_am_medium(pair->remote, &send);
     case KIND_LONG:
         return pwc_am_long(pair->remote, at, &send);
+    case KIND_FETCH:
+        break;
     }
     return -EINVAL;
 }
@@ -64,6 +66,7 @@ static int reply(const struct messages *m, uint64_t token, uint64_t number)
     struct pwc_am_send send = message(m, &number);
     switch (options->kind) {
     case KIND_PUT:
+    case KIND_FETCH:
         break;
     case KIND_SHORT:
         return pwc_am_reply_short(ctx, token, &send);

@@ -24,6 +24,9 @@ static const char about[] =
     "  inject    time to submit an operation of a batch of --depth, without waiting for its end\n"
     "  overlap   from a put to its local event while the target computes, and what that loses\n"
     "  share     puts a second of each pair, all at once for the same time, and how fair that is\n"
+    "  fetch_lat   from a fetch-and-add on a word of the target to its local event\n"
+    "  fetch_rate  fetch-and-adds a second on one word of the target\n"
+    "  gups      64-bit exclusive ors a second at random places of a table of 16 MiB\n"
     "  stress    random peers, sizes, offsets, ids and flags; every byte and event is checked\n";
 
 struct test_name {
@@ -43,6 +46,9 @@ static const struct test_name test_names[] = {
     {"inject", INJECT, "8,512,4k,64k,1m,2m"},
     {"overlap", OVERLAP, "8"},
     {"share", SHARE, "8"},
+    {"fetch_lat", FETCH_LAT, "8"},
+    {"fetch_rate", FETCH_RATE, "8"},
+    {"gups", GUPS, "8"},
     {"stress", STRESS, "0"},
 };
 
@@ -57,6 +63,7 @@ static const struct kind_name kind_names[] = {
     {"short", KIND_SHORT, "0"},
     {"medium", KIND_MEDIUM, "8,64,512,1k,4k"},
     {"long", KIND_LONG, NULL},
+    {"fetch", KIND_FETCH, NULL},
 };
 
 struct protocol_name {
@@ -134,7 +141,8 @@ static int take_kind(void *options, const char *name)
             return 0;
         }
     }
-    return wrong("--kind", name, "short, medium or long; put, too, for inject");
+    return wrong("--kind", name,
+                 "short, medium or long; put, too, for inject; put or fetch for overlap");
 }
 
 #define AT(member) offsetof(struct options, member)
@@ -143,9 +151,13 @@ static int take_kind(void *options, const char *name)
 static const struct argument rows[] = {
     {"size", "LIST", "bytes, with commas between; k and m multiply by 1024 and its square",
      .kind = ARGUMENT_TAKE, .take = take_sizes},
-    {"kind", "NAME", "am_lat and am_bw: short, medium or long (short); inject: put too (put)",
+    {"kind", "NAME",
+     "am_lat and am_bw: short, medium or long (short); inject: put too (put);\n"
+     "overlap: put or fetch (put)",
      .kind = ARGUMENT_TAKE, .take = take_kind},
     {"both", NULL, "am_bw: both ways at once; rates and bandwidths are of both together", AT(both)},
+    {"contend", NULL, "fetch_lat, fetch_rate: the target adds to the same word all the time",
+     AT(contend)},
     {"depth", "LIST", "inject: operations of a batch (1,2,4,...,256)", .kind = ARGUMENT_TAKE,
      .take = take_depths},
     {"iters", "N", "measured operations of each size, batches of inject; default: by size",
@@ -185,7 +197,7 @@ static int parse_test(struct options *o, const char *name)
             o->test = test_names[i].test;
             o->test_name = test_names[i].name;
             if (o->kind_name == NULL && options_has_kind(o)) /* the default */
-                (void)take_kind(o, o->test == INJECT ? "put" : "short");
+                (void)take_kind(o, o->test == INJECT || o->test == OVERLAP ? "put" : "short");
             o->sizes_given = o->size_count > 0;
             if (o->sizes_given)
                 return 0;
@@ -201,14 +213,29 @@ static int not_together(const char *option, const char *with, const char *remedy
     return arguments_refuse(TOOL, "%s with %s: %s", option, with, remedy);
 }
 
+static bool is_atomic(const struct options *o)
+{
+    return o->test == FETCH_LAT || o->test == FETCH_RATE || o->test == GUPS ||
+           (o->test == OVERLAP && o->kind == KIND_FETCH);
+}
+
 /* Names an option that the test has no use for. */
 static int check_together(const struct options *o)
 {
-    bool large = o->test == PUT_LAT || o->test == OVERLAP || o->test == PUT_BW ||
-                 o->test == PUT_RATE || o->test == SHARE ||
+    bool large = o->test == PUT_LAT || o->test == PUT_BW || o->test == PUT_RATE ||
+                 o->test == SHARE ||
                  (options_has_kind(o) && (o->kind == KIND_PUT || o->kind == KIND_LONG));
     if (o->kind_name != NULL && !options_has_kind(o))
-        return not_together("--kind", o->test_name, "it is for am_lat, am_bw and inject");
+        return not_together("--kind", o->test_name, "it is for am_lat, am_bw, inject and overlap");
+    if (o->test == OVERLAP ? o->kind != KIND_PUT && o->kind != KIND_FETCH : o->kind == KIND_FETCH)
+        return not_together("--kind", o->test_name,
+                            o->test == OVERLAP ? "give put or fetch" : "fetch is for overlap");
+    if (o->contend && o->test != FETCH_LAT && o->test != FETCH_RATE)
+        return not_together("--contend", o->test_name, "it is for fetch_lat and fetch_rate");
+    for (size_t i = 0; is_atomic(o) && i < o->size_count; i++)
+        if (o->sizes[i] != 8)
+            return not_together("--size", o->kind == KIND_FETCH ? "--kind fetch" : o->test_name,
+                                "a word has 8 bytes");
     if (o->kind == KIND_PUT && (o->test == AM_LAT || o->test == AM_BW))
         return not_together("--kind put", o->test_name, "give short, medium or long");
     if (o->both && o->test != AM_BW)

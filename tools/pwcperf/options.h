@@ -20,6 +20,9 @@ enum perf_test {
     INJECT,
     OVERLAP,
     SHARE,
+    FETCH_LAT, /* these three: atomics (pwc/atomic.h) */
+    FETCH_RATE,
+    GUPS,
     STRESS,
 };
 
@@ -29,6 +32,7 @@ enum perf_kind {
     KIND_SHORT, /* active messages (pwc/am.h) */
     KIND_MEDIUM,
     KIND_LONG,
+    KIND_FETCH, /* a fetch-and-add */
 };
 
 struct options {
@@ -37,7 +41,7 @@ struct options {
     uint64_t sizes[PWCPERF_SIZES_MAX];
     size_t size_count;
     bool sizes_given;    /* by --size */
-    enum perf_kind kind; /* of am_lat, am_bw and inject */
+    enum perf_kind kind; /* of am_lat, am_bw, inject and overlap */
     const char *kind_name;
     const char *protocol_name;           /* "auto": the daemon's choice */
     unsigned protocol;                   /* its flag of put (pwc/am.h) */
@@ -56,12 +60,14 @@ struct options {
     bool pin;
     bool no_event; /* put_bw, put_rate: PWC_NO_RCE */
     bool both;     /* am_bw: both ways at once */
+    bool contend;  /* fetch_lat, fetch_rate: the target adds to the same word */
 };
 
 /* Returns whether the test submits operations of the given `kind`. */
 static inline bool options_has_kind(const struct options *options)
 {
-    return options->test == AM_LAT || options->test == AM_BW || options->test == INJECT;
+    return options->test == AM_LAT || options->test == AM_BW || options->test == INJECT ||
+           options->test == OVERLAP;
 }
 
 /* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has

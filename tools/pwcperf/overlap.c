@@ -1,6 +1,6 @@
 /*
- * Overlap: what a put takes while its target computes and calls nothing, and what it takes from the
- * target. With --pin the target computes on the processor of its daemon.
+ * Overlap: what a put, or a fetch-and-add, takes while its target computes and calls nothing, and
+ * what it takes from the target. With --pin the target computes on the processor of its daemon.
  *
  *     origin   START      START      put put put ..  START
  *                 \      /     \      |   |   |     /     .. every 500 us, 38 in a stretch
@@ -81,10 +81,15 @@ static void sleep_until(uint64_t ns)
 
 static int put_one(struct pair *pair, const struct plan *plan, uint64_t id, uint64_t *ns)
 {
-    uint64_t start = now_ns();
-    int rc = pair_put(pair, 0, 0, plan->size, id, 0, PWC_NO_RCE);
-    if (rc == 0)
-        rc = pair_expect(pair, PWC_LOCAL, id);
+    uint64_t start = now_ns(), before;
+    int rc;
+    if (pair->world->options->kind == KIND_FETCH) {
+        rc = atomic_fetch_add_one(pair, id, &before);
+    } else {
+        rc = pair_put(pair, 0, 0, plan->size, id, 0, PWC_NO_RCE);
+        if (rc == 0)
+            rc = pair_expect(pair, PWC_LOCAL, id);
+    }
     *ns = now_ns() - start;
     return rc;
 }

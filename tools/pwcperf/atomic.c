@@ -1,0 +1,253 @@
+/*
+ * Atomics: the time of a fetch-and-add on a word of the target, how many of them a second, and how
+ * many exclusive ors a second at random places of a table (GUPS, as HPCC's RandomAccess).
+ *
+ *     arrivals of the target   0              64                8 + ..
+ *                              | the counter  | the stop word   | ... or the table
+ *
+ * Fetched values are compared: each is larger than the one before, and without --contend by just
+ * one. In the end the counter holds the sum of what both sides have added. With --contend the
+ * target adds to the counter all the time, by its processor's own instruction.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <pwc/atomic.h>
+#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/pattern.h"
+#include "tools/pwcperf/report.h"
+
+#define STOP_AT     64u
+#define TABLE_WORDS (UINT64_C(1) << 21) /* 16 MiB: more than caches hold */
+#define WINDOW_MAX  4096u
+
+size_t atomic_half(const struct options *options)
+{
+    return options->test == GUPS ? TABLE_WORDS * 8 : 128;
+}
+
+/* ---- the target ------------------------------------------------------------------------------ */
+
+/* Adds until the origin sets the stop word: how often. */
+static uint64_t contend(struct pair *pair)
+{
+    _Atomic uint64_t *counter = (_Atomic uint64_t *)(void *)pair->arrivals;
+    const _Atomic uint64_t *stop = (const _Atomic uint64_t *)(void *)(pair->arrivals + STOP_AT);
+    uint64_t added = 0;
+    while (atomic_load_explicit(stop, memory_order_acquire) == 0) {
+        (void)atomic_fetch_add(counter, 1);
+        added++;
+    }
+    return added;
+}
+
+/* Waits for the end of the origin's adding, which it reports by the event's id. */
+static int check_counter(struct pair *pair)
+{
+    const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)pair->arrivals;
+    uint64_t added = pair->world->options->contend ? contend(pair) : 0;
+    struct pwc_event event;
+    int rc = world_wait(pair->world, pair->peer, PWC_REMOTE, &event);
+    if (rc == 0 && atomic_load(counter) != added + event.id)
+        rc = world_error(pair->world, -EBADMSG, "the counter is %llu, and should be %llu",
+                         (unsigned long long)atomic_load(counter),
+                         (unsigned long long)(added + event.id));
+    return rc;
+}
+
+/* ---- the origin ------------------------------------------------------------------------------ */
+
+/* One atomic of this kind on a word, again until there is room. */
+static int submit(struct pair *pair, uint64_t off, enum pwc_atomic_op op, uint64_t operand,
+                  uint64_t *before, uint64_t id, unsigned flags)
+{
+    uint64_t since = 0;
+    int rc;
+    do
+        rc = before ? pwc_fetch_atomic(pair->remote, off, op, PWC_U64, &operand, 1, before,
+                                       pwc_cid_u64(id), pwc_cid_u64(0), PWC_NO_RCE | flags)
+                    : pwc_atomic(pair->remote, off, op, PWC_U64, &operand, 1, pwc_cid_u64(id),
+                                 pwc_cid_u64(0), PWC_NO_RCE | flags);
+    while (rc == -EAGAIN && (rc = world_again(pair->world, &since)) >= 0);
+    return rc < 0 ? world_error(pair->world, rc, "an atomic on a word") : 0;
+}
+
+/* Compares a value with the one that was fetched before. */
+static int check_fetched(struct pair *pair, uint64_t value, uint64_t *last)
+{
+    bool right =
+        pair->world->options->contend ? *last == UINT64_MAX || value > *last : value == *last + 1;
+    if (!right)
+        return world_error(pair->world, -EBADMSG, "%llu was fetched behind %llu",
+                           (unsigned long long)value, (unsigned long long)*last);
+    *last = value;
+    return 0;
+}
+
+/* Lets the target stop, and reports how often this side has added. */
+static int end_counting(struct pair *pair, uint64_t added)
+{
+    uint64_t *one = (uint64_t *)(void *)pair->departures;
+    int rc = pwc_flush(pair->world->ctx, pair->peer, -1);
+    if (rc < 0)
+        return world_error(pair->world, rc, "flushing");
+    *one = 1;
+    rc = pair_put(pair, STOP_AT, 0, 8, 0, 0, PWC_NO_RCE | PWC_NO_LCE);
+    return rc == 0 ? world_notify(pair->world, pair->remote, added) : rc;
+}
+
+int atomic_fetch_add_one(struct pair *pair, uint64_t id, uint64_t *before)
+{
+    int rc = submit(pair, 0, PWC_ADD, 1, before, id, 0);
+    return rc == 0 ? pair_expect(pair, PWC_LOCAL, id) : rc;
+}
+
+/* The target has one step, which lasts until the origin has ended. */
+static int fetch_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
+                     uint64_t *ns)
+{
+    uint64_t before = 0, start = now_ns(), last = plan->warmup + plan->iters - 1;
+    int rc;
+    if (!pair->initiates)
+        return i == 0 ? check_counter(pair) : 0;
+    rc = atomic_fetch_add_one(pair, i, &before);
+    *ns = now_ns() - start;
+    if (rc == 0)
+        rc = check_fetched(pair, before, context);
+    return rc == 0 && i == last ? end_counting(pair, last + 1) : rc;
+}
+
+/* Both sides first set the counter to 0 and wait for each other. */
+static int begin(struct pair *pair, size_t bytes)
+{
+    int rc;
+    memset(pair->arrivals, 0, bytes);
+    rc = pwc_barrier(pair->world->ctx);
+    return rc < 0 ? world_error(pair->world, rc, "waiting for the other side") : 0;
+}
+
+int atomic_latency(struct pair *pair, const struct plan *plan)
+{
+    uint64_t last = UINT64_MAX;
+    int rc = begin(pair, pair->half);
+    return rc == 0 ? latency_run(pair, plan, "fetch_lat", 1, fetch_one, &last) : rc;
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+/* An own generator for places and values: the second pass draws the same. */
+static uint64_t draw(uint64_t *state)
+{
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    return pattern_mix(*state);
+}
+
+struct updates {
+    struct pair *pair;
+    uint64_t window, marks; /* operations in flight; every so many ask for a local event */
+    uint64_t ended;
+    bool fetch;
+    uint64_t state, last;
+    uint64_t before[WINDOW_MAX]; /* fetched, by number */
+};
+
+/* Takes the end of the operations up to the next mark. */
+static int take_mark(struct updates *u)
+{
+    uint64_t end = u->ended + u->marks;
+    int rc = pair_expect(u->pair, PWC_LOCAL, end - 1);
+    while (rc == 0 && u->fetch && u->ended < end)
+        rc = check_fetched(u->pair, u->before[u->ended++ % u->window], &u->last);
+    u->ended = end;
+    return rc;
+}
+
+static int update_one(struct updates *u, uint64_t i)
+{
+    unsigned flags = (i + 1) % u->marks == 0 ? 0u : PWC_NO_LCE;
+    uint64_t value;
+    if (u->fetch)
+        return submit(u->pair, 0, PWC_ADD, 1, &u->before[i % u->window], i, flags);
+    value = draw(&u->state);
+    return submit(u->pair, value % TABLE_WORDS * 8, PWC_XOR, value, NULL, i, flags);
+}
+
+/* Operations from `first` to `last`, and the ends of whole marks. */
+static int update(struct updates *u, uint64_t first, uint64_t last)
+{
+    int rc = 0;
+    for (uint64_t i = first; rc == 0 && i < last; i++) {
+        while (rc == 0 && i - u->ended >= u->window)
+            rc = take_mark(u);
+        if (rc == 0)
+            rc = update_one(u, i);
+    }
+    while (rc == 0 && u->ended < last)
+        rc = take_mark(u);
+    return rc;
+}
+
+/* Whole marks. */
+static uint64_t rounded(uint64_t count, uint64_t marks)
+{
+    return (count + marks - 1) / marks * marks;
+}
+
+static int stream(struct pair *pair, const struct plan *plan, bool fetch, uint64_t *total,
+                  struct result *result)
+{
+    uint64_t window = pair->world->options->window, start;
+    struct updates u = {.pair = pair, .window = window, .fetch = fetch, .last = UINT64_MAX};
+    int rc;
+    u.marks = window >= 8 ? window / 4 : 1;
+    uint64_t warmup = rounded(plan->warmup, u.marks), count = rounded(plan->iters, u.marks);
+    *total = warmup + count;
+    rc = update(&u, 0, warmup);
+    start = now_ns();
+    if (rc == 0)
+        rc = update(&u, warmup, *total);
+    result->rate_mps = (double)count * 1000 / (double)(now_ns() - start);
+    result->mean_us = 1 / result->rate_mps;
+    return rc;
+}
+
+int atomic_fetch_rate(struct pair *pair, const struct plan *plan)
+{
+    struct result result = {.size = plan->size, .iters = plan->iters};
+    uint64_t total;
+    int rc = begin(pair, pair->half);
+    if (rc == 0 && pair->initiates)
+        rc = stream(pair, plan, true, &total, &result);
+    if (rc == 0)
+        rc = pair->initiates ? end_counting(pair, total) : check_counter(pair);
+    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+}
+
+/* Exclusive ors with the same values at the same places give zeros back. */
+static int check_table(struct pair *pair)
+{
+    const uint64_t *table = (const uint64_t *)(const void *)pair->arrivals;
+    int rc = pair_expect(pair, PWC_REMOTE, TABLE_WORDS);
+    for (uint64_t i = 0; rc == 0 && i < TABLE_WORDS; i++)
+        if (table[i] != 0)
+            rc = world_error(pair->world, -EBADMSG, "word %llu is not what it was",
+                             (unsigned long long)i);
+    return rc;
+}
+
+int atomic_gups(struct pair *pair, const struct plan *plan)
+{
+    struct result result = {.size = plan->size, .iters = plan->iters}, again;
+    uint64_t total;
+    int rc = begin(pair, pair->half);
+    if (rc == 0 && pair->initiates) {
+        rc = stream(pair, plan, false, &total, &result);
+        if (rc == 0)
+            rc = stream(pair, plan, false, &total, &again);
+        if (rc == 0)
+            rc = world_notify(pair->world, pair->remote, TABLE_WORDS);
+    } else if (rc == 0) {
+        rc = check_table(pair);
+    }
+    return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
+}
