@@ -1,0 +1,37 @@
+/*
+ * What the applications over MPI share: start, the choice of a way, and the end. Plain MPI-3.1, so
+ * that the same source is built against every MPI; each rank is a process with one thread.
+ */
+#ifndef BENCH_APPS_RANKS_H
+#define BENCH_APPS_RANKS_H
+
+#include "examples/apps/app.h"
+
+#include <mpi.h>
+#include <stddef.h>
+
+/* One way to move the data; a row of a program's table, whose last one has no name. */
+struct way {
+    const char *name;
+    void (*run)(void *state);
+};
+
+/*
+ * Starts MPI, reads `WAY [OPTION]...`, and returns the way. `app` has the defaults. Ends the job
+ * where the command line is wrong.
+ */
+const struct way *apps_start(struct app *app, const struct way *ways, int argc, char **argv);
+
+/* Ends the job unless `right`. */
+void apps_demand(bool right, const char *what);
+
+/* Memory that other ranks may put to, and the window that they put by: displacements in bytes. */
+void *apps_window(size_t bytes, MPI_Win *window);
+
+/* A group of these ranks, for post and start. */
+MPI_Group apps_group(const uint32_t *ranks, uint32_t count);
+
+/* Every rank has checked its part: rank 0 reports, and all end. The exit status. */
+int apps_end(const struct app *app, bool right, const char *unit, double work);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * What the three applications have in common, whatever moves their data: the command line, the
+ * clock, and the line with the result. Each rank is a process with one thread.
+ *
+ *     stencil.c   values flow from rank to rank, row by row     grid.h    the computation
+ *     tree.c      sums flow up a tree of ranks                  sums.h
+ *     cholesky.c  tiles flow to whoever happens to need them    tiles.h
+ *
+ * The computations know nothing of communication: the programs of bench/apps do the same work with
+ * the same code over MPI.
+ */
+#ifndef EXAMPLES_APPS_APP_H
+#define EXAMPLES_APPS_APP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct app {
+    const char *name;
+    const char *way;       /* how data moves */
+    uint32_t rank, ranks;  /* set before app_parse */
+    uint32_t size;         /* columns of a rank, numbers to sum, or tiles in a column */
+    uint32_t rounds;       /* how often the computation is done; the first round is not measured */
+    double started, ended; /* seconds */
+};
+
+/*
+ * Reads `[--cpu A,B...] [--size N] [--rounds N]`, and pins rank r to the processor in place r of
+ * the list, which repeats. `app` has the defaults. False after a message.
+ */
+bool app_parse(struct app *app, int argc, char **argv);
+
+/* Called after each round, counted from 0, where the time is measured. */
+void app_round(struct app *app, uint32_t round);
+
+/*
+ * One JSON line with the time of a round and the rate of `work` done in each round; for the rank
+ * that measures.
+ */
+void app_report(const struct app *app, const char *unit, double work);
+
+#endif

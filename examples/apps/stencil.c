@@ -1,0 +1,55 @@
+/*
+ * A pipelined stencil: each rank has some columns of a grid, and may compute a row as soon as the
+ * row's last cell has come from the rank at its left. So a put of one cell and its notification are
+ * all that passes between ranks: nobody posts a receive, and nobody waits for an answer.
+ *
+ *     pwcrun --nodes 2 -n 2 -- ./stencil [--size COLUMNS] [--rounds N] [--cpu A,B]
+ *
+ * A cell's place at its target is that of its row, so a rank may run ahead by as many rows as a
+ * round has. A round begins with the corner of the one before, when nobody reads a cell any more.
+ */
+#include "examples/apps/grid.h"
+#include "examples/apps/team.h"
+
+static void compute_round(struct team *team, struct grid *grid)
+{
+    uint32_t before = (grid->rank + grid->ranks - 1) % grid->ranks;
+    uint32_t after = (grid->rank + 1) % grid->ranks;
+    bool first = grid->rank == 0, last = after == 0;
+
+    for (uint32_t i = 1; i < GRID_ROWS; i++) {
+        if (!first)
+            team_wait(team, before);
+
+        const double *cell = grid_row(grid, i);
+
+        if (!last)
+            team_put(team, after, i * sizeof(double), cell, sizeof(double), 0);
+        else if (i == GRID_ROWS - 1) /* the corner */
+            team_put(team, after, 0, cell, sizeof(double), 0);
+    }
+    if (first) {
+        team_wait(team, before);
+        grid_wrap(grid);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct app app = {.name = "stencil", .way = "pwcd", .size = 64, .rounds = 20};
+    struct team team;
+    struct grid grid;
+    bool right;
+
+    team_open(&team, &app, argc, argv);
+    team_share(&team, GRID_ROWS * sizeof(double));
+    if (!grid_open(&grid, app.rank, app.ranks, app.size, team.memory))
+        return 1;
+    for (uint32_t round = 0; round < app.rounds; round++) {
+        compute_round(&team, &grid);
+        app_round(&app, round);
+    }
+    right = grid_check(&grid, app.rounds);
+    grid_close(&grid);
+    return team_end(&team, &app, right, "rows_per_s", GRID_ROWS - 1);
+}

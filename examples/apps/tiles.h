@@ -1,0 +1,78 @@
+/*
+ * The Cholesky factorization A = L * L^T of a matrix in tiles of 32 x 32, left-looking: what one
+ * rank computes, and who needs it.
+ *
+ *            k=0   1    2    3
+ *     m=0   +----+                      tile (m,k), with k up to m, becomes that tile of L;
+ *           | D  |                      D: diagonal, from (m,0) to (m,m-1)
+ *     m=1   +----+----+                 P: panel, from (m,0) to (m,k-1) and (k,0) to (k,k)
+ *           | P  | D  |
+ *     m=2   +----+----+----+            row m is the work of rank m mod ranks; so a panel tile
+ *           | P  | P  | D  |            needs from others what stands in row k, and every tile
+ *     m=3   +----+----+----+----+       but those of the last row goes to all ranks
+ *           | P  | P  | P  | D  |
+ *           +----+----+----+----+
+ *
+ * Rounds alternate between two copies of the tiles. A rank ends a round when it has every tile that
+ * is sent in it, so the others have begun that round by then, and have ended the one before: a
+ * tile of the next round meets nobody who still reads its place.
+ */
+#ifndef EXAMPLES_APPS_TILES_H
+#define EXAMPLES_APPS_TILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TILE_SIDE  32u
+#define TILE_CELLS (TILE_SIDE * TILE_SIDE)
+#define TILE_BYTES (TILE_CELLS * sizeof(double))
+
+struct tiles {
+    uint32_t rank, ranks;
+    uint32_t rows;    /* of tiles, more than `ranks` */
+    uint32_t round;   /* that is computed */
+    uint32_t missing; /* tiles of this round that others still have to send */
+    double *memory;   /* two copies of all tiles; lent */
+    double *first;    /* column of the matrix, before it is factored; owned */
+    uint32_t *there;  /* by tag: the last round whose tile is there, plus 1; owned */
+};
+
+/* A tile's number in `memory`, and the tag of its message, which says the copy too. */
+uint32_t tiles_tag(const struct tiles *tiles, uint32_t m, uint32_t k);
+uint32_t tiles_tags(const struct tiles *tiles); /* how many there are */
+double *tiles_at(const struct tiles *tiles, uint32_t tag);
+
+static inline uint32_t tiles_owner(const struct tiles *tiles, uint32_t m)
+{
+    return m % tiles->ranks;
+}
+
+/* `memory` holds tiles_bytes(rows) bytes. False without memory, or where rows are too few. */
+uint64_t tiles_bytes(uint32_t rows);
+bool tiles_open(struct tiles *tiles, uint32_t rank, uint32_t ranks, uint32_t rows, double *memory);
+void tiles_close(struct tiles *tiles);
+
+void tiles_begin(struct tiles *tiles, uint32_t round);
+
+/* A tile of another rank is in its place, with this tag. Returns its owner. */
+uint32_t tiles_arrived(struct tiles *tiles, uint32_t tag);
+bool tiles_there(const struct tiles *tiles, uint32_t m, uint32_t k);
+
+/* Compute a tile of this rank, when all that it needs is there; they return its tag. */
+uint32_t tiles_diagonal(struct tiles *tiles, uint32_t k);
+uint32_t tiles_panel(struct tiles *tiles, uint32_t m, uint32_t k);
+
+/*
+ * The ranks to which this one sends a tile of `owner`: two at most, so that tiles spread along a
+ * binary tree whose root is the owner. Returns how many.
+ */
+uint32_t tiles_children(const struct tiles *tiles, uint32_t owner, uint32_t children[2]);
+
+/* Whether the tiles of the last round are those of a serial factorization; says what differs. */
+bool tiles_check(const struct tiles *tiles);
+
+/* Multiplications and additions of a factorization. */
+double tiles_flops(const struct tiles *tiles);
+
+#endif
