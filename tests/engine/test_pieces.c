@@ -6,6 +6,7 @@
  * Ends 0 and 2 are on one node, 1 and 3 on another. Thread: one.
  */
 #include <stdio.h>
+#include "daemon/engine/ops/turn.h"
 #include "tests/suite.h"
 #include "tests/engine/world/driver.h"
 #include "tests/engine/world/world_path.h"
@@ -169,6 +170,56 @@ static void passes(void)
         }
 }
 
+/* The most bytes of payloads on their way until client 0 has posted so many more, while client 2
+ * sends one small put after another. */
+static uint64_t most_on_their_way(uint64_t bytes)
+{
+    uint64_t until = posted_from(0, LONG) + bytes, most = 0;
+    uint32_t turns = 0, small = UINT32_MAX;
+
+    while (posted_from(0, LONG) < until && turns++ < TURNS_MAX) {
+        uint64_t now;
+
+        if (small == UINT32_MAX || !model_busy(&driver.model, small))
+            small = submit(2, PATH_PUT, 8);
+        turn();
+        now = peek_peer(origin(), 1).payload_bytes;
+        most = now > most ? now : most;
+    }
+    CU_ASSERT_FATAL(turns < TURNS_MAX);
+    return most;
+}
+
+/* Goes on until a whole window of client 0's payloads is on its way. */
+static void fill_window(uint32_t *submitted)
+{
+    uint32_t turns = 0;
+
+    while (peek_peer(origin(), 1).payload_bytes < WINDOW && turns++ < TURNS_MAX) {
+        if (flow_from(0).started + 12 > *submitted) {
+            submit(0, PATH_PUT, LONG);
+            ++*submitted;
+        }
+        turn();
+    }
+    CU_ASSERT_FATAL(turns < TURNS_MAX);
+}
+
+/* While two clients send, a part of the window is theirs; one that is alone has all of it. */
+static void shared_window(void)
+{
+    for (size_t w = 0; w < WAYS; w++) {
+        uint32_t submitted = 0;
+
+        begin(&ways[w], 51 + w);
+        fill_window(&submitted);
+        (void)most_on_their_way(2 * WINDOW); /* the window becomes smaller meanwhile */
+        CU_ASSERT(most_on_their_way(4 * WINDOW) < WINDOW / SHARED_PART + PIECE);
+        fill_window(&submitted);
+        end(&ways[w]);
+    }
+}
+
 /* ---- half on its way ---------------------------------------------------------------------------
  */
 
@@ -224,6 +275,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"every length", boundaries},
                            {"a small put beside endless ones", passes},
+                           {"a window that two share", shared_window},
                            {"links that break half way", broken_links},
                            {"regions and clients that end half way", endings},
                            CU_TEST_INFO_NULL};

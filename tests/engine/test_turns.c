@@ -63,7 +63,7 @@ struct scene {
 static uint64_t cost_of(const struct sizes *sizes, uint32_t length)
 {
     if (sizes->beside)
-        return sizeof(struct wire_op) + length;
+        return sizeof(struct wire_op) + length + TURN_POST_BYTES;
     return length <= 256 ? sizeof(struct wire_batch_put) + abi_pad8(length)
                          : sizeof(struct wire_put) + abi_pad8(length);
 }
@@ -269,6 +269,7 @@ static void test_shares(void)
         {"8 KiB beside", LEDGER, BESIDE(8192), BESIDE(8192)},
         {"8 KiB beside and 300 bytes", LEDGER, BESIDE(8192), PACKED(300)},
         {"300 bytes and 8 KiB beside", LEDGER, PACKED(300), BESIDE(8192)},
+        {"5000 bytes beside and 300 bytes", LEDGER, BESIDE(5000), PACKED(300)},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -120,7 +120,8 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
             r = flow_start_op(e, flow, slot, op);
         if (r == -EAGAIN || r == -EBUSY || r == -EINPROGRESS || r == -ENOBUFS)
             break;
-        *left -= (int64_t)(*on_their_way - before);
+        if (*on_their_way > before)
+            *left -= (int64_t)(*on_their_way - before) + TURN_POST_BYTES;
         if (r < 0) {
             op_abandon(e, flow, op, f->posted); /* some of its pieces may be on their way */
             flow_fail(e, flow, slot, op, r);

@@ -6,6 +6,7 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/message.h"
 #include "daemon/engine/ops/owner.h"
+#include "daemon/engine/ops/turn.h"
 
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right)
@@ -117,7 +118,7 @@ int op_window_open(const struct engine *e, uint32_t flow)
 {
     const struct peer_live *live = &e->peer_live[e->flows[flow].peer];
 
-    if (live->bytes >= e->config.window_bytes)
+    if (live->bytes >= turn_window(e, live))
         return -ENOBUFS;
     return live->blocked.first == NONE || e->flow_live[flow].unblocked ? 0 : -ENOBUFS;
 }

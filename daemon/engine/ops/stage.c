@@ -48,6 +48,16 @@ static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, 
     return 0;
 }
 
+/* Notes that this client has something to stage. */
+static void note_client(struct engine *e, struct peer_live *peer, uint32_t client)
+{
+    if (client == peer->staged_last || client == NONE)
+        return;
+    if (peer->staged_last != NONE)
+        peer->shared_until = e->now + SHARED_NS;
+    peer->staged_last = client;
+}
+
 /* The first turn of the list stages until its bytes or its operations are used up. Results as those
  * of turns_step. */
 static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *work)
@@ -60,6 +70,7 @@ static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *
     if (turn->left <= 0 && list->first == list->last)
         turn->left = TURN_BYTES;
     if (turn->left > 0) {
+        note_client(e, &e->peer_live[peer], turn->client);
         r = turn_stage(e, turn, aside, work);
         if (r == -ENOSPC || r == -EAGAIN)
             return r;

@@ -157,10 +157,9 @@ static void turn_unblock(struct engine *e, struct peer_live *peer)
 void turns_unblock(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
-    uint64_t bytes = live->bytes;
+    uint64_t bytes = live->bytes, window = turn_window(e, live);
 
-    for (; live->blocked.first != NONE && bytes < e->config.window_bytes;
-         bytes += e->config.piece_bytes)
+    for (; live->blocked.first != NONE && bytes < window; bytes += e->config.piece_bytes)
         turn_unblock(e, live);
 }
 

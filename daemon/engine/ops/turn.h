@@ -13,7 +13,8 @@
  * charged to the client of this node whose traffic or memory it is about: a FAIL to the target of
  * what failed. What is about no client (or one that has left) is nobody's, which has one share too.
  *
- * The bytes of records and of payloads beside them are counted. Bytes that the last operation of a
+ * The bytes of records and of payloads beside them are counted, and TURN_POST_BYTES for each
+ * operation of the fabric that carries a payload or a read. Bytes that the last operation of a
  * turn used beyond the turn are taken off the next one; so a turn may be short, and may end when
  * the ledger is full in the middle. A step takes O(1).
  *
@@ -33,6 +34,12 @@
 
 /* Bytes of a turn. A message that comes alone waits for one of these for each client before it. */
 #define TURN_BYTES 16384
+/* Two clients that have staged something share the way for so long. */
+#define SHARED_NS   10000000u
+#define SHARED_PART 4u /* of the window is theirs */
+/* An operation of the fabric costs both sides as much time as these bytes do, beside its payload.
+ */
+#define TURN_POST_BYTES 512
 
 static inline uint32_t turn_of_nobody(const struct engine *e, uint32_t peer)
 {
@@ -78,13 +85,21 @@ static inline bool turn_is_empty(const struct turn *t)
            t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE;
 }
 
+/* Bytes of payloads that may be on their way to this peer: what one client sends waits behind those
+ * of another, so clients that share the way keep less there. */
+static inline uint64_t turn_window(const struct engine *e, const struct peer_live *peer)
+{
+    return e->now < peer->shared_until ? e->config.window_bytes / SHARED_PART
+                                       : e->config.window_bytes;
+}
+
 /* Whether anything may be staged or posted towards this peer. */
 static inline bool turns_waiting(const struct engine *e, uint32_t peer)
 {
     const struct peer_live *live = &e->peer_live[peer];
 
     return live->ready.first != NONE ||
-           (live->blocked.first != NONE && live->bytes < e->config.window_bytes);
+           (live->blocked.first != NONE && live->bytes < turn_window(e, live));
 }
 /* Ends the first turn of the list: it goes behind the others, or, with nothing more to stage,
  * off the list. */

@@ -185,6 +185,8 @@ struct peer_live {
     struct ready_list ready;       /* turns of clients that have something to stage */
     struct ready_list blocked;     /* turns of clients with flows that wait for its window */
     uint32_t turns;                /* list of all of them */
+    uint32_t staged_last;          /* client that has staged last */
+    uint64_t shared_until;         /* before that, clients share the way to this peer */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
