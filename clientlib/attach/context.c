@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "clientlib/calls/wait.h"
+#include "clientlib/memory/window.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
@@ -106,7 +107,7 @@ static uint32_t messages_min(const struct pwc_client *client)
     return min;
 }
 
-static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
+static int map_session(struct pwc_ctx *ctx, const struct opened *opened, uint32_t unexpected)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t bytes = session_bytes(&opened->sizes);
@@ -121,6 +122,8 @@ static int map_session(struct pwc_ctx *ctx, const struct opened *opened)
     }
     mapping_close_fd(&ctx->mapping);
     rc = channel_init(&ctx->channel, ctx->mapping.base, ctx->mapping.size);
+    if (rc == 0 && unexpected > 0)
+        channel_set_unexpected(&ctx->channel, unexpected);
     if (rc == 0 && doorbell_register() == 0)
         channel_set_registered(&ctx->channel);
     if (rc == 0)
@@ -166,7 +169,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     ctx->doorbell_fd = opened.fds[FD_DOORBELL];
     ctx->wake_fd = opened.fds[FD_WAKE];
     FAULT(CONTEXT_OPENED);
-    rc = map_session(ctx, &opened);
+    rc = map_session(ctx, &opened, attr->unexpected);
     if (rc < 0)
         goto close_session;
     FAULT(CONTEXT_MAPPED);
@@ -194,6 +197,8 @@ void context_free(struct pwc_ctx *ctx)
         direct_close(ctx, remote);
         free(remote);
     }
+    while (ctx->windows)
+        window_free(ctx->windows);
     span_view_destroy(&ctx->spans);
     landing_view_destroy(&ctx->landings);
     handlers_destroy(&ctx->handlers);

@@ -53,6 +53,7 @@ struct pwc_ctx {
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
     struct pwc_remote *remotes;
+    struct pwc_window *windows;
     struct span_view spans;
     struct landing_view landings;
     struct handlers handlers;

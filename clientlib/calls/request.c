@@ -39,7 +39,7 @@ static void end_all(struct pwc_ctx *ctx)
     }
 }
 
-int request_progress(struct pwc_ctx *ctx)
+int request_progress(struct pwc_ctx *ctx, unsigned ended_by)
 {
     int rc;
 
@@ -47,7 +47,8 @@ int request_progress(struct pwc_ctx *ctx)
         neighbours_update(ctx, neighbour_changes(ctx));
     rc = wait_collect(ctx);
     if (channel_state(&ctx->channel) == 0 || rc == -ENOBUFS || rc == -ENOMEM)
-        return rc;
+        return rc == 0 && ended_by == PWC_NOTIFICATION && channel_is_full(&ctx->channel) ? -ENOBUFS
+                                                                                         : rc;
     /* The rings are empty, or make no sense. */
     end_all(ctx);
     return 0;
@@ -61,7 +62,7 @@ int pwc_test(pwc_request *request, struct pwc_status *out)
     if (rc == -EOWNERDEAD)
         return rc;
     if (request->left > 0 && rc == 0) {
-        rc = request_progress(ctx);
+        rc = request_progress(ctx, request_kind_of(request)->ended_by);
         if (rc < 0 && request->left > 0)
             return rc;
     }

@@ -24,11 +24,13 @@ struct request_kind {
     void (*take_back)(struct pwc_ctx *ctx, struct pwc_request *r);
 };
 
+extern const struct request_kind request_notify; /* notify.c */
+
 const struct request_kind *request_kind_of(const struct pwc_request *r);
 
-/* Takes what has come: 0, or why a wait cannot go on. Where the session is over, all requests
- * end. */
-int request_progress(struct pwc_ctx *ctx);
+/* Takes what has come: 0, or why a wait for requests that end by events of these kinds cannot go
+ * on. Where the session is over, all requests end. */
+int request_progress(struct pwc_ctx *ctx, unsigned ended_by);
 
 /* Reports the end of a request that has ended; `out` may be NULL. */
 static inline void request_tell(struct pwc_request *r, struct pwc_status *out)

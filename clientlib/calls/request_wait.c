@@ -67,7 +67,7 @@ static int progress_awhile(const struct wait *wait, uint32_t needed)
     int rc = 0;
 
     for (unsigned i = wait_spins(wait->ctx); i > 0 && rc == 0 && wait->pool->ended < needed; i--)
-        rc = request_progress(wait->ctx);
+        rc = request_progress(wait->ctx, wait->ended_by);
     return wait->pool->ended >= needed ? 1 : rc;
 }
 

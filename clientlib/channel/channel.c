@@ -81,6 +81,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
     ch->reply_event.message_kind = EVENT_REPLY;
     kept_init(&ch->kept, CHANNEL_KEPT_BYTES + 2 * (uint64_t)sizes.local);
     request_pool_init(&ch->requests);
+    channel_notify_init(&ch->notify);
     ch->own_limit = ch->local.limit;
     neighbours_init(&ch->neighbours, ch->event, ch->message_max);
     return 0;
@@ -91,6 +92,7 @@ void channel_destroy(struct channel *ch)
     neighbours_destroy(&ch->neighbours);
     pending_close(&ch->pending);
     request_pool_destroy(&ch->requests);
+    channel_notify_destroy(&ch->notify);
     kept_destroy(&ch->kept);
 }
 
@@ -169,7 +171,7 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
     neighbours_arm(&ch->neighbours, mode);
     FAULT(WAIT_ARMED);
     pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
-    if (!pending && (kinds & CHANNEL_REMOTE_KINDS || ch->deliver))
+    if (!pending && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)))
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
         pending = inbox_pending(&ch->reply_event);

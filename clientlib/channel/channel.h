@@ -10,6 +10,7 @@
  *     channel_probe.c     out of the session's rings; the order in which all rings are looked into
  *     channel_direct.c    out of the pairs' rings, which neighbours write without the daemon
  *     channel_route.c     what becomes of an event or a message, from either
+ *     channel_notify.c    notifications, and the requests that ask for them
  *     channel_own.c       ends of what went to neighbours, without the daemon
  *     channel_requests.c  ends of persistent requests
  *
@@ -27,6 +28,7 @@
 #include <string.h>
 #include "clientlib/channel/inbox.h"
 #include "clientlib/channel/kept.h"
+#include "clientlib/channel/matcher.h"
 #include "clientlib/channel/pending.h"
 #include "clientlib/channel/request.h"
 #include "clientlib/neighbours/neighbours.h"
@@ -64,6 +66,26 @@ enum channel_hold {
     HOLD_KEPT,  /* an event that is not asked for: no more can be kept */
 };
 
+#define CHANNEL_SPACES_OWN 65536u /* lower ones are the program's own; windows have higher ones */
+
+/* The space of a window: its owner's memory, while the space is open the channel's. */
+struct channel_space {
+    struct channel_space *next;
+    uint32_t number;
+};
+
+struct channel_posting;
+
+/* Notifications: what is asked for, what is unexpected. */
+struct channel_notify {
+    struct matcher matcher;
+    struct channel_posting **chunks; /* as those of the pool of requests */
+    uint32_t chunk_count;
+    uint32_t highest_space; /* that this context has had, or that is the program's own */
+    struct channel_space *spaces;
+    bool held; /* in the ring of a neighbour, when these were last looked into: no room for it */
+};
+
 struct channel {
     struct session_shared *shared;
     struct channel_outbox submit;
@@ -86,6 +108,7 @@ struct channel {
     enum channel_hold hold;
     struct pending_slots pending; /* the caller's to open */
     struct request_pool requests;
+    struct channel_notify notify;
     uint64_t own_limit; /* bytes of ends without the daemon: less what started requests hold */
     channel_deliver *deliver;
     void *deliver_context;
@@ -100,6 +123,8 @@ int channel_init(struct channel *ch, void *base, size_t size);
 void channel_destroy(struct channel *ch);
 /* This process has registered (doorbell_register): it need not fence where the daemon does. */
 void channel_set_registered(struct channel *ch);
+/* The bound of unexpected notifications, before the first. */
+void channel_set_unexpected(struct channel *ch, uint32_t max);
 /* From now on messages are looked for, and some local event space is set aside for replies: 0 or
  * -ENOMEM. */
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
@@ -233,5 +258,36 @@ void channel_unstart_request(struct channel *ch, struct pwc_request *r);
 /* Ends the round of a request that is under way, with its local event. An error that it has had
  * stands. */
 void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
+
+/* ---- notifications (pwc/notify.h) ----------------------------------------------------------- */
+
+void channel_notify_init(struct channel_notify *n);
+void channel_notify_destroy(struct channel_notify *n);
+/* Says what a request asks for, before it is first started: 0 or -ENOMEM. */
+int channel_notify_open(struct channel *ch, struct pwc_request *r,
+                        const struct matcher_pattern *pattern);
+/* After channel_start_request: takes what has come before, and waits for the rest: 0 or -ENOMEM. */
+int channel_notify_start(struct channel *ch, struct pwc_request *r);
+/* Nothing comes to it any more. The request is under way. */
+void channel_notify_stop(struct channel *ch, struct pwc_request *r);
+
+/* Opens a space with a number that no member of its window has had; and closes it: what is
+ * unexpected there, or still to come, is dropped. */
+void channel_space_open(struct channel *ch, struct channel_space *space);
+void channel_space_close(struct channel *ch, struct channel_space *space);
+
+/* Every look into a ring sorts what stands there: messages may run handlers, and notifications may
+ * end requests. */
+static inline bool channel_sorts(const struct channel *ch)
+{
+    return ch->deliver || ch->notify.matcher.started > 0;
+}
+
+/* The last pass over the rings left something there, since no more could be kept: what a request
+ * for notifications waits for may stand behind it. */
+static inline bool channel_is_full(const struct channel *ch)
+{
+    return ch->hold == HOLD_KEPT || ch->notify.held;
+}
 
 #endif

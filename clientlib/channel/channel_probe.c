@@ -74,6 +74,12 @@ static int take(struct channel *ch, struct inbox *inbox, struct event_record *to
     return rc == -EPROTO ? channel_break(ch) : rc;
 }
 
+/* The kinds of events that a ring may hold. */
+static unsigned shown_from(const struct channel *ch, const struct inbox *inbox)
+{
+    return inbox == &ch->remote ? CHANNEL_REMOTE_KINDS : event_shown_as(inbox->event_kind);
+}
+
 /* Goes on until something is shown: 1; 0 when there is no more or what comes next has to wait, or
  * an error. */
 static int take_until_shown(struct channel *ch, struct inbox *inbox, const struct asked *asked,
@@ -88,7 +94,7 @@ static int take_until_shown(struct channel *ch, struct inbox *inbox, const struc
         rc = take(ch, inbox, current(ch), asked, out);
         messages += rc == ROUTE_RAN;
     } while (rc > ROUTE_SHOWN && messages < MESSAGES_MAX);
-    if (rc == -ENOBUFS && !(asked->kinds & event_shown_as(inbox->event_kind))) {
+    if (rc == -ENOBUFS && !(asked->kinds & shown_from(ch, inbox))) {
         ch->hold = HOLD_KEPT;
         return 0;
     }
@@ -145,7 +151,7 @@ static inline bool take_plain(struct inbox *inbox, uint64_t peer, uint64_t space
  * into. */
 static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
 {
-    if (ch->deliver)
+    if (channel_sorts(ch))
         return NULL;
     return kinds == PWC_REMOTE ? &ch->remote : kinds == PWC_LOCAL ? &ch->local : NULL;
 }
@@ -164,7 +170,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     /* Rings that may hold what is asked for, or messages. */
     const bool look_into[] = {
         kinds & PWC_LOCAL,
-        kinds & CHANNEL_REMOTE_KINDS || ch->deliver,
+        kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch),
         ch->deliver,
     };
 
@@ -207,7 +213,19 @@ static __attribute__((noinline)) bool take_kept(struct channel *ch, uint64_t pee
 static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 {
     return ch->neighbours.awaited > 0 ||
-           (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || ch->deliver));
+           (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)));
+}
+
+/* probe_rings; and an end that a handler, or the match of a request, has added meanwhile. */
+static int probe_sorting(struct channel *ch, struct inbox *only, uint64_t peer, unsigned kinds,
+                         struct pwc_event *out)
+{
+    uint64_t own = ch->kept.own;
+    int rc = probe_rings(ch, only, peer, kinds, out);
+
+    if (rc == 0 && ch->kept.own > own && kinds & PWC_LOCAL && take_kept(ch, peer, kinds, out))
+        rc = 1;
+    return rc;
 }
 
 /* Neighbours go first, but not for ever. */
@@ -221,20 +239,24 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     ch->asked_peer = peer;
     if (may_be_kept(ch, kinds) && take_kept(ch, peer, kinds, out))
         return 1;
+    if (kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, peer, out))
+        return 1;
     if (!neighbours_may_have(ch, kinds)) {
         only = only_ring(ch, kinds);
         return only && take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out)
                    ? 1
-                   : probe_rings(ch, only, peer, kinds, out);
+                   : probe_sorting(ch, only, peer, kinds, out);
     }
     if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;
     }
-    rc = probe_rings(ch, only_ring(ch, kinds), peer, kinds, out);
+    rc = probe_sorting(ch, only_ring(ch, kinds), peer, kinds, out);
     if (rc == 0 && ch->direct_run >= DIRECT_MAX)
         rc = channel_take_direct(ch, peer, kinds, out);
     ch->direct_run = 0;
+    if (rc == 0 && ch->notify.held && kinds & CHANNEL_REMOTE_KINDS)
+        rc = -ENOBUFS;
     return rc;
 }
 
@@ -317,11 +339,11 @@ int channel_run(struct channel *ch)
     const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
     int rc = 0;
 
-    if (ch->neighbours.awaited > 0 || (ch->deliver && ch->neighbours.count > 0))
+    if (ch->neighbours.awaited > 0 || (channel_sorts(ch) && ch->neighbours.count > 0))
         (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
     if (ch->deliver)
         rc = take_until_shown(ch, &ch->reply_event, &nothing, NULL);
-    if (rc < 0 || !(ch->deliver || is_crowded(ch)))
+    if (rc < 0 || !(channel_sorts(ch) || is_crowded(ch)))
         return rc;
     rc = take_until_shown(ch, &ch->remote, &nothing, NULL);
     return rc == 0 && ch->hold == HOLD_KEPT && is_crowded(ch) ? -ENOBUFS : rc;

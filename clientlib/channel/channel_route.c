@@ -177,6 +177,8 @@ int channel_route(struct channel *ch, struct neighbour *from, struct event_recor
 
     if (kinds[event->kind].message)
         return route_message(ch, from, event, asked, out);
+    if (event->kind == EVENT_NOTIFY)
+        return channel_notified(ch, event, asked, out);
     rc = shown ? 0 : kept_room(&ch->kept, asked->keep_max);
     if (rc < 0)
         return rc;

@@ -5,6 +5,8 @@
  *     a message     its handler runs, if there is room for the reply; an event of that is shown,
  *                   where the probe asks for it
  *     a local event is settled first: ends of the library's own operations go no further
+ *     a notification goes to the started request that it matches; else it is shown, where the probe
+ *                   asks for notifications; else it is unexpected, within the bound
  *     an event      is shown, where the probe asks for it, else kept; where no more can be kept, it
  *                   stays in its ring
  *
@@ -39,6 +41,14 @@ enum route {
  */
 int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,
                   const struct asked *asked, struct pwc_event *out);
+
+/* Routes a notification: as channel_route. */
+int channel_notified(struct channel *ch, const struct event_record *event,
+                     const struct asked *asked, struct pwc_event *out);
+/* The notification with this id would not stay in its ring, whatever a probe asks for. */
+bool channel_may_notify(struct channel *ch, uint64_t peer, uint64_t id);
+/* Shows the oldest unexpected notification of this peer (or PWC_ANY): false where there is none. */
+bool channel_take_unexpected(struct channel *ch, uint64_t peer, struct pwc_event *out);
 
 /* There is room for any reply to the request with this block, and for the end of that reply: 1; 0:
  * it must wait; -EPROTO: a neighbour sends more requests than it has left room to answer. */

@@ -32,6 +32,7 @@
 enum request_kinds {
     REQUEST_FREE = 0,
     REQUEST_PLAIN,
+    REQUEST_NOTIFY, /* for notifications: channel_notify.c */
 };
 
 struct pwc_request {

@@ -70,14 +70,6 @@ static inline struct event_record as_event(const struct pair_record *record, uin
     };
 }
 
-/* The kind of event (enum event_kind) that a request of a neighbour becomes. */
-static inline uint8_t event_kind_of(const struct pair_record *record)
-{
-    if (record->kind == PAIR_MESSAGE)
-        return EVENT_REQUEST;
-    return record->flags & PAIR_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE;
-}
-
 /* As channel_route, of a record whose id stands in id_room. What cannot be kept stays. */
 static __attribute__((noinline)) int route(struct channel *ch, struct neighbour *from,
                                            struct event_record event, uint64_t peer, unsigned kinds,
@@ -89,7 +81,25 @@ static __attribute__((noinline)) int route(struct channel *ch, struct neighbour 
 
     *at = event;
     rc = channel_route(ch, from, at, &asked, out);
-    return rc < 0 && rc != -EPROTO ? ROUTE_STAYS : rc;
+    if (rc >= 0 || rc == -EPROTO)
+        return rc;
+    ch->notify.held = true;
+    return ROUTE_STAYS;
+}
+
+/* As route, of a notification, without a copy. */
+static int route_notification(struct channel *ch, const struct neighbour *from,
+                              const struct pair_record *record, uint64_t peer, unsigned kinds,
+                              struct pwc_event *out)
+{
+    const struct asked asked = {.peer = peer, .kinds = kinds};
+    const struct event_record event = as_event(record, from->peer, EVENT_NOTIFY);
+    int rc = channel_notified(ch, &event, &asked, out);
+
+    if (rc >= 0)
+        return rc;
+    ch->notify.held = true;
+    return ROUTE_STAYS;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -103,18 +113,20 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
     struct pair_record record;
     int rc;
 
-    if (!asked_for && !ch->deliver)
+    if (!asked_for && !channel_sorts(ch))
         return ROUTE_STAYS;
     rc = look(ch, from, &record);
     if (rc != 1)
         return rc;
-    if (asked_for && kinds & PWC_REMOTE && record.kind <= PAIR_ATOMIC &&
-        !(record.flags & PAIR_NOTIFY)) { /* the shortest way */
+    if (record.flags & PAIR_NOTIFY) {
+        rc = route_notification(ch, from, &record, peer, kinds, out);
+    } else if (asked_for && kinds & PWC_REMOTE &&
+               record.kind <= PAIR_ATOMIC) { /* the shortest way */
         const struct event_record event = as_event(&record, from->peer, EVENT_REMOTE);
 
         channel_show(&event, id_room(n), out);
     } else if (record.kind != PAIR_UNANSWERED) {
-        uint8_t kind = event_kind_of(&record);
+        uint8_t kind = record.kind == PAIR_MESSAGE ? EVENT_REQUEST : EVENT_REMOTE;
 
         rc = route(ch, from, as_event(&record, from->peer, kind), peer, kinds, out);
     } else {
@@ -209,6 +221,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 {
     struct neighbours *n = &ch->neighbours;
 
+    ch->notify.held = false;
     if (n->awaited > 0 && take_answers(ch, peer, kinds, out) == 1)
         return 1;
     if (neighbours_may_rest(n))
@@ -234,14 +247,16 @@ static bool worth_a_probe(struct channel *ch, struct neighbour *from, uint64_t p
     const struct message *block = (const struct message *)(void *)id_room(&ch->neighbours);
     bool asked_for = kinds & CHANNEL_REMOTE_KINDS && (peer == PWC_ANY || peer == from->peer);
     struct pair_record record;
-    int rc = asked_for || ch->deliver ? look(ch, from, &record) : 0;
+    int rc = asked_for || channel_sorts(ch) ? look(ch, from, &record) : 0;
 
     if (rc != 1)
         return rc < 0;
     if (record.kind == PAIR_MESSAGE)
         return record.id_len < sizeof(*block) || channel_reply_room(ch, from, block) != 0;
-    return (asked_for && kinds & event_shown_as(event_kind_of(&record))) ||
-           kept_room(&ch->kept, CHANNEL_KEPT_BYTES) == 0;
+    if (record.flags & PAIR_NOTIFY)
+        return (asked_for && kinds & PWC_NOTIFICATION) ||
+               channel_may_notify(ch, from->peer, record.id);
+    return (asked_for && kinds & PWC_REMOTE) || kept_room(&ch->kept, CHANNEL_KEPT_BYTES) == 0;
 }
 
 bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds)

@@ -2,6 +2,7 @@
  * library. */
 #include <pwc/am.h>
 #include <pwc/atomic.h>
+#include <pwc/notify.h>
 #include <pwc/request.h>
 #include <pwc/tuning.h>
 #include <pwc/vector.h>

@@ -197,7 +197,9 @@ struct pwc_ctx_attr {
     uint32_t answer_bytes; /* replies on their way to the daemon */
     uint32_t reply_bytes;  /* each request that may be replied to holds room for the longest reply,
                               pwc_am_max_medium and 0.2 KiB */
-    uint32_t reserved[11]; /* 0 */
+    uint32_t unexpected;   /* notifications kept for requests that are not started yet, up to 2^24;
+                              0: 65536 */
+    uint32_t reserved[10]; /* 0 */
 };
 
 /*

@@ -1,0 +1,86 @@
+/*
+ * Owns nothing: notified puts and gets of a window, and requests for notifications. Thread: the one
+ * that owns the context.
+ */
+#include <errno.h>
+#include "clientlib/calls/request.h"
+#include "clientlib/memory/window.h"
+
+/* The remote of a rank, for an operation with this tag: 0, -EINVAL, or as pwc_window_remote. */
+static inline int target(pwc_window *w, uint32_t rank, uint32_t tag, pwc_remote **out)
+{
+    if (tag == PWC_ANY_TAG)
+        return -EINVAL;
+    if (rank >= w->size || !w->remotes[rank])
+        return pwc_window_remote(w, rank, out);
+    *out = w->remotes[rank];
+    return 0;
+}
+
+int pwc_put_notify(pwc_window *w, uint32_t rank, uint64_t off, const void *src, size_t len,
+                   uint32_t tag, pwc_cid lid, unsigned flags)
+{
+    pwc_remote *remote;
+    int rc = target(w, rank, tag, &remote);
+
+    return rc < 0 ? rc
+                  : pwc_put(remote, off, src, len, lid, pwc_notice(w->space.number, tag),
+                            flags | PWC_NOTIFY);
+}
+
+int pwc_get_notify(pwc_window *w, uint32_t rank, uint64_t off, void *dst, size_t len, uint32_t tag,
+                   pwc_cid lid, unsigned flags)
+{
+    pwc_remote *remote;
+    int rc = target(w, rank, tag, &remote);
+
+    return rc < 0 ? rc
+                  : pwc_get(remote, off, dst, len, lid, pwc_notice(w->space.number, tag),
+                            flags | PWC_NOTIFY);
+}
+
+int pwc_notify_init(pwc_window *w, uint32_t source, uint32_t tag, uint32_t count, pwc_cid lid,
+                    pwc_request **out)
+{
+    struct channel *ch = &w->ctx->channel;
+    bool any_rank = source == PWC_ANY_RANK;
+    struct matcher_pattern pattern = {
+        .id = pwc_notice(w->space.number, tag).value,
+        .any_peer = any_rank,
+        .any_tag = tag == PWC_ANY_TAG,
+    };
+    struct pwc_request *r;
+    int rc;
+
+    if (client_is_forked(w->ctx->client))
+        return -EOWNERDEAD;
+    if ((!any_rank && source >= w->size) || count == 0)
+        return -EINVAL;
+    if (!any_rank)
+        pattern.peer = w->members[source].peer;
+    rc = request_pool_take(&ch->requests, REQUEST_NOTIFY, &r);
+    if (rc < 0)
+        return rc;
+    r->wanted = count;
+    rc = request_set_lid(r, &lid);
+    if (rc == 0)
+        rc = channel_notify_open(ch, r, &pattern);
+    if (rc < 0)
+        (void)request_pool_give(r);
+    else
+        *out = r;
+    return rc;
+}
+
+static int start(struct pwc_ctx *ctx, struct pwc_request *r)
+{
+    return channel_notify_start(&ctx->channel, r);
+}
+
+static void take_back(struct pwc_ctx *ctx, struct pwc_request *r)
+{
+    channel_notify_stop(&ctx->channel, r);
+}
+
+const struct request_kind request_notify = {
+    .ended_by = PWC_NOTIFICATION, .start = start, .take_back = take_back};

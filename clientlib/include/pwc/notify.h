@@ -1,0 +1,105 @@
+/*
+ * Notified access: puts and gets whose target waits for the notification of the access itself, by
+ * origin and tag, instead of for a message behind it. Conventions as in pwc.h.
+ *
+ * A notification is the remote event of an operation with PWC_NOTIFY, so it appears when the data
+ * is placed (of a put) or has been read (of a get: the buffer may be written again). A target asks
+ * for notifications with a persistent request (pwc/request.h): pwc_notify_init, then pwc_start, and
+ * pwc_test or a wait, as often as it likes.
+ *
+ * Matching:
+ *   - a notification goes to the started request that matches it; where several do, to the one that
+ *     was started first, whichever of them is tested;
+ *   - a notification that matches none is kept as unexpected, and pwc_start takes from these first,
+ *     the oldest first;
+ *   - a request ends after `count` notifications, and its status is that of the last one: the
+ *     origin, the id (pwc_notice) and the bytes that were moved;
+ *   - notifications of one pair of contexts arrive in the order of submission, on every path; those
+ *     of different origins in any order.
+ * Every call that reads a context's rings matches what it finds: probe, wait, test, flush.
+ *
+ * A context keeps up to 65536 unexpected notifications (pwc_ctx_attr.unexpected). Where these are
+ * full and the next notification matches no started request, remote events, notifications and
+ * messages from there on stay where they are, their senders are held, and nothing is lost. A wait
+ * that cannot go on then gives -ENOBUFS; to start a request that matches makes room. Local events
+ * and replies go on.
+ *
+ * A window's calls are thin. pwc_put with PWC_NOTIFY and a pwc_notice does the same without one,
+ * and a probe for PWC_NOTIFICATION gives those notifications that no started request matches,
+ * oldest first. Between the two kinds a probe for both keeps no order.
+ *
+ * The terms are those of Belli and Hoefler, "Notified Access: Extending Remote Memory Access
+ * Programming Models for Producer-Consumer Synchronization" (2015).
+ */
+#ifndef PWC_NOTIFY_H
+#define PWC_NOTIFY_H
+
+#include <pwc/request.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pwc_window pwc_window;
+typedef struct pwc_team pwc_team; /* there are none yet */
+
+/* Wildcards of pwc_notify_init. */
+#define PWC_ANY_RANK UINT32_MAX
+#define PWC_ANY_TAG  UINT32_MAX
+
+/* The remote completion id of a notification. Spaces below 65536 are the program's own; higher ones
+ * are given to windows. */
+static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
+{
+    return pwc_cid_u64((uint64_t)space << 32 | tag);
+}
+
+/*
+ * A window: all ranks of the job, each with the context that it passes, a region of each, and a
+ * space of its own. `mine` may be NULL; then the rank can be notified, but its memory not reached.
+ * The region stays the caller's, and must outlive the window. `team` is NULL. Collective as
+ * pwc_exchange, and blocks. -EINVAL: a team; -ENOTSUP: the region is local only; -ECANCELED: a rank
+ * could not take part; -ENOSPC: all spaces are used up; else as pwc_exchange.
+ */
+PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
+
+/*
+ * Ends a window: flushes its context, waits until all ranks have come here, unbinds its remotes.
+ * Unexpected notifications of its space are dropped, and so are those that are still to be read.
+ * Free its requests before. Collective, and blocks. On an error the window stays. -EBUSY: a request
+ * of it is started; else as pwc_flush, pwc_barrier and pwc_unbind.
+ */
+PWC_API int pwc_window_free(pwc_window *window);
+
+/* The remote of a rank's region. The first call for a rank binds it, and so blocks; later ones
+ * return at once. The remote is the window's: do not unbind it. -EINVAL: no such rank; else as
+ * pwc_bind. */
+PWC_API int pwc_window_remote(pwc_window *window, uint32_t rank, pwc_remote **out);
+
+/* The rank of a status's peer; -ENOENT: no rank of the window has passed that context. */
+PWC_API int pwc_window_rank(const pwc_window *window, pwc_peer peer);
+
+/*
+ * pwc_put and pwc_get to a rank of the window, with PWC_NOTIFY and a tag below PWC_ANY_TAG. The
+ * first operation to a rank binds it, and so blocks, unless pwc_window_remote has done that. A
+ * length of 0 is a notification alone. -EINVAL: also no such rank, or no such tag; -EDEADLK: inside
+ * a handler, and the rank is not bound yet; else as pwc_put, pwc_get and pwc_bind.
+ */
+PWC_API int pwc_put_notify(pwc_window *window, uint32_t rank, uint64_t off, const void *src,
+                           size_t len, uint32_t tag, pwc_cid lid, unsigned flags);
+PWC_API int pwc_get_notify(pwc_window *window, uint32_t rank, uint64_t off, void *dst, size_t len,
+                           uint32_t tag, pwc_cid lid, unsigned flags);
+
+/*
+ * A persistent request for `count` notifications, at least 1, from rank `source` (or PWC_ANY_RANK)
+ * with this tag (or PWC_ANY_TAG). With a lid other than PWC_CID_NONE each end is a local event too.
+ * Free it with pwc_request_free. -EINVAL: no such rank, a count of 0, an id over PWC_CID_MAX;
+ * -ENOMEM.
+ */
+PWC_API int pwc_notify_init(pwc_window *window, uint32_t source, uint32_t tag, uint32_t count,
+                            pwc_cid lid, pwc_request **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,34 @@
+/*
+ * A window: a region of each rank of the job (or none), and a space that keeps its notifications
+ * apart from those of other windows.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_WINDOW_H
+#define PWC_CLIENTLIB_WINDOW_H
+
+#include "clientlib/attach/context.h"
+#include "pwc/notify.h"
+
+/* What a rank contributes to a new window; plain data, exchanged as it is. */
+struct window_member {
+    pwc_peer peer;          /* the context that it passes */
+    struct pwc_key key;     /* of its region */
+    uint32_t highest_space; /* that its context has had */
+    int32_t regions;        /* 1, or 0: it passes none; a negative errno: it cannot take part */
+};
+static_assert(sizeof(struct window_member) == 48, "window_member");
+
+struct pwc_window {
+    struct pwc_ctx *ctx;
+    struct pwc_window *next; /* of the context */
+    struct channel_space space;
+    uint32_t size;                 /* ranks */
+    struct window_member *members; /* by rank */
+    pwc_remote **remotes;          /* by rank; NULL: not bound yet */
+};
+
+/* Frees what the window holds in this process. Its remotes stay the context's. */
+void window_free(struct pwc_window *w);
+
+#endif
