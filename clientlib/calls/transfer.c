@@ -47,6 +47,19 @@ static struct operation make(struct pwc_ctx *ctx, uint8_t kind, const struct pwc
     return op;
 }
 
+/* A put whose payload goes packed, if the submission ring can hold that: 0, or as channel_put. */
+static inline int put_packed(struct pwc_ctx *ctx, const struct pwc_remote *dst, uint64_t off,
+                             const void *src, size_t len, uint64_t lid, uint64_t rid,
+                             unsigned flags)
+{
+    int rc =
+        channel_put(&ctx->channel, dst->handle, off, src, (uint32_t)len, lid, rid, (uint16_t)flags);
+
+    if (rc == 1)
+        wake_daemon(ctx);
+    return rc < 0 ? rc : 0;
+}
+
 static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off,
                                                    const void *src, size_t len, const pwc_cid *lid,
                                                    const pwc_cid *rid, unsigned flags)
@@ -54,40 +67,57 @@ static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst
     struct operation op;
 
     if (len > 0 && len <= ctx->client->packed_max && lid->size == 0 && rid->size == 0) {
-        int rc = channel_put(&ctx->channel, dst->handle, off, src, (uint32_t)len, lid->value,
-                             rid->value, (uint16_t)flags);
+        int rc = put_packed(ctx, dst, off, src, len, lid->value, rid->value, flags);
 
-        if (rc == 1)
-            wake_daemon(ctx);
         if (rc != -EMSGSIZE) /* a small ring: from a region, then */
-            return rc < 0 ? rc : 0;
+            return rc;
     }
     op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
     operation_set_lid(&op, lid);
     return operation_submit_payload(ctx, &op, src);
 }
 
-/* As pwc_put, for a request. */
+static __attribute__((noinline)) int put_directly_for_request(pwc_remote *dst, uint64_t off,
+                                                              const void *src, size_t len,
+                                                              struct pwc_request *r,
+                                                              const pwc_cid *rid, unsigned flags)
+{
+    const pwc_cid none = PWC_CID_NONE;
+    int rc = direct_put(dst->ctx, dst, off, src, len, &none, rid, flags | PWC_NO_LCE);
+
+    if (rc == 0)
+        request_end_at_once(r, 0, dst->peer, len);
+    return rc;
+}
+
+/* As pwc_put, for a request. Takes the same arguments, so that a jump leads here. */
 static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t off, const void *src,
-                                                     size_t len, const pwc_cid *lid,
-                                                     const pwc_cid *rid, unsigned flags)
+                                                     size_t len, pwc_cid lid, pwc_cid rid,
+                                                     unsigned flags)
 {
     struct pwc_ctx *ctx = dst->ctx;
-    struct pwc_request *r = operation_request(ctx, lid);
-    const pwc_cid id = r ? request_cid(r) : *lid;
-    int rc = check(ctx, dst, off, len, &id, rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+    struct pwc_request *r = operation_request(ctx, &lid);
+    int rc;
 
-    if (rc == 0 && dst->pair)
+    if (!r)
+        return -EINVAL;
+    lid = request_cid(r);
+    rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+    if (rc == 0 && dst->pair) {
         rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
-    if (rc == 1) {
-        rc = direct_put(ctx, dst, off, src, len, &id, rid, flags | PWC_NO_LCE);
-        if (rc == 0)
-            request_end_at_once(r, 0, dst->peer, len);
-    } else if (rc == 0) {
-        rc = put_by_daemon(ctx, dst, off, src, len, &id, rid, operation_request_flags(flags));
-        if (rc == 0)
-            request_begin(r);
+        if (rc == 1)
+            return put_directly_for_request(dst, off, src, len, r, &rid, flags);
     }
+    if (rc < 0)
+        return rc;
+    flags = operation_request_flags(flags);
+    rc = -EMSGSIZE;
+    if (len > 0 && len <= ctx->client->packed_max && rid.size == 0)
+        rc = put_packed(ctx, dst, off, src, len, lid.value, rid.value, flags);
+    if (rc == -EMSGSIZE)
+        rc = put_by_daemon(ctx, dst, off, src, len, &lid, &rid, flags);
+    if (rc == 0)
+        request_begin(r);
     return rc;
 }
 
@@ -98,7 +128,7 @@ int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid 
     int rc;
 
     if (lid.size > PWC_CID_MAX)
-        return put_for_request(dst, off, src, len, &lid, &rid, flags);
+        return put_for_request(dst, off, src, len, lid, rid, flags);
     rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
     if (rc == 0 && dst->pair) {
         rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
