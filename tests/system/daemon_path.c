@@ -99,7 +99,7 @@ static int refuse(struct daemon_path *p, const struct path_op *op, int status)
     return 0;
 }
 
-static int submit_vector(pwc_remote *remote, const struct path_op *op, uint8_t *local)
+static int submit_vector(pwc_remote *remote, const struct path_op *op, uint8_t *local, pwc_cid lid)
 {
     struct pwc_piece pieces[VECTOR_MOST];
 
@@ -110,15 +110,15 @@ static int submit_vector(pwc_remote *remote, const struct path_op *op, uint8_t *
 
         pieces[i] = (struct pwc_piece){op->remote_offset + at, local + at, length};
     }
-    return op->kind == PATH_PUT ? pwc_putv(remote, pieces, op->pieces, op->lid, op->rid, op->flags)
-                                : pwc_getv(remote, pieces, op->pieces, op->lid, op->rid, op->flags);
+    return op->kind == PATH_PUT ? pwc_putv(remote, pieces, op->pieces, lid, op->rid, op->flags)
+                                : pwc_getv(remote, pieces, op->pieces, lid, op->rid, op->flags);
 }
 
-static int submit_plain(pwc_remote *remote, const struct path_op *op, uint8_t *local)
+static int submit_plain(pwc_remote *remote, const struct path_op *op, uint8_t *local, pwc_cid lid)
 {
     return op->kind == PATH_PUT
-               ? pwc_put(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags)
-               : pwc_get(remote, op->remote_offset, local, op->length, op->lid, op->rid, op->flags);
+               ? pwc_put(remote, op->remote_offset, local, op->length, lid, op->rid, op->flags)
+               : pwc_get(remote, op->remote_offset, local, op->length, lid, op->rid, op->flags);
 }
 
 static int path_submit(void *context, const struct path_op *op)
@@ -127,10 +127,18 @@ static int path_submit(void *context, const struct path_op *op)
     struct daemon_end *e = &p->ends[op->from];
     pwc_remote *remote = p->remotes[op->remote].remote;
     uint8_t *local = e->memory + op->local_offset;
-    int rc = op->pieces > 1 ? submit_vector(remote, op, local) : submit_plain(remote, op, local);
+    pwc_request *request = NULL;
+    int rc = p->by_requests ? request_ends_add(&e->ends, e->ctx, op, &request) : 0;
+    pwc_cid lid = request ? pwc_cid_request(request) : op->lid;
 
+    if (rc < 0)
+        return rc;
+    rc = op->pieces > 1 ? submit_vector(remote, op, local, lid)
+                        : submit_plain(remote, op, local, lid);
     if (rc == 0)
         p->moved = true;
+    else if (request)
+        request_ends_drop(&e->ends, request);
     return rc == -ERANGE || rc == -EKEYREJECTED ? refuse(p, op, rc) : rc;
 }
 
@@ -145,6 +153,11 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
         *out = e->refusal;
     } else {
         rc = pwc_probe(e->ctx, PWC_ANY, PATH_EVENTS, out);
+        if (rc != 1) {
+            int ended = request_ends_take(&e->ends, out);
+
+            rc = ended != 0 ? ended : rc;
+        }
     }
     if (rc == 1)
         p->moved = true;
@@ -205,6 +218,7 @@ static int path_kill(void *context, uint32_t end)
     struct daemon_path *p = context;
     int rc = pwc_finalize(p->ends[end].client);
 
+    request_ends_forget(&p->ends[end].ends);
     p->ends[end].client = NULL;
     p->ends[end].region = NULL;
     p->ends[end].wake = -1;
@@ -287,6 +301,8 @@ int daemon_path_open(struct daemon_path *p, struct cluster *cluster, const char 
     int rc = 0;
 
     memset(p, 0, sizeof(*p));
+    for (uint32_t i = 0; i < DAEMON_PATH_ENDS; i++)
+        request_ends_init(&p->ends[i].ends);
     p->cluster = cluster;
     p->moved_ns = clock_now();
     p->path = (struct path){
@@ -313,6 +329,7 @@ void daemon_path_close(struct daemon_path *p)
     for (uint32_t i = 0; i < DAEMON_PATH_ENDS; i++) {
         if (p->ends[i].client)
             pwc_finalize(p->ends[i].client);
+        request_ends_forget(&p->ends[i].ends);
         if (p->ends[i].moved)
             munmap(p->ends[i].moved, MEMORY_BYTES);
     }

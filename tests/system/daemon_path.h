@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include "tests/lib/cluster.h"
 #include "tests/engine/world/path.h"
+#include "tests/system/request_ends.h"
 
 #define DAEMON_PATH_ENDS    4u
 #define DAEMON_PATH_REMOTES 64u
@@ -31,6 +32,7 @@ struct daemon_end {
     uint8_t *memory;
     uint8_t *moved; /* mapped by us, or NULL; outlives the region */
     int wake;       /* pwc_fd */
+    struct request_ends ends;
 
     /* A submission that the library refused at once, to be seen as an event. */
     bool refused;
@@ -41,6 +43,7 @@ struct daemon_end {
 struct daemon_path {
     struct path path;
     struct cluster *cluster; /* the caller's */
+    bool by_requests;        /* the caller's to set: operations are given requests */
     struct daemon_end ends[DAEMON_PATH_ENDS];
     struct {
         pwc_remote *remote;

@@ -1,8 +1,10 @@
 /*
  * The suite of the operations' meaning over libpwc and real daemons, on two nodes by default;
- * with --nodes 1 all ranks are neighbours.
+ * with --nodes 1 all ranks are neighbours; with --ends requests each operation is given a request
+ * instead of its local id.
  *
- *     test_operations_daemon PWCD [--case N] [--nodes N] [--KEY VALUE]...    keys of the daemons
+ *     test_operations_daemon PWCD [--case N] [--nodes N] [--ends events|requests]
+ *                            [--KEY VALUE]...    keys of the daemons
  *
  * Each case has clients and a job of its own; the daemons live through all of them, and must have
  * forgotten everything at the end of each.
@@ -20,6 +22,7 @@
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static size_t only = SIZE_MAX;
+static bool by_requests;
 
 /* Whether the case holds; says how it went. */
 static bool run(size_t number)
@@ -36,6 +39,7 @@ static bool run(size_t number)
         printf("%s: %s\n", c->name, room);
         return false;
     }
+    path.by_requests = by_requests;
     left_out = c->needs & path.path.lacks;
     if (!left_out)
         failure = suite_run(&driver, c, &path.path, number);
@@ -61,8 +65,10 @@ static int run_all(void)
 
 static int usage(const char *name)
 {
-    fprintf(stderr, "usage: %s PWCD [--case 0-%zu] [--nodes 1-2] [--KEY VALUE]...\n", name,
-            suite_case_count - 1);
+    fprintf(stderr,
+            "usage: %s PWCD [--case 0-%zu] [--nodes 1-2] [--ends events|requests] "
+            "[--KEY VALUE]...\n",
+            name, suite_case_count - 1);
     return 2;
 }
 
@@ -80,6 +86,8 @@ int main(int argc, char **argv)
             only = strtoul(argv[i + 1], NULL, 0);
         } else if (strcmp(argv[i], "--nodes") == 0) {
             options.nodes = strcmp(argv[i + 1], "1") == 0 ? 1 : 2;
+        } else if (strcmp(argv[i], "--ends") == 0) {
+            by_requests = strcmp(argv[i + 1], "requests") == 0;
         } else {
             keys[given++] = argv[i];
             keys[given++] = argv[i + 1];
