@@ -125,7 +125,7 @@ static_assert(sizeof(struct wire_put) == 48, "wire_put");
 
 /*
  * ATOMIC: as a PUT whose payload are operands, laid out as in a submission (session_abi.h); length
- * is their bytes. Where it fetches, padding of wire_fetch_pad bytes follows them.
+ * is the bytes of the words. Where it fetches, padding of wire_fetch_pad bytes follows them.
  *
  *     op | slot, generation | offset | id, padded to 8 | operands, padded to 8 | padding
  */
@@ -155,7 +155,7 @@ static inline uint32_t wire_fetch_pad(uint32_t values)
  *     rid | offset << 16, length | payload, padded to 8 | rid | ...
  *
  * All puts are placed, or all fail; then each has its event. ATOMICS are the same with operands in
- * place of payloads, one element each where they fetch; `done` of a verdict with -EBUSY says how
+ * place of payloads, one element and one operand each; `done` of a verdict with -EBUSY says how
  * many of them were done, from the first on.
  */
 struct wire_batch {

@@ -73,18 +73,29 @@ static inline bool word_code_valid(uint8_t code)
            (op != WORD_AND && op != WORD_OR && op != WORD_XOR && op != WORD_MASKED_SWAP);
 }
 
-/* Bytes of an element, a power of two. */
-static inline uint32_t word_bytes(uint8_t code)
+/* Bytes of an element: 1 << this. */
+static inline uint32_t word_shift(uint8_t code)
 {
     enum word_type type = word_type(code);
 
-    return 1u << (type < WORD_F32 ? type / 2 : type - WORD_F32 + 2);
+    return type < WORD_F32 ? type / 2 : type - WORD_F32 + 2;
+}
+
+static inline uint32_t word_bytes(uint8_t code)
+{
+    return 1u << word_shift(code);
+}
+
+/* Whether an element has two operands. */
+static inline bool word_is_swap_if(uint8_t code)
+{
+    return word_op(code) == WORD_COMPARE_SWAP || word_op(code) == WORD_MASKED_SWAP;
 }
 
 /* Bytes of the elements that operands of so many bytes are for, in a submission and on the wire. */
 static inline uint64_t word_reach(uint8_t code, uint64_t operands)
 {
-    return operands >> (word_op(code) == WORD_COMPARE_SWAP || word_op(code) == WORD_MASKED_SWAP);
+    return operands >> word_is_swap_if(code);
 }
 
 /* Whether an element may stand at this address or offset: naturally aligned. An operation across

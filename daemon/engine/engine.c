@@ -25,6 +25,7 @@
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/sweep.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/doubt.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/layout.h"
 
@@ -120,6 +121,7 @@ static void arena_inherit(struct engine *e)
         if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
             peer_want(e, e->flows[i].peer);
     }
+    doubt_inherit(e);
     client_inherit(e);
     for (uint32_t t = 0; t < TABLES; t++)
         for (uint32_t i = 0; i < table_size(c, t); i++)

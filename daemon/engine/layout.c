@@ -2,6 +2,7 @@
 #include "daemon/engine/layout.h"
 
 #include <errno.h>
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/session/quota.h"
 
 static void default32(uint32_t *field, uint32_t value)
@@ -68,7 +69,7 @@ int engine_config_check(struct engine_config *c)
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
         return -EINVAL;
     /* A record and the padding before it fit beside what is kept for control. */
-    if (c->ledger_start - c->ledger_start / 8 < 2 * record_longest(c))
+    if (c->ledger_start - ledger_kept(c->ledger_start) < 2 * record_longest(c))
         return -EINVAL;
     if (c->ledger_bytes < 4ull * c->ledger_start || c->ledger_bytes % c->ledger_max != 0 ||
         c->ledger_bytes / c->ledger_start > UINT32_MAX)
@@ -136,6 +137,7 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->flows = carve(&carver, sizeof(*e->flows), c->flows_max, 64);
     e->inflows = carve(&carver, sizeof(*e->inflows), c->flows_max, 64);
     e->peers = carve(&carver, sizeof(*e->peers), c->peers, 64);
+    e->doubt = carve(&carver, sizeof(*e->doubt), 1, 64);
     for (uint32_t t = 0; t < TABLES; t++) {
         e->unused[t].count = carve(&carver, sizeof(uint32_t), 1, 64);
         e->unused[t].stack = carve(&carver, sizeof(uint32_t), table_size(c, t), 4);

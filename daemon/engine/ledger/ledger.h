@@ -7,7 +7,7 @@
  * when announced, in the order of their numbers; the consumed position is the only state, and it
  * moves in the same transaction as the effects of the record.
  *
- * Credit is space: ring size less (tail - acknowledged). An eighth of each ring is kept for control
+ * Credit is space: ring size less (tail - acknowledged). A part of each ring is kept for control
  * records, so that acknowledgements and failures always find room. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_LEDGER_H
@@ -18,12 +18,23 @@
 /* How far into the ring a record may go: each share leaves room for the records that free its own
  * space. */
 enum ledger_share {
-    LEDGER_OPERATION, /* leaves an eighth */
+    LEDGER_OPERATION, /* leaves ledger_kept */
     LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
     LEDGER_VERDICT,   /* one that passes what waits (ledger_may_pass); leaves LEDGER_ACK_BYTES */
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u
+/* What a ring keeps for verdicts and ACKs at least: the longest RESULT wherever the ring wraps, for
+ * which padding up to that length may be lost, notes about the ring itself, and ACKs. */
+#define LEDGER_KEPT_LEAST 1408u
+static_assert(2 * WIRE_RESULT_BYTES_MAX + 64 + LEDGER_ACK_BYTES <= LEDGER_KEPT_LEAST,
+              "the longest RESULT passes");
+
+/* Bytes of a ring of so many that operations leave to control records. */
+static inline uint32_t ledger_kept(uint32_t ring_bytes)
+{
+    return ring_bytes / 8 > LEDGER_KEPT_LEAST ? ring_bytes / 8 : LEDGER_KEPT_LEAST;
+}
 
 /* The source of a staged record: an operation; with flow NONE a note; with flow NONE and epoch
  * NOTES_QUEUES only a nonce. */

@@ -26,7 +26,7 @@ uint64_t ledger_credit(const struct engine *e, uint32_t peer)
     const struct peer *p = &e->peers[peer];
     const struct ledger_out *out = &e->peer_live[peer].out;
     uint64_t used = p->tx_tail - credit_floor(p, out);
-    uint64_t limit = out->size - out->size / 8;
+    uint64_t limit = out->size - ledger_kept(out->size);
 
     return out->staging && used < limit ? limit - used : 0;
 }
@@ -50,7 +50,7 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
     uint32_t offset = (uint32_t)(p->tx_tail - out->base) & (out->size - 1);
     uint32_t pad = out->size - offset < size ? out->size - offset : 0;
     uint64_t used = p->tx_tail - credit_floor(p, out) + pad + size;
-    uint32_t kept = share == LEDGER_OPERATION ? out->size / 8
+    uint32_t kept = share == LEDGER_OPERATION ? ledger_kept(out->size)
                     : share == LEDGER_NOTE    ? out->size / 32 + LEDGER_ACK_BYTES
                     : share == LEDGER_VERDICT ? LEDGER_ACK_BYTES
                                               : 0;
@@ -95,13 +95,23 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes)
 {
     struct ledger_out *out = &e->peer_live[peer].out;
-    uint64_t at = credit_floor(&e->peers[peer], out), most = out->size / 8 - LEDGER_ACK_BYTES;
+    uint64_t at = credit_floor(&e->peers[peer], out),
+             most = ledger_kept(out->size) - LEDGER_ACK_BYTES;
     uint64_t pass = out->pass + (at - out->pass_at) / 4 * 3;
+    uint32_t offset = (uint32_t)(e->peers[peer].tx_tail - out->base) & (out->size - 1);
+    uint32_t pad = out->size - offset < bytes ? out->size - offset : 0;
 
     static_assert(sizeof(struct wire_flow) * 4 <= sizeof(struct wire_op) * 3, "verdict, record");
+    static_assert((sizeof(struct wire_flow) + 48) * 4 <= (sizeof(struct wire_put) + 48) * 3 &&
+                      (sizeof(struct wire_flow) + 8 * SUBMIT_FETCH_MAX) * 4 <=
+                          (sizeof(struct wire_put) + 8 * SUBMIT_FETCH_MAX + 32) * 3,
+                  "RESULT, ATOMIC with its wire_fetch_pad");
+    static_assert((sizeof(struct wire_flow) + 8) * 4 <=
+                      (sizeof(struct wire_batch) + sizeof(struct wire_batch_put) + 8) * 3,
+                  "RESULT, ATOMICS");
     out->pass = (uint32_t)(pass < most ? pass : most);
     out->pass_at = at;
-    return bytes <= out->pass;
+    return pad + bytes <= out->pass;
 }
 
 /* The receiver keeps one bit for each of RUN_WINDOW runs that it has not consumed. Runs in a ring

@@ -43,18 +43,36 @@ void notes_body(const struct engine *e, const struct queue *queue, uint64_t inde
     }
 }
 
-int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size)
+/* Entries of a note with a record of `size` bytes. */
+static uint32_t note_span(uint32_t size)
+{
+    uint32_t bytes = (uint32_t)(offsetof(struct note, body) - sizeof(struct wire_record)) + size;
+
+    return (bytes + (1u << NOTE_SHIFT) - 1) >> NOTE_SHIFT;
+}
+
+int notes_room(const struct engine *e, uint32_t peer, uint32_t size)
+{
+    const struct queue *queue = &e->peers[peer].notes[NOTES_VERDICTS].queue;
+
+    if (FAULT(NOTE_ROOM) < 0)
+        return -ENOBUFS;
+    return queue_room(&e->pool, queue, note_span(size));
+}
+
+/* 0 or -ENOBUFS. */
+static int note_push(struct engine *e, uint32_t peer, uint32_t client, const void *record,
+                     uint32_t size)
 {
     struct peer *p = &e->peers[peer];
     const struct wire_record *head = record;
-    bool verdict = head->kind == WIRE_FAIL || head->kind == WIRE_REFUSE;
+    bool verdict =
+        head->kind == WIRE_FAIL || head->kind == WIRE_REFUSE || head->kind == WIRE_RESULT;
     struct queue *queue = &p->notes[verdict ? NOTES_VERDICTS : NOTES_OTHERS].queue;
-    uint32_t body = size - (uint32_t)sizeof(*head);
-    uint32_t span =
-        ((uint32_t)offsetof(struct note, body) + body + (1u << NOTE_SHIFT) - 1) >> NOTE_SHIFT;
+    uint32_t body = size - (uint32_t)sizeof(*head), span = note_span(size);
     uint64_t index = queue->tail;
 
-    if (FAULT(NOTE_ROOM) < 0 || queue_push(&e->pool, queue, span, 0) < 0)
+    if (queue_push(&e->pool, queue, span, 0) < 0)
         return -ENOBUFS;
     *note_at(e, queue, index) = (struct note){.cause = p->rx_consumed,
                                               .client = client,
@@ -70,6 +88,17 @@ int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *rec
     peer_want(e, peer);
     peer_activate(e, peer);
     return 0;
+}
+
+int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size)
+{
+    return FAULT(NOTE_ROOM) < 0 ? -ENOBUFS : note_push(e, peer, client, record, size);
+}
+
+void notes_append(struct engine *e, uint32_t peer, uint32_t client, const void *record,
+                  uint32_t size)
+{
+    (void)note_push(e, peer, client, record, size);
 }
 
 bool notes_pending(const struct engine *e, uint32_t peer)
@@ -201,11 +230,12 @@ int notes_pass(struct engine *e, uint32_t peer)
     /* The oldest that waits is the first of its turn. */
     while (notes->staged < e->peer_live[peer].listed[NOTES_VERDICTS]) {
         uint32_t bytes = note_at(e, &notes->queue, notes->staged)->words * 8u;
+        uint64_t begun = e->peers[peer].tx_tail;
 
         if (!ledger_may_pass(e, peer, bytes) ||
             !stage(e, peer, NOTES_VERDICTS, notes->staged, LEDGER_VERDICT))
             break;
-        e->peer_live[peer].out.pass -= bytes;
+        e->peer_live[peer].out.pass -= (uint32_t)(e->peers[peer].tx_tail - begun);
         passed++;
     }
     return passed;

@@ -17,6 +17,12 @@
 int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size);
 int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t kind, uint32_t flow,
                     uint32_t sequence, int32_t status);
+/* Whether notes_push of that many bytes would find room, in what is not committed yet too: 0 or
+ * -ENOBUFS. */
+int notes_room(const struct engine *e, uint32_t peer, uint32_t size);
+/* notes_push of a verdict that notes_room has found room for: cannot fail. */
+void notes_append(struct engine *e, uint32_t peer, uint32_t client, const void *record,
+                  uint32_t size);
 /* Copies the record of a note, but for its head. */
 void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to);
 /* Whether there are notes. */

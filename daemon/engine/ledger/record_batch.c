@@ -6,7 +6,7 @@
 #include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/peer/region.h"
 
-static int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
+int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
     uint32_t bytes = (uint32_t)left, at = 0, puts = 0;
     uint64_t rid, offset;
@@ -23,12 +23,12 @@ static int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
     return bytes;
 }
 
-static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
+int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsigned rights)
 {
     uint64_t rid, offset, room;
     uint32_t at = 0, length;
     int status =
-        region_to_write(e, session, a->w.batch.slot, a->w.batch.generation, &a->base, &room);
+        region_memory(e, session, a->w.batch.slot, a->w.batch.generation, rights, &a->base, &room);
 
     for (uint64_t i = 0; i < a->w.op.count && status == 0; i++) {
         at = batch_step(a->block, at, &rid, &offset, &length);
@@ -38,7 +38,12 @@ static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
     return status;
 }
 
-static void batch_act(const struct arrival *a)
+static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
+{
+    return batch_admit_for(e, session, a, ENGINE_REMOTE_WRITE);
+}
+
+static int batch_act(struct engine *e, struct arrival *a)
 {
     uint64_t rid, offset;
     uint32_t at = 0, length;
@@ -49,6 +54,13 @@ static void batch_act(const struct arrival *a)
         at = batch_step(a->block, at, &rid, &offset, &length);
         batch_copy(a->base + offset, put + sizeof(struct wire_batch_put), length);
     }
+    return 0;
 }
 
-const struct arrival_kind arrival_batch = {SUBMIT_PUT, true, batch_parse, batch_admit, batch_act};
+const struct arrival_kind arrival_batch = {
+    .op = SUBMIT_PUT,
+    .several = true,
+    .parse = batch_parse,
+    .admit = batch_admit,
+    .act = batch_act,
+};

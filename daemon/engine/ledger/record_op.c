@@ -10,6 +10,7 @@
 #include "daemon/engine/ops/reply.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"
+#include "daemon/engine/state/doubt.h"
 #include "daemon/engine/watch/steps.h"
 
 /* An inflow from this peer, or NULL. */
@@ -95,12 +96,14 @@ static int put_admit(struct engine *e, uint32_t session, struct arrival *a)
     return w->offset <= length && w->op.length <= length - w->offset ? 0 : -ERANGE;
 }
 
-static void put_act(const struct arrival *a)
+static int put_act(struct engine *e, struct arrival *a)
 {
     memcpy(a->base + a->w.put.offset, a->id + abi_pad8(a->w.op.rid_len), a->w.op.length);
+    return 0;
 }
 
-const struct arrival_kind arrival_put = {SUBMIT_PUT, false, put_parse, put_admit, put_act};
+const struct arrival_kind arrival_put = {
+    .op = SUBMIT_PUT, .parse = put_parse, .admit = put_admit, .act = put_act};
 
 /* ---- a put's payload that travels by itself ---------------------------------------------------
  */
@@ -205,18 +208,26 @@ static int arrival_admit(struct engine *e, uint32_t session, struct arrival *a)
 
 /* ---- reserve, act, report -------------------------------------------------------------------- */
 
+/* Puts back what was reserved; what was done stays done. */
+static void arrival_undo(struct engine *e)
+{
+    arena_rollback(&e->arena);
+    doubt_end(e);
+}
+
 /* Within a transaction that holds nothing but what was reserved, and is put back where the client's
- * memory faults. 0 or the status that its origin gets. */
-static int arrival_act(struct engine *e, uint32_t session, const struct arrival *a)
+ * memory faults. 0, or the status that its origin gets; -EBUSY: a part of it is done. */
+static int arrival_act(struct engine *e, uint32_t session, struct arrival *a)
 {
     uint32_t client = e->sessions[session].client;
+    int status;
 
     if (!a->kind->act)
         return 0;
-    a->kind->act(a);
+    status = a->kind->act(e, a);
     if (!e->host->faulted || !e->host->faulted(e->host->context, client))
-        return 0;
-    arena_rollback(&e->arena);
+        return status;
+    arrival_undo(e);
     client_quarantine(e, client, QUARANTINE_MEMORY);
     return -EHOSTDOWN;
 }
@@ -285,13 +296,28 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     int r = 0;
 
     *status = message && event ? request_admit(e, session, a) : 0;
+    if (*status == 0 && doubt_resolve(e, w->flow, w->sequence))
+        *status = -ECONNABORTED;
     if (*status == 0)
         *status = arrival_admit(e, session, a);
     if (*status == 0 && event)
         r = session_reserve(e, w->flow, event_bytes(w->rid_len), count, &room);
+    if (*status == 0 && r == 0 && a->kind->ready)
+        r = a->kind->ready(e, a);
     if (*status < 0 || r < 0)
         return r;
     *status = arrival_act(e, session, a);
+    if (*status == -EBUSY) {
+        /* Those that were done have their events, the others have none. */
+        count = a->kind->several ? a->done : 0;
+        arrival_undo(e);
+        event = event && count > 0 &&
+                session_reserve(e, w->flow, event_bytes(w->rid_len), count, &room) == 0;
+    }
+    if (a->kind->answer && (*status == 0 || *status == -EBUSY)) {
+        a->kind->answer(e, a, *status);
+        *status = 0;
+    }
     if (*status < 0 || !event)
         return 0;
     draft_event(a, in->peer, in->origin, &draft);

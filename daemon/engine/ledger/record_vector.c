@@ -29,7 +29,7 @@ static int vector_admit(struct engine *e, uint32_t session, struct arrival *a)
     return status < 0 ? status : vector_within(a->block, a->block_bytes, room);
 }
 
-static void vector_act(const struct arrival *a)
+static int vector_act(struct engine *e, struct arrival *a)
 {
     uint32_t at = 0, length;
     uint64_t offset;
@@ -40,7 +40,8 @@ static void vector_act(const struct arrival *a)
         at = vector_step(a->block, at, &offset, &length);
         memcpy(a->base + offset, piece + sizeof(struct vector_piece), length);
     }
+    return 0;
 }
 
-const struct arrival_kind arrival_vector = {SUBMIT_PUT, false, vector_parse, vector_admit,
-                                            vector_act};
+const struct arrival_kind arrival_vector = {
+    .op = SUBMIT_PUT, .parse = vector_parse, .admit = vector_admit, .act = vector_act};

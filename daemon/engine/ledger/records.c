@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/engine/peer/bind.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/op.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/peer/marks.h"
@@ -36,8 +37,26 @@ static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record
     int r = flow_meant(e, peer, record, &w);
 
     if (r > 0)
-        flow_failed(e, w.flow, w.sequence, w.status);
+        flow_failed(e, w.flow, w.sequence, w.status, w.done);
     return r < 0 ? r : 0;
+}
+
+static int take_result(struct engine *e, uint32_t peer, const struct ledger_record *record)
+{
+    uint8_t values[8 * WIRE_RESULT_VALUES];
+    struct op_result result = {.values = values,
+                               .bytes = record->size - (uint32_t)sizeof(struct wire_flow)};
+    struct wire_flow w;
+    int r = flow_meant(e, peer, record, &w);
+
+    if (r <= 0)
+        return r;
+    if (result.bytes > sizeof(values))
+        return -EPROTO;
+    memcpy(values, record->at + sizeof(w), result.bytes);
+    result.status = w.status;
+    result.done = w.done;
+    return flow_result(e, w.flow, w.sequence, &result);
 }
 
 static int take_refuse(struct engine *e, uint32_t peer, const struct ledger_record *record)
@@ -198,6 +217,11 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                     &arrival_batch},
     [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE, LEDGER_WAIT_NOTE, record_take_void},
     [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},
+    [WIRE_ATOMIC] = {sizeof(struct wire_put), true, EVENT, LEDGER_WAIT_OPERATION, NULL,
+                     &arrival_atomic},
+    [WIRE_RESULT] = {FLOW, true, 0, LEDGER_WAIT_NOTE, take_result},
+    [WIRE_ATOMICS] = {sizeof(struct wire_batch), true, EVENT, LEDGER_WAIT_OPERATION, NULL,
+                      &arrival_atomics},
     [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT, LEDGER_WAIT_OPERATION, NULL,
                      &arrival_vector},
 };

@@ -51,6 +51,7 @@ struct arrival {
     uint32_t block_bytes;   /* of a vector's */
     uint8_t *base;          /* what it writes to, once it is admitted */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
+    uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
 };
 
 /*
@@ -65,8 +66,13 @@ struct arrival_kind {
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
     /* Before anything is done: 0 or the status that its origin gets. */
     int (*admit)(struct engine *e, uint32_t session, struct arrival *a);
-    /* Does it. Memory may fault, which the caller looks for. */
-    void (*act)(const struct arrival *a);
+    /* What it needs besides room for its events before it may act, once and for all: 0 or
+     * -ENOBUFS. */
+    int (*ready)(struct engine *e, const struct arrival *a);
+    /* Does it. Memory may fault, which the caller looks for. 0; -EBUSY: the first `done` of it. */
+    int (*act)(struct engine *e, struct arrival *a);
+    /* Posts the verdict about what `act` has done, with its status. */
+    void (*answer)(struct engine *e, const struct arrival *a, int32_t status);
 };
 
 extern const struct arrival_kind arrival_put;
@@ -75,6 +81,12 @@ extern const struct arrival_kind arrival_got;
 extern const struct arrival_kind arrival_note;
 extern const struct arrival_kind arrival_batch;  /* record_batch.c */
 extern const struct arrival_kind arrival_vector; /* record_vector.c */
+extern const struct arrival_kind arrival_atomic; /* record_atomic.c */
+extern const struct arrival_kind arrival_atomics;
+
+/* Hooks for what travels as batches do (record_batch.c); admitted with these rights. */
+int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left);
+int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsigned rights);
 
 /* Takes the record of an operation, or a VOID; results as those of record_kind.take. */
 int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *kind,

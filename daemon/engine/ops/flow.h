@@ -65,7 +65,10 @@ void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
 /* A piece of a payload, or of a read, has ended. */
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
 /* Within a transaction: the target's answer about one operation, or about the flow. */
-void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status);
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
+struct op_result;
+/* The same, with what an atomic has fetched: 0 or -EPROTO. */
+int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result);
 void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence);
 void flow_hold(struct engine *e, uint32_t flow, bool held);
 /* Within a transaction: the target's context has ended. flow_gone then ends the operations, at once

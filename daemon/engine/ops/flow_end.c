@@ -16,7 +16,8 @@
 static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
 {
     const struct op_kind *kind = op_row(op);
-    bool copied = op->flags & SUBMIT_INLINE || kind->copied;
+    /* An event that brings values waits for them. */
+    bool copied = (op->flags & SUBMIT_INLINE || kind->copied) && !(op->flags & SUBMIT_FETCH);
 
     if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
         return true; /* its source was copied at submission */
@@ -248,13 +249,32 @@ static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence
     return slot;
 }
 
-void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status)
+void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done)
 {
     struct flow *f = &e->flows[flow];
     uint64_t slot = flow_slot_of(e, f, sequence);
+    struct op *op;
 
-    if (slot != UINT64_MAX)
-        set32(e, (uint32_t *)&flow_op(e, f, slot)->status, (uint32_t)(status < 0 ? status : -EIO));
+    if (slot == UINT64_MAX)
+        return;
+    op = flow_op(e, f, slot);
+    set32(e, (uint32_t *)&op->status, (uint32_t)(status < 0 ? status : -EIO));
+    if (op_row(op)->failed)
+        op_row(op)->failed(e, op, done);
+}
+
+int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+    struct op *op;
+
+    if (slot == UINT64_MAX || f->owner == OWNER_GONE)
+        return 0;
+    op = flow_op(e, f, slot);
+    if (op->phase == OP_PLACED)
+        return 0;
+    return op_row(op)->result ? op_row(op)->result(e, flow, op, result) : -EPROTO;
 }
 
 void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence)

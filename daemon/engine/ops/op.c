@@ -216,6 +216,11 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     }
 }
 
+void op_partly_done(struct engine *e, struct op *op, uint32_t done)
+{
+    set64(e, &op->value, done);
+}
+
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
     struct flow *f = &e->flows[flow];

@@ -8,6 +8,20 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
+/* What a target has fetched, as its RESULT says. */
+struct op_result {
+    const uint8_t *values; /* a copy */
+    uint32_t bytes;        /* of these, padded to 8 */
+    uint32_t done;
+    int32_t status;
+};
+
+/* An operation as its client submitted it, of those that one operation may stand for. */
+struct op_part {
+    uint64_t lid, bytes;
+    int32_t status;
+};
+
 /* A hook that is NULL has nothing to do. */
 struct op_kind {
     bool message;            /* an active message: its block is checked, and may be a reply */
@@ -18,6 +32,7 @@ struct op_kind {
     bool notifies;           /* its remote event may be a notification */
     bool in_vector;          /* may be one record of a vector: SUBMIT_MORE */
     uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
+    uint16_t batch_flags;    /* enum submit_flags that these may have besides the usual ones */
     enum op_counter counter; /* that its session counts it in */
 
     /* Does all the work of a submission that is no operation. 0, or the reason why no honest
@@ -29,6 +44,9 @@ struct op_kind {
      * (memory). NULL: no client submits this. */
     int (*validate)(struct engine *e, uint32_t client, const struct submit_record *r,
                     const struct remote *remote);
+    /* Whether it may be one of those that a batch carries, each then at a multiple of its length.
+     * NULL: yes, wherever it is. */
+    bool (*batchable)(const struct submit_record *r);
     /* Within a transaction: the operation is taken; `flow` holds what it needs until its end. */
     void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
     /* Bytes that the operation moves, for the session's counter; NULL: the record's length. */
@@ -48,9 +66,16 @@ struct op_kind {
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
      * besides the room of its local event. */
     void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
-    /* For an operation that stands for several of its client: id and bytes of the i-th one, which
-     * begins at `at` (0 for the first). Returns where the next one begins. */
-    uint32_t (*part)(const struct op *op, uint32_t i, uint32_t at, uint64_t *lid, uint64_t *bytes);
+    /* Within a transaction: what its target has fetched for it. 0 or -EPROTO. NULL: it fetches
+     * nothing. */
+    int (*result)(struct engine *e, uint32_t flow, struct op *op, const struct op_result *result);
+    /* Within a transaction: it has failed; the first `done` of what it consists of are done. */
+    void (*failed)(struct engine *e, struct op *op, uint32_t done);
+    /* `bytes` of its local event; NULL: its length, or 0 with an error. */
+    uint64_t (*shown)(const struct op *op);
+    /* For an operation that stands for several of its client: the i-th one, which begins at `at` (0
+     * for the first). Returns where the next one begins. */
+    uint32_t (*part)(const struct op *op, uint32_t i, uint32_t at, struct op_part *out);
 };
 
 extern const struct op_kind op_batch;
@@ -62,6 +87,7 @@ extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
 extern const struct op_kind op_vector;
 extern const struct op_kind op_wake;
+extern const struct op_kind op_atomic;
 
 /* Indexed by enum submit_kind and OP_BATCH. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
@@ -132,6 +158,20 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
 /* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`. */
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id);
+
+/* wire_op.atomic of an atomic, or of a batch of them. */
+static inline uint16_t op_wire_code(const struct op *op)
+{
+    return op->code | (op->flags & SUBMIT_FETCH ? WIRE_FETCH : 0);
+}
+
+/* Hook: notes how much of it is done, of an atomic or of a batch. */
+void op_partly_done(struct engine *e, struct op *op, uint32_t done);
+
+/* A record of this kind, with the fields of a PUT: id, payload, and `pad` bytes of padding. Results
+ * as those of op_kind.record; 1 with *w. */
+int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
+               uint32_t pad, struct wire_put **w);
 
 /* Hooks that active messages share with put (op_put.c). */
 int put_validate(struct engine *e, uint32_t client, const struct submit_record *r,

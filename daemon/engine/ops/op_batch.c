@@ -1,8 +1,9 @@
 /*
- * A batch: small puts of one flow over one remote, one behind the other in the submit ring, taken
- * as one operation (session_batch.c): one record on the wire, one acknowledgement. The puts succeed
- * or fail together, as they would anyway: they do not differ in anything that a target can refuse.
- * Each put has its own events.
+ * A batch: small puts, or atomics of one code, of one flow over one remote, one behind the other in
+ * the submit ring, taken as one operation (session_batch.c): one record on the wire, one
+ * acknowledgement. They succeed or fail together, as they would anyway: they do not differ in
+ * anything that a target can refuse. Only of atomics that end with -EBUSY the first op->value ones
+ * are done. Each has its own events.
  *
  * The client does not see the batch. The operation's entries hold, behind the first, what goes on
  * the wire (struct wire_batch_put and payload, of each), then the lids:
@@ -10,8 +11,8 @@
  *     op | put, payload | put, payload | ... | lid | lid | ...
  *         <--------- batch.bytes ----------> <- 8 * batch.count ->
  *
- * All entries of a batch stand in one chunk, so they can be copied in one piece. Thread: the
- * progress thread.
+ * A value that an atomic has fetched takes its operand's place. All entries of a batch stand in one
+ * chunk, so they can be copied in one piece. Thread: the progress thread.
  */
 #include "daemon/engine/ops/batch_format.h"
 
@@ -36,23 +37,63 @@ static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct o
         return -ENOSPC;
     op_fill_wire(e, flow, slot, op, &w->op, w + 1);
     w->op.count = op->batch.count;
+    w->op.atomic = op_wire_code(op);
     w->slot = remote->key.slot;
     w->generation = remote->key.generation;
     memcpy(w + 1, op + 1, bytes);
     return 1;
 }
 
-static uint32_t batch_part(const struct op *op, uint32_t i, uint32_t at, uint64_t *lid,
-                           uint64_t *bytes)
+/* Where the payload of the put at `at` stands. */
+static uint64_t *batch_payload(const struct op *op, uint32_t at)
+{
+    return (uint64_t *)((uint8_t *)(op + 1) + at + sizeof(struct wire_batch_put));
+}
+
+/* Each value takes the place of its operand, which has 8 bytes with its padding. */
+static int batch_result(struct engine *e, uint32_t flow, struct op *op,
+                        const struct op_result *result)
+{
+    uint32_t at = 0, length;
+    uint64_t rid, offset, value;
+
+    if (!(op->flags & SUBMIT_FETCH) || result->done > op->batch.count ||
+        result->bytes != 8 * result->done ||
+        (result->status == 0 ? result->done != op->batch.count : result->status != -EBUSY))
+        return -EPROTO;
+    for (uint32_t i = 0; i < result->done; i++) {
+        memcpy(&value, result->values + UINT64_C(8) * i, sizeof(value));
+        set64(e, batch_payload(op, at), value);
+        at = batch_step((const uint8_t *)(op + 1), at, &rid, &offset, &length);
+    }
+    if (result->status < 0) {
+        set32(e, (uint32_t *)&op->status, (uint32_t)result->status);
+        set64(e, &op->value, result->done);
+    }
+    return 0;
+}
+
+static uint32_t batch_part(const struct op *op, uint32_t i, uint32_t at, struct op_part *out)
 {
     const uint8_t *block = (const uint8_t *)(op + 1);
     uint64_t rid, offset;
-    uint32_t length;
+    uint32_t length, next = batch_step(block, at, &rid, &offset, &length);
 
-    memcpy(lid, block + op->batch.bytes + UINT64_C(8) * i, sizeof(*lid));
-    at = batch_step(block, at, &rid, &offset, &length);
-    *bytes = length;
-    return at;
+    memcpy(&out->lid, block + op->batch.bytes + UINT64_C(8) * i, sizeof(out->lid));
+    out->status = 0;
+    out->bytes = length;
+    if (__builtin_expect((op->flags & SUBMIT_FETCH) != 0, false))
+        out->bytes = *batch_payload(op, at);
+    if (__builtin_expect(op->status < 0, false) && !(op->status == -EBUSY && i < op->value)) {
+        out->status = op->status;
+        out->bytes = 0;
+    }
+    return next;
 }
 
-const struct op_kind op_batch = {.record = batch_record, .part = batch_part};
+const struct op_kind op_batch = {
+    .record = batch_record,
+    .result = batch_result,
+    .failed = op_partly_done,
+    .part = batch_part,
+};

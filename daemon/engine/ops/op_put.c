@@ -125,7 +125,8 @@ void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted
         f->posted = 0; /* all pieces are sent again if the flow goes on */
 }
 
-static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
+               uint32_t pad, struct wire_put **out)
 {
     struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
@@ -137,7 +138,7 @@ static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op 
 
     if (remote->state == REMOTE_REVOKED || !op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
-    w = ledger_stage(e, f->peer, WIRE_PUT, sizeof(*w) + id_bytes + payload, LEDGER_OPERATION,
+    w = ledger_stage(e, f->peer, kind, sizeof(*w) + id_bytes + payload + pad, LEDGER_OPERATION,
                      &mark);
     if (!w)
         return -ENOSPC;
@@ -146,6 +147,9 @@ static int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op 
     w->generation = remote->key.generation;
     w->offset = op->offset;
     op_bytes(e, f, slot, payload_at, payload, (uint8_t *)(w + 1) + id_bytes);
+    if (pad > 0)
+        memset((uint8_t *)(w + 1) + id_bytes + payload, 0, pad);
+    *out = w;
     return 1;
 }
 
@@ -171,10 +175,12 @@ static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op
 
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
+    struct wire_put *unused;
+
     if (op->length == 0 || op->status < 0)
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
     if (op->flags & SUBMIT_INLINE)
-        return put_packed(e, flow, slot, op);
+        return put_packed(e, flow, slot, op, WIRE_PUT, 0, &unused);
     if (protocol_for(e, op) == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
         return -EINPROGRESS;
     return op->nonce != UINT16_MAX ? put_matched(e, flow, slot, op)

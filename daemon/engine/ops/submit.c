@@ -28,13 +28,13 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
         .length = r->length < UINT32_MAX ? (uint32_t)r->length : UINT32_MAX,
         .lid = r->lid,
         .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* of a reply it was the token */
+        .code = r->code,
         .lid_len = r->lid_len,
         .rid_len = r->rid_len,
         .segment = r->segment,
         .local_offset = r->local_offset,
         .reserve = r->reserve,
         .nonce = UINT16_MAX,
-        .code = r->code,
         .submitted_at = e->now,
     };
     if (span == 1) {

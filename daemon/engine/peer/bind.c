@@ -200,6 +200,7 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->next = s->first_inflow;
     in->owed = 0;
     in->reply_flow = NONE;
+    in->in_doubt = 0;
     inflow_enters(e, free);
     set32(e, &in->state, INFLOW_OPEN);
     set32(e, &s->first_inflow, free);

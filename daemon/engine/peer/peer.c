@@ -108,7 +108,7 @@ static int out_begin(struct engine *e, uint32_t peer, const struct engine_offer 
                                .base = p->tx_tail,
                                .sent = p->tx_tail,
                                .completed = p->tx_tail,
-                               .pass = theirs->ring_bytes / 8 - LEDGER_ACK_BYTES,
+                               .pass = ledger_kept(theirs->ring_bytes) - LEDGER_ACK_BYTES,
                                .pass_at = p->tx_tail,
                                .remote_address = theirs->ring_address,
                                .remote_key = theirs->ring_key,

@@ -253,8 +253,8 @@ void region_forget_node(struct engine *e, uint32_t peer)
     }
 }
 
-int region_to_write(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
-                    uint8_t **base, uint64_t *length)
+int region_memory(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
+                  unsigned rights, uint8_t **base, uint64_t *length)
 {
     const struct region *region;
     const struct segment_live *segment;
@@ -263,7 +263,7 @@ int region_to_write(const struct engine *e, uint32_t session, uint32_t slot, uin
         return -EKEYREJECTED;
     region = &e->regions[slot];
     if (region->state == REGION_FREE || region->generation != generation ||
-        region->client != e->sessions[session].client || !(region->rights & ENGINE_REMOTE_WRITE))
+        region->client != e->sessions[session].client || (region->rights & rights) != rights)
         return -EKEYREJECTED;
     segment = &e->segment_live[region->segment];
     if (!segment->base)

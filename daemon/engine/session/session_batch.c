@@ -28,10 +28,10 @@ static bool batchable(const struct submit_record *r)
     const struct op_kind *kind = op_kind_of(r->kind);
 
     return kind && kind->batch != 0 &&
-           (r->flags & ~(SUBMIT_NO_LCE | SUBMIT_NO_RCE | SUBMIT_NOTIFY | SUBMIT_SLOT)) ==
-               SUBMIT_INLINE &&
+           (r->flags & ~(SUBMIT_NO_LCE | SUBMIT_NO_RCE | SUBMIT_NOTIFY | SUBMIT_SLOT |
+                         kind->batch_flags)) == SUBMIT_INLINE &&
            r->lid_len == 0 && r->rid_len == 0 && r->length - 1 < BATCH_PAYLOAD_MAX &&
-           r->offset >> BATCH_OFFSET_BITS == 0;
+           r->offset >> BATCH_OFFSET_BITS == 0 && (!kind->batchable || kind->batchable(r));
 }
 
 bool batch_may_begin(const struct ring_consumer *ring, const struct submit_record *first)
@@ -101,10 +101,12 @@ static uint32_t chunk_left(const struct flow *f)
     return (entries - (uint32_t)(f->ops.tail & (entries - 1))) * (uint32_t)sizeof(struct op);
 }
 
-/* Gathers the puts that follow while they differ from the first in offset, ids and payload alone,
- * straight from the ring. Others are left to batch_joins. */
-static void gather_alike(struct gathering *g, struct ring_consumer *ring,
-                         const struct submit_record *first, const struct remote *remote)
+/* Gathers those that follow while they differ from the first in offset, ids and payload alone,
+ * straight from the ring. Others are left to batch_joins. Compiled once for each value of
+ * `aligned`: that offsets are multiples of the length. */
+static inline __attribute__((always_inline)) void
+gather_alike(struct gathering *g, struct ring_consumer *ring, const struct submit_record *first,
+             const struct remote *remote, bool aligned)
 {
     enum { HEAD, REMOTE, OFFSET, LENGTH, LID, RID, IDS, PAYLOAD = 8 }; /* words of a record */
     const uint64_t offset_most = UINT64_MAX >> (64 - BATCH_OFFSET_BITS);
@@ -126,7 +128,7 @@ static void gather_alike(struct gathering *g, struct ring_consumer *ring,
 
         if (ring_word(record, HEAD) != like[HEAD] || ring_word(record, REMOTE) != like[REMOTE] ||
             ring_word(record, LENGTH) != like[LENGTH] || ring_word(record, IDS) != like[IDS] ||
-            offset > last_offset)
+            offset > last_offset || (aligned && offset & (length - 1)))
             break;
         to = add(g, ring_word(record, LID), ring_word(record, RID), offset, length);
         for (uint32_t i = 0; i < payload / 8; i++)
@@ -140,12 +142,16 @@ static void gather_alike(struct gathering *g, struct ring_consumer *ring,
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
 {
+    bool aligned = op_kind_of(first->kind)->batchable;
     const struct submit_record *r = first;
     uint32_t size = first->size;
 
     while (gather(g, r)) {
         ring_consume(ring, size);
-        gather_alike(g, ring, first, remote);
+        if (aligned)
+            gather_alike(g, ring, first, remote, true);
+        else
+            gather_alike(g, ring, first, remote, false);
         if (ring->tail_seen == ring->head ||
             ring_copy(ring, e->next_record, e->record_max, &size) != 1)
             break;
@@ -169,6 +175,7 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
         .kind = OP_BATCH,
         .phase = OP_QUEUED,
         .flags = first->flags,
+        .code = first->code,
         .remote = first->remote,
         .span = (uint16_t)gathered_span(g),
         .length = (uint32_t)g->payload,

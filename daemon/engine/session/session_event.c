@@ -24,7 +24,7 @@ void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint
 /* One local event of an operation; the caller notes the ring's tail. 0, or what is wrong with it.
  */
 static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
-                      uint64_t lid, uint64_t bytes)
+                      const struct op_part *part)
 {
     struct flow *f = &e->flows[flow];
     struct session_live *live = &e->session_live[owner_handle(f->owner)];
@@ -39,12 +39,12 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
         .kind = EVENT_LOCAL,
         .op = event_op(op_shown_kind(op), op->flags),
         .id_len = op->lid_len,
-        .status = op->status,
+        .status = part->status,
         .origin = e->config.self,
         .peer = f->endpoint,
-        .bytes = op->status == 0 ? bytes : 0,
+        .bytes = part->bytes,
         .sequence = slot,
-        .id = lid,
+        .id = part->lid,
     };
     if (op->lid_len > 0) {
         op_bytes(e, f, slot, 0, op->lid_len, event + 1);
@@ -58,16 +58,23 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
 /* Posts all local events of an operation. */
 static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
+    struct session *s = &e->sessions[owner_handle(e->flows[flow].owner)];
     const struct op_kind *kind = op_row(op);
-    uint64_t lid, bytes;
+    bool silent = op->flags & SUBMIT_NO_LCE; /* others of the batch have failed */
+    struct op_part part = {.lid = op->lid, .status = op->status};
     uint32_t at = 0;
     int r = 0;
 
-    if (!kind->part)
-        return post_local(e, flow, slot, op, op->lid, op->length);
+    if (!kind->part) {
+        part.bytes = kind->shown ? kind->shown(op) : op->status == 0 ? op->length : 0;
+        return post_local(e, flow, slot, op, &part);
+    }
     for (uint32_t i = 0; i < op_count(op) && r == 0; i++) {
-        at = kind->part(op, i, at, &lid, &bytes);
-        r = post_local(e, flow, slot, op, lid, bytes);
+        at = kind->part(op, i, at, &part);
+        if (silent && part.status == 0)
+            set64(e, &s->released, s->released + event_bytes(0));
+        else
+            r = post_local(e, flow, slot, op, &part);
     }
     return r;
 }

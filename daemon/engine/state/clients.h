@@ -118,6 +118,7 @@ enum op_counter {
     OP_COUNT_PUT,
     OP_COUNT_GET,
     OP_COUNT_MESSAGE, /* replies included */
+    OP_COUNT_ATOMIC,
     OP_COUNTERS
 };
 

@@ -128,6 +128,8 @@ struct inflow {
     uint32_t next;       /* of the session's list */
     uint32_t owed;       /* requests delivered that may be replied to and are not yet */
     uint32_t reply_flow; /* NONE: no request that may be replied to has come */
+    uint32_t in_doubt;   /* 1: an earlier process may have done the record `doubt` (doubt.h) */
+    uint32_t doubt;      /* sequence */
 };
 
 enum op_phase {
@@ -169,7 +171,10 @@ struct op {
     uint16_t lid_len;
     uint16_t rid_len;
     uint32_t segment;
-    uint64_t local_offset;
+    union {
+        uint64_t local_offset;
+        uint64_t value; /* of an atomic that its target has done: see op_atomic.c */
+    };
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
     uint8_t ended;  /* its local event is posted, or not wanted */

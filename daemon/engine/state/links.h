@@ -26,7 +26,7 @@
  * credit, and the other side would hold back ours for the same reason.
  */
 enum notes_queue {
-    NOTES_VERDICTS = 0, /* FAIL, REFUSE */
+    NOTES_VERDICTS = 0, /* FAIL, REFUSE, RESULT */
     NOTES_OTHERS = 1,
     NOTES_QUEUES
 };

@@ -51,6 +51,16 @@ uint32_t queue_growth(const struct queue *q, uint32_t n)
     return queue_chunks(&more) - queue_chunks(q);
 }
 
+int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n)
+{
+    uint32_t per_chunk = 14 - q->shift;
+
+    return queue_growth(q, n) <= pool->state->free &&
+                   chunks_between(q->head, q->tail + n, per_chunk) <= CHUNK_LINKS
+               ? 0
+               : -ENOBUFS;
+}
+
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
     uint32_t per_chunk = 14 - q->shift;

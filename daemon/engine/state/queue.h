@@ -118,6 +118,8 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
  * entries take. */
 uint32_t queue_chunks(const struct queue *q);
 uint32_t queue_growth(const struct queue *q, uint32_t n);
+/* Whether a push of n entries that keeps 0 would be done: 0 or -ENOBUFS. */
+int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n);
 void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);
 /* Drops everything, in a transaction of its own for every chunk. No transaction may be open. */
 void queue_clear(struct chunk_pool *pool, struct queue *q);

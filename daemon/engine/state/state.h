@@ -67,6 +67,7 @@ struct engine {
     struct flow *flows;
     struct inflow *inflows;
     struct peer *peers;
+    uint64_t *doubt; /* doubt.h */
     struct free_list unused[TABLES];
     uint32_t *own_flows; /* list: flows whose owner has no list of its own */
     struct chunk_pool pool;

@@ -1,0 +1,199 @@
+/*
+ * Atomics at their target (op_atomic.c is the origin's side). Room for the events and for the
+ * verdict is found before the first word changes, for a record that has changed a word is never
+ * taken again. Thread: the progress thread.
+ */
+#include "daemon/engine/ledger/records.h"
+
+#include <string.h>
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/engine/state/doubt.h"
+#include "shm_ring/word.h"
+
+static uint8_t code_of(const struct arrival *a)
+{
+    return (uint8_t)a->w.op.atomic;
+}
+
+static bool fetches(const struct arrival *a)
+{
+    return a->w.op.atomic & WIRE_FETCH;
+}
+
+/* Where what is fetched stands until its RESULT is made: room that submissions use. */
+static uint8_t *values_of(struct engine *e)
+{
+    return e->next_record;
+}
+
+/* Whether the code is one. */
+static bool code_parse(const struct arrival *a)
+{
+    return (a->w.op.atomic & ~(WIRE_FETCH | UINT8_MAX)) == 0 && word_code_valid(code_of(a)) &&
+           (fetches(a) || word_op(code_of(a)) != WORD_READ);
+}
+
+static unsigned rights_of(const struct arrival *a)
+{
+    if (word_op(code_of(a)) == WORD_READ)
+        return ENGINE_REMOTE_READ;
+    return ENGINE_REMOTE_WRITE | (fetches(a) ? ENGINE_REMOTE_READ : 0);
+}
+
+/* Before the first word changes: room for the verdict, and the doubt. 0 or -ENOBUFS. */
+static int atomic_ready(struct engine *e, const struct arrival *a)
+{
+    if (notes_room(e, e->inflows[a->w.op.flow].peer, WIRE_RESULT_BYTES_MAX) < 0)
+        return -ENOBUFS;
+    if (word_op(code_of(a)) != WORD_READ)
+        doubt_begin(e, a->w.op.flow, a->w.op.sequence);
+    return 0;
+}
+
+/* Posts the RESULT with `bytes` of values, or the FAIL of what fetches nothing. */
+static void atomic_verdict(struct engine *e, const struct arrival *a, int32_t status,
+                           uint32_t bytes)
+{
+    const struct inflow *in = &e->inflows[a->w.op.flow];
+    struct {
+        struct wire_flow w;
+        uint8_t values[8 * WIRE_RESULT_VALUES];
+    } record;
+    uint32_t padded = fetches(a) ? abi_pad8(bytes) : 0;
+
+    record.w = (struct wire_flow){.head.kind = fetches(a) ? WIRE_RESULT : WIRE_FAIL,
+                                  .flow = in->origin_flow,
+                                  .sequence = a->w.op.sequence,
+                                  .status = status,
+                                  .done = a->done};
+    memset(values_of(e) + bytes, 0, padded > bytes ? padded - bytes : 0);
+    memcpy(record.values, values_of(e), padded);
+    notes_append(e, in->peer, e->sessions[in->session].client, &record,
+                 (uint32_t)sizeof(record.w) + padded);
+}
+
+/* ---- one operation, of several elements perhaps -----------------------------------------------
+ */
+
+static int64_t atomic_parse(struct engine *e, struct arrival *a, uint64_t left)
+{
+    uint32_t length = a->w.op.length, width;
+
+    if (!code_parse(a) || length == 0)
+        return -EPROTO;
+    width = word_bytes(code_of(a));
+    if ((length & (width - 1)) != 0 || (fetches(a) && length > SUBMIT_FETCH_MAX * width))
+        return -EPROTO;
+    return ((int64_t)((uint64_t)length << word_is_swap_if(code_of(a))) + 7) / 8 * 8 +
+           (fetches(a) ? wire_fetch_pad(abi_pad8(length)) : 0);
+}
+
+static int atomic_admit(struct engine *e, uint32_t session, struct arrival *a)
+{
+    const struct wire_put *w = &a->w.put;
+    uint64_t length;
+    int status = region_memory(e, session, w->slot, w->generation, rights_of(a), &a->base, &length);
+
+    if (status < 0)
+        return status;
+    if (!(w->offset <= length && w->op.length <= length - w->offset))
+        return -ERANGE;
+    return word_aligned((uintptr_t)a->base + w->offset, code_of(a)) ? 0 : -EINVAL;
+}
+
+static int atomic_act(struct engine *e, struct arrival *a)
+{
+    const struct wire_put *w = &a->w.put;
+    uint8_t code = code_of(a);
+    uint32_t elements = w->op.length >> word_shift(code);
+
+    a->done = word_apply_all(a->base + w->offset, code, elements, a->id + abi_pad8(w->op.rid_len),
+                             fetches(a) ? values_of(e) : NULL);
+    return a->done == elements ? 0 : -EBUSY;
+}
+
+static void atomic_answer(struct engine *e, const struct arrival *a, int32_t status)
+{
+    if (fetches(a) || status < 0)
+        atomic_verdict(e, a, status, a->done << word_shift(code_of(a)));
+}
+
+const struct arrival_kind arrival_atomic = {
+    .op = SUBMIT_ATOMIC,
+    .parse = atomic_parse,
+    .admit = atomic_admit,
+    .ready = atomic_ready,
+    .act = atomic_act,
+    .answer = atomic_answer,
+};
+
+/* ---- a batch of them, of one element each -----------------------------------------------------
+ */
+
+static int64_t atomics_parse(struct engine *e, struct arrival *a, uint64_t left)
+{
+    int64_t bytes =
+        code_parse(a) && !word_is_swap_if(code_of(a)) ? batch_parse(e, a, left) : -EPROTO;
+    uint32_t at = 0, length;
+    uint64_t rid, offset;
+
+    if (bytes < 0 || a->w.op.count > WIRE_RESULT_VALUES)
+        return -EPROTO;
+    for (uint64_t i = 0; i < a->w.op.count; i++) {
+        at = batch_step(a->block, at, &rid, &offset, &length);
+        if (length != word_bytes(code_of(a)))
+            return -EPROTO;
+    }
+    return bytes;
+}
+
+static int atomics_admit(struct engine *e, uint32_t session, struct arrival *a)
+{
+    int status = batch_admit_for(e, session, a, rights_of(a));
+    uint64_t rid, offset, places = (uintptr_t)a->base;
+    uint32_t at = 0, length;
+
+    for (uint64_t i = 0; i < a->w.op.count && status == 0; i++) {
+        at = batch_step(a->block, at, &rid, &offset, &length);
+        places |= offset;
+    }
+    return status < 0 || word_aligned(places, code_of(a)) ? status : -EINVAL;
+}
+
+static int atomics_act(struct engine *e, struct arrival *a)
+{
+    uint8_t code = code_of(a), *values = values_of(e);
+    uint32_t at = 0, length;
+    uint64_t rid, offset;
+
+    if (fetches(a))
+        memset(values, 0, 8 * a->w.op.count);
+    for (a->done = 0; a->done < a->w.op.count; a->done++) {
+        const uint8_t *operand = a->block + at + sizeof(struct wire_batch_put);
+
+        at = batch_step(a->block, at, &rid, &offset, &length);
+        if (word_apply(a->base + offset, code, operand,
+                       fetches(a) ? values + UINT64_C(8) * a->done : NULL) < 0)
+            return -EBUSY;
+    }
+    return 0;
+}
+
+static void atomics_answer(struct engine *e, const struct arrival *a, int32_t status)
+{
+    if (fetches(a) || status < 0)
+        atomic_verdict(e, a, status, a->done * 8);
+}
+
+const struct arrival_kind arrival_atomics = {
+    .op = SUBMIT_ATOMIC,
+    .several = true,
+    .parse = atomics_parse,
+    .admit = atomics_admit,
+    .ready = atomic_ready,
+    .act = atomics_act,
+    .answer = atomics_answer,
+};

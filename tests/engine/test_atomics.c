@@ -1,0 +1,736 @@
+/*
+ * Atomics in the engine: what each operation does to each type, and what neither a client nor a
+ * peer may ask for. One engine: its client's own region through the loop, or the test as its peer.
+ * One thread.
+ */
+#include "tests/suite.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "daemon/engine/ops/batch_format.h"
+#include "proto/word_abi.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+
+#define PLACE UINT64_C(64) /* of the words, in the region and in the segment */
+
+struct atomic {
+    struct submit_record record;
+    uint8_t operands[256];
+};
+
+/* One that fetches, of so many bytes of operands, which are zero. */
+static struct atomic atomic_of(const struct bench *b, uint8_t code, uint32_t length)
+{
+    return (struct atomic){.record = {.size = sizeof(struct submit_record) + abi_pad8(length),
+                                      .kind = SUBMIT_ATOMIC,
+                                      .code = code,
+                                      .flags = SUBMIT_INLINE | SUBMIT_FETCH,
+                                      .remote = b->remote,
+                                      .reserve = event_bytes(0),
+                                      .offset = PLACE,
+                                      .length = length,
+                                      .lid = 7,
+                                      .rid = 8}};
+}
+
+static struct bench *self_bench(void)
+{
+    struct bench *b = unbound_bench(true);
+
+    CU_ASSERT_FALSE_FATAL(b->broken || b->quarantined);
+    return b;
+}
+
+/* Writes the record behind the others in the ring. No step is made yet. */
+static void submit(struct bench *b, const struct atomic *a)
+{
+    struct ring_control *ring = &b->session->submit;
+    uint64_t tail = atomic_load(&ring->tail);
+
+    CU_ASSERT_FATAL(tail % RING + a->record.size <= RING);
+    memcpy(b->submit + tail % RING, a, a->record.size);
+    atomic_store(&ring->tail, tail + a->record.size);
+}
+
+/* The local event that comes next, waited for. */
+static struct event_record local_event(struct bench *b)
+{
+    struct event_record event = {.size = 0};
+
+    for (int i = 0; i < 50 && !bench_local_event(b, &event); i++)
+        continue;
+    CU_ASSERT_NOT_EQUAL(event.size, 0);
+    return event;
+}
+
+/* ---- what is computed -------------------------------------------------------------------------
+ */
+
+static uint64_t narrow(uint8_t code, uint64_t value)
+{
+    return word_bytes(code) == 8 ? value : value & ((UINT64_C(1) << 8 * word_bytes(code)) - 1);
+}
+
+static bool less(uint8_t code, uint64_t a, uint64_t b)
+{
+    uint32_t unused = 64 - 8 * word_bytes(code);
+    bool has_sign = word_type(code) % 2 == 0;
+
+    return has_sign ? (int64_t)(a << unused) < (int64_t)(b << unused) : a < b;
+}
+
+static uint64_t plain_integer(uint8_t code, uint64_t old, uint64_t a, uint64_t b)
+{
+    const uint64_t values[WORD_OPS] = {
+        [WORD_SET] = a,
+        [WORD_ADD] = old + a,
+        [WORD_PROD] = old * a,
+        [WORD_MIN] = less(code, a, old) ? a : old,
+        [WORD_MAX] = less(code, old, a) ? a : old,
+        [WORD_AND] = old & a,
+        [WORD_OR] = old | a,
+        [WORD_XOR] = old ^ a,
+        [WORD_READ] = old,
+        [WORD_COMPARE_SWAP] = old == a ? b : old,
+        [WORD_MASKED_SWAP] = (old & ~a) | (b & a),
+    };
+
+    return narrow(code, values[word_op(code)]);
+}
+
+static double plain_float(enum word_op op, double old, double a, double b)
+{
+    const double values[WORD_OPS] = {
+        [WORD_SET] = a,
+        [WORD_ADD] = old + a,
+        [WORD_PROD] = old * a,
+        [WORD_MIN] = a < old ? a : old,
+        [WORD_MAX] = old < a ? a : old,
+        [WORD_READ] = old,
+        [WORD_COMPARE_SWAP] = old == a ? b : old,
+    };
+
+    return values[op];
+}
+
+/* The number as a word of the type has it, and back. */
+static uint64_t bits_of(uint8_t code, double number)
+{
+    float single = (float)number;
+    uint64_t bits = 0;
+
+    if (word_type(code) == WORD_F64)
+        memcpy(&bits, &number, sizeof(number));
+    else
+        memcpy(&bits, &single, sizeof(single));
+    return bits;
+}
+
+struct trial {
+    uint64_t old, a, b, after;
+};
+
+/* Three trials for a code; each type has one at the ends of its range. */
+static struct trial trial_of(uint8_t code, int i)
+{
+    static const uint64_t integers[][3] = {
+        {5, 7, 9}, {UINT64_MAX, 1, 4}, {0x8080808080808080, 3, 2}};
+    static const double numbers[][3] = {{1.5, 2.25, 3}, {-4, -4, 8}, {1e30, -0.5, 1}};
+    struct trial t;
+
+    if (word_type(code) >= WORD_F32) {
+        const double *n = numbers[i];
+
+        return (struct trial){bits_of(code, n[0]), bits_of(code, n[1]), bits_of(code, n[2]),
+                              bits_of(code, plain_float(word_op(code), n[0], n[1], n[2]))};
+    }
+    t = (struct trial){narrow(code, integers[i][0]), narrow(code, integers[i][1]),
+                       narrow(code, integers[i][2]), 0};
+    t.after = plain_integer(code, t.old, t.a, t.b);
+    return t;
+}
+
+/* One operation on a word of the client's own; the words on both sides of it stay as they are. */
+static void try_word(struct bench *b, uint8_t code, const struct trial *t, bool fetch)
+{
+    uint32_t width = word_bytes(code), length = width << word_is_swap_if(code);
+    struct atomic a = atomic_of(b, code, length);
+    uint8_t *at = b->segment + PLACE;
+    struct event_record event;
+    uint64_t word = 0;
+
+    memset(at - 8, 0x5a, 24);
+    memcpy(at, &t->old, width);
+    memcpy(a.operands, &t->a, width);
+    memcpy(a.operands + width, &t->b, word_is_swap_if(code) ? width : 0);
+    if (!fetch)
+        a.record.flags &= (uint16_t)~SUBMIT_FETCH;
+    submit(b, &a);
+    event = local_event(b);
+    CU_ASSERT_EQUAL(event.status, 0);
+    CU_ASSERT_EQUAL(event.op, SUBMIT_ATOMIC);
+    CU_ASSERT_EQUAL(event.bytes, fetch ? t->old : width);
+    memcpy(&word, at, width);
+    CU_ASSERT_EQUAL(word, t->after);
+    if (word != t->after || (fetch && event.bytes != t->old))
+        printf("code %02x: %llx becomes %llx, not %llx\n", code, (unsigned long long)t->old,
+               (unsigned long long)word, (unsigned long long)t->after);
+    for (uint32_t i = 0; i < 8; i++)
+        CU_ASSERT(at[-1 - (int)i] == 0x5a && at[width + i] == 0x5a);
+}
+
+/* Guards that every code does what it says, with the value from before and without. */
+static void every_code(void)
+{
+    for (uint32_t type = 0; type < WORD_TYPES; type++) {
+        struct bench *b = self_bench();
+
+        for (uint32_t op = 0; op < WORD_OPS; op++) {
+            uint8_t code = word_code((enum word_op)op, (enum word_type)type);
+
+            for (int i = 0; i < 3 && word_code_valid(code); i++) {
+                struct trial t = trial_of(code, i);
+
+                try_word(b, code, &t, true);
+                if (op != WORD_READ)
+                    try_word(b, code, &t, false);
+            }
+        }
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
+/* Guards that values of several elements stand in the client's memory, and nothing beside them. */
+static void several(void)
+{
+    struct bench *b = self_bench();
+    uint32_t words[SUBMIT_FETCH_MAX + 1], got[SUBMIT_FETCH_MAX + 1];
+
+    for (uint32_t count = 2; count <= SUBMIT_FETCH_MAX; count++) {
+        struct atomic a = atomic_of(b, word_code(WORD_ADD, WORD_U32), 4 * count);
+        struct event_record event;
+
+        a.record.local_offset = 8192;
+        memset(b->segment + 8192, 0xee, sizeof(got));
+        for (uint32_t i = 0; i < count; i++) {
+            words[i] = 1000 * count + i;
+            memcpy(a.operands + UINT64_C(4) * i, &i, 4);
+        }
+        memcpy(b->segment + PLACE, words, sizeof(words));
+        submit(b, &a);
+        event = local_event(b);
+        CU_ASSERT_EQUAL(event.status, 0);
+        CU_ASSERT_EQUAL(event.bytes, 4 * count);
+        memcpy(got, b->segment + 8192, sizeof(got));
+        CU_ASSERT_EQUAL(memcmp(got, words, 4 * count), 0);
+        CU_ASSERT_EQUAL(got[count], 0xeeeeeeee);
+        for (uint32_t i = 0; i < count; i++)
+            words[i] += i;
+        CU_ASSERT_EQUAL(memcmp(b->segment + PLACE, words, 4 * count), 0);
+    }
+    bench_free(b);
+}
+
+/* ---- what a client may not ask for ------------------------------------------------------------
+ */
+
+/* Guards each check of a submission: by an error, or where no library submits it by quarantine. */
+static void submissions(void)
+{
+    static const struct {
+        const char *what;
+        uint8_t code;
+        uint16_t flags; /* besides SUBMIT_INLINE */
+        uint32_t length;
+        uint64_t offset;
+        uint32_t segment;
+        uint64_t local_offset;
+        int status; /* 1: quarantined */
+    } rows[] = {
+#define CODE(op, type) (op | type << 4)
+#define FETCH          SUBMIT_FETCH
+        {"the last word", CODE(WORD_ADD, WORD_U64), FETCH, 8, 4088, 0, 0, 0},
+        {"a word past the end", CODE(WORD_ADD, WORD_U64), FETCH, 8, 4096, 0, 0, -ERANGE},
+        {"the last of two past the end", CODE(WORD_ADD, WORD_U64), 0, 16, 4088, 0, 0, -ERANGE},
+        {"a word across the end", CODE(WORD_ADD, WORD_U64), FETCH, 8, 4089, 0, 0, -ERANGE},
+        {"the last word, two operands", CODE(WORD_COMPARE_SWAP, WORD_U64), FETCH, 16, 4088, 0, 0,
+         0},
+        {"an offset that wraps", CODE(WORD_ADD, WORD_U64), 0, 8, UINT64_MAX - 7, 0, 0, -ERANGE},
+        {"not aligned, 8 bytes", CODE(WORD_ADD, WORD_U64), 0, 8, 68, 0, 0, -EINVAL},
+        {"not aligned, 4 bytes", CODE(WORD_ADD, WORD_F32), 0, 4, 66, 0, 0, -EINVAL},
+        {"not aligned, 2 bytes", CODE(WORD_ADD, WORD_I16), 0, 2, 65, 0, 0, -EINVAL},
+        {"one byte anywhere", CODE(WORD_ADD, WORD_I8), 0, 1, 65, 0, 0, 0},
+        {"no operation", CODE(WORD_OPS, WORD_U64), 0, 8, 64, 0, 0, 1},
+        {"no type", CODE(WORD_ADD, WORD_TYPES), 0, 8, 64, 0, 0, 1},
+        {"bits of a float", CODE(WORD_XOR, WORD_F64), 0, 8, 64, 0, 0, 1},
+        {"a read without values", CODE(WORD_READ, WORD_U64), 0, 8, 64, 0, 0, 1},
+        {"half a word", CODE(WORD_ADD, WORD_U64), 0, 4, 64, 0, 0, 1},
+        {"a word and a half", CODE(WORD_ADD, WORD_U64), 0, 12, 64, 0, 0, 1},
+        {"one operand of two", CODE(WORD_COMPARE_SWAP, WORD_U64), 0, 8, 64, 0, 0, 1},
+        {"three operands of two", CODE(WORD_COMPARE_SWAP, WORD_U8), 0, 3, 64, 0, 0, 1},
+        {"as many values as may be", CODE(WORD_ADD, WORD_U64), FETCH, 128, 64, 0, 8192, 0},
+        {"a value too many", CODE(WORD_ADD, WORD_U64), FETCH, 136, 64, 0, 8192, 1},
+        {"more words without values", CODE(WORD_ADD, WORD_U64), 0, 136, 64, 0, 0, 0},
+        {"values at the segment's end", CODE(WORD_ADD, WORD_U64), FETCH, 16, 64, 0,
+         BENCH_SEGMENT - 16, 0},
+        {"values past it", CODE(WORD_ADD, WORD_U64), FETCH, 16, 64, 0, BENCH_SEGMENT - 8, 1},
+        {"values in no segment", CODE(WORD_ADD, WORD_U64), FETCH, 16, 64, 3, 0, 1},
+        {"a value in no segment needs none", CODE(WORD_ADD, WORD_U64), FETCH, 8, 64, 3, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = self_bench();
+        struct atomic a = atomic_of(b, rows[i].code, rows[i].length);
+        struct event_record event = {.status = 1};
+
+        a.record.flags = (uint16_t)(SUBMIT_INLINE | rows[i].flags);
+        a.record.offset = rows[i].offset;
+        a.record.segment = rows[i].segment;
+        a.record.local_offset = rows[i].local_offset;
+        submit(b, &a);
+        for (int n = 0; n < 50 && !b->quarantined && !bench_local_event(b, &event); n++)
+            continue;
+        CU_ASSERT_EQUAL(b->quarantined, rows[i].status == 1);
+        CU_ASSERT_EQUAL(event.status, rows[i].status);
+        if (event.status != rows[i].status || b->quarantined != (rows[i].status == 1))
+            printf("%s: status %d\n", rows[i].what, event.status);
+        bench_free(b);
+    }
+}
+
+/* Guards that operands come inline, or there would be none to check. */
+static void without_operands(void)
+{
+    struct bench *b = self_bench();
+    struct atomic a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
+
+    a.record.flags = 0;
+    a.record.size = sizeof(a.record);
+    submit(b, &a);
+    bench_steps(b, 3);
+    CU_ASSERT_TRUE(b->quarantined);
+    bench_free(b);
+}
+
+/* Guards the rights that each kind of atomic asks for, at the origin. */
+static void rights(void)
+{
+    static const struct {
+        uint8_t code;
+        uint16_t flags;
+        uint32_t rights;
+        bool allowed;
+    } rows[] = {
+        {CODE(WORD_ADD, WORD_U64), 0, ENGINE_REMOTE_WRITE, true},
+        {CODE(WORD_ADD, WORD_U64), 0, ENGINE_REMOTE_READ, false},
+        {CODE(WORD_ADD, WORD_U64), FETCH, ENGINE_REMOTE_WRITE, false},
+        {CODE(WORD_ADD, WORD_U64), FETCH, ENGINE_REMOTE_READ, false},
+        {CODE(WORD_ADD, WORD_U64), FETCH, ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, true},
+        {CODE(WORD_READ, WORD_U64), FETCH, ENGINE_REMOTE_READ, true},
+        {CODE(WORD_READ, WORD_U64), FETCH, ENGINE_REMOTE_WRITE, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = unbound_bench(false);
+        const struct engine_key key = BENCH_KEY;
+        struct event_record event = {.status = 0};
+        struct atomic a;
+
+        CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+        bench_bound(b, 0, 0, rows[i].rights);
+        a = atomic_of(b, rows[i].code, 8);
+        a.record.flags = (uint16_t)(SUBMIT_INLINE | rows[i].flags);
+        submit(b, &a);
+        CU_ASSERT_EQUAL(bench_local_event(b, &event), !rows[i].allowed);
+        CU_ASSERT_EQUAL(event.status, rows[i].allowed ? 0 : -EKEYREJECTED);
+        bench_free(b);
+    }
+}
+
+/* ---- records of a peer ------------------------------------------------------------------------
+ */
+
+struct peer_atomic {
+    struct wire_put put;
+    uint64_t operands[40];
+};
+
+/* Adds 3 to a word, and fetches. */
+static struct peer_atomic peer_atomic_of(const struct bench *b)
+{
+    return (struct peer_atomic){.put = {.op = {.head = {.words = 7, .kind = WIRE_ATOMIC},
+                                               .flow = bench_inflow(b),
+                                               .atomic = CODE(WORD_ADD, WORD_U64) | WIRE_FETCH,
+                                               .length = 8},
+                                        .slot = b->key.slot,
+                                        .generation = b->key.generation,
+                                        .offset = PLACE},
+                                .operands = {3}};
+}
+
+/* Guards what a peer's record may say: the link breaks, the origin gets an error, or it is done. */
+static void records(void)
+{
+    enum outcome { BREAKS = 1, DONE = 2 };
+    static const struct {
+        const char *what;
+        uint16_t atomic, words;
+        uint32_t length;
+        uint64_t offset;
+        uint32_t generation; /* added */
+        uint8_t flags;
+        int outcome; /* or the status of the FAIL */
+    } rows[] = {
+#define ADD CODE(WORD_ADD, WORD_U64)
+        {"a word", ADD | WIRE_FETCH, 7, 8, PLACE, 0, 0, DONE},
+        {"its values not wanted", ADD, 7, 8, PLACE, 0, 0, DONE},
+        {"the last word", ADD | WIRE_FETCH, 7, 8, 4088, 0, 0, DONE},
+        {"past the end", ADD | WIRE_FETCH, 7, 8, 4096, 0, 0, -ERANGE},
+        {"an offset that wraps", ADD | WIRE_FETCH, 7, 8, UINT64_MAX - 7, 0, 0, -ERANGE},
+        {"not aligned", ADD | WIRE_FETCH, 7, 8, 68, 0, 0, -EINVAL},
+        {"a region that was", ADD | WIRE_FETCH, 7, 8, PLACE, 1, 0, -EKEYREJECTED},
+        {"no operation", CODE(WORD_OPS, WORD_U64), 7, 8, PLACE, 0, 0, BREAKS},
+        {"no type", CODE(WORD_ADD, WORD_TYPES), 7, 8, PLACE, 0, 0, BREAKS},
+        {"another bit", ADD | 1u << 9, 7, 8, PLACE, 0, 0, BREAKS},
+        {"a read without values", CODE(WORD_READ, WORD_U64), 7, 8, PLACE, 0, 0, BREAKS},
+        {"no bytes", ADD, 6, 0, PLACE, 0, 0, BREAKS},
+        {"half a word", ADD, 7, 4, PLACE, 0, 0, BREAKS},
+        {"more than the record has", ADD, 7, 16, PLACE, 0, 0, BREAKS},
+        {"less than the record has", ADD, 8, 8, PLACE, 0, 0, BREAKS},
+        {"all that there are bytes for", ADD, 7, UINT32_MAX - 7, PLACE, 0, 0, BREAKS},
+        {"one operand of two", CODE(WORD_COMPARE_SWAP, WORD_U64), 7, 8, PLACE, 0, 0, BREAKS},
+        {"both operands", CODE(WORD_COMPARE_SWAP, WORD_U64), 8, 8, PLACE, 0, 0, DONE},
+        {"16 values, padded", ADD | WIRE_FETCH, 26, 128, PLACE, 0, 0, DONE},
+        {"16 values, not padded", ADD | WIRE_FETCH, 22, 128, PLACE, 0, 0, BREAKS},
+        {"17 values", ADD | WIRE_FETCH, 27, 136, PLACE, 0, 0, BREAKS},
+        {"a message", ADD, 7, 8, PLACE, 0, WIRE_MESSAGE, BREAKS},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = linked_bench();
+        struct peer_atomic a = peer_atomic_of(b);
+        struct wire_flow verdict = {.status = 0};
+        uint8_t before[4096];
+        uint64_t events = bench_events(b);
+        bool done, fetches = rows[i].atomic & WIRE_FETCH;
+
+        memcpy(before, b->segment, sizeof(before));
+        a.put.op.head.words = rows[i].words;
+        a.put.op.head.flags = rows[i].flags;
+        a.put.op.atomic = rows[i].atomic;
+        a.put.op.length = rows[i].length;
+        a.put.offset = rows[i].offset;
+        a.put.generation += rows[i].generation;
+        (void)bench_send(b, &a, rows[i].words * 8u);
+        done = rows[i].outcome == DONE;
+        CU_ASSERT_EQUAL(b->broken, rows[i].outcome == BREAKS);
+        CU_ASSERT_EQUAL(bench_events(b) - events, done ? event_bytes(0) : 0);
+        if (rows[i].outcome < 0 || (done && fetches))
+            peek_last_note(b->engine, 1, NOTES_VERDICTS, &verdict);
+        CU_ASSERT_EQUAL(verdict.status, rows[i].outcome < 0 ? rows[i].outcome : 0);
+        CU_ASSERT_EQUAL(verdict.done, done && fetches ? rows[i].length / 8 : 0);
+        CU_ASSERT(done || memcmp(before, b->segment, sizeof(before)) == 0);
+        if (done && word_op((uint8_t)rows[i].atomic) == WORD_ADD)
+            CU_ASSERT_EQUAL(b->segment[rows[i].offset], 3);
+        if (b->broken != (rows[i].outcome == BREAKS))
+            printf("%s\n", rows[i].what);
+        bench_free(b);
+    }
+}
+
+/* Guards the place of the region: its alignment is the owner's business. */
+static void region_out_of_line(void)
+{
+    struct bench *b = unbound_bench(true);
+    struct engine_key key;
+    struct atomic a;
+
+    CU_ASSERT_EQUAL(engine_region_open(b->engine, 0, 0, 4, 64, 3, &key), 0);
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 0, 0, &key, 1), 0);
+    b->remote = WIRE_NONE;
+    bench_steps(b, 50);
+    CU_ASSERT_NOT_EQUAL_FATAL(b->remote, WIRE_NONE);
+    a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
+    a.record.offset = 8;
+    submit(b, &a);
+    CU_ASSERT_EQUAL(local_event(b).status, -EINVAL);
+    bench_free(b);
+}
+
+/* ---- a peer's RESULT --------------------------------------------------------------------------
+ */
+
+/* Guards the checks of a RESULT, and that it is shown only once the record is acknowledged. */
+static void results(void)
+{
+    static const struct {
+        const char *what;
+        uint32_t sequence, done, words;
+        int32_t status;
+        bool breaks;
+        int32_t shown; /* status of the event, whose bytes are the value */
+        uint64_t bytes;
+    } rows[] = {
+        {"its value", 0, 1, 4, 0, false, 0, 99},
+        {"no value", 0, 0, 3, 0, true, 0, 0},
+        {"two values", 0, 2, 5, 0, true, 0, 0},
+        {"a value that is not there", 0, 1, 3, 0, true, 0, 0},
+        {"more than the value", 0, 1, 5, 0, true, 0, 0},
+        {"busy", 0, 0, 3, -EBUSY, false, -EBUSY, 0},
+        {"another error", 0, 0, 3, -EIO, true, 0, 0},
+        {"an error that is none", 0, 0, 3, 1, true, 0, 0},
+        {"of no operation", 5, 1, 4, 0, false, 0, 0},
+        {"more than there can be", 0, 65, 68, 0, true, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = unbound_bench(false);
+        struct {
+            struct wire_flow w;
+            uint64_t values[70];
+        } result = {.w = {.head = {.words = (uint16_t)rows[i].words, .kind = WIRE_RESULT},
+                          .sequence = rows[i].sequence,
+                          .status = rows[i].status,
+                          .done = rows[i].done},
+                    .values = {99}};
+        struct event_record event = {.size = 0};
+        struct atomic a;
+
+        bench_remote(b);
+        a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
+        submit(b, &a);
+        bench_steps(b, 2);
+        (void)bench_send(b, &result, rows[i].words * 8u);
+        CU_ASSERT_EQUAL(b->broken, rows[i].breaks);
+        CU_ASSERT_FALSE(bench_local_event(b, &event));
+        if (!b->broken) {
+            bench_ack(b);
+            CU_ASSERT_TRUE(bench_local_event(b, &event));
+            CU_ASSERT_EQUAL(event.status, rows[i].shown);
+            CU_ASSERT_EQUAL(event.bytes, rows[i].bytes);
+        }
+        if (b->broken != rows[i].breaks)
+            printf("%s\n", rows[i].what);
+        bench_free(b);
+    }
+}
+
+/* Guards that a put is answered by no RESULT. */
+static void result_of_a_put(void)
+{
+    struct bench *b = unbound_bench(false);
+    struct {
+        struct wire_flow w;
+        uint64_t value;
+    } result = {.w = {.head = {.words = 4, .kind = WIRE_RESULT}, .done = 1}};
+    struct atomic a;
+
+    bench_remote(b);
+    a = atomic_of(b, 0, 8);
+    a.record.kind = SUBMIT_PUT;
+    a.record.flags = SUBMIT_INLINE;
+    submit(b, &a);
+    bench_steps(b, 2);
+    CU_ASSERT_FALSE(b->broken);
+    (void)bench_send(b, &result, sizeof(result));
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
+/* ---- batches ----------------------------------------------------------------------------------
+ */
+
+/* The kinds and counts of the records towards node 1 from `at` on. */
+static void expect_records(struct bench *b, uint64_t at, const char *expected)
+{
+    char said[64] = "";
+    size_t used = 0;
+
+    while (at < peek_peer(b->engine, 1).staged) {
+        const struct wire_op *w = peek_record(b->engine, 1, at);
+
+        at += w->head.words * 8u;
+        if (w->head.kind == WIRE_ATOMIC || w->head.kind == WIRE_ATOMICS)
+            used += (size_t)snprintf(said + used, sizeof(said) - used, "%s%u", used ? " " : "",
+                                     w->head.kind == WIRE_ATOMICS ? (unsigned)w->count : 1);
+    }
+    CU_ASSERT_STRING_EQUAL(said, expected);
+}
+
+/* Guards which atomics go together: of three the second differs in one field. */
+static void one_differs(void)
+{
+    static const struct {
+        const char *what;
+        uint8_t code;
+        uint16_t flags;
+        uint64_t offset;
+        const char *records;
+    } rows[] = {
+        {"nothing", ADD, FETCH, 8, "3"},
+        {"another word", ADD, FETCH, 4088, "3"},
+        {"another operation", CODE(WORD_SET, WORD_U64), FETCH, 8, "1 1 1"},
+        {"another type", CODE(WORD_ADD, WORD_I64), FETCH, 8, "1 1 1"},
+        {"no value", ADD, 0, 8, "1 1 1"},
+        {"not aligned", ADD, FETCH, 9, "1 1"},
+        {"past the end", ADD, FETCH, 4096, "1 1"},
+        {"a notification", ADD, FETCH | SUBMIT_NOTIFY, 8, "1 1 1"},
+        {"a fence", ADD, FETCH | SUBMIT_FENCE, 8, "1"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = unbound_bench(false);
+        uint64_t at;
+
+        bench_remote(b);
+        at = peek_peer(b->engine, 1).staged;
+        for (uint32_t k = 0; k < 3; k++) {
+            struct atomic a = atomic_of(b, k == 1 ? rows[i].code : ADD, 8);
+
+            a.record.flags = (uint16_t)(SUBMIT_INLINE | (k == 1 ? rows[i].flags : FETCH));
+            a.record.offset = k == 1 ? rows[i].offset : 16;
+            submit(b, &a);
+        }
+        bench_steps(b, 2);
+        CU_ASSERT_FALSE(b->quarantined);
+        expect_records(b, at, rows[i].records);
+        bench_free(b);
+    }
+}
+
+/* Guards that each of a batch has its own value and its own event, in order. */
+static void batch(void)
+{
+    static const uint16_t flags[] = {0, FETCH, FETCH | SUBMIT_SLOT};
+
+    for (size_t f = 0; f < sizeof(flags) / sizeof(flags[0]); f++) {
+        struct bench *b = self_bench();
+        uint64_t events = bench_events(b);
+        uint32_t words[2];
+
+        for (uint32_t i = 0; i < 40; i++) {
+            struct atomic a = atomic_of(b, word_code(WORD_ADD, WORD_I32), 4);
+
+            a.record.flags = SUBMIT_INLINE | flags[f];
+            a.record.offset = PLACE + 4 * (i % 2);
+            a.record.lid = 100 + i;
+            a.operands[0] = (uint8_t)(1 + i % 2);
+            submit(b, &a);
+        }
+        for (uint32_t i = 0; i < 40; i++) {
+            struct event_record event = local_event(b);
+
+            CU_ASSERT_EQUAL(event.status, 0);
+            CU_ASSERT_EQUAL(event.id, 100 + i);
+            CU_ASSERT_EQUAL(event.op, event_op(SUBMIT_ATOMIC, flags[f]));
+            CU_ASSERT_EQUAL(event.bytes, flags[f] & FETCH ? i / 2 * (1 + i % 2) : 4);
+        }
+        memcpy(words, b->segment + PLACE, sizeof(words));
+        CU_ASSERT(words[0] == 20 && words[1] == 40);
+        CU_ASSERT_EQUAL(bench_events(b) - events, 40 * event_bytes(0));
+        bench_free(b);
+    }
+}
+
+/* Guards the checks of a peer's batch: none of it is done unless all of it can be. */
+static void peer_batches(void)
+{
+    static const struct {
+        const char *what;
+        uint16_t atomic;
+        uint32_t count, length; /* of the second */
+        uint64_t offset;
+        bool breaks;
+        int32_t status;
+    } rows[] = {
+        {"two", ADD | WIRE_FETCH, 2, 8, 8, false, 0},
+        {"three of two", ADD | WIRE_FETCH, 3, 8, 8, true, 0},
+        {"none", ADD | WIRE_FETCH, 0, 8, 8, true, 0},
+        {"no operation", CODE(WORD_OPS, WORD_U64), 2, 8, 8, true, 0},
+        {"two operands", CODE(WORD_COMPARE_SWAP, WORD_U32), 2, 8, 8, true, 0},
+        {"half a word", ADD, 2, 4, 8, true, 0},
+        {"not aligned", ADD, 2, 8, 12, false, -EINVAL},
+        {"past the end", ADD | WIRE_FETCH, 2, 8, 4096, false, -ERANGE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = linked_bench();
+        struct {
+            struct wire_batch w;
+            struct {
+                struct wire_batch_put put;
+                uint64_t operand;
+            } each[2];
+        } record = {
+            .w = {.op = {.head = {.words = sizeof(record) / 8, .kind = WIRE_ATOMICS},
+                         .flow = bench_inflow(b),
+                         .count = rows[i].count,
+                         .atomic = rows[i].atomic,
+                         .length = 16},
+                  .slot = b->key.slot,
+                  .generation = b->key.generation},
+            .each = {{{1, PLACE << BATCH_LENGTH_BITS | 8}, 5},
+                     {{2, rows[i].offset << BATCH_LENGTH_BITS | rows[i].length}, 6}},
+        };
+        struct wire_flow verdict = {.status = 0};
+        uint64_t events = bench_events(b);
+        bool done = !rows[i].breaks && rows[i].status == 0;
+
+        (void)bench_send(b, &record, sizeof(record));
+        CU_ASSERT_EQUAL(b->broken, rows[i].breaks);
+        CU_ASSERT_EQUAL(b->segment[PLACE], done ? 5 : 0);
+        CU_ASSERT_EQUAL(bench_events(b) - events, done ? 2 * event_bytes(0) : 0);
+        if (!b->broken)
+            peek_last_note(b->engine, 1, NOTES_VERDICTS, &verdict);
+        CU_ASSERT_EQUAL(verdict.status, rows[i].status);
+        CU_ASSERT_EQUAL(verdict.done, done ? 2 : 0);
+        if (b->broken != rows[i].breaks)
+            printf("%s\n", rows[i].what);
+        bench_free(b);
+    }
+}
+
+/* ---- order and room ---------------------------------------------------------------------------
+ */
+
+/* Guards that no word changes where there is no room for the verdict: the record waits. */
+static void no_room_for_the_verdict(void)
+{
+    struct bench *b = linked_bench();
+    struct peer_atomic a = peer_atomic_of(b);
+    uint32_t were;
+
+    were = poke_memory(b->engine, 0);
+    (void)bench_send(b, &a, a.put.op.head.words * 8u);
+    bench_steps(b, 5);
+    CU_ASSERT_FALSE(b->broken);
+    CU_ASSERT_EQUAL(b->segment[PLACE], 0);
+    (void)poke_memory(b->engine, were);
+    bench_steps(b, 20);
+    CU_ASSERT_EQUAL(b->segment[PLACE], 3);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"every operation on every type", every_code},
+        {"values of several elements", several},
+        {"submissions", submissions},
+        {"without operands", without_operands},
+        {"rights", rights},
+        {"records of a peer", records},
+        {"a region out of line", region_out_of_line},
+        {"results of a peer", results},
+        {"the result of a put", result_of_a_put},
+        {"one differs", one_differs},
+        {"a batch", batch},
+        {"batches of a peer", peer_batches},
+        {"no room for the verdict", no_room_for_the_verdict},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("atomics", tests);
+}
