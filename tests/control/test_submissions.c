@@ -213,7 +213,7 @@ static const struct {
     {PUT, FIELD(kind), SUBMIT_LONG + 1, .reason = RECORD},
     {PUT, FIELD(kind), 255, .reason = RECORD},
 
-    {PUT, FIELD(flags), 0x800, .reason = RECORD},
+    {PUT, FIELD(flags), 0x1000, .reason = RECORD},
     {PUT, FIELD(flags), SUBMIT_NOTIFY | SUBMIT_NO_RCE, .reason = RECORD},
     {IDS, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD}, /* its rid is not by value */
     {FLUSH, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},

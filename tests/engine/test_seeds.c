@@ -84,6 +84,7 @@ static bool report(const struct chaos_counters *c, uint64_t seeds)
         {"ledgers grown", c->grown},
         {"writes overtaken", c->overtaken},
         {"payloads striped", c->striped},
+        {"atomics", c->atomics},
         {"rounds", c->rounds},
     };
     bool all = true;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/engine/world/chaos_state.h"
+#include "tests/engine/world/model_counters.h"
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
@@ -30,6 +31,8 @@ static uint32_t free_slot(struct chaos *c, uint32_t end, uint32_t half)
     for (uint32_t i = 0; i < SLOTS; i++) {
         uint32_t slot = (first + i) % SLOTS;
 
+        if (half == 0 && slot == COUNTERS_SLOT)
+            continue;
         if (slot_over(c, c->slots[end][half][slot]))
             return slot;
     }
@@ -103,6 +106,51 @@ const struct chaos_remote *chaos_remote_of(struct chaos *c, uint32_t from, uint3
     return r->state == CHAOS_BOUND ? r : NULL;
 }
 
+/* Some atomics in a row, which the engine may make a batch of. */
+static void submit_atomics(struct chaos *c, uint32_t from, uint32_t to, uint32_t remote)
+{
+    struct model_op op = some_op(c, from, to);
+    uint32_t count = 1 + below(c, 6);
+
+    op.kind = PATH_ATOMIC;
+    op.flags &= ~PWC_LCE_SOURCE;
+    op.length = 8;
+    op.fetch = below(c, 2);
+    op.pieces = 0;
+    if (op.flags & PWC_NOTIFY || count > 1)
+        op.lid_len = op.rid_len = 0;
+    if (c->model.ends[to].dead) {
+        op.status = -EHOSTDOWN;
+        op.shaken = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t lid[MODEL_ID_MAX], rid[MODEL_ID_MAX];
+        uint32_t number;
+        struct path_op p;
+
+        op.remote_offset = COUNTERS_SLOT * SLOT_BYTES + UINT64_C(8) * below(c, MODEL_COUNTERS);
+        number = model_submit(&c->model, &op);
+        p = (struct path_op){.kind = op.kind,
+                             .from = from,
+                             .remote = remote,
+                             .flags = op.flags,
+                             .remote_offset = op.remote_offset,
+                             .length = op.length,
+                             .fetch = op.fetch,
+                             .lid = model_lid(&c->model, number, lid),
+                             .rid = model_rid(&c->model, number, rid)};
+        if (c->path.path.calls->submit(&c->path, &p) != 0) {
+            model_refused(&c->model, number);
+            return;
+        }
+        model_accepted(&c->model, number);
+        world_log(c->world, "operation %u %u->%u adds to %llu flags %x fetch %d", number, from, to,
+                  (unsigned long long)op.remote_offset, op.flags, op.fetch);
+        c->counters->operations++;
+        c->counters->atomics++;
+    }
+}
+
 static void submit_one(struct chaos *c)
 {
     bool crowd = c->plan.crowd && below(c, 8);
@@ -119,6 +167,10 @@ static void submit_one(struct chaos *c)
     remote = chaos_remote_of(c, from, to);
     if (!remote)
         return;
+    if (!crowd && below(c, 6) == 0) {
+        submit_atomics(c, from, to, remote->handle);
+        return;
+    }
     op = some_op(c, from, to);
     if (op.flags & PWC_NOTIFY)
         op.rid_len = 0;
@@ -452,6 +504,7 @@ const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counter
         world_path_close(&c->path);
         return "no memory for the model";
     }
+    model_counters(&c->model, COUNTERS_SLOT * SLOT_BYTES);
     for (uint32_t end = c->clients; end < c->ends; end++)
         c->model.ends[end].dead = true;
     chaos_hostiles_open(c);

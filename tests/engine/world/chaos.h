@@ -16,7 +16,7 @@ struct chaos_counters {
     uint64_t operations, events, errors, rounds;
     uint64_t breaks, cuts, blackouts, silences, asks, losses, crashes, states_lost, deaths,
         quarantines, spills, starved, grown;
-    uint64_t overtaken, striped;
+    uint64_t overtaken, striped, atomics;
     uint64_t contexts_opened, contexts_closed, withdrawals, unbinds, flushes;
 };
 

@@ -9,11 +9,13 @@
 #include "tests/engine/world/model.h"
 #include "tests/engine/world/world_path.h"
 
-#define SLOTS       8u
-#define SLOT_BYTES  1024u
-#define PACKED_MAX  256u
-#define HOSTILE_MAX 2u
-#define NO_SLOT     UINT32_MAX
+#define SLOTS      8u
+#define SLOT_BYTES 1024u
+/* Of the half that others reach: no operation takes it, for the counters stand there. */
+#define COUNTERS_SLOT (SLOTS - 1)
+#define PACKED_MAX    256u
+#define HOSTILE_MAX   2u
+#define NO_SLOT       UINT32_MAX
 /* The deadline is longer than any run. */
 #define KEEPALIVE_NS UINT64_C(5000000)
 #define DEADLINE_NS  UINT64_C(10000000000000)

@@ -196,6 +196,7 @@ uint32_t driver_submit_over(struct driver *s, uint32_t remote, const struct mode
         .remote_offset = op->remote_offset,
         .local_offset = op->local_offset,
         .length = op->length,
+        .fetch = op->fetch,
         .pieces = op->pieces,
         .lid = model_lid(&s->model, number, lid),
         .rid = model_rid(&s->model, number, rid),

@@ -1,5 +1,6 @@
 /* The reference model of the operations' meaning (model.h). Thread: one. */
 #include "tests/engine/world/model.h"
+#include "tests/engine/world/model_counters.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -145,7 +146,7 @@ void model_accepted(struct model *m, uint32_t number)
     struct model_end *to = &m->ends[written_end(op)];
     const struct model_end *from = &m->ends[source_end(op)];
 
-    if (op->status != 0 || op->length == 0 || to->dead)
+    if (op->status != 0 || op->length == 0 || to->dead || op->kind == PATH_ATOMIC)
         return;
     if (from->dead) {
         refresh_vague(to, written_offset(op), op->length, 1);
@@ -173,6 +174,7 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     }
     p->ops[p->count++] = m->op_count;
     m->ops[m->op_count] = *op;
+    m->ops[m->op_count].life = m->ends[op->to].life;
     /* Nobody is asked, or no event is posted: until the owner's death is known here, that may do.
      */
     if (op->shaken && op->flags & PWC_NO_RCE)
@@ -251,7 +253,8 @@ static bool data_is_there(struct model *m, uint32_t number)
     const struct model_end *to = &m->ends[written_end(op)];
     uint64_t offset = written_offset(op);
 
-    if (op->overlapping || memcmp(to->memory + offset, to->shadow + offset, op->length) == 0)
+    if (op->overlapping || op->kind == PATH_ATOMIC ||
+        memcmp(to->memory + offset, to->shadow + offset, op->length) == 0)
         return true;
     for (uint64_t i = 0; i < op->length; i++)
         if (!to->vague[offset + i] && to->memory[offset + i] != to->shadow[offset + i])
@@ -288,11 +291,13 @@ static bool local_event(struct model *m, uint32_t number, const struct pwc_event
                     op->status);
     if (event->status == 0 && (op->flags & PWC_NO_LCE))
         return fail(m, "operation %u has a local event in spite of PWC_NO_LCE", number);
-    if (event->length != (event->status == 0 ? op->length : 0))
+    op->fetched = event->length;
+    if (!(op->fetch && event->status == 0) &&
+        event->length != (event->status == 0 ? op->length : 0))
         return fail(m, "operation %u: local event tells %llu bytes, not %llu", number,
                     (unsigned long long)event->length, (unsigned long long)op->length);
     if (event->status != 0) {
-        if ((op->status == 0 || op->shaken) && op->length)
+        if ((op->status == 0 || op->shaken) && op->length && op->kind != PATH_ATOMIC)
             refresh_vague(to, written_offset(op), op->length, 1);
         return true;
     }
@@ -321,6 +326,11 @@ static bool remote_event(struct model *m, uint32_t number, const struct pwc_even
     return op->kind == PATH_GET || data_is_there(m, number);
 }
 
+static enum pwc_op op_of(enum path_kind kind)
+{
+    return kind == PATH_ATOMIC ? PWC_OP_ATOMIC : kind == PATH_GET ? PWC_OP_GET : PWC_OP_PUT;
+}
+
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
 {
     bool remote = event->kind != PWC_LOCAL;
@@ -334,7 +344,7 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     number = remote ? match(m, other, end, true, event) : match(m, end, other, false, event);
     if (number == UINT32_MAX)
         return false;
-    if (event->op != (m->ops[number].kind == PATH_GET ? PWC_OP_GET : PWC_OP_PUT))
+    if (event->op != op_of(m->ops[number].kind))
         return fail(m, "the event of operation %u names the operation %d", number, (int)event->op);
     if (remote)
         m->ends[end].remote_events++;
@@ -418,6 +428,7 @@ void model_again(struct model *m, uint32_t end)
     e->dead = false;
     memcpy(e->shadow, e->memory, e->length);
     refresh_vague(e, 0, e->length, 0);
+    model_counters_again(m, end);
 }
 
 void model_idle(struct model *m, uint32_t end)
@@ -523,6 +534,10 @@ static bool check_op(struct model *m, uint32_t number)
 
 bool model_check(struct model *m)
 {
+    char wrong[300];
+
+    if (model_counters_check(m, wrong))
+        return fail(m, "%s", wrong);
     for (uint32_t i = 0; i < m->op_count && !m->failed; i++)
         check_op(m, i);
     for (uint32_t i = 0; i < m->count && !m->failed; i++) {

@@ -19,6 +19,7 @@
 
 #define MODEL_ENDS_MAX 16u
 #define MODEL_ID_MAX   1024u
+#define MODEL_COUNTERS 4u /* words of 8 bytes */
 
 /* One operation, as submitted and as seen so far. */
 struct model_op {
@@ -26,7 +27,10 @@ struct model_op {
     enum path_kind kind;
     unsigned flags;
     uint64_t remote_offset, local_offset, length;
-    uint32_t pieces; /* 2 or more: submitted as a vector */
+    uint32_t pieces;  /* 2 or more: submitted as a vector */
+    bool fetch;       /* of an atomic, as these are (model_counters.h): */
+    uint64_t fetched; /* by its local event */
+    uint32_t life;    /* its target's */
     uint32_t lid_len, rid_len;
     int status;       /* how it must end; with `shaken` other ends are allowed */
     bool overlapping; /* others write there too: its data is not looked at before the end */
@@ -61,6 +65,8 @@ struct model_end {
     uint64_t length;
     bool dead;
     uint64_t local_events, remote_events;
+    uint32_t life;                     /* how often its context was there again */
+    uint64_t counters[MODEL_COUNTERS]; /* when that began */
 };
 
 struct model {
@@ -72,6 +78,7 @@ struct model {
     struct model_flush flushes[MODEL_FLUSHES_MAX];
     uint32_t flush_count;
     uint64_t flush_numbers;
+    uint64_t counters_at; /* offset at each end; 0: there are none */
     bool failed;
     char failure[300];
 };

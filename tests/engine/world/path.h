@@ -18,7 +18,8 @@
 enum path_kind {
     PATH_PUT = 1,
     PATH_GET = 2,
-    PATH_FLUSH = 3, /* only by `flush` */
+    PATH_FLUSH = 3,  /* only by `flush` */
+    PATH_ATOMIC = 4, /* adds one to a word of 8 bytes */
 };
 
 /* A probe of an end asks for all that operations bring. */
@@ -41,6 +42,7 @@ struct path_op {
     unsigned flags;  /* PWC_NO_LCE, ... */
     uint64_t remote_offset, local_offset, length;
     uint32_t pieces; /* 2 or more: a vector of so many, which path_piece gives */
+    bool fetch;      /* of an atomic: its local event brings the word from before */
     pwc_cid lid, rid;
 };
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "proto/word_abi.h"
 #include "clientlib/channel/channel_vector.h"
 
 #define TAKEN_ROUNDS_MAX 100000u
@@ -174,8 +175,15 @@ static int path_submit(void *context, const struct path_op *op)
         .segment = p->world->clients[client_of(p, op->from)].segments[WORLD_MAIN].handle,
         .local_offset = x->offset + op->local_offset,
     };
+    const uint64_t one = 1;
     int rc = 0;
 
+    if (op->kind == PATH_ATOMIC) {
+        record.kind = SUBMIT_ATOMIC;
+        record.code = word_code(WORD_ADD, WORD_U64);
+        record.flags |= SUBMIT_INLINE | (op->fetch ? SUBMIT_FETCH : 0);
+        source = (const uint8_t *)&one;
+    }
     if (is_vector(op))
         return submit_vector(p, op, &record, source);
     /* Short sources come with the record, as the library sends them, mostly: some in a row are what
