@@ -37,7 +37,7 @@ static int pass_time(struct pwc_ctx *ctx, int64_t deadline)
         return rc;
     if (!late)
         wait_pause(ctx, PWC_LOCAL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
-    rc = wait_collect(ctx);
+    rc = wait_collect(ctx, PWC_LOCAL);
     return rc == 0 && late ? -ETIMEDOUT : rc;
 }
 

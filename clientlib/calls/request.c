@@ -45,7 +45,7 @@ int request_progress(struct pwc_ctx *ctx, unsigned ended_by)
 
     if (neighbours_have_changed(ctx))
         neighbours_update(ctx, neighbour_changes(ctx));
-    rc = wait_collect(ctx);
+    rc = wait_collect(ctx, ended_by);
     if (channel_state(&ctx->channel) == 0 || rc == -ENOBUFS || rc == -ENOMEM)
         return rc == 0 && ended_by == PWC_NOTIFICATION && channel_is_full(&ctx->channel) ? -ENOBUFS
                                                                                          : rc;

@@ -65,9 +65,9 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadli
     }
 }
 
-int wait_collect(struct pwc_ctx *ctx)
+int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
-    int rc = channel_collect(&ctx->channel);
+    int rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;
 
     if (rc >= 0)
         rc = channel_run(&ctx->channel);

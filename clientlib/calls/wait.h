@@ -28,9 +28,10 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
  */
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
-/* For a caller that waits and takes no events: keeps what has come, runs handlers, and asks for the
- * wake-ups that are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
-int wait_collect(struct pwc_ctx *ctx);
+/* For a caller that waits for these kinds and takes no events: keeps what has come, local events
+ * only where it waits for them, runs handlers, and asks for the wake-ups that are due. 0; -ENOBUFS:
+ * no more can be kept; -ENOMEM; -EPROTO. */
+int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 
 /* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that
  * would ask. */

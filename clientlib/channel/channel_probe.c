@@ -216,21 +216,18 @@ static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
            (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)));
 }
 
-/* probe_rings; and an end that a handler, or the match of a request, has added meanwhile. */
-static int probe_sorting(struct channel *ch, struct inbox *only, uint64_t peer, unsigned kinds,
-                         struct pwc_event *out)
+/* Where a probe has found nothing: an end that a handler, or the match of a request, has added
+ * meanwhile. */
+static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, unsigned kinds,
+                      struct pwc_event *out)
 {
-    uint64_t own = ch->kept.own;
-    int rc = probe_rings(ch, only, peer, kinds, out);
-
-    if (rc == 0 && ch->kept.own > own && kinds & PWC_LOCAL && take_kept(ch, peer, kinds, out))
-        rc = 1;
-    return rc;
+    return ch->kept.own > own_before && kinds & PWC_LOCAL && take_kept(ch, peer, kinds, out);
 }
 
 /* Neighbours go first, but not for ever. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
+    uint64_t own = ch->kept.own;
     struct inbox *only;
     int rc;
 
@@ -243,18 +240,21 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
         return 1;
     if (!neighbours_may_have(ch, kinds)) {
         only = only_ring(ch, kinds);
-        return only && take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out)
-                   ? 1
-                   : probe_sorting(ch, only, peer, kinds, out);
+        if (only && take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out))
+            return 1;
+        rc = probe_rings(ch, only, peer, kinds, out);
+        return rc == 0 ? take_added(ch, own, peer, kinds, out) : rc;
     }
     if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;
     }
-    rc = probe_sorting(ch, only_ring(ch, kinds), peer, kinds, out);
+    rc = probe_rings(ch, only_ring(ch, kinds), peer, kinds, out);
     if (rc == 0 && ch->direct_run >= DIRECT_MAX)
         rc = channel_take_direct(ch, peer, kinds, out);
     ch->direct_run = 0;
+    if (rc == 0)
+        rc = take_added(ch, own, peer, kinds, out);
     if (rc == 0 && ch->notify.held && kinds & CHANNEL_REMOTE_KINDS)
         rc = -ENOBUFS;
     return rc;
@@ -376,13 +376,27 @@ static bool is_crowded(struct channel *ch)
            (inbox_pending(&ch->remote) && ring->tail_seen - ring->head > ring->size / 2);
 }
 
+/* Looks into the rings of neighbours. True: that has ended a request, so that the rings of the
+ * session may wait for the next call, but not for ever. */
+static bool run_direct(struct channel *ch)
+{
+    uint32_t started = ch->notify.matcher.started;
+
+    if (ch->neighbours.awaited > 0 || (channel_sorts(ch) && ch->neighbours.count > 0))
+        (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
+    if (ch->notify.matcher.started < started && ch->direct_run++ < DIRECT_MAX)
+        return true;
+    ch->direct_run = 0;
+    return false;
+}
+
 int channel_run(struct channel *ch)
 {
     const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
     int rc = 0;
 
-    if (ch->neighbours.awaited > 0 || (channel_sorts(ch) && ch->neighbours.count > 0))
-        (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
+    if (run_direct(ch))
+        return 0;
     if (ch->deliver)
         rc = take_until_shown(ch, &ch->reply_event, &nothing, NULL);
     if (rc < 0 || !(channel_sorts(ch) || is_crowded(ch)))
