@@ -2,12 +2,6 @@
 #include "clientlib/calls/pieces.h"
 
 #include <errno.h>
-#include <string.h>
-
-void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n)
-{
-    *p = (struct pieces){.list = list, .left = n};
-}
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
@@ -39,61 +33,69 @@ static int fold(struct pwc_shape *s)
     return 0;
 }
 
+static bool is_empty(const struct pwc_shape *s)
+{
+    bool empty = s->element == 0;
+
+    for (uint32_t d = 0; d < s->dims; d++)
+        empty |= s->count[d] == 0;
+    return empty;
+}
+
 int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pwc_shape *shape)
 {
-    bool empty = shape->element == 0;
+    struct pwc_shape *s = &p->outer;
 
     if (shape->dims < 1 || shape->dims > 4 || shape->reserved != 0)
         return -EINVAL;
-    for (uint32_t d = 0; d < shape->dims; d++)
-        empty |= shape->count[d] == 0;
-    *p = (struct pieces){.shape = *shape, .left = !empty};
-    if (empty)
+    *p = (struct pieces){.outer = *shape};
+    if (is_empty(s))
         return 0;
-    if (fold(&p->shape) < 0)
+    if (fold(s) < 0)
         return -EMSGSIZE;
-    p->element = (struct pwc_piece){.off = off, .local = local, .len = p->shape.element};
+    p->next = (struct pwc_piece){.off = off, .local = local, .len = s->element};
+    p->left = 1;
+    if (s->dims == 0)
+        return 0;
+    s->dims--;
+    p->left = s->count[s->dims];
+    p->local_stride = s->local_stride[s->dims];
+    p->remote_stride = s->remote_stride[s->dims];
     return 0;
 }
 
-/* Addresses wrap, as unsigned numbers do: whether they are good is for each piece to say. */
+/* Addresses wrap, as unsigned numbers do: each piece is checked for itself. */
 static void move(struct pwc_piece *piece, ptrdiff_t remote, ptrdiff_t local, size_t times)
 {
     piece->off += (uint64_t)remote * times;
     piece->local = (void *)((uintptr_t)piece->local + (uintptr_t)local * times);
 }
 
-/* To the next element: the innermost dimension goes first. */
-static void advance(struct pieces *p)
+void pieces_carry(struct pieces *p)
 {
-    const struct pwc_shape *s = &p->shape;
+    const struct pwc_shape *s = &p->outer;
+    size_t inner = s->dims < 4 ? s->count[s->dims] : 0;
 
     for (uint32_t d = s->dims; d-- > 0;) {
+        if (d + 1 == s->dims)
+            move(&p->next, p->remote_stride, p->local_stride, 1 - inner);
         if (++p->index[d] < s->count[d]) {
-            move(&p->element, s->remote_stride[d], s->local_stride[d], 1);
+            move(&p->next, s->remote_stride[d], s->local_stride[d], 1);
+            p->left = inner;
             return;
         }
-        move(&p->element, s->remote_stride[d], s->local_stride[d], 1 - s->count[d]);
+        move(&p->next, s->remote_stride[d], s->local_stride[d], 1 - s->count[d]);
         p->index[d] = 0;
     }
-    p->left = 0;
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
-/* The next piece as it was given. */
-static bool take(struct pieces *p, struct pwc_piece *out)
+void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n)
 {
-    if (p->left == 0)
-        return false;
-    if (!p->list) {
-        *out = p->element;
-        advance(p);
-    } else {
-        *out = *p->list++;
-        p->left--;
-    }
-    return true;
+    static const struct pwc_piece none;
+
+    *p = (struct pieces){.list = n > 0 ? list : &none, .left = n};
 }
 
 static bool side_by_side(const struct pwc_piece *a, const struct pwc_piece *b)
@@ -102,18 +104,24 @@ static bool side_by_side(const struct pwc_piece *a, const struct pwc_piece *b)
            b->len <= SIZE_MAX - a->len;
 }
 
-bool pieces_next(struct pieces *p, struct pwc_piece *out)
+bool pieces_next_listed(struct pieces *p, struct pwc_piece *out)
 {
-    *out = p->ahead;
-    p->ahead.len = 0;
-    while (p->ahead.len == 0 && take(p, &p->ahead)) {
-        if (p->ahead.len > 0 && out->len > 0 && !side_by_side(out, &p->ahead))
+    struct pwc_piece piece = p->next;
+
+    p->next.len = 0;
+    for (; p->left > 0; p->left--, p->list++) {
+        if (p->list->len == 0)
+            continue;
+        if (piece.len == 0) {
+            piece = *p->list;
+        } else if (side_by_side(&piece, p->list)) {
+            piece.len += p->list->len;
+        } else {
+            p->next = *p->list++;
+            p->left--;
             break;
-        if (out->len == 0)
-            *out = p->ahead;
-        else
-            out->len += p->ahead.len;
-        p->ahead.len = 0;
+        }
     }
-    return out->len > 0;
+    *out = piece;
+    return piece.len > 0;
 }

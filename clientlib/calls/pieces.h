@@ -1,7 +1,8 @@
 /*
- * The pieces of a vector or a shape, one after the other: joined where they stand side by side on
- * both sides, and without those of no bytes. A shape makes its pieces as they are asked for. To go
- * over them again, copy the struct before.
+ * The pieces of a vector or a shape, one after the other, without those of no bytes. Pieces of a
+ * list are joined where they stand side by side on both sides, those of a shape where dimensions
+ * are contiguous. A shape makes its pieces as they are asked for. To go over them again, copy the
+ * struct before.
  *
  * Thread: any, each struct with its caller.
  */
@@ -12,18 +13,37 @@
 #include "pwc/vector.h"
 
 struct pieces {
-    const struct pwc_piece *list; /* the next of a vector */
-    size_t left;                  /* of the list, or 1 while a shape has elements */
-    struct pwc_shape shape;       /* contiguous dimensions folded into the element */
-    size_t index[4];              /* of the next element of the shape */
-    struct pwc_piece element;     /* that element */
-    struct pwc_piece ahead;       /* taken already, but not joined; no bytes: there is none */
+    const struct pwc_piece *list; /* the next of a vector, or NULL: a shape */
+    size_t left;                  /* of the list; of the innermost dimension of a shape */
+    struct pwc_piece next;        /* of a shape; of a list, taken but not joined, or no bytes */
+    ptrdiff_t local_stride, remote_stride; /* of a shape's innermost dimension */
+    struct pwc_shape outer;                /* the other dimensions of a shape */
+    size_t index[4];                       /* in these */
 };
 
 void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);
 /* 0; -EINVAL: it is no shape; -EMSGSIZE: its elements have more bytes than there are addresses. */
 int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pwc_shape *shape);
+
+/* The steps of pieces_next for a list, and for the end of a shape's innermost dimension. */
+bool pieces_next_listed(struct pieces *p, struct pwc_piece *out);
+void pieces_carry(struct pieces *p);
+
 /* False: there are no more. */
-bool pieces_next(struct pieces *p, struct pwc_piece *out);
+static inline bool pieces_next(struct pieces *p, struct pwc_piece *out)
+{
+    if (p->list)
+        return pieces_next_listed(p, out);
+    if (p->left == 0)
+        return false;
+    *out = p->next;
+    if (--p->left == 0) {
+        pieces_carry(p);
+    } else {
+        p->next.off += (uint64_t)p->remote_stride;
+        p->next.local = (void *)((uintptr_t)p->next.local + (uintptr_t)p->local_stride);
+    }
+    return true;
+}
 
 #endif

@@ -30,6 +30,7 @@ struct vector {
     uint64_t total;     /* bytes */
     uint64_t ring;      /* bytes that the records take in the submission ring */
     uint32_t records;   /* of pieces */
+    uint32_t longs;     /* pieces that are not packed */
     uint32_t count;     /* pieces */
     uint32_t block_max; /* 0: no piece is packed */
     uint32_t block;     /* bytes in the block that is not full */
@@ -46,6 +47,12 @@ static void count_record(struct vector *v)
 {
     v->records++;
     v->ring += sizeof(struct submit_record);
+}
+
+static void count_long(struct vector *v)
+{
+    count_record(v);
+    v->longs++;
 }
 
 static void count_short(struct vector *v, const struct pwc_piece *piece)
@@ -74,7 +81,7 @@ static int check_piece(struct vector *v, const struct pwc_piece *piece, unsigned
     if (is_short(v, piece))
         count_short(v, piece);
     else
-        count_record(v);
+        count_long(v);
     return v->total > v->ctx->client->message_max ? -EMSGSIZE : 0;
 }
 
@@ -134,7 +141,7 @@ static int put_pieces(struct vector *v, struct channel_vector *out)
     struct pwc_piece piece;
     int rc = 0;
 
-    while (rc == 0 && pieces_next(&pieces, &piece))
+    while (rc == 0 && v->longs > 0 && pieces_next(&pieces, &piece))
         if (!is_short(v, &piece))
             rc = put_long(v, out, &piece);
     pieces = v->pieces;

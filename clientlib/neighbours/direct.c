@@ -380,7 +380,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
 
 /* ---- vectors -------------------------------------------------------------------------------- */
 
-/* Whether all pieces longer than `any` stand in regions of this client. */
+/* Whether all pieces that are longer than `any` stand in regions of this client. */
 static int check_pieces(struct pwc_ctx *ctx, struct pieces pieces, size_t any)
 {
     struct pwc_piece piece;

@@ -3,8 +3,9 @@
  * Conventions as in pwc.h.
  *
  * A vector is a list of pieces, a shape a regular one: a block of a matrix, every third element, a
- * mirrored row. Pieces that stand side by side on both sides are joined. Up to 1024 pieces are left
- * after that, and the whole is submitted, or nothing.
+ * mirrored row. Pieces that stand side by side on both sides are joined: neighbours of a list, and
+ * dimensions of a shape that are contiguous. Up to 1024 pieces are left after that, and the whole
+ * is submitted, or nothing.
  *
  * The terms are those of ARMCI's vector and strided copies (Nieplocha and Carpenter, "ARMCI: A
  * Portable Remote Memory Copy Library for Distributed Array Libraries and Compiler Run-time

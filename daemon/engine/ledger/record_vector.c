@@ -9,15 +9,17 @@
 static int64_t vector_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
     uint64_t id_bytes = abi_pad8(a->w.op.rid_len), bytes = left - id_bytes;
-    int64_t payload;
+    struct vector_extent extent;
 
     if (id_bytes > left || bytes > e->record_max)
         return -EPROTO;
     memcpy(e->record, a->id + id_bytes, bytes);
     a->block = e->record;
     a->block_bytes = (uint32_t)bytes;
-    payload = vector_payload(a->block, a->block_bytes);
-    return payload < 0 || payload > a->w.op.length ? -EPROTO : (int64_t)bytes;
+    if (vector_look(a->block, a->block_bytes, &extent) < 0 || extent.payload > a->w.op.length)
+        return -EPROTO;
+    a->block_end = extent.end;
+    return (int64_t)bytes;
 }
 
 static int vector_admit(struct engine *e, uint32_t session, struct arrival *a)
@@ -26,7 +28,7 @@ static int vector_admit(struct engine *e, uint32_t session, struct arrival *a)
     int status =
         region_to_write(e, session, a->w.vector.slot, a->w.vector.generation, &a->base, &room);
 
-    return status < 0 ? status : vector_within(a->block, a->block_bytes, room);
+    return status == 0 && a->block_end > room ? -ERANGE : status;
 }
 
 static int vector_act(struct engine *e, struct arrival *a)

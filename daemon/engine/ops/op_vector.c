@@ -23,9 +23,10 @@ static int vector_validate(struct engine *e, uint32_t client, const struct submi
                            const struct remote *remote)
 {
     uint32_t bytes = block_bytes(r);
-    int64_t payload = vector_payload(block_of(r), bytes);
+    struct vector_extent extent;
 
-    if (r->length != bytes || payload < 0 || (uint64_t)payload > r->total ||
+    if (r->length != bytes || vector_look(block_of(r), bytes, &extent) < 0 ||
+        extent.payload > r->total ||
         (r->code != SUBMIT_PUT && (r->code != SUBMIT_GET || bytes > 0)))
         return -EPROTO;
     if (r->total > e->fabric->traits.message_max || r->total > UINT32_MAX)
@@ -33,14 +34,17 @@ static int vector_validate(struct engine *e, uint32_t client, const struct submi
     if (!remote->has_key || remote->state == REMOTE_REVOKED ||
         !(remote->rights & (r->code == SUBMIT_PUT ? ENGINE_REMOTE_WRITE : ENGINE_REMOTE_READ)))
         return -EKEYREJECTED;
-    return vector_within(block_of(r), bytes, remote->length);
+    return extent.end <= remote->length ? 0 : -ERANGE;
 }
 
 static uint64_t vector_bytes(const struct submit_record *r)
 {
-    int64_t payload = vector_payload(block_of(r), block_bytes(r));
+    struct vector_extent extent;
 
-    return payload > 0 ? (uint64_t)payload : 0;
+    if (r->flags & SUBMIT_MORE)
+        return r->total;
+    (void)vector_look(block_of(r), block_bytes(r), &extent);
+    return extent.payload;
 }
 
 /* The end of gets: the target learns that its data has been read. */

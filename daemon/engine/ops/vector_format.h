@@ -19,32 +19,25 @@ static inline uint32_t vector_step(const uint8_t *block, uint32_t at, uint64_t *
     return at + (uint32_t)sizeof(piece) + abi_pad8(*length);
 }
 
-/* Bytes of all pieces of a block, or -EPROTO: they do not fill it. */
-static inline int64_t vector_payload(const uint8_t *block, uint32_t bytes)
+/* The pieces of a block together: their bytes, and the offset behind the furthest of them. */
+struct vector_extent {
+    uint64_t payload, end;
+};
+
+/* Looks at all pieces: 0, or -EPROTO: they do not fill the block. */
+static inline int vector_look(const uint8_t *block, uint32_t bytes, struct vector_extent *out)
 {
     uint32_t at = 0, length;
     uint64_t offset;
-    int64_t sum = 0;
 
+    *out = (struct vector_extent){0, 0};
     while (at < bytes && bytes - at >= sizeof(struct vector_piece)) {
         at = vector_step(block, at, &offset, &length);
-        sum += length;
+        out->payload += length;
+        if (offset + length > out->end) /* of 48 and 16 bits */
+            out->end = offset + length;
     }
-    return at == bytes ? sum : -EPROTO;
-}
-
-/* Whether all pieces of a block stand within a region of so many bytes: 0 or -ERANGE. */
-static inline int vector_within(const uint8_t *block, uint32_t bytes, uint64_t room)
-{
-    uint32_t at = 0, length;
-    uint64_t offset;
-
-    while (at < bytes) {
-        at = vector_step(block, at, &offset, &length);
-        if (!(offset <= room && length <= room - offset))
-            return -ERANGE;
-    }
-    return 0;
+    return at == bytes ? 0 : -EPROTO;
 }
 
 #endif
