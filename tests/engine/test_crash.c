@@ -81,6 +81,21 @@ static void run_get(struct driver *d)
                     .from = 0, .to = 1, .kind = PATH_GET, .length = 300, .flags = PWC_NO_RCE});
 }
 
+/* Short pieces in blocks, a long one beside them, and reads. */
+static void run_vectors(struct driver *d)
+{
+    static const unsigned flags[] = {0, PWC_UNORDERED};
+
+    for (size_t i = 0; i < 2 * COUNT(flags); i++)
+        driver_submit(d, (struct model_op){.from = 0,
+                                           .to = 1,
+                                           .kind = i % 2 ? PATH_GET : PATH_PUT,
+                                           .length = 900,
+                                           .pieces = 4,
+                                           .flags = flags[i / 2]});
+    driver_finish(d);
+}
+
 static void run_ids(struct driver *d)
 {
     submit_many(
@@ -266,6 +281,7 @@ static const struct crash_scenario scenarios[] = {
     {"two-put, striped", run_two_put, 0, ENGINE_PROTOCOL_AUTO, 4, NULL},
     {"two-put, striped, chained", run_two_put, 0, ENGINE_PROTOCOL_CHAIN, 2, NULL},
     {"get", run_get, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"vectors", run_vectors, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"long ids", run_ids, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"flags", run_flags, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"both ways", run_both_ways, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
