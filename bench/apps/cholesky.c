@@ -84,7 +84,7 @@ static void factor(struct cholesky *c, const struct courier *courier)
 
 static void send_tile(struct cholesky *c, uint32_t to, uint32_t tag)
 {
-    uint32_t odd = tag / (tiles_tags(&c->tiles) / 2);
+    uint32_t odd = tiles_copy(&c->tiles, tag);
 
     MPI_Isend(tiles_at(&c->tiles, tag), TILE_CELLS, MPI_DOUBLE, (int)to, (int)tag, MPI_COMM_WORLD,
               &c->sent[odd][c->sent_count[odd]++]);

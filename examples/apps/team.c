@@ -1,4 +1,4 @@
-/* A rank's attachment, and puts with a tag; see team.h. */
+/* A rank's attachment, its puts and its waits; see team.h. */
 #include "examples/apps/team.h"
 
 #include <errno.h>
@@ -26,47 +26,43 @@ void team_open(struct team *team, struct app *app, int argc, char **argv)
 
 void team_share(struct team *team, size_t bytes)
 {
-    uint32_t size = pwc_size(team->client);
-    struct pwc_key mine, *keys = calloc(size, sizeof(*keys));
-
-    team->peers = calloc(size, sizeof(pwc_remote *));
-    if (keys == NULL || team->peers == NULL)
-        CHECK(-ENOMEM);
     CHECK(pwc_alloc(team->client, bytes, PWC_REMOTE_WRITE, &team->region));
-    CHECK(pwc_region_key(team->region, &mine));
-    CHECK(pwc_exchange(team->ctx, &mine, sizeof(mine), keys));
-    for (uint32_t rank = 0; rank < size; rank++)
-        CHECK(pwc_bind(team->ctx, rank, &keys[rank], &team->peers[rank]));
+    CHECK(pwc_window_create(team->ctx, NULL, team->region, &team->window));
     team->memory = pwc_region_addr(team->region);
-    free(keys);
 }
 
 void team_put(struct team *team, uint32_t to, uint64_t off, const void *src, size_t len,
-              uint64_t tag)
+              uint32_t tag, pwc_request *sent)
 {
+    pwc_cid lid = sent == NULL ? PWC_CID_NONE : pwc_cid_request(sent);
     struct pwc_event failed;
     int rc;
 
     do {
-        rc = pwc_put(team->peers[to], off, src, len, PWC_CID_NONE, pwc_cid_u64(tag), PWC_NO_LCE);
-        /* Without local events asked for, only a put that failed has one. */
+        rc = pwc_put_notify(team->window, to, off, src, len, tag, lid, PWC_NO_LCE);
+        /* Local events are not asked for: only a put that failed has one. */
         if (rc == -EAGAIN && CHECK(pwc_probe(team->ctx, PWC_ANY, PWC_LOCAL, &failed)) == 1)
             CHECK(failed.status);
     } while (rc == -EAGAIN);
     CHECK(rc);
 }
 
-uint64_t team_wait(struct team *team, pwc_peer from)
+pwc_request *team_request(struct team *team, uint32_t from, uint32_t tag, uint32_t count)
 {
-    struct pwc_event event;
+    pwc_request *request;
 
-    CHECK(pwc_wait(team->ctx, from, PWC_REMOTE, &event, -1));
-    return event.id;
+    CHECK(pwc_notify_init(team->window, from, tag, count, PWC_CID_NONE, &request));
+    return request;
 }
 
-void team_flush(struct team *team)
+uint32_t team_wait(pwc_request *request)
 {
-    CHECK(pwc_flush(team->ctx, PWC_ANY, -1));
+    struct pwc_status status;
+
+    CHECK(pwc_start(request));
+    CHECK(pwc_request_wait(request, &status, -1));
+    CHECK(status.status);
+    return (uint32_t)status.id;
 }
 
 int team_end(struct team *team, const struct app *app, bool right, const char *unit, double work)
@@ -74,14 +70,13 @@ int team_end(struct team *team, const struct app *app, bool right, const char *u
     uint8_t mine = right, *all = calloc(app->ranks, sizeof(*all));
     bool everywhere = all != NULL;
 
-    team_flush(team);
     CHECK(pwc_exchange(team->ctx, &mine, sizeof(mine), all));
     for (uint32_t rank = 0; everywhere && rank < app->ranks; rank++)
         everywhere = all[rank];
     if (everywhere && app->rank == 0)
         app_report(app, unit, work);
+    CHECK(pwc_window_free(team->window)); /* also flushes */
     CHECK(pwc_finalize(team->client));
-    free(team->peers);
     free(all);
     return everywhere ? 0 : 1;
 }

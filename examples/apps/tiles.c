@@ -18,14 +18,14 @@ uint32_t tiles_tags(const struct tiles *tiles)
     return 2 * tiles_of_copy(tiles->rows);
 }
 
-static uint32_t tag_in_copy(const struct tiles *tiles, uint32_t copy, uint32_t m, uint32_t k)
+uint32_t tiles_copy(const struct tiles *tiles, uint32_t tag)
 {
-    return copy * tiles_of_copy(tiles->rows) + tiles_of_copy(m) + k;
+    return tag / tiles_of_copy(tiles->rows);
 }
 
 uint32_t tiles_tag(const struct tiles *tiles, uint32_t m, uint32_t k)
 {
-    return tag_in_copy(tiles, tiles->round % 2, m, k);
+    return tiles->round % 2 * tiles_of_copy(tiles->rows) + tiles_of_copy(m) + k;
 }
 
 double *tiles_at(const struct tiles *tiles, uint32_t tag)
@@ -94,8 +94,8 @@ bool tiles_there(const struct tiles *tiles, uint32_t m, uint32_t k)
 
 uint32_t tiles_arrived(struct tiles *tiles, uint32_t tag)
 {
-    uint32_t copy = tag / tiles_of_copy(tiles->rows), index = tag % tiles_of_copy(tiles->rows);
-    bool now = copy == tiles->round % 2;
+    uint32_t index = tag % tiles_of_copy(tiles->rows);
+    bool now = tiles_copy(tiles, tag) == tiles->round % 2;
     uint32_t m = 0;
 
     /* A tile that is not of this round is of the next one. */
