@@ -54,6 +54,8 @@ struct counters_header {
     /* The longest step of a progress thread: since the start, in which part of it (enum engine_part
      * of engine.h), and in the last second. */
     _Atomic uint64_t longest_step_ns, longest_step_part, recent_step_ns;
+
+    _Atomic uint64_t atomic_ops, atomic_bytes; /* as put_ops and put_bytes */
 };
 
 /* Rows are read and written word by word (counters_word). */
@@ -74,6 +76,7 @@ struct counters_session {
     uint64_t pairs; /* now; what passes them (pair_abi.h) the client counts: */
     uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;
     uint64_t direct_am_ops, direct_am_bytes;
+    uint64_t atomic_ops, atomic_bytes; /* bytes of the words */
 };
 
 /* One peer of an engine. Its number is node + nodes * its own engine. */
@@ -95,7 +98,7 @@ static inline uint64_t counters_word(const uint64_t *word)
 }
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
-static_assert(sizeof(struct counters_session) == 39 * 8, "counters_session");
+static_assert(sizeof(struct counters_session) == 41 * 8, "counters_session");
 static_assert(sizeof(struct counters_peer) == 24 * 8, "counters_peer");
 
 #endif

@@ -344,6 +344,7 @@ bool engine_notice_pending(const struct engine *e);
 /* Sums over all contexts since this process opened the engine, closed contexts included. */
 struct engine_totals_view {
     uint64_t put_ops, get_ops, am_ops, put_bytes, get_bytes, am_bytes;
+    uint64_t atomic_ops, atomic_bytes;
     uint64_t errors, delivered, spilled;
 };
 

@@ -352,6 +352,12 @@ static void rights(void)
 /* ---- records of a peer ------------------------------------------------------------------------
  */
 
+/* Room for any verdict of the engine. */
+struct verdict {
+    struct wire_flow w;
+    uint64_t values[WIRE_RESULT_VALUES];
+};
+
 struct peer_atomic {
     struct wire_put put;
     uint64_t operands[40];
@@ -411,7 +417,7 @@ static void records(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = linked_bench();
         struct peer_atomic a = peer_atomic_of(b);
-        struct wire_flow verdict = {.status = 0};
+        struct verdict verdict = {.w = {.status = 0}};
         uint8_t before[4096];
         uint64_t events = bench_events(b);
         bool done, fetches = rows[i].atomic & WIRE_FETCH;
@@ -429,8 +435,8 @@ static void records(void)
         CU_ASSERT_EQUAL(bench_events(b) - events, done ? event_bytes(0) : 0);
         if (rows[i].outcome < 0 || (done && fetches))
             peek_last_note(b->engine, 1, NOTES_VERDICTS, &verdict);
-        CU_ASSERT_EQUAL(verdict.status, rows[i].outcome < 0 ? rows[i].outcome : 0);
-        CU_ASSERT_EQUAL(verdict.done, done && fetches ? rows[i].length / 8 : 0);
+        CU_ASSERT_EQUAL(verdict.w.status, rows[i].outcome < 0 ? rows[i].outcome : 0);
+        CU_ASSERT_EQUAL(verdict.w.done, done && fetches ? rows[i].length / 8 : 0);
         CU_ASSERT(done || memcmp(before, b->segment, sizeof(before)) == 0);
         if (done && word_op((uint8_t)rows[i].atomic) == WORD_ADD)
             CU_ASSERT_EQUAL(b->segment[rows[i].offset], 3);
@@ -674,7 +680,7 @@ static void peer_batches(void)
             .each = {{{1, PLACE << BATCH_LENGTH_BITS | 8}, 5},
                      {{2, rows[i].offset << BATCH_LENGTH_BITS | rows[i].length}, 6}},
         };
-        struct wire_flow verdict = {.status = 0};
+        struct verdict verdict = {.w = {.status = 0}};
         uint64_t events = bench_events(b);
         bool done = !rows[i].breaks && rows[i].status == 0;
 
@@ -684,8 +690,8 @@ static void peer_batches(void)
         CU_ASSERT_EQUAL(bench_events(b) - events, done ? 2 * event_bytes(0) : 0);
         if (!b->broken)
             peek_last_note(b->engine, 1, NOTES_VERDICTS, &verdict);
-        CU_ASSERT_EQUAL(verdict.status, rows[i].status);
-        CU_ASSERT_EQUAL(verdict.done, done ? 2 : 0);
+        CU_ASSERT_EQUAL(verdict.w.status, rows[i].status);
+        CU_ASSERT_EQUAL(verdict.w.done, done ? 2 : 0);
         if (b->broken != rows[i].breaks)
             printf("%s\n", rows[i].what);
         bench_free(b);

@@ -162,6 +162,8 @@ static void write_totals(struct counters_header *h, struct counters_share *share
     grow(&h->put_bytes, &written->put_bytes, now.put_bytes);
     grow(&h->get_bytes, &written->get_bytes, now.get_bytes);
     grow(&h->am_bytes, &written->am_bytes, now.am_bytes);
+    grow(&h->atomic_ops, &written->atomic_ops, now.atomic_ops);
+    grow(&h->atomic_bytes, &written->atomic_bytes, now.atomic_bytes);
     grow(&h->errors, &written->errors, now.errors);
     grow(&h->delivered, &written->delivered, now.delivered);
     grow(&h->spilled, &written->spilled, now.spilled);

@@ -93,6 +93,8 @@ void session_add_totals(const struct session *s, const struct session_live *live
     to->put_bytes += live->bytes[OP_COUNT_PUT];
     to->get_bytes += live->bytes[OP_COUNT_GET];
     to->am_bytes += live->bytes[OP_COUNT_MESSAGE];
+    to->atomic_ops += live->ops[OP_COUNT_ATOMIC];
+    to->atomic_bytes += live->bytes[OP_COUNT_ATOMIC];
     to->errors += live->errors;
     to->delivered += s->delivered;
     to->spilled += live->spilled;

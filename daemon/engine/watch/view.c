@@ -106,6 +106,8 @@ static void fill_session(const struct engine *e, uint32_t session,
         .spill_bytes = s->spill_bytes,
         .am_ops = live->ops[OP_COUNT_MESSAGE],
         .am_bytes = live->bytes[OP_COUNT_MESSAGE],
+        .atomic_ops = live->ops[OP_COUNT_ATOMIC],
+        .atomic_bytes = live->bytes[OP_COUNT_ATOMIC],
         .reply_used =
             ring_fill(PEEK(live->reply_event.tail), &shared->reply_event, s->sizes.reply_event),
         .reply_high = live->reply_high,

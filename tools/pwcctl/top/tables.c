@@ -104,9 +104,11 @@ static void grow(json_t *row, const char *key, json_int_t value)
 static void add_sums(json_t *queue)
 {
     set(queue, "ops",
-        number(queue, "put_ops") + number(queue, "get_ops") + number(queue, "am_ops"));
+        number(queue, "put_ops") + number(queue, "get_ops") + number(queue, "am_ops") +
+            number(queue, "atomic_ops"));
     set(queue, "op_bytes",
-        number(queue, "put_bytes") + number(queue, "get_bytes") + number(queue, "am_bytes"));
+        number(queue, "put_bytes") + number(queue, "get_bytes") + number(queue, "am_bytes") +
+            number(queue, "atomic_bytes"));
     set(queue, "direct_ops",
         number(queue, "direct_put_ops") + number(queue, "direct_get_ops") +
             number(queue, "direct_am_ops"));
