@@ -2,10 +2,9 @@
 from dataclasses import asdict, dataclass
 from typing import Optional
 
-from .row import CITED, ROWS
+from .row import CITED, OUR_PUT, ROWS
 
 ENOUGH = 5  # repetitions, for a bound to be judged
-OURS = "pwcd put"
 MAPPED = "the fastest mapped put"
 
 
@@ -43,6 +42,15 @@ BOUNDS = [
     Bound("tcp.overlap", 100),
     Bound("tcp.overlap", 1 / 150, "Open MPI put, flush"),
     Bound("tcp.overlap", 1 / 150, "MPICH put, flush"),
+    Bound("tcp.fetch", 1.8, "Open MPI fetch_and_op, flush"),
+    Bound("tcp.fetch", 1.8, "MPICH fetch_and_op, flush"),
+    Bound("tcp.fetch_busy", 100),
+    Bound("tcp.fetch_busy", 1 / 150, "Open MPI fetch_and_op, flush"),
+    Bound("tcp.fetch_busy", 1 / 150, "MPICH fetch_and_op, flush"),
+    Bound("tcp.gups", 5),
+    Bound("tcp.gups", 2.0, "Open MPI accumulate"),
+    Bound("tcp.gups", 2.0, "MPICH accumulate"),
+    Bound("node.fetch", 2.0, "bare instruction"),
 ]
 
 
@@ -57,7 +65,7 @@ def resolve(bound, sides, figures):
 def verdict(bound, sides, figures):
     row = next(r for r in ROWS if r.name == bound.row)
     sign = "<=" if row.lower_is_better else ">="
-    ours = figures.of(bound.row, OURS)
+    ours = figures.of(bound.row, row.ours)
     other, remark, limit = None, bound.note, bound.factor
     text = f"{sign} {bound.factor:g} {row.unit}"
     if bound.other:
@@ -75,7 +83,7 @@ def verdict(bound, sides, figures):
         state = figures.state(bound.row)
         remark = (f"cited, of another run with cores near; this run: cores {state}; not in Debian")
     else:
-        measured = figures.ratio(bound.row, OURS, other.name)
+        measured = figures.ratio(bound.row, row.ours, other.name)
     return judge(bound, row, text, measured, limit, remark)
 
 

@@ -29,5 +29,7 @@ def sides(setting):
     yield side("node.latency", "cache line", "half a round trip", [memory, "cache_line"], "p50_us")
     yield side("node.rate", "slots", "8-byte slots in a ring", [memory, "slot_stream"], "rate_mps", 1,
                20000000)
+    yield side("node.fetch", "bare instruction", "another process adds to the same word all the time",
+               [memory, "shared_word"], "p50_ns", 1, 4000000)
     yield side("node.bandwidth", "memcpy", "1 MiB, one process", [memory, "copy"], "bw_mbps", 0.001,
                4000)

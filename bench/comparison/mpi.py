@@ -44,6 +44,14 @@ TESTS = [
      "p50_ns", 1, 64000, (NODE, TCP)),
     ("overlap", "one_sided", ["overlap"], "put, flush", "the target's process computes",
      "p50_us", 1, 20, (TCP,)),
+    ("fetch", "atomics", ["fetch"], "fetch_and_op, flush", "the target waits in a barrier", "p50_us", 1,
+     10000, (TCP,)),
+    ("fetch_busy", "atomics", ["overlap"], "fetch_and_op, flush", "the target's process computes",
+     "p50_us", 1, 20, (TCP,)),
+    ("gups", "atomics", ["gups", "--window", "1024"], "accumulate", "windows of 1024 and a flush",
+     "rate_mps", 1, 200000, (TCP,)),
+    ("fetch", "atomics", ["fetch"], "fetch_and_op, flush",
+     "the target waits in a barrier, and changes nothing", "p50_us", 1000, 100000, (NODE,)),
 ]
 
 

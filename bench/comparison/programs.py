@@ -10,7 +10,7 @@ def commands(source, out):
     """For each program: the compiler, and the command."""
     mpi = os.path.join(source, "mpi")
     for compiler in ("mpicc.openmpi", "mpicc.mpich"):
-        for name in ("one_sided", "two_sided", "vector_put"):
+        for name in ("atomics", "one_sided", "two_sided", "vector_put"):
             yield (compiler, [compiler, *FLAGS, "-w", "-I" + os.path.dirname(source), "-o",
                               os.path.join(out, f"{name}.{compiler.split('.')[1]}"),
                               os.path.join(mpi, f"{name}.c"), os.path.join(mpi, "ranks.c")])

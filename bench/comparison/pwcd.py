@@ -38,6 +38,17 @@ TESTS = [
      "each with an event at the target", "p50_ns", 1, 1000, (NODE, TCP)),
     ("overlap", ["overlap", "--size", "8"], "pwcd put",
      "the target computes on its daemon's processor", "p50_us", 1, 380, (TCP,)),
+    ("fetch", ["fetch_lat"], "pwcd fetch-add", "fetch-and-add, until its value is there", "p50_us", 1,
+     20000, (TCP,)),
+    ("fetch_busy", ["overlap", "--kind", "fetch"], "pwcd fetch-add",
+     "the target computes on its daemon's processor", "p50_us", 1, 380, (TCP,)),
+    ("gups", ["gups", "--window", "1024"], "pwcd xor", "1024 in flight, no event at the target",
+     "rate_mps", 1, 4000000, (TCP,)),
+    ("gups", ["gups", "--window", "64"], "pwcd xor, 64 in flight", "no event at the target",
+     "rate_mps", 1, 1000000, (TCP,)),
+    ("fetch", ["fetch_rate", "--contend"], "pwcd fetch-add",
+     "without the daemon; the target adds by its own instruction all the time", "mean_us", 1000,
+     4000000, (NODE,)),
 ]
 
 

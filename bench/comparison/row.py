@@ -3,12 +3,16 @@ from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 
+OUR_PUT = "pwcd put"
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
     title: str
     unit: str
     lower_is_better: bool
+    ours: str = OUR_PUT  # the side of ours that the others are compared with
 
 
 ROWS = [
@@ -26,6 +30,14 @@ ROWS = [
     Row("tcp.inject", "Two nodes, TCP: submitting 8 bytes, batches of 64", "ns", True),
     Row("tcp.overlap", "Two nodes, TCP: 8 bytes put and placed while the target computes 20 ms "
         "without a call", "us", True),
+    Row("tcp.fetch", "Two nodes, TCP: fetch-and-add on a 64-bit word, round trip", "us", True,
+        "pwcd fetch-add"),
+    Row("tcp.fetch_busy", "Two nodes, TCP: fetch-and-add while the target computes 20 ms without a call",
+        "us", True, "pwcd fetch-add"),
+    Row("tcp.gups", "Two nodes, TCP: 64-bit exclusive or at random places of 16 MiB (GUPS)", "M/s",
+        False, "pwcd xor"),
+    Row("node.fetch", "Same node: fetch-and-add on a word that two processes change", "ns", True,
+        "pwcd fetch-add"),
 ]
 
 LIMIT, PEER, OURS, CITED = "limit", "peer", "ours", "cited"

@@ -1,5 +1,4 @@
 """The Markdown: the machine and the command, bounds, where we are behind, and a table a row."""
-from .bounds import OURS as OUR_PUT
 from .row import CITED, LIMIT, OURS, PEER, ROWS
 
 
@@ -36,7 +35,7 @@ def head(facts):
 def bounds_table(verdicts):
     words = {True: "yes", False: "**no**", None: "not judged"}
     return ["### Bounds", ""] + table(
-        ["row", "pwcd put", "measured", "met", ""],
+        ["row", "pwcd's", "measured", "met", ""],
         [[v.row, v.text, "-" if v.measured is None else number(v.measured), words[v.met], v.remark]
          for v in verdicts])
 
@@ -47,7 +46,7 @@ def behind(sides, figures):
     for row in ROWS:
         found = []
         for side in (s for s in sides if s.row == row.name and s.kind == PEER):
-            ratio = figures.ratio(row.name, OUR_PUT, side.name)
+            ratio = figures.ratio(row.name, row.ours, side.name)
             if ratio and worse(row, ratio.median):
                 factor = ratio.median if row.lower_is_better else 1 / ratio.median
                 found.append((factor, side.name))
@@ -75,8 +74,8 @@ def line(row, side, figures):
     if not found:
         return [name, side.how, "-", f"not measured: {side.skip or 'no repetition was kept'}", ""]
     against = ""
-    ratio = figures.ratio(row.name, OUR_PUT, side.name)
-    if ratio and side.name != OUR_PUT:
+    ratio = figures.ratio(row.name, row.ours, side.name)
+    if ratio and side.name != row.ours:
         against = f"{ratio.median:.2f}"
         if side.kind == PEER and worse(row, ratio.median):
             against = f"**{against}**"
@@ -98,7 +97,7 @@ def row_tables(sides, figures):
                   f"{states or 'none'}"
                   + (f", of which those with cores {figures.state(row.name)} are shown"
                      if len(counts) > 1 else "") + ".", ""]
-        lines += table(["", "what it does", row.unit, "least to most", "pwcd put / it"],
+        lines += table(["", "what it does", row.unit, "least to most", f"{row.ours} / it"],
                        [line(row, side, figures) for side in order(row, figures, asked)])
     return lines
 

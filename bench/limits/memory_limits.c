@@ -1,12 +1,13 @@
 /*
  * What memory between two processors gives, the limit of everything on one node:
  *
- *     memory_limits cache_line|slot_stream|copy [--cpu A,B] [--iters N]
+ *     memory_limits cache_line|slot_stream|copy|shared_word [--cpu A,B] [--iters N]
  *
  *   cache_line   one cache line goes to and fro; half a round trip. It also shows which state the
  *                machine is in: other programs delay few of the short batches.
  *   slot_stream  8-byte slots in a ring of 64 KiB, one writer and one reader
  *   copy         memcpy of 1 MiB between two mappings by one process
+ *   shared_word  fetch-and-add on a word to which another process adds all the time
  *
  * Prints one JSON line. Both processes spin without yielding, each on a processor of its own.
  */
@@ -14,6 +15,7 @@
 
 #include <getopt.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +145,48 @@ static int copies(void *shared, const void *options)
     return 0;
 }
 
+/* A word, and on another line the end. */
+struct shared_word {
+    _Alignas(64) _Atomic uint64_t word;
+    _Alignas(64) atomic_bool begun, ended;
+};
+
+static int word_contended(void *shared, const void *options)
+{
+    struct shared_word *s = shared;
+
+    while (!atomic_load_explicit(&s->ended, memory_order_relaxed)) {
+        (void)atomic_fetch_add(&s->word, 1);
+        atomic_store_explicit(&s->begun, true, memory_order_relaxed);
+    }
+    return 0;
+}
+
+static int word_added(void *shared, const void *options)
+{
+    struct shared_word *s = shared;
+    double each[BATCHES];
+    uint64_t batch = batch_of(options), last = 0;
+
+    while (!atomic_load(&s->begun))
+        ;
+    for (int i = 0; i < BATCHES; i++) {
+        uint64_t start = pair_now();
+
+        for (uint64_t n = 0; n < batch; n++) {
+            uint64_t before = atomic_fetch_add(&s->word, 1);
+
+            if (before < last) /* so that the value is needed */
+                return 1;
+            last = before;
+        }
+        each[i] = (double)(pair_now() - start) / (double)batch;
+    }
+    atomic_store(&s->ended, true);
+    (void)printf("{\"test\":\"shared_word\",\"p50_ns\":%.2f}\n", pair_median(each, BATCHES));
+    return 0;
+}
+
 struct limit {
     const char *name;
     pair_role roles[2];
@@ -155,12 +199,13 @@ static const struct limit limits[] = {
     {"cache_line", {line_answers, line_asks}, 2, sizeof(struct line_pair), 64 * 500},
     {"slot_stream", {slots_read, slots_written}, 2, sizeof(struct slot_ring), 20000000},
     {"copy", {copies}, 1, 2 * COPIED, 4000},
+    {"shared_word", {word_contended, word_added}, 2, sizeof(struct shared_word), 4000000},
 };
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: memory_limits cache_line|slot_stream|copy [--cpu A,B] "
-                          "[--iters N]\n");
+    (void)fprintf(stderr, "usage: memory_limits cache_line|slot_stream|copy|shared_word "
+                          "[--cpu A,B] [--iters N]\n");
     return 2;
 }
 
