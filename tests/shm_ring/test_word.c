@@ -369,7 +369,7 @@ static void test_tries_are_bounded(void)
     for (unsigned code = 0; code < 256; code++)
         for (int fetch = 0; fetch < 2; fetch++) {
             _Alignas(8) uint8_t words[16] = {0};
-            uint8_t operands[32] = {1}, fetched[16] = {0}, none[16] = {0};
+            uint8_t operands[32] = {1}, fetched[16] = {1, 2, 3}, untouched[16] = {1, 2, 3};
             bool loop = is_loop(word_op((uint8_t)code), word_type((uint8_t)code), fetch);
             uint32_t done;
 
@@ -383,7 +383,7 @@ static void test_tries_are_bounded(void)
                                                       ? 1
                                                       : 0);
             if (loop)
-                CU_ASSERT_EQUAL(memcmp(fetched, none, sizeof(none)), 0);
+                CU_ASSERT_EQUAL(memcmp(fetched, untouched, sizeof(untouched)), 0);
             done =
                 hostile_word_apply_all(words, (uint8_t)code, 2, operands, fetch ? fetched : NULL);
             CU_ASSERT_EQUAL(done, loop ? 0 : 2); /* the second is not tried */
