@@ -50,8 +50,11 @@ struct progress {
     struct mailbox inbox;  /* to the progress thread */
     struct command *due;   /* list: taken from the inbox, not carried out yet */
     struct mailbox outbox; /* to the control thread */
-    uv_async_t wake;       /* the control thread */
-    int wake_fd;           /* the progress thread: an eventfd of our own */
+    /* Eventfds. A uv_async_t would have the control thread spin until the sender, whose processor
+     * it may have taken, is back from its write. */
+    int wake_fd; /* the progress thread's */
+    int back_fd; /* the control thread's */
+    uv_poll_t back;
     int epoll;
     int fabric_fd; /* the fabric's descriptor in the epoll set, or -1 */
     struct step_watch watch;
@@ -74,10 +77,17 @@ static uint64_t step_time(const struct progress *p, uint64_t now)
     return now > p->hastened ? now : p->hastened;
 }
 
+static void ring(int eventfd)
+{
+    uint64_t one = 1;
+
+    (void)!write(eventfd, &one, sizeof(one)); /* it fails only where the other is awake already */
+}
+
 static void send_back(struct progress *p, struct command *command)
 {
     if (mailbox_put(&p->outbox, command))
-        uv_async_send(&p->wake);
+        ring(p->back_fd);
 }
 
 /* ---- how long steps take --------------------------------------------------------------------- */
@@ -370,9 +380,8 @@ static void *progress_main(void *argument)
     return NULL;
 }
 
-static void wake_control(uv_async_t *async)
+static void take_back(struct progress *p)
 {
-    struct progress *p = async->data;
     struct command *command = mailbox_take(&p->outbox);
 
     while (command) {
@@ -382,6 +391,16 @@ static void wake_control(uv_async_t *async)
             command->done(command);
         command = next;
     }
+}
+
+/* What is put behind this read rings again. */
+static void back_rung(uv_poll_t *poll, int status, int events)
+{
+    struct progress *p = poll->data;
+    uint64_t count;
+
+    (void)!read(p->back_fd, &count, sizeof(count));
+    take_back(p);
 }
 
 int progress_watch(struct progress *p, int fd)
@@ -398,10 +417,7 @@ void progress_unwatch(struct progress *p, int fd)
 
 void progress_kick(struct progress *p)
 {
-    uint64_t one = 1;
-
-    (void)!write(p->wake_fd, &one,
-                 sizeof(one)); /* it fails only if the descriptor is readable already */
+    ring(p->wake_fd);
 }
 
 void progress_post(struct progress *p, struct command *command)
@@ -451,7 +467,7 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
     if (!p)
         return -ENOMEM;
     p->config = *config;
-    p->fabric_fd = p->epoll = p->wake_fd = -1;
+    p->fabric_fd = p->epoll = p->wake_fd = p->back_fd = -1;
     patience_init(&p->patience, config->mode, PATIENCE_LONG_NS);
     if (!config->fabric->traits.can_sleep)
         p->patience.window_ns = p->patience.long_ns = LOOK_PATIENCE_NS;
@@ -470,8 +486,9 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
     }
     p->epoll = epoll_create1(EPOLL_CLOEXEC);
     p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->back_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     event.data.fd = p->wake_fd;
-    if (p->epoll < 0 || p->wake_fd < 0 ||
+    if (p->epoll < 0 || p->wake_fd < 0 || p->back_fd < 0 ||
         epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->wake_fd, &event) < 0) {
         r = -errno;
         goto fail;
@@ -482,15 +499,16 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
         goto fail;
     if (config->opened)
         config->opened(config->context, p->engine);
-    p->wake.data = p;
-    r = uv_async_init(loop, &p->wake, wake_control);
+    p->back.data = p;
+    r = uv_poll_init(loop, &p->back, p->back_fd);
     if (r < 0)
         goto fail;
-    r = -pthread_create(&p->thread, NULL, progress_main, p);
-    if (r < 0) {
-        on_loop = true;
+    on_loop = true;
+    r = uv_poll_start(&p->back, UV_READABLE, back_rung);
+    if (r == 0)
+        r = -pthread_create(&p->thread, NULL, progress_main, p);
+    if (r < 0)
         goto fail;
-    }
     (void)pthread_setname_np(p->thread, "pwcd-progress");
     *out = p;
     return 0;
@@ -502,8 +520,10 @@ fail:
     if (p->memory)
         munmap(p->memory, p->memory_bytes);
     if (on_loop)
-        uv_close((uv_handle_t *)&p->wake, progress_free);
-    else
+        uv_close((uv_handle_t *)&p->back, progress_free);
+    if (p->back_fd >= 0)
+        close(p->back_fd);
+    if (!on_loop)
         free(p);
     return r;
 }
@@ -528,11 +548,12 @@ int progress_stop(struct progress *p, uint64_t limit_ms)
         return -ETIMEDOUT;
     while (run_commands(p, UINT64_MAX) > 0)
         ;
-    wake_control(&p->wake);
+    take_back(p);
     p->config.fabric->ops->close(p->config.fabric);
     close(p->epoll);
     close(p->wake_fd);
     munmap(p->memory, p->memory_bytes);
-    uv_close((uv_handle_t *)&p->wake, progress_free);
+    uv_close((uv_handle_t *)&p->back, progress_free);
+    close(p->back_fd);
     return 0;
 }
