@@ -5,6 +5,7 @@
  */
 #include "tests/suite.h"
 #include <errno.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/engine/ops/batch_format.h"
@@ -485,6 +486,7 @@ static void results(void)
         {"a value that is not there", 0, 1, 3, 0, true, 0, 0},
         {"more than the value", 0, 1, 5, 0, true, 0, 0},
         {"busy", 0, 0, 3, -EBUSY, false, -EBUSY, 0},
+        {"busy, and more than the value", 0, 2, 5, -EBUSY, true, 0, 0},
         {"another error", 0, 0, 3, -EIO, true, 0, 0},
         {"an error that is none", 0, 0, 3, 1, true, 0, 0},
         {"of no operation", 5, 1, 4, 0, false, 0, 0},
@@ -506,6 +508,7 @@ static void results(void)
 
         bench_remote(b);
         a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
+        a.record.flags |= SUBMIT_LCE_SOURCE; /* the value comes later, and so does the event */
         submit(b, &a);
         bench_steps(b, 2);
         (void)bench_send(b, &result, rows[i].words * 8u);
@@ -519,6 +522,48 @@ static void results(void)
         }
         if (b->broken != rows[i].breaks)
             printf("%s\n", rows[i].what);
+        bench_free(b);
+    }
+}
+
+/* Guards the checks of a RESULT of two atomics that went together. */
+static void results_of_a_batch(void)
+{
+    static const struct {
+        uint32_t done, words;
+        int32_t status;
+        bool breaks;
+    } rows[] = {
+        {2, 5, 0, false},     {1, 4, -EBUSY, false}, {1, 4, 0, true},
+        {2, 4, 0, true},      {2, 6, 0, true},       {3, 6, 0, true},
+        {3, 6, -EBUSY, true}, {2, 5, -EIO, true},    {0, 3, -EBUSY, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = unbound_bench(false);
+        struct verdict result = {
+            .w = {.head = {.words = (uint16_t)rows[i].words, .kind = WIRE_RESULT},
+                  .status = rows[i].status,
+                  .done = rows[i].done},
+            .values = {50, 51, 52}};
+        struct event_record event;
+
+        bench_remote(b);
+        for (uint32_t k = 0; k < 2; k++) {
+            struct atomic a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
+
+            submit(b, &a);
+        }
+        bench_steps(b, 2);
+        (void)bench_send(b, &result, rows[i].words * 8u);
+        CU_ASSERT_EQUAL(b->broken, rows[i].breaks);
+        if (!b->broken)
+            bench_ack(b);
+        for (uint32_t k = 0; k < 2 && !b->broken; k++) {
+            CU_ASSERT_TRUE(bench_local_event(b, &event));
+            CU_ASSERT_EQUAL(event.status, k < rows[i].done ? 0 : -EBUSY);
+            CU_ASSERT_EQUAL(event.bytes, k < rows[i].done ? 50 + k : 0);
+        }
         bench_free(b);
     }
 }
@@ -655,7 +700,7 @@ static void peer_batches(void)
         {"three of two", ADD | WIRE_FETCH, 3, 8, 8, true, 0},
         {"none", ADD | WIRE_FETCH, 0, 8, 8, true, 0},
         {"no operation", CODE(WORD_OPS, WORD_U64), 2, 8, 8, true, 0},
-        {"two operands", CODE(WORD_COMPARE_SWAP, WORD_U32), 2, 8, 8, true, 0},
+        {"two operands", CODE(WORD_COMPARE_SWAP, WORD_U64), 2, 8, 8, true, 0},
         {"half a word", ADD, 2, 4, 8, true, 0},
         {"not aligned", ADD, 2, 8, 12, false, -EINVAL},
         {"past the end", ADD | WIRE_FETCH, 2, 8, 4096, false, -ERANGE},
@@ -719,6 +764,109 @@ static void no_room_for_the_verdict(void)
     bench_free(b);
 }
 
+/* ---- a death in the middle --------------------------------------------------------------------
+ */
+
+static jmp_buf death;
+
+/* The engine asks for faults when the words have changed and nothing is committed. */
+static bool die(void *context, uint32_t client)
+{
+    longjmp(death, 1);
+}
+
+/* The process is dead: the next one takes over, and is linked. */
+static void take_over(struct bench *b)
+{
+    b->host.faulted = NULL;
+    still_open(&b->fabric);
+    memset(b->memory, 0, engine_private_bytes(&b->config));
+    CU_ASSERT_EQUAL_FATAL(
+        engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, b->now, &b->engine),
+        0);
+    CU_ASSERT_EQUAL(engine_session_inherit(b->engine, 0, b->session), 0);
+    CU_ASSERT_EQUAL(engine_segment_inherit(b->engine, 0, b->segment), 0);
+    b->position = peek_peer(b->engine, 1).staged; /* all that it has sent has arrived */
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+}
+
+/* The record comes, and the process dies in its middle. */
+static void die_at(struct bench *b, const struct peer_atomic *a)
+{
+    b->host.faulted = die;
+    if (setjmp(death) == 0) {
+        (void)bench_send(b, a, a->put.op.head.words * 8u);
+        CU_FAIL("the engine lives");
+    }
+    take_over(b);
+}
+
+/* The verdict that the record brings, and how much it adds to the word. */
+static void expect_again(struct bench *b, const struct peer_atomic *a, uint8_t kind, int32_t status,
+                         uint8_t adds)
+{
+    struct verdict verdict = {.w = {.status = 0}};
+    uint8_t before = b->segment[PLACE];
+    uint64_t events = bench_events(b);
+
+    (void)bench_send(b, a, a->put.op.head.words * 8u);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    peek_last_note(b->engine, 1, NOTES_VERDICTS, &verdict);
+    CU_ASSERT_EQUAL(verdict.w.head.kind, kind);
+    CU_ASSERT_EQUAL(verdict.w.status, status);
+    CU_ASSERT_EQUAL(b->segment[PLACE], before + adds);
+    CU_ASSERT_EQUAL(bench_events(b) - events, status == 0 ? event_bytes(0) : 0);
+}
+
+/* Guards that a record which may have been done is not done again, and that no other is doubted. */
+static void a_death(void)
+{
+    struct bench *b = linked_bench();
+    struct peer_atomic a = peer_atomic_of(b);
+
+    die_at(b, &a);
+    CU_ASSERT_EQUAL(b->segment[PLACE], 3);
+    expect_again(b, &a, WIRE_FAIL, -ECONNABORTED, 0);
+    a.put.op.sequence++;
+    expect_again(b, &a, WIRE_RESULT, 0, 3);
+    bench_free(b);
+}
+
+/* Guards that the doubt waits for its record over a second death, and is not of the next record. */
+static void two_deaths(void)
+{
+    struct bench *b = linked_bench();
+    struct peer_atomic a = peer_atomic_of(b), read = a;
+
+    die_at(b, &a);
+    take_over(b);
+    expect_again(b, &a, WIRE_FAIL, -ECONNABORTED, 0);
+    bench_free(b);
+
+    /* A READ changes nothing: it is done again. */
+    b = linked_bench();
+    read = peer_atomic_of(b);
+    read.put.op.atomic = CODE(WORD_READ, WORD_U64) | WIRE_FETCH;
+    die_at(b, &read);
+    expect_again(b, &read, WIRE_RESULT, 0, 0);
+    bench_free(b);
+}
+
+/* Guards that what was committed is never in doubt. */
+static void a_death_behind_the_commit(void)
+{
+    struct bench *b = linked_bench();
+    struct peer_atomic a = peer_atomic_of(b), next = a;
+
+    (void)bench_send(b, &a, a.put.op.head.words * 8u);
+    CU_ASSERT_EQUAL(b->segment[PLACE], 3);
+    next.put.op.atomic = CODE(WORD_READ, WORD_U64) | WIRE_FETCH;
+    die_at(b, &next);
+    a.put.op.sequence = 0; /* as the one that was done, by another operation's chance */
+    expect_again(b, &a, WIRE_RESULT, 0, 3);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -730,11 +878,15 @@ int main(void)
         {"records of a peer", records},
         {"a region out of line", region_out_of_line},
         {"results of a peer", results},
+        {"results of a batch", results_of_a_batch},
         {"the result of a put", result_of_a_put},
         {"one differs", one_differs},
         {"a batch", batch},
         {"batches of a peer", peer_batches},
         {"no room for the verdict", no_room_for_the_verdict},
+        {"a death", a_death},
+        {"two deaths", two_deaths},
+        {"a death behind the commit", a_death_behind_the_commit},
         CU_TEST_INFO_NULL,
     };
 
