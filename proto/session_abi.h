@@ -178,6 +178,9 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  * there is no remote event. Where one fails at its target, that is because the region or the
  * context has ended, and the last one finds that too.
  *
+ * SUBMIT_SIGNAL is the record of a put whose rid bytes are a block (struct signal below); rid is 0.
+ * It has no remote event: the word is what its target sees.
+ *
  * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
  * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
  * 32 bits) if it has bound this one. All else is 0.
@@ -192,6 +195,7 @@ enum submit_kind {
     SUBMIT_LONG = 6,    /* active message: a put of its payload, then its block */
     SUBMIT_WAKE = 7,    /* no operation: see above */
     SUBMIT_ATOMIC = 8,  /* of the words of `code` */
+    SUBMIT_SIGNAL = 9,  /* a put that changes a word of its region when its payload is placed */
     SUBMIT_VECTOR = 10, /* short pieces of a vector, or its end: see above */
     SUBMIT_KINDS
 };
@@ -206,10 +210,10 @@ static inline bool submit_is_message(uint8_t kind)
 static inline const char *submit_kind_name(uint8_t kind)
 {
     static const char *const names[SUBMIT_KINDS] = {
-        [SUBMIT_PAD] = "notification", [SUBMIT_PUT] = "put",     [SUBMIT_GET] = "get",
-        [SUBMIT_FLUSH] = "flush",      [SUBMIT_SHORT] = "short", [SUBMIT_MEDIUM] = "medium",
-        [SUBMIT_LONG] = "long",        [SUBMIT_WAKE] = "wake",   [SUBMIT_ATOMIC] = "atomic",
-        [SUBMIT_VECTOR] = "vector",
+        [SUBMIT_PAD] = "notification", [SUBMIT_PUT] = "put",       [SUBMIT_GET] = "get",
+        [SUBMIT_FLUSH] = "flush",      [SUBMIT_SHORT] = "short",   [SUBMIT_MEDIUM] = "medium",
+        [SUBMIT_LONG] = "long",        [SUBMIT_WAKE] = "wake",     [SUBMIT_ATOMIC] = "atomic",
+        [SUBMIT_SIGNAL] = "signal",    [SUBMIT_VECTOR] = "vector",
     };
 
     return kind < SUBMIT_KINDS ? names[kind] : NULL;
@@ -309,6 +313,28 @@ struct message {
     uint32_t unused;
 };
 static_assert(sizeof(struct message) == 32, "message");
+
+/*
+ * The block of a put with signal: in a submission's rid bytes, and on the wire.
+ *
+ *     0        8       16     20           24     25     32
+ *     +--------+-------+------+------------+------+------+
+ *     | offset | value | slot | generation | code | -    |
+ *     +--------+-------+------+------------+------+------+
+ *
+ * The library fills in offset, value and code, the origin's daemon the region's slot and
+ * generation.
+ */
+struct signal {
+    uint64_t offset; /* of the word, in the region of the put */
+    uint64_t value;
+    uint32_t slot;
+    uint32_t generation;
+    uint8_t code; /* SET or ADD of a U64: proto/word_abi.h */
+    uint8_t unused[7];
+};
+static_assert(sizeof(struct signal) == 32, "signal");
+static_assert(offsetof(struct signal, code) == 24, "signal.code");
 
 /* The longest block where Mediums carry up to `medium_max` bytes. */
 static inline uint32_t message_bytes_max(uint32_t medium_max)

@@ -72,7 +72,9 @@ enum wire_kind {
     WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
     WIRE_ATOMIC = 22,  /* words are changed where they stand: id and operands follow */
     WIRE_RESULT = 23,  /* target to origin: the values that an atomic fetched */
-    WIRE_VECTOR = 26,  /* short pieces of a vector, or its end */
+    WIRE_SIGNAL = 24,  /* as PUT, with a signal */
+    WIRE_SIGNAL_PLACED = 25, /* as PLACED, with a signal; also without a payload */
+    WIRE_VECTOR = 26,        /* short pieces of a vector, or its end */
     WIRE_ATOMICS = 27, /* small atomics of one flow and one code into one region, as a BATCH */
     WIRE_KINDS
 };
@@ -97,7 +99,8 @@ struct wire_record {
 static_assert(sizeof(struct wire_record) == 8, "wire_record");
 
 /* PLACED, GOT, NOTE; and the start of PUT. An id longer than 8 bytes follows, padded to 8; with
- * WIRE_MESSAGE the block of an active message does (a Medium's is a NOTE). */
+ * WIRE_MESSAGE the block of an active message does (a Medium's is a NOTE). In SIGNAL and
+ * SIGNAL_PLACED the id is a struct signal (session_abi.h). */
 struct wire_op {
     struct wire_record head;
     uint32_t flow;     /* the target's number for this pair of contexts; see WIRE_REPLY */

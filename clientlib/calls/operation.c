@@ -21,7 +21,8 @@ static_assert((int)PWC_PROTOCOL_ORDERED == (int)SUBMIT_ORDERED &&
               "and so do those of active messages");
 static_assert((int)PWC_OP_PUT == (int)SUBMIT_PUT && (int)PWC_OP_GET == (int)SUBMIT_GET &&
                   (int)PWC_OP_SHORT == (int)SUBMIT_SHORT &&
-                  (int)PWC_OP_MEDIUM == (int)SUBMIT_MEDIUM && (int)PWC_OP_LONG == (int)SUBMIT_LONG,
+                  (int)PWC_OP_MEDIUM == (int)SUBMIT_MEDIUM &&
+                  (int)PWC_OP_LONG == (int)SUBMIT_LONG && (int)PWC_OP_SIGNAL == (int)SUBMIT_SIGNAL,
               "events name an operation as the daemon does");
 
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox)

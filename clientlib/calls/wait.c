@@ -37,14 +37,12 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
     return rc;
 }
 
-static void sleep_until_rung(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
+void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 {
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
     int64_t left = deadline - now;
     int64_t nap = left < longest ? left : longest;
 
-    if (nap <= 0 || wait_arm(ctx, DOORBELL_FUTEX, kinds) != 0)
-        return;
     if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) != -ETIMEDOUT) {
         patience_worked(&ctx->patience, (uint64_t)clock_now());
     } else if (now + nap >= ctx->health_at) {
@@ -55,14 +53,19 @@ static void sleep_until_rung(struct pwc_ctx *ctx, unsigned kinds, int64_t now, i
     channel_disarm(&ctx->channel);
 }
 
+bool wait_yield(struct pwc_ctx *ctx, int64_t now)
+{
+    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD)
+        return false;
+    sched_yield();
+    patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)clock_now());
+    return true;
+}
+
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
 {
-    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) == PATIENCE_YIELD) {
-        sched_yield();
-        patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)clock_now());
-    } else {
-        sleep_until_rung(ctx, kinds, now, deadline);
-    }
+    if (!wait_yield(ctx, now) && now < deadline && wait_arm(ctx, DOORBELL_FUTEX, kinds) == 0)
+        wait_sleep(ctx, now, deadline);
 }
 
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds)

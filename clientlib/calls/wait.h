@@ -21,6 +21,12 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
     return n->count > 0 || n->awaited > 0 ? 100 : 1;
 }
 
+/* Yields, if ctx->patience says so. False: the context is to sleep. */
+bool wait_yield(struct pwc_ctx *ctx, int64_t now);
+/* Between wait_arm, which gave 0, and the disarming that this call does: sleeps until the bell
+ * rings, until the deadline, or for a moment, to check that the daemon still lives. */
+void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
+
 /*
  * Yields, or sleeps, as ctx->patience says. A sleep ends when the daemon rings for an event of
  * these kinds or for another reason, when the deadline passes, or after a moment, to check that the

@@ -356,8 +356,33 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
     if (rc < 0)
         return rc;
     if (len > 0)
-        memcpy(dst->memory + off, src, len);
+        word_place(dst->memory + off, src, len);
     put_ends(ctx, dst, len, lid, rid, flags);
+    return 0;
+}
+
+int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
+                  size_t len, const struct signal *signal, const pwc_cid *lid, unsigned flags)
+{
+    const pwc_cid none = PWC_CID_NONE;
+    uint8_t *word = dst->memory + signal->offset;
+    int rc = word_aligned((uintptr_t)word, signal->code) ? 0 : -EINVAL;
+
+    if (rc == 0 && len > ctx->client->packed_max)
+        rc = operation_check_memory(ctx, src, len);
+    if (rc == 0)
+        rc = room(ctx, dst->pair, lid, &none, flags | PWC_NO_RCE);
+    if (rc < 0)
+        return rc;
+    if (len > 0)
+        word_place(dst->memory + off, src, len);
+    FAULT(DIRECT_COPIED);
+    /* An instruction with a full barrier, which the look at the bell must stand behind (G). */
+    (void)word_apply(word, signal->code, &signal->value, NULL);
+    wake_if_asleep(ctx, dst->pair);
+    if (!(flags & PWC_NO_LCE))
+        channel_own(&ctx->channel, SUBMIT_SIGNAL, dst->peer, len, lid, 0);
+    count_put(dst->pair, len);
     return 0;
 }
 

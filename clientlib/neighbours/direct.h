@@ -28,6 +28,7 @@ struct atomic_call;
 struct pieces;
 struct pwc_ctx;
 struct pwc_remote;
+struct signal;
 
 /* What the daemon sent with a bind. Descriptors not taken are -1. */
 enum { DIRECT_FDS = 3 };
@@ -67,6 +68,9 @@ int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces
 
 /* The same for an atomic. -EINVAL also: its region is not aligned. */
 int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a);
+/* The same for pwc_put_signal, which has no record. -EINVAL: the word is not aligned. */
+int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
+                  size_t len, const struct signal *signal, const pwc_cid *lid, unsigned flags);
 
 /* Before an operation that has to go through the daemon: 0; -EAGAIN: the target has still to read
  * what is under way, or to answer. Also for remotes without a pair. */

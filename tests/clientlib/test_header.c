@@ -4,6 +4,7 @@
 #include <pwc/atomic.h>
 #include <pwc/notify.h>
 #include <pwc/request.h>
+#include <pwc/signal.h>
 #include <pwc/tuning.h>
 #include <pwc/vector.h>
 
@@ -31,6 +32,7 @@ static const uint64_t kept[][2] = {
     {PWC_OP_MEDIUM, 5},
     {PWC_OP_LONG, 6},
     {PWC_OP_ATOMIC, 8},
+    {PWC_OP_SIGNAL, 9},
     {PWC_OP_REQUEST, 64},
     {PWC_I8, 0},
     {PWC_U64, 7},
@@ -46,6 +48,12 @@ static const uint64_t kept[][2] = {
     {PWC_XOR, 7},
     {PWC_READ, 8},
     {PWC_FETCH_MAX, 16},
+    {PWC_EQ, 0},
+    {PWC_NE, 1},
+    {PWC_GT, 2},
+    {PWC_GE, 3},
+    {PWC_LT, 4},
+    {PWC_LE, 5},
     {PWC_AM_SHORT, 1},
     {PWC_AM_MEDIUM, 2},
     {PWC_AM_LONG, 3},

@@ -62,6 +62,7 @@ static bool report(const struct chaos_counters *c, uint64_t seeds)
         uint64_t count;
     } rows[] = {
         {"operations", c->operations},
+        {"puts with signal", c->signals},
         {"events", c->events},
         {"ended in error", c->errors},
         {"links broken", c->breaks},

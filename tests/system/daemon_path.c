@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
 #include "clientlib/attach/deadline.h"
+#include "pwc/signal.h"
 #include "pwc/vector.h"
 
 #define MEMORY_BYTES (2u << 20)
@@ -89,7 +90,9 @@ static int refuse(struct daemon_path *p, const struct path_op *op, int status)
     e->refused = true;
     e->refusal = (struct pwc_event){.kind = PWC_LOCAL,
                                     .status = status,
-                                    .op = op->kind == PATH_PUT ? PWC_OP_PUT : PWC_OP_GET,
+                                    .op = op->kind == PATH_PUT   ? PWC_OP_PUT
+                                          : op->kind == PATH_GET ? PWC_OP_GET
+                                                                 : PWC_OP_SIGNAL,
                                     .peer = p->remotes[op->remote].peer,
                                     .id = op->lid.size ? 0 : op->lid.value,
                                     .id_size = op->lid.size};
@@ -116,9 +119,16 @@ static int submit_vector(pwc_remote *remote, const struct path_op *op, uint8_t *
 
 static int submit_plain(pwc_remote *remote, const struct path_op *op, uint8_t *local, pwc_cid lid)
 {
-    return op->kind == PATH_PUT
-               ? pwc_put(remote, op->remote_offset, local, op->length, lid, op->rid, op->flags)
-               : pwc_get(remote, op->remote_offset, local, op->length, lid, op->rid, op->flags);
+    switch (op->kind) {
+    case PATH_PUT:
+        return pwc_put(remote, op->remote_offset, local, op->length, lid, op->rid, op->flags);
+    case PATH_GET:
+        return pwc_get(remote, op->remote_offset, local, op->length, lid, op->rid, op->flags);
+    default:
+        return pwc_put_signal(remote, op->remote_offset, local, op->length, op->signal.offset,
+                              op->signal.value, op->signal.add ? PWC_ADD : PWC_SET, lid,
+                              op->flags & ~(unsigned)PWC_NO_RCE);
+    }
 }
 
 static int path_submit(void *context, const struct path_op *op)

@@ -123,6 +123,7 @@ static void atomic_answer(struct engine *e, const struct arrival *a, int32_t sta
 
 const struct arrival_kind arrival_atomic = {
     .op = SUBMIT_ATOMIC,
+    .wakes = true,
     .parse = atomic_parse,
     .admit = atomic_admit,
     .ready = atomic_ready,
@@ -190,6 +191,7 @@ static void atomics_answer(struct engine *e, const struct arrival *a, int32_t st
 
 const struct arrival_kind arrival_atomics = {
     .op = SUBMIT_ATOMIC,
+    .wakes = true,
     .several = true,
     .parse = atomics_parse,
     .admit = atomics_admit,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "daemon/engine/ops/batch_format.h"
 #include "daemon/engine/peer/region.h"
+#include "shm_ring/word.h"
 
 int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
@@ -52,7 +53,7 @@ static int batch_act(struct engine *e, struct arrival *a)
         const uint8_t *put = a->block + at;
 
         at = batch_step(a->block, at, &rid, &offset, &length);
-        batch_copy(a->base + offset, put + sizeof(struct wire_batch_put), length);
+        word_place(a->base + offset, put + sizeof(struct wire_batch_put), length);
     }
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/state/doubt.h"
 #include "daemon/engine/watch/steps.h"
+#include "shm_ring/word.h"
 
 /* An inflow from this peer, or NULL. */
 static struct inflow *inflow_of(struct engine *e, uint32_t peer, uint32_t flow)
@@ -98,7 +99,7 @@ static int put_admit(struct engine *e, uint32_t session, struct arrival *a)
 
 static int put_act(struct engine *e, struct arrival *a)
 {
-    memcpy(a->base + a->w.put.offset, a->id + abi_pad8(a->w.op.rid_len), a->w.op.length);
+    word_place(a->base + a->w.put.offset, a->id + abi_pad8(a->w.op.rid_len), a->w.op.length);
     return 0;
 }
 
@@ -290,7 +291,8 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     struct inflow *in = &e->inflows[w->flow];
     uint32_t session = in->session, count = a->kind->several ? (uint32_t)w->count : 1;
     bool message = w->head.flags & WIRE_MESSAGE;
-    bool event = !(w->head.flags & WIRE_NO_EVENT); /* a request without has failed */
+    /* A request without has failed. */
+    bool event = !(w->head.flags & WIRE_NO_EVENT || a->kind->silent);
     struct event_draft draft;
     struct event_room room;
     int r = 0;
@@ -318,6 +320,8 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
         a->kind->answer(e, a, *status);
         *status = 0;
     }
+    if (a->kind->wakes)
+        session_dirty(e, session); /* looks at its bell */
     if (*status < 0 || !event)
         return 0;
     draft_event(a, in->peer, in->origin, &draft);

@@ -217,6 +217,10 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                     &arrival_batch},
     [WIRE_VOID] = {sizeof(struct wire_void), false, WIRE_NONCE, LEDGER_WAIT_NOTE, record_take_void},
     [WIRE_DECLINE] = {HEAD, false, 0, LEDGER_WAIT_NOTE, take_offered, NULL, decline_after},
+    [WIRE_SIGNAL] = {sizeof(struct wire_put), true, 0, LEDGER_WAIT_OPERATION, NULL,
+                     &arrival_signal},
+    [WIRE_SIGNAL_PLACED] = {OP, true, WIRE_NONCE, LEDGER_WAIT_OPERATION, NULL,
+                            &arrival_signal_placed},
     [WIRE_ATOMIC] = {sizeof(struct wire_put), true, EVENT, LEDGER_WAIT_OPERATION, NULL,
                      &arrival_atomic},
     [WIRE_RESULT] = {FLOW, true, 0, LEDGER_WAIT_NOTE, take_result},
@@ -230,6 +234,8 @@ int record_take(struct engine *e, uint32_t peer, const struct ledger_record *rec
 {
     const struct record_kind *kind = &record_kinds[record->head.kind];
 
+    if (kind->size == 0) /* a number without a row */
+        return -EPROTO;
     if (record->size < kind->size || (record->size > kind->size && !kind->longer) ||
         record->head.flags & ~kind->flags)
         return -EPROTO;

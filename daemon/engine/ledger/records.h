@@ -46,11 +46,13 @@ struct arrival {
         struct wire_vector vector;
     } w;                    /* the fixed part, a copy */
     struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
+    struct signal signal;   /* of SIGNAL and SIGNAL_PLACED, a copy */
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* of a batch its puts, of a vector its pieces: a copy */
     uint32_t block_bytes;   /* of a vector's */
     uint64_t block_end;     /* offset behind the furthest of its pieces */
     uint8_t *base;          /* what it writes to, once it is admitted */
+    uint8_t *word;          /* the same of a signal */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
     uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
 };
@@ -63,6 +65,8 @@ struct arrival {
 struct arrival_kind {
     uint8_t op;   /* kind of its event, enum submit_kind */
     bool several; /* w.op.count operations in one, each with an event */
+    bool silent;  /* it has no event */
+    bool wakes;   /* its context, which may wait for the word to change */
     /* The bytes that follow the id, or -EPROTO; NULL: none do. `left` stand there. */
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
     /* Before anything is done: 0 or the status that its origin gets. */
@@ -84,6 +88,8 @@ extern const struct arrival_kind arrival_batch;  /* record_batch.c */
 extern const struct arrival_kind arrival_vector; /* record_vector.c */
 extern const struct arrival_kind arrival_atomic; /* record_atomic.c */
 extern const struct arrival_kind arrival_atomics;
+extern const struct arrival_kind arrival_signal; /* record_signal.c */
+extern const struct arrival_kind arrival_signal_placed;
 
 /* Hooks for what travels as batches do (record_batch.c); admitted with these rights. */
 int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left);

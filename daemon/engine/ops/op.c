@@ -6,6 +6,7 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/message.h"
 #include "daemon/engine/ops/owner.h"
+#include "daemon/engine/ops/signal.h"
 #include "daemon/engine/ops/turn.h"
 
 int op_check_remote(const struct engine *e, const struct submit_record *r,
@@ -213,6 +214,8 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     if (submit_is_message(op->kind)) {
         w->head.flags |= message_wire_flags(f, op);
         message_fill(e, flow, op, w->rid_len == sizeof(struct message), id);
+    } else if (op->kind == SUBMIT_SIGNAL && w->rid_len > 0) {
+        signal_fill(&e->remotes[op->remote].key, id);
     }
 }
 

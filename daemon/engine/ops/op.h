@@ -88,6 +88,7 @@ extern const struct op_kind op_long;
 extern const struct op_kind op_vector;
 extern const struct op_kind op_wake;
 extern const struct op_kind op_atomic;
+extern const struct op_kind op_signal;
 
 /* Indexed by enum submit_kind and OP_BATCH. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
@@ -173,11 +174,15 @@ void op_partly_done(struct engine *e, struct op *op, uint32_t done);
 int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
                uint32_t pad, struct wire_put **w);
 
-/* Hooks that active messages share with put (op_put.c). */
+/* Hooks that active messages and signals share with put (op_put.c). */
 int put_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/* The same with a record of these kinds: `packed`, `placed` where the payload travels by itself,
+ * and `bare` where there is none. */
+int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
+                  uint8_t placed, uint8_t bare);
 /* The nonce that a payload on its way, or some pieces of it, may hold goes back. */
 void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);

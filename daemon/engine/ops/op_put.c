@@ -154,14 +154,14 @@ int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, ui
 }
 
 /* The record of a payload that is announced by itself. */
-static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
     struct flow *f = &e->flows[flow];
     uint32_t id_bytes = abi_pad8(op_id_len(op));
     struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = op->nonce};
     struct wire_pieces pieces = {.count = op_pieces(e, op, op->length)};
-    struct wire_op *w = ledger_stage(
-        e, f->peer, WIRE_PLACED, sizeof(*w) + id_bytes + sizeof(pieces), LEDGER_OPERATION, &mark);
+    struct wire_op *w = ledger_stage(e, f->peer, kind, sizeof(*w) + id_bytes + sizeof(pieces),
+                                     LEDGER_OPERATION, &mark);
 
     if (!w)
         return -ENOSPC;
@@ -173,18 +173,24 @@ static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op
     return 1;
 }
 
-int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
+                  uint8_t placed, uint8_t bare)
 {
     struct wire_put *unused;
 
     if (op->length == 0 || op->status < 0)
-        return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
+        return op_stage_plain(e, flow, slot, op, op->status < 0 ? WIRE_NOTE : bare);
     if (op->flags & SUBMIT_INLINE)
-        return put_packed(e, flow, slot, op, WIRE_PUT, 0, &unused);
+        return put_packed(e, flow, slot, op, packed, 0, &unused);
     if (protocol_for(e, op) == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
         return -EINPROGRESS;
-    return op->nonce != UINT16_MAX ? put_matched(e, flow, slot, op)
-                                   : op_stage_plain(e, flow, slot, op, WIRE_PLACED);
+    return op->nonce != UINT16_MAX ? put_matched(e, flow, slot, op, placed)
+                                   : op_stage_plain(e, flow, slot, op, placed);
+}
+
+int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    return put_record_as(e, flow, slot, op, WIRE_PUT, WIRE_PLACED, WIRE_NOTE);
 }
 
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)

@@ -61,17 +61,26 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
                                      PWC_NOTIFY,
                                      PWC_NOTIFY | PWC_NO_LCE};
     static const uint32_t limits[] = {1, 9, 257, SLOT_BYTES + 1};
+    static const enum path_kind kinds[] = {PATH_PUT, PATH_PUT, PATH_GET, PATH_SIGNAL};
 
-    return (struct model_op){
+    struct model_op op = {
         .from = from,
         .to = to,
-        .kind = below(c, 3) ? PATH_PUT : PATH_GET,
+        .kind = kinds[below(c, sizeof kinds / sizeof *kinds)],
         .flags = flags[below(c, sizeof flags / sizeof *flags)],
         .length = below(c, limits[below(c, 4)]),
         .lid_len = some_id_length(c),
         .rid_len = some_id_length(c),
         .pieces = below(c, 3) ? 0 : 2 + below(c, 8),
     };
+
+    /* It has no remote event, and no local one of the source: nothing would say when its payload
+     * has been placed, and others may use the place. */
+    if (op.kind == PATH_SIGNAL) {
+        op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
+        op.pieces = 0;
+    }
+    return op;
 }
 
 /* The remote from one end to another, asking for it if need be; NULL when it is not there yet. */
@@ -188,7 +197,7 @@ static void submit_one(struct chaos *c)
         op.status = -EHOSTDOWN;
         op.shaken = true;
     }
-    if (op.length && op.kind == PATH_PUT)
+    if (op.length && op.kind != PATH_GET)
         model_fill(&c->model, from, op.local_offset, op.length, below(c, 256));
     number = model_submit(&c->model, &op);
     p = (struct path_op){
@@ -202,6 +211,7 @@ static void submit_one(struct chaos *c)
         .pieces = op.pieces,
         .lid = model_lid(&c->model, number, lid),
         .rid = model_rid(&c->model, number, rid),
+        .signal = model_signal(&c->model, number),
     };
     if (c->path.path.calls->submit(&c->path, &p) != 0) {
         model_refused(&c->model, number);
@@ -217,8 +227,9 @@ static void submit_one(struct chaos *c)
         c->slots[to][0][other] = number + 1;
     }
     c->counters->operations++;
+    c->counters->signals += op.kind == PATH_SIGNAL;
     c->counters->striped +=
-        c->world->options.sim.rails > 1 && op.kind == PATH_PUT && op.length > PACKED_MAX;
+        c->world->options.sim.rails > 1 && op.kind != PATH_GET && op.length > PACKED_MAX;
 }
 
 static uint32_t probe_end(struct chaos *c, uint32_t end)
@@ -244,6 +255,8 @@ static uint32_t probe_end(struct chaos *c, uint32_t end)
     chaos_flushes_look(c, end);
     if (channel_idle(&x->channel))
         model_idle(&c->model, end);
+    if (!model_signals_look(&c->model))
+        world_fail(c->world, "%s", c->model.failure);
     return count;
 }
 
@@ -449,7 +462,7 @@ static struct world_options options_of(struct chaos *c, uint64_t seed, FILE *tra
                     : below(c, 2)             ? ENGINE_PROTOCOL_CHAIN
                                               : ENGINE_PROTOCOL_AUTO,
         .second_contexts = WORLD_SECOND_LATER,
-        .segment_bytes = 2 * SLOTS * SLOT_BYTES,
+        .segment_bytes = 2 * SLOTS * SLOT_BYTES + PATH_WORDS_BYTES,
         .limits = {.stripe_min = PACKED_MAX,
                    .piece_bytes = 64u << 2 * below(c, 3),
                    .window_bytes = 128u << 4 * below(c, 2),

@@ -13,7 +13,7 @@
 
 /* What has come up, over all runs. */
 struct chaos_counters {
-    uint64_t operations, events, errors, rounds;
+    uint64_t operations, signals, events, errors, rounds;
     uint64_t breaks, cuts, blackouts, silences, asks, losses, crashes, states_lost, deaths,
         quarantines, spills, starved, grown;
     uint64_t overtaken, striped, atomics;

@@ -58,6 +58,8 @@ uint32_t driver_probe(struct driver *s)
         if (s->path->calls->idle(s->path->context, end))
             model_idle(&s->model, end);
     }
+    if (!model_signals_look(&s->model))
+        driver_fail(s, "%s", s->model.failure);
     return count;
 }
 
@@ -167,13 +169,14 @@ uint32_t driver_remote(struct driver *s, uint32_t from, uint32_t to)
 uint64_t driver_range(struct driver *s, uint32_t end, bool own, uint64_t length)
 {
     uint64_t half = s->model.ends[end].length / 2;
+    uint64_t room = own ? half - PATH_WORDS_BYTES : half;
     uint64_t *next = own ? &s->local_next[end] : &s->remote_next[end];
 
-    if (length > half) {
+    if (length > room) {
         driver_fail(s, "a range of %llu bytes does not fit", (unsigned long long)length);
         return 0;
     }
-    if (*next + length > half) {
+    if (*next + length > room) {
         for (uint32_t i = 0; i < s->model.op_count; i++)
             if (!(s->silent >> s->model.ops[i].to & 1))
                 driver_finish_one(s, i);
@@ -200,6 +203,7 @@ uint32_t driver_submit_over(struct driver *s, uint32_t remote, const struct mode
         .pieces = op->pieces,
         .lid = model_lid(&s->model, number, lid),
         .rid = model_rid(&s->model, number, rid),
+        .signal = model_signal(&s->model, number),
     };
     int rc;
 
@@ -222,7 +226,7 @@ uint32_t driver_submit(struct driver *s, struct model_op op)
     }
     if (s->failed)
         return 0;
-    if (op.length && op.kind == PATH_PUT)
+    if (op.length && op.kind != PATH_GET)
         model_fill(&s->model, op.from, op.local_offset, op.length, driver_random(s, 256));
     return driver_submit_over(s, driver_remote(s, op.from, op.to), &op);
 }
@@ -241,13 +245,14 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
                                      PWC_FENCE,
                                      PWC_LCE_SOURCE,
                                      PWC_UNORDERED};
+    static const enum path_kind kinds[] = {PATH_PUT, PATH_PUT, PATH_GET, PATH_SIGNAL};
     uint64_t packed = s->path->packed_max;
     const uint64_t limits[] = {1, 64, packed + 1, 2 * packed, 4 * packed};
 
     struct model_op op = {
         .from = from,
         .to = to,
-        .kind = driver_random(s, 3) ? PATH_PUT : PATH_GET,
+        .kind = kinds[driver_random(s, COUNT(kinds))],
         .flags = flags[driver_random(s, COUNT(flags))],
         .length = driver_random(s, limits[driver_random(s, COUNT(limits))]),
         .lid_len = id_lengths[driver_random(s, COUNT(id_lengths))],
@@ -259,6 +264,12 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
     op.rid_len = op.rid_len > s->id_max ? s->id_max : op.rid_len;
     if (op.flags & PWC_NOTIFY)
         op.rid_len = 0;
+    /* It has no remote event, and no local one of the source: nothing would say when its payload
+     * has been placed, and the place is used again. */
+    if (op.kind == PATH_SIGNAL) {
+        op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
+        op.pieces = 0;
+    }
     return op;
 }
 

@@ -1,6 +1,7 @@
 /* The reference model of the operations' meaning (model.h). Thread: one. */
 #include "tests/engine/world/model.h"
 #include "tests/engine/world/model_counters.h"
+#include "tests/engine/world/model_parts.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct model *m, const char *format, ...)
+bool model_fail(struct model *m, const char *format, ...)
 {
     va_list args;
 
@@ -19,6 +20,14 @@ __attribute__((format(printf, 2, 3))) static bool fail(struct model *m, const ch
     vsnprintf(m->failure, sizeof m->failure, format, args);
     va_end(args);
     return false;
+}
+
+/* Memory is as it must be. Words that others signal are looked at apart. */
+static void begin_end(struct model_end *e)
+{
+    memcpy(e->shadow, e->memory, e->length);
+    memset(e->vague, 0, e->length);
+    memset(e->vague + e->length - PATH_WORDS_BYTES, 1, PATH_WORDS_BYTES);
 }
 
 int model_open(struct model *m, const struct path *path)
@@ -34,8 +43,10 @@ int model_open(struct model *m, const struct path *path)
         e->vague = calloc(1, e->length);
         if (!e->shadow || !e->vague)
             goto no_memory;
-        memcpy(e->shadow, e->memory, e->length);
+        begin_end(e);
     }
+    for (uint32_t i = 0; m->pairs && i < m->count * m->count; i++)
+        model_signals_begin(m, i / m->count, i % m->count);
     if (m->pairs)
         return 0;
 no_memory:
@@ -54,11 +65,6 @@ void model_close(struct model *m)
     free(m->pairs);
     free(m->ops);
     *m = (struct model){0};
-}
-
-static struct model_pair *pair_of(struct model *m, uint32_t from, uint32_t to)
-{
-    return &m->pairs[from * m->count + to];
 }
 
 /* ---- ids ----------------------------------------------------------------------------------- */
@@ -107,22 +113,22 @@ static bool id_matches(const struct model *m, uint32_t number, bool remote,
 /* Where the operation writes. */
 static uint32_t written_end(const struct model_op *op)
 {
-    return op->kind == PATH_PUT ? op->to : op->from;
+    return model_is_put(op) ? op->to : op->from;
 }
 
 static uint64_t written_offset(const struct model_op *op)
 {
-    return op->kind == PATH_PUT ? op->remote_offset : op->local_offset;
+    return model_is_put(op) ? op->remote_offset : op->local_offset;
 }
 
 static uint32_t source_end(const struct model_op *op)
 {
-    return op->kind == PATH_PUT ? op->from : op->to;
+    return model_is_put(op) ? op->from : op->to;
 }
 
 static uint64_t source_offset(const struct model_op *op)
 {
-    return op->kind == PATH_PUT ? op->local_offset : op->remote_offset;
+    return model_is_put(op) ? op->local_offset : op->remote_offset;
 }
 
 static void refresh_vague(struct model_end *e, uint64_t offset, uint64_t length, uint8_t value)
@@ -158,7 +164,7 @@ void model_accepted(struct model *m, uint32_t number)
 
 uint32_t model_submit(struct model *m, const struct model_op *op)
 {
-    struct model_pair *p = pair_of(m, op->from, op->to);
+    struct model_pair *p = model_pair_of(m, op->from, op->to);
 
     if (m->op_count == m->op_room) {
         m->op_room = m->op_room ? 2 * m->op_room : 256;
@@ -175,6 +181,8 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     p->ops[p->count++] = m->op_count;
     m->ops[m->op_count] = *op;
     m->ops[m->op_count].life = m->ends[op->to].life;
+    if (op->kind == PATH_SIGNAL)
+        m->ops[m->op_count].flags |= PWC_NO_RCE;
     /* Nobody is asked, or no event is posted: until the owner's death is known here, that may do.
      */
     if (op->shaken && op->flags & PWC_NO_RCE)
@@ -186,7 +194,7 @@ void model_refused(struct model *m, uint32_t number)
 {
     const struct model_op *op = &m->ops[number];
 
-    pair_of(m, op->from, op->to)->count--;
+    model_pair_of(m, op->from, op->to)->count--;
     m->op_count--;
 }
 
@@ -215,7 +223,7 @@ static bool may_have(const struct model_op *op, bool remote)
 static uint32_t match(struct model *m, uint32_t from, uint32_t to, bool remote,
                       const struct pwc_event *event)
 {
-    struct model_pair *p = pair_of(m, from, to);
+    struct model_pair *p = model_pair_of(m, from, to);
     uint32_t *first = remote ? &p->remote_first : &p->local_first;
     uint32_t held = UINT32_MAX;
 
@@ -233,21 +241,22 @@ static uint32_t match(struct model *m, uint32_t from, uint32_t to, bool remote,
         if (may_have(op, remote) && id_matches(m, number, remote, event)) {
             if (held == UINT32_MAX || (op->flags & PWC_UNORDERED))
                 return number;
-            fail(m, "%s event of operation %u (%u->%u) comes before that of %u",
-                 remote ? "remote" : "local", number, from, to, held);
+            model_fail(m, "%s event of operation %u (%u->%u) comes before that of %u",
+                       remote ? "remote" : "local", number, from, to, held);
             return UINT32_MAX;
         }
         if (held == UINT32_MAX && !(remote ? op->remote_seen : op->local_seen) &&
             !may_lack(op, remote))
             held = number;
     }
-    fail(m, "%s event at the end %u of %u->%u belongs to no operation: id %llx size %u status %d",
-         remote ? "remote" : "local", remote ? to : from, from, to, (unsigned long long)event->id,
-         event->id_size, event->status);
+    model_fail(
+        m, "%s event at the end %u of %u->%u belongs to no operation: id %llx size %u status %d",
+        remote ? "remote" : "local", remote ? to : from, from, to, (unsigned long long)event->id,
+        event->id_size, event->status);
     return UINT32_MAX;
 }
 
-static bool data_is_there(struct model *m, uint32_t number)
+bool model_data_is_there(struct model *m, uint32_t number)
 {
     const struct model_op *op = &m->ops[number];
     const struct model_end *to = &m->ends[written_end(op)];
@@ -258,11 +267,12 @@ static bool data_is_there(struct model *m, uint32_t number)
         return true;
     for (uint64_t i = 0; i < op->length; i++)
         if (!to->vague[offset + i] && to->memory[offset + i] != to->shadow[offset + i])
-            return fail(m,
-                        "operation %u (%u->%u, %llu bytes at %llu): event before its data, first "
-                        "at byte %llu",
-                        number, op->from, op->to, (unsigned long long)op->length,
-                        (unsigned long long)offset, (unsigned long long)i);
+            return model_fail(
+                m,
+                "operation %u (%u->%u, %llu bytes at %llu): event before its data, first "
+                "at byte %llu",
+                number, op->from, op->to, (unsigned long long)op->length,
+                (unsigned long long)offset, (unsigned long long)i);
     return true;
 }
 
@@ -286,29 +296,30 @@ static bool local_event(struct model *m, uint32_t number, const struct pwc_event
     if (!(op->flags & PWC_LCE_SOURCE) || event->status != 0)
         op->ended = true;
     if (!status_allowed(op, event->status))
-        return fail(m, "operation %u (%u->%u flags %x length %llu) ends with %d, not %d", number,
-                    op->from, op->to, op->flags, (unsigned long long)op->length, event->status,
-                    op->status);
+        return model_fail(m, "operation %u (%u->%u flags %x length %llu) ends with %d, not %d",
+                          number, op->from, op->to, op->flags, (unsigned long long)op->length,
+                          event->status, op->status);
     if (event->status == 0 && (op->flags & PWC_NO_LCE))
-        return fail(m, "operation %u has a local event in spite of PWC_NO_LCE", number);
+        return model_fail(m, "operation %u has a local event in spite of PWC_NO_LCE", number);
     op->fetched = event->length;
     if (!(op->fetch && event->status == 0) &&
         event->length != (event->status == 0 ? op->length : 0))
-        return fail(m, "operation %u: local event tells %llu bytes, not %llu", number,
-                    (unsigned long long)event->length, (unsigned long long)op->length);
+        return model_fail(m, "operation %u: local event tells %llu bytes, not %llu", number,
+                          (unsigned long long)event->length, (unsigned long long)op->length);
     if (event->status != 0) {
         if ((op->status == 0 || op->shaken) && op->length && op->kind != PATH_ATOMIC)
             refresh_vague(to, written_offset(op), op->length, 1);
         return true;
     }
-    if ((op->flags & PWC_LCE_SOURCE) && op->kind == PATH_PUT) {
+    if ((op->flags & PWC_LCE_SOURCE) && model_is_put(op)) {
         if (op->shaken && !op->remote_seen && op->status == 0 && !to->dead)
             refresh_vague(to, written_offset(op), op->length, 1);
         return true;
     }
     if (to->dead)
         return true;
-    return data_is_there(m, number);
+    return model_data_is_there(m, number) &&
+           (op->kind != PATH_SIGNAL || model_signal_is_there(m, number));
 }
 
 static bool remote_event(struct model *m, uint32_t number, const struct pwc_event *event)
@@ -317,18 +328,28 @@ static bool remote_event(struct model *m, uint32_t number, const struct pwc_even
 
     op->remote_seen = true;
     if (event->kind != (op->flags & PWC_NOTIFY ? PWC_NOTIFICATION : PWC_REMOTE))
-        return fail(m, "the remote event of operation %u has kind %d", number, (int)event->kind);
+        return model_fail(m, "the remote event of operation %u has kind %d", number,
+                          (int)event->kind);
     if (event->status != 0)
-        return fail(m, "remote event of operation %u with status %d", number, event->status);
+        return model_fail(m, "remote event of operation %u with status %d", number, event->status);
     if (event->length != op->length)
-        return fail(m, "operation %u: remote event tells %llu bytes, not %llu", number,
-                    (unsigned long long)event->length, (unsigned long long)op->length);
-    return op->kind == PATH_GET || data_is_there(m, number);
+        return model_fail(m, "operation %u: remote event tells %llu bytes, not %llu", number,
+                          (unsigned long long)event->length, (unsigned long long)op->length);
+    return op->kind == PATH_GET || model_data_is_there(m, number);
 }
 
 static enum pwc_op op_of(enum path_kind kind)
 {
-    return kind == PATH_ATOMIC ? PWC_OP_ATOMIC : kind == PATH_GET ? PWC_OP_GET : PWC_OP_PUT;
+    switch (kind) {
+    case PATH_GET:
+        return PWC_OP_GET;
+    case PATH_ATOMIC:
+        return PWC_OP_ATOMIC;
+    case PATH_SIGNAL:
+        return PWC_OP_SIGNAL;
+    default:
+        return PWC_OP_PUT;
+    }
 }
 
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
@@ -339,13 +360,14 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     while (other < m->count && m->ends[other].peer != event->peer)
         other++;
     if (other == m->count)
-        return fail(m, "event at end %u from unknown peer %llx", end,
-                    (unsigned long long)event->peer);
+        return model_fail(m, "event at end %u from unknown peer %llx", end,
+                          (unsigned long long)event->peer);
     number = remote ? match(m, other, end, true, event) : match(m, end, other, false, event);
     if (number == UINT32_MAX)
         return false;
     if (event->op != op_of(m->ops[number].kind))
-        return fail(m, "the event of operation %u names the operation %d", number, (int)event->op);
+        return model_fail(m, "the event of operation %u names the operation %d", number,
+                          (int)event->op);
     if (remote)
         m->ends[end].remote_events++;
     else
@@ -358,11 +380,13 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
 uint64_t model_flush(struct model *m, uint32_t from, uint32_t to)
 {
     if (m->flush_count == MODEL_FLUSHES_MAX) {
-        fail(m, "more than %u flushes", MODEL_FLUSHES_MAX);
+        model_fail(m, "more than %u flushes", MODEL_FLUSHES_MAX);
         return 0;
     }
-    m->flushes[m->flush_count++] = (struct model_flush){
-        .number = ++m->flush_numbers, .from = from, .to = to, .count = pair_of(m, from, to)->count};
+    m->flushes[m->flush_count++] = (struct model_flush){.number = ++m->flush_numbers,
+                                                        .from = from,
+                                                        .to = to,
+                                                        .count = model_pair_of(m, from, to)->count};
     return m->flush_numbers;
 }
 
@@ -383,8 +407,9 @@ static bool is_flushed(struct model *m, uint32_t number)
     if (op->shaken && !op->local_seen)
         return true; /* of a flow that is dead: another one has taken its place since */
     if (!silent && !op->local_seen)
-        return fail(m, "operation %u (%u->%u flags %x) has had no event before a flush behind it",
-                    number, op->from, op->to, op->flags);
+        return model_fail(
+            m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
+            op->from, op->to, op->flags);
     /* What was seen at the target has been compared then; others may write there since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
@@ -392,14 +417,14 @@ static bool is_flushed(struct model *m, uint32_t number)
     if (op->status != 0 || op->shaken || op->local_status != 0 || op->length == 0 ||
         m->ends[written_end(op)].dead)
         return true;
-    return data_is_there(m, number);
+    return model_data_is_there(m, number);
 }
 
 bool model_flushed(struct model *m, uint32_t from, uint64_t number)
 {
     for (uint32_t i = 0; i < m->flush_count;) {
         struct model_flush flush = m->flushes[i];
-        struct model_pair *p = pair_of(m, flush.from, flush.to);
+        struct model_pair *p = model_pair_of(m, flush.from, flush.to);
 
         if (flush.from != from || flush.number > number) {
             i++;
@@ -418,23 +443,27 @@ void model_again(struct model *m, uint32_t end)
     struct model_end *e = &m->ends[end];
 
     for (uint32_t other = 0; other < m->count; other++) {
-        *pair_of(m, end, other) = (struct model_pair){.ops = pair_of(m, end, other)->ops,
-                                                      .room = pair_of(m, end, other)->room};
-        *pair_of(m, other, end) = (struct model_pair){.ops = pair_of(m, other, end)->ops,
-                                                      .room = pair_of(m, other, end)->room};
+        *model_pair_of(m, end, other) = (struct model_pair){
+            .ops = model_pair_of(m, end, other)->ops, .room = model_pair_of(m, end, other)->room};
+        *model_pair_of(m, other, end) = (struct model_pair){
+            .ops = model_pair_of(m, other, end)->ops, .room = model_pair_of(m, other, end)->room};
     }
     for (uint32_t i = 0; i < m->op_count; i++)
         m->ops[i].past |= m->ops[i].from == end || m->ops[i].to == end;
     e->dead = false;
-    memcpy(e->shadow, e->memory, e->length);
-    refresh_vague(e, 0, e->length, 0);
+    begin_end(e);
+    for (uint32_t other = 0; other < m->count; other++) {
+        if (!m->ends[other].dead) /* its memory may be gone */
+            model_signals_begin(m, end, other);
+        model_signals_begin(m, other, end);
+    }
     model_counters_again(m, end);
 }
 
 void model_idle(struct model *m, uint32_t end)
 {
     for (uint32_t to = 0; to < m->count; to++) {
-        struct model_pair *p = pair_of(m, end, to);
+        struct model_pair *p = model_pair_of(m, end, to);
 
         for (; p->ended_first < p->count; p->ended_first++)
             m->ops[p->ops[p->ended_first]].ended = true;
@@ -459,7 +488,7 @@ bool model_busy(const struct model *m, uint32_t number)
 
 static void shake_pair(struct model *m, uint32_t from, uint32_t to)
 {
-    struct model_pair *p = pair_of(m, from, to);
+    struct model_pair *p = model_pair_of(m, from, to);
 
     for (uint32_t i = 0; i < p->count; i++) {
         struct model_op *op = &m->ops[p->ops[i]];
@@ -467,7 +496,7 @@ static void shake_pair(struct model *m, uint32_t from, uint32_t to)
         if (!op->ended || !op->local_seen || !op->remote_seen)
             op->shaken = true;
         /* The local event was only of the source; the rest may be lost. */
-        if (op->shaken && op->local_seen && !op->remote_seen && op->kind == PATH_PUT &&
+        if (op->shaken && op->local_seen && !op->remote_seen && model_is_put(op) &&
             op->status == 0 && op->flags & PWC_LCE_SOURCE && !m->ends[to].dead)
             refresh_vague(&m->ends[to], op->remote_offset, op->length, 1);
     }
@@ -494,14 +523,14 @@ void model_dead(struct model *m, uint32_t end)
         else
             i++;
     for (uint32_t other = 0; other < m->count; other++) {
-        struct model_pair *p = pair_of(m, end, other);
+        struct model_pair *p = model_pair_of(m, end, other);
 
         model_shake(m, end, other);
         /* What it had under way may land or not, at ends that live. */
         for (uint32_t i = 0; i < p->count; i++) {
             const struct model_op *op = &m->ops[p->ops[i]];
 
-            if (op->kind == PATH_PUT && !op->remote_seen && op->status == 0)
+            if (model_is_put(op) && !op->remote_seen && op->status == 0)
                 refresh_vague(&m->ends[op->to], op->remote_offset, op->length, 1);
         }
     }
@@ -519,17 +548,17 @@ static bool check_op(struct model *m, uint32_t number)
         return true;
 
     if (!m->ends[op->from].dead && wants_local && !op->local_seen)
-        return fail(m, "operation %u (%u->%u flags %x length %llu) has had no local event", number,
-                    op->from, op->to, op->flags, (unsigned long long)op->length);
+        return model_fail(m, "operation %u (%u->%u flags %x length %llu) has had no local event",
+                          number, op->from, op->to, op->flags, (unsigned long long)op->length);
     if (!m->ends[op->from].dead && !op->ended)
-        return fail(m, "operation %u (%u->%u flags %x) has not ended", number, op->from, op->to,
-                    op->flags);
+        return model_fail(m, "operation %u (%u->%u flags %x) has not ended", number, op->from,
+                          op->to, op->flags);
     if (m->ends[op->to].dead || m->ends[op->from].dead || (op->flags & PWC_NO_RCE) || failed ||
         op->status != 0 || op->remote_seen || (op->shaken && (op->flags & PWC_NO_LCE)) ||
         (op->shaken && (op->flags & PWC_LCE_SOURCE)))
         return true;
-    return fail(m, "operation %u (%u->%u flags %x length %llu) has had no remote event", number,
-                op->from, op->to, op->flags, (unsigned long long)op->length);
+    return model_fail(m, "operation %u (%u->%u flags %x length %llu) has had no remote event",
+                      number, op->from, op->to, op->flags, (unsigned long long)op->length);
 }
 
 bool model_check(struct model *m)
@@ -537,9 +566,11 @@ bool model_check(struct model *m)
     char wrong[300];
 
     if (model_counters_check(m, wrong))
-        return fail(m, "%s", wrong);
+        return model_fail(m, "%s", wrong);
     for (uint32_t i = 0; i < m->op_count && !m->failed; i++)
         check_op(m, i);
+    if (!m->failed)
+        model_signals_check(m);
     for (uint32_t i = 0; i < m->count && !m->failed; i++) {
         const struct model_end *e = &m->ends[i];
 
@@ -547,8 +578,8 @@ bool model_check(struct model *m)
             continue;
         for (uint64_t at = 0; at < e->length && !m->failed; at++)
             if (!e->vague[at] && e->memory[at] != e->shadow[at])
-                fail(m, "memory of end %u differs at byte %llu: %02x, not %02x", i,
-                     (unsigned long long)at, e->memory[at], e->shadow[at]);
+                model_fail(m, "memory of end %u differs at byte %llu: %02x, not %02x", i,
+                           (unsigned long long)at, e->memory[at], e->shadow[at]);
     }
     return !m->failed;
 }

@@ -55,6 +55,8 @@ struct model_pair {
     uint32_t count, room;
     uint32_t local_first, remote_first; /* before these all have been seen */
     uint32_t ended_first;               /* before this all are known to have ended */
+    uint64_t word;                      /* signalled by them: as it was before the first */
+    uint64_t word_seen;
 };
 
 struct model_end {
@@ -98,6 +100,13 @@ void model_refused(struct model *m, uint32_t number);
 /* The ids of operation `number`: by value where the length is 0, else bytes put in `room`. */
 pwc_cid model_lid(const struct model *m, uint32_t number, uint8_t room[MODEL_ID_MAX]);
 pwc_cid model_rid(const struct model *m, uint32_t number, uint8_t room[MODEL_ID_MAX]);
+
+/* The signal of operation `number`: the word of its pair at the target. A word that is set names
+ * the operation; from there on each addition counts 1. */
+struct path_signal model_signal(const struct model *m, uint32_t number);
+/* Looks at all words (model_signals.c). False: one was changed too often, out of order or before
+ * its payload was placed. */
+bool model_signals_look(struct model *m);
 
 /* An event at an end. False: it is wrong. */
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event);

@@ -4,7 +4,8 @@
  * another.
  *
  * Every end has memory that all others may reach. In its lower half others write and read; its
- * upper half holds its own sources and destinations. There are four ends at least: 0 and 2 on one
+ * upper half holds its own sources and destinations, and behind these the words that others signal
+ * (PATH_WORDS_BYTES). There are four ends at least: 0 and 2 on one
  * node, 1 and 3 on another. With PATH_HAS_CONTEXTS there are eight: end i + 4 is a second context
  * of the client of end i.
  */
@@ -20,6 +21,7 @@ enum path_kind {
     PATH_GET = 2,
     PATH_FLUSH = 3,  /* only by `flush` */
     PATH_ATOMIC = 4, /* adds one to a word of 8 bytes */
+    PATH_SIGNAL = 5, /* a put with signal: PWC_NO_RCE means nothing */
 };
 
 /* A probe of an end asks for all that operations bring. */
@@ -35,6 +37,14 @@ enum path_ability {
     PATH_CLOSES = 1 << 5,         /* `close`, `open` */
 };
 
+#define PATH_WORDS_BYTES 128u
+
+/* What a put with signal does to a word. */
+struct path_signal {
+    uint64_t offset, value;
+    bool add; /* else the word is set */
+};
+
 struct path_op {
     enum path_kind kind;
     uint32_t from;
@@ -44,6 +54,7 @@ struct path_op {
     uint32_t pieces; /* 2 or more: a vector of so many, which path_piece gives */
     bool fetch;      /* of an atomic: its local event brings the word from before */
     pwc_cid lid, rid;
+    struct path_signal signal; /* of a PATH_SIGNAL */
 };
 
 /* Where piece `i` of a vector begins in its range, and its length, which may be 0. Later pieces are

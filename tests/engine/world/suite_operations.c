@@ -20,9 +20,24 @@ static void each_length(struct driver *s, enum path_kind kind)
     uint64_t packed = s->path->packed_max;
     uint64_t half = s->model.ends[0].length / 2;
     /* A quarter of it is a piece, or several. */
-    const uint64_t lengths[] = {
-        0,    1,          7,      8,          9,    63,           64,       65,   4095,
-        4096, packed - 1, packed, packed + 1, 4097, half / 4 - 1, half / 4, half, half / 4 + 1};
+    const uint64_t lengths[] = {0,
+                                1,
+                                7,
+                                8,
+                                9,
+                                63,
+                                64,
+                                65,
+                                4095,
+                                4096,
+                                packed - 1,
+                                packed,
+                                packed + 1,
+                                4097,
+                                half / 4 - 1,
+                                half / 4,
+                                half / 4 + 1,
+                                half - PATH_WORDS_BYTES};
 
     for (size_t p = 0; p < COUNT(pairs); p++)
         for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -43,6 +58,31 @@ static void case_put_lengths(struct driver *s)
 static void case_get_lengths(struct driver *s)
 {
     each_length(s, PATH_GET);
+}
+
+static void case_signal_lengths(struct driver *s)
+{
+    each_length(s, PATH_SIGNAL);
+}
+
+/* All in flight at once: each counts once, in order, also behind puts and gets. */
+static void case_signals(struct driver *s)
+{
+    static const unsigned flags[] = {0,         PWC_NO_LCE,    PWC_LCE_SOURCE,
+                                     PWC_FENCE, PWC_UNORDERED, PWC_NO_LCE | PWC_FENCE};
+    uint64_t packed = s->path->packed_max;
+
+    for (uint32_t i = 0; i < 300 && !s->failed; i++) {
+        const uint64_t lengths[] = {0, 8, packed, packed + 1, 4 * packed};
+
+        driver_submit(s, (struct model_op){.from = pairs[i % COUNT(pairs)][0],
+                                           .to = pairs[i % COUNT(pairs)][1],
+                                           .kind = i % 7 ? PATH_SIGNAL : PATH_PUT,
+                                           .length = lengths[driver_random(s, COUNT(lengths))],
+                                           .flags = flags[driver_random(s, COUNT(flags))],
+                                           .lid_len = i % 5 ? 0 : 33});
+    }
+    driver_finish(s);
 }
 
 static void case_notification(struct driver *s)
@@ -375,6 +415,11 @@ static void case_not_draining(struct driver *s)
 
 /* ---- losses -------------------------------------------------------------------------------- */
 
+static bool needs_key(const struct model_op *op)
+{
+    return op->length > 0 || op->kind == PATH_SIGNAL;
+}
+
 static void case_withdrawal(struct driver *s)
 {
     uint32_t first;
@@ -382,7 +427,7 @@ static void case_withdrawal(struct driver *s)
     for (int i = 0; i < 40; i++)
         driver_submit(s, driver_random_op(s, 0, 1));
     for (uint32_t i = 0; i < s->model.op_count; i++)
-        s->model.ops[i].shaken |= s->model.ops[i].length > 0;
+        s->model.ops[i].shaken |= needs_key(&s->model.ops[i]);
     if (!s->failed && s->path->calls->withdraw(s->path->context, 1) != 0)
         driver_fail(s, "withdrawal is refused");
     for (uint32_t i = 0; i < ROUNDS_MAX && !s->failed; i++) {
@@ -395,7 +440,7 @@ static void case_withdrawal(struct driver *s)
     for (int i = 0; i < 20; i++) {
         struct model_op op = driver_random_op(s, 0, 1);
 
-        if (op.length)
+        if (needs_key(&op))
             op.status = -EKEYREJECTED;
         driver_submit(s, op);
     }
@@ -463,6 +508,8 @@ static void case_link_breaks(struct driver *s)
 const struct suite_case suite_cases[] = {
     {"put of each length", case_put_lengths, 0},
     {"get of each length", case_get_lengths, 0},
+    {"put with signal of each length", case_signal_lengths, 0},
+    {"puts with signal in a row", case_signals, 0},
     {"pure notification", case_notification, 0},
     {"ids of each length", case_ids, 0},
     {"all flags", case_flags, 0},

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "proto/word_abi.h"
 #include "clientlib/channel/channel_vector.h"
+#include "proto/word_abi.h"
 
 #define TAKEN_ROUNDS_MAX 100000u
 
@@ -157,13 +158,27 @@ static bool is_vector(const struct path_op *op)
     return first > 0 && second > 0;
 }
 
+static uint8_t kind_of(const struct path_op *op)
+{
+    return op->kind == PATH_PUT ? SUBMIT_PUT : op->kind == PATH_GET ? SUBMIT_GET : SUBMIT_SIGNAL;
+}
+
+static struct signal block_of(const struct path_signal *s)
+{
+    return (struct signal){.offset = s->offset,
+                           .value = s->value,
+                           .code = word_code(s->add ? WORD_ADD : WORD_SET, WORD_U64)};
+}
+
 static int path_submit(void *context, const struct path_op *op)
 {
     struct world_path *p = context;
     struct world_context *x = context_of(p, op->from);
     const uint8_t *source = x->memory + op->local_offset;
+    const struct signal signal = block_of(&op->signal);
+    const void *rid = op->rid.data;
     struct submit_record record = {
-        .kind = op->kind == PATH_PUT ? SUBMIT_PUT : SUBMIT_GET,
+        .kind = kind_of(op),
         .flags = (uint16_t)op->flags,
         .remote = op->remote,
         .offset = op->remote_offset,
@@ -186,9 +201,15 @@ static int path_submit(void *context, const struct path_op *op)
     }
     if (is_vector(op))
         return submit_vector(p, op, &record, source);
+    if (op->kind == PATH_SIGNAL) {
+        record.flags &= (uint16_t)~SUBMIT_NO_RCE;
+        record.rid = 0;
+        record.rid_len = sizeof(signal);
+        rid = &signal;
+    }
     /* Short sources come with the record, as the library sends them, mostly: some in a row are what
      * the engine makes a batch of. */
-    if (op->kind == PATH_PUT && op->length && op->length <= p->path.packed_max &&
+    if (op->kind != PATH_GET && op->length && op->length <= p->path.packed_max &&
         sim_random_below(&p->world->random, 8) != 0)
         record.flags |= SUBMIT_INLINE;
     /* Half of the gets whose ids are by value. */
@@ -196,7 +217,7 @@ static int path_submit(void *context, const struct path_op *op)
         rc = take_slot(&x->channel, &record, &op->lid);
     if (rc == 0)
         rc = world_submit(p->world, client_of(p, op->from), number_of(p, op->from), &record,
-                          op->lid.data, op->rid.data, source);
+                          op->lid.data, rid, source);
     if (rc < 0 && record.flags & SUBMIT_SLOT)
         pending_cancel(&x->channel.pending, (uint32_t)record.lid);
     return rc;

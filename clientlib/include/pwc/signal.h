@@ -1,0 +1,81 @@
+/*
+ * Puts with signal, and waiting for a word. Conventions as in pwc.h.
+ *
+ * A signal is a word of 64 bits in the region of a put, which is set, or added to, when the payload
+ * is there. So the target needs no event: it waits for the word. The terms, the comparisons, and
+ * that a word is read as unsigned, are those of OpenSHMEM 1.5 (shmem_put_signal,
+ * shmem_signal_wait_until).
+ *
+ *     origin                                     target
+ *     pwc_put_signal(dst, 0, row, bytes,         pwc_wait_word(ctx, &arrived, PWC_GE, n, -1);
+ *                    offset of arrived, 1,       the rows of n puts are there
+ *                    PWC_ADD, lid, 0);
+ */
+#ifndef PWC_SIGNAL_H
+#define PWC_SIGNAL_H
+
+#include <pwc/atomic.h>
+#include <pwc/pwc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Put `len` bytes from `src` to offset `off` of the region behind `dst`, as pwc_put does, and then
+ * change the word of 64 bits at offset `signal_off` of the same region: PWC_SET stores `value`,
+ * PWC_ADD adds it and wraps around. Whoever reads the new word finds the payload. No remote event
+ * comes; a pwc_wait_word of the context that `dst` was bound to is woken. A length of 0 is the
+ * signal alone: `src` is not looked at.
+ *
+ * It is one operation with one local event: payload and signal succeed or fail together. The word
+ * is changed once, by an atomic instruction, so signals of several origins to one word, and the
+ * operations of pwc/atomic.h, are atomic to one another. The payload may be written again until the
+ * local event has come. Signals of one pair of contexts come in the order of submission.
+ *
+ * Never blocks. `flags` as for pwc_put, without PWC_NO_RCE. Errors as for pwc_put; also, at once
+ * or, where only the target can see it, as the status of the local event:
+ *     -EINVAL         the word is not aligned to 8 bytes; `op` is neither PWC_SET nor PWC_ADD
+ *     -ERANGE         the word goes past the end of the region
+ *     -ECONNABORTED   status only: the link was lost for good, or with PWC_ADD the target's daemon
+ *                     died at that moment, and nobody knows whether the word was changed
+ */
+PWC_API int pwc_put_signal(pwc_remote *dst, uint64_t off, const void *src, size_t len,
+                           uint64_t signal_off, uint64_t value, enum pwc_atomic_op op, pwc_cid lid,
+                           unsigned flags);
+
+/* What a word is waited to be, compared with a value: equal, not equal, greater, ... */
+enum pwc_compare {
+    PWC_EQ = 0,
+    PWC_NE = 1,
+    PWC_GT = 2,
+    PWC_GE = 3,
+    PWC_LT = 4,
+    PWC_LE = 5,
+};
+
+/*
+ * Waits until the word, unsigned and of this process's memory, compares so with `value`: 1; or 0
+ * after timeout_ms. timeout_ms < 0 waits for ever, 0 looks once. After a 1 all is visible that its
+ * writer stored before. Another change may follow at once: read the word for its value.
+ *
+ * Polls for about 200 us, yielding the processor, then sleeps. A signal or an atomic operation of a
+ * peer towards this context wakes it at once, and so does any event. Other changes ring no bell:
+ * those of plain puts without event, of this process's own threads, and of operations towards other
+ * contexts. The call looks again every millisecond, so it sees them too, that much later.
+ *
+ * While it waits, handlers of active messages run. Events stay for later probes; remote events that
+ * would fill their ring are kept, up to 1 MiB, as pwc_flush does. A daemon that dies is noticed
+ * within a second.
+ *
+ * -EINVAL: no such comparison, or the word is not aligned to 8 bytes; -EDEADLK: in a handler;
+ * -ENOBUFS: too many events are kept, probe first; -ENOMEM: as pwc_probe; -ESHUTDOWN, -EPROTO: the
+ * session is over.
+ */
+PWC_API int pwc_wait_word(pwc_ctx *ctx, const uint64_t *word, enum pwc_compare compare,
+                          uint64_t value, int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
