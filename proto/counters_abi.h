@@ -77,6 +77,8 @@ struct counters_session {
     uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;
     uint64_t direct_am_ops, direct_am_bytes;
     uint64_t atomic_ops, atomic_bytes; /* bytes of the words */
+    /* As the client counts them: requests started and notifications unexpected, now; matched. */
+    uint64_t requests_started, notices_unexpected, notices_matched;
 };
 
 /* One peer of an engine. Its number is node + nodes * its own engine. */
@@ -98,7 +100,7 @@ static inline uint64_t counters_word(const uint64_t *word)
 }
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
-static_assert(sizeof(struct counters_session) == 41 * 8, "counters_session");
+static_assert(sizeof(struct counters_session) == 44 * 8, "counters_session");
 static_assert(sizeof(struct counters_peer) == 24 * 8, "counters_peer");
 
 #endif

@@ -76,6 +76,15 @@ struct session_sizes {
     uint32_t submit, local, remote, reply_submit, reply_event;
 };
 
+/* What a context waits for, as its client counts it, for people who look; 0 from older libraries.
+ */
+struct session_notices {
+    _Alignas(64) _Atomic uint64_t started; /* requests for notifications that are under way */
+    _Atomic uint64_t
+        unexpected;           /* notifications that are kept, since none has asked for them yet */
+    _Atomic uint64_t matched; /* notifications that requests have taken; only grows */
+};
+
 struct session_shared {
     uint64_t magic;
     uint32_t version;
@@ -107,6 +116,7 @@ struct session_shared {
     /* Bit i % 64 of word i / 64: operations over remote i must go through the daemon, which reports
      * why they fail: the region is withdrawn, or the peer is gone. */
     _Alignas(64) _Atomic uint64_t ended_remotes[SESSION_REMOTES / 64];
+    struct session_notices notices; /* written by the client */
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
@@ -119,6 +129,7 @@ static_assert(offsetof(struct session_shared, reply_event) == 1280, "session.rep
 static_assert(offsetof(struct session_shared, submit_bell) == 1536, "session.submit_bell");
 static_assert(offsetof(struct session_shared, event_bell) == 1600, "session.event_bell");
 static_assert(offsetof(struct session_shared, ended_remotes) == 1664, "session.ended_remotes");
+static_assert(offsetof(struct session_shared, notices) == 3712, "session.notices");
 static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
 
 static inline uint64_t session_bytes(const struct session_sizes *sizes)

@@ -154,6 +154,15 @@ const struct field fields_session[] = {
     {SESSION(spill_bytes), FIELD_NOW, UNIT_BYTES, "spill",
      .each = {"context_spill_bytes", "Bytes of its remote events that wait in the spill now."},
      .sum = {"spill_bytes", "Bytes of remote events that wait in spills now."}},
+    {SESSION(requests_started), FIELD_NOW, UNIT_COUNT, "started",
+     .each = {"context_requests_started",
+              "Requests of the context that wait for notifications now, as the client says."}},
+    {SESSION(notices_unexpected), FIELD_NOW, UNIT_COUNT, "unexpected",
+     .each = {"context_notifications_unexpected",
+              "Notifications that no request has asked for yet, as the client says."}},
+    {SESSION(notices_matched), FIELD_COUNT, UNIT_COUNT,
+     .each = {"context_notifications_matched",
+              "Notifications that requests of the context have taken, as the client says."}},
     {0},
 };
 

@@ -79,6 +79,7 @@ struct channel_posting;
 /* Notifications: what is asked for, what is unexpected. */
 struct channel_notify {
     struct matcher matcher;
+    uint64_t matched;                /* notifications that requests have taken */
     struct channel_posting **chunks; /* as those of the pool of requests */
     uint32_t chunk_count;
     uint32_t highest_space; /* that this context has had, or that is the program's own */

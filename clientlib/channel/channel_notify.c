@@ -75,9 +75,21 @@ int channel_notify_open(struct channel *ch, struct pwc_request *r,
     return rc;
 }
 
-/* One notification more of those that the request waits for. */
-static void note(struct pwc_request *r, const struct matcher_notice *notice)
+/* Shows what has changed to people who look (session_notices). */
+static void publish(struct channel *ch)
 {
+    struct session_notices *notices = &ch->shared->notices;
+    const struct channel_notify *n = &ch->notify;
+
+    atomic_store_explicit(&notices->started, n->matcher.started, memory_order_relaxed);
+    atomic_store_explicit(&notices->unexpected, n->matcher.kept, memory_order_relaxed);
+    atomic_store_explicit(&notices->matched, n->matched, memory_order_relaxed);
+}
+
+/* One notification more of those that the request waits for. */
+static void note(struct channel *ch, struct pwc_request *r, const struct matcher_notice *notice)
+{
+    ch->notify.matched++;
     r->status.count++;
     r->status.peer = notice->peer;
     r->status.id = notice->id;
@@ -95,17 +107,19 @@ int channel_notify_start(struct channel *ch, struct pwc_request *r)
     if (rc < 0)
         return rc;
     while (r->left > 0 && matcher_take(matcher, &posting->asks.pattern, &notice))
-        note(r, &notice);
+        note(ch, r, &notice);
     if (r->left > 0)
         matcher_start(matcher, &posting->asks);
     else
         channel_end_request(ch, r, 0);
+    publish(ch);
     return 0;
 }
 
 void channel_notify_stop(struct channel *ch, struct pwc_request *r)
 {
     matcher_stop(&ch->notify.matcher, &posting_of(ch, r)->asks);
+    publish(ch);
 }
 
 /* ---- spaces -----------------------------------------------------------------------------------
@@ -129,6 +143,7 @@ void channel_space_close(struct channel *ch, struct channel_space *space)
         at = &(*at)->next;
     *at = space->next;
     matcher_drop(&ch->notify.matcher, space->number);
+    publish(ch);
 }
 
 /* The window of this space is gone: nothing can ask for its notifications any more. A space above
@@ -152,11 +167,12 @@ static void give(struct channel *ch, struct matcher_request *asks,
 {
     struct pwc_request *r = ((struct channel_posting *)(void *)asks)->request;
 
-    note(r, notice);
-    if (r->left > 0)
-        return;
-    matcher_stop(&ch->notify.matcher, asks);
-    channel_end_request(ch, r, 0);
+    note(ch, r, notice);
+    if (r->left == 0) {
+        matcher_stop(&ch->notify.matcher, asks);
+        channel_end_request(ch, r, 0);
+    }
+    publish(ch);
 }
 
 int channel_notified(struct channel *ch, const struct event_record *event,
@@ -178,6 +194,7 @@ int channel_notified(struct channel *ch, const struct event_record *event,
     if (space_is_over(&ch->notify, notice.id >> 32))
         return ROUTE_KEPT;
     rc = matcher_keep(&ch->notify.matcher, &notice);
+    publish(ch);
     return rc < 0 ? rc : ROUTE_KEPT;
 }
 
@@ -196,6 +213,7 @@ bool channel_take_unexpected(struct channel *ch, uint64_t peer, struct pwc_event
 
     if (!matcher_take_from(&ch->notify.matcher, peer, peer == PWC_ANY, &notice))
         return false;
+    publish(ch);
     event.op = notice.op;
     event.peer = notice.peer;
     event.id = notice.id;

@@ -138,6 +138,57 @@ static void test_event_room(void)
     pair_free(p);
 }
 
+static int post_notice(struct pair *p, uint64_t id)
+{
+    return fake_session_post(&p->daemon, EVENT_NOTIFY, SUBMIT_PUT, 9, 0, 8, id, NULL, 0);
+}
+
+static void expect_published(struct pair *p, uint64_t started, uint64_t unexpected,
+                             uint64_t matched)
+{
+    const struct session_notices *notices = &p->daemon.shared->notices;
+
+    CU_ASSERT_EQUAL(notices->started, started);
+    CU_ASSERT_EQUAL(notices->unexpected, unexpected);
+    CU_ASSERT_EQUAL(notices->matched, matched);
+}
+
+/* The session shows what its context waits for, after each change. */
+static void test_published_counts(void)
+{
+    const struct matcher_pattern pattern = {.peer = 9, .id = 7};
+    struct pair *p = pair_new();
+    struct channel *ch = &p->channel;
+    struct pwc_request *r;
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL_FATAL(request_pool_take(&ch->requests, REQUEST_NOTIFY, &r), 0);
+    r->wanted = 2;
+    CU_ASSERT_EQUAL_FATAL(channel_notify_open(ch, r, &pattern), 0);
+    expect_published(p, 0, 0, 0);
+    for (uint64_t id = 6; id <= 8; id++)
+        CU_ASSERT_EQUAL(post_notice(p, id), 0);
+    CU_ASSERT_EQUAL(channel_probe(ch, PWC_ANY, PWC_REMOTE, &event), 0);
+    expect_published(p, 0, 3, 0);
+    CU_ASSERT_EQUAL(channel_start_request(ch, r), 0);
+    CU_ASSERT_EQUAL(channel_notify_start(ch, r), 0);
+    expect_published(p, 1, 2, 1);
+    CU_ASSERT_EQUAL(post_notice(p, 7), 0);
+    CU_ASSERT_EQUAL(channel_probe(ch, PWC_ANY, PWC_REMOTE, &event), 0);
+    expect_published(p, 0, 2, 2);
+    CU_ASSERT_EQUAL(r->left, 0);
+    CU_ASSERT_EQUAL(channel_probe(ch, PWC_ANY, PWC_NOTIFICATION, &event), 1);
+    expect_published(p, 0, 1, 2);
+    CU_ASSERT_EQUAL(channel_start_request(ch, r), 0);
+    CU_ASSERT_EQUAL(channel_notify_start(ch, r), 0);
+    expect_published(p, 1, 1, 2);
+    channel_notify_stop(ch, r);
+    channel_end_request(ch, r, -ECANCELED);
+    expect_published(p, 0, 1, 2);
+    CU_ASSERT_EQUAL(request_pool_give(r), 0);
+    pair_free(p);
+}
+
 /* Ends that the daemon has no right to report end the session, and no request. */
 static void test_hostile_ends(void)
 {
@@ -216,11 +267,9 @@ static void test_wait_list(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"the event of each round", test_events},
-        {"room for the event", test_event_room},
-        {"ends that make no sense", test_hostile_ends},
-        {"the list of a wait", test_wait_list},
-        CU_TEST_INFO_NULL,
+        {"the event of each round", test_events},       {"room for the event", test_event_room},
+        {"ends that make no sense", test_hostile_ends}, {"the list of a wait", test_wait_list},
+        {"published counts", test_published_counts},    CU_TEST_INFO_NULL,
     };
 
     return suite_run("request_rounds", tests);

@@ -192,10 +192,13 @@ static void far_places(void)
     }
 }
 
-/* Each has its own local event, whether all are as long as the first or not. */
+/* Each has its own local event, whether all are as long as the first or not, and whether the id is
+ * the program's or the library's. */
 static void local_ids(void)
 {
-    for (uint32_t longer = 0; longer <= 8; longer += 8) {
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t longer = i % 2 * 8;
+        uint16_t slot = i / 2 ? SUBMIT_SLOT : 0;
         struct bench *b = submitting_bench();
         uint64_t from = peek_peer(b->engine, 1).staged;
         struct event_record event;
@@ -203,7 +206,7 @@ static void local_ids(void)
 
         for (uint32_t n = 0; n < 3; n++) {
             puts[n] = put_of(n, 8 + n * longer);
-            puts[n].record.flags = SUBMIT_INLINE;
+            puts[n].record.flags = SUBMIT_INLINE | slot;
             puts[n].record.lid = 10 + n;
             submit(b, &puts[n], puts[n].record.size);
         }
@@ -213,6 +216,7 @@ static void local_ids(void)
         for (uint32_t n = 0; n < 3; n++) {
             CU_ASSERT_TRUE_FATAL(bench_local_event(b, &event));
             CU_ASSERT(event.id == 10 + n && event.bytes == 8 + n * longer && event.status == 0);
+            CU_ASSERT_EQUAL(event.op, event_op(SUBMIT_PUT, slot));
         }
         CU_ASSERT_FALSE(bench_local_event(b, &event));
         bench_free(b);

@@ -120,6 +120,24 @@ static void test_refused_into_spill(void)
     bench_free(b);
 }
 
+/* A context's row shows what its client says of notifications, whatever that is. */
+static void test_client_counts(void)
+{
+    struct bench *b = linked_bench();
+    struct counters_session row;
+    uint32_t from = 0;
+
+    atomic_store(&b->session->notices.started, 3);
+    atomic_store(&b->session->notices.unexpected, UINT64_MAX);
+    atomic_store(&b->session->notices.matched, 5);
+    CU_ASSERT_EQUAL_FATAL(engine_view_sessions(b->engine, &from, &row, 1), 1);
+    CU_ASSERT_EQUAL(row.requests_started, 3);
+    CU_ASSERT_EQUAL(row.notices_unexpected, UINT64_MAX);
+    CU_ASSERT_EQUAL(row.notices_matched, 5);
+    CU_ASSERT_FALSE(b->quarantined);
+    bench_free(b);
+}
+
 /* With many notes waiting a client's events are refused, not spilled behind one STOP more: the ACK
  * waits for a REFUSE, and so does its origin's credit. */
 static void test_notes_of_one(void)
@@ -314,6 +332,7 @@ int main(void)
         {"bounds of credit", test_bounds_of_credit},
         {"an ACK goes back", test_ack_goes_back},
         {"refused, then spilled", test_refused_into_spill},
+        {"counts of a client", test_client_counts},
         {"notes of one client", test_notes_of_one},
         {"window over two rings", test_window_over_two_rings},
         {"runs kept for ACKs", test_runs_kept_for_acks},

@@ -115,6 +115,10 @@ static void fill_session(const struct engine *e, uint32_t session,
         .replies_expected = s->reply_reserved / event_bytes(e->message_max),
         .waits =
             atomic_load_explicit(&shared->event_bell.armed, memory_order_relaxed) != DOORBELL_AWAKE,
+        .requests_started = atomic_load_explicit(&shared->notices.started, memory_order_relaxed),
+        .notices_unexpected =
+            atomic_load_explicit(&shared->notices.unexpected, memory_order_relaxed),
+        .notices_matched = atomic_load_explicit(&shared->notices.matched, memory_order_relaxed),
     };
 }
 
