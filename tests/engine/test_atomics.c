@@ -508,7 +508,6 @@ static void results(void)
 
         bench_remote(b);
         a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
-        a.record.flags |= SUBMIT_LCE_SOURCE; /* the value comes later, and so does the event */
         submit(b, &a);
         bench_steps(b, 2);
         (void)bench_send(b, &result, rows[i].words * 8u);
@@ -524,6 +523,29 @@ static void results(void)
             printf("%s\n", rows[i].what);
         bench_free(b);
     }
+}
+
+/* Guards that an event which brings a value waits for it, though its source is free at once. */
+static void value_later(void)
+{
+    struct bench *b = unbound_bench(false);
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    struct event_record event;
+    struct atomic a;
+
+    bench_remote(b);
+    a = atomic_of(b, word_code(WORD_ADD, WORD_U64), 8);
+    a.record.flags = SUBMIT_INLINE;
+    submit(b, &a);
+    bench_steps(b, 2);
+    ack.consumed = peek_peer(b->engine, 1).posted;
+    a.record.flags = SUBMIT_INLINE | SUBMIT_FETCH | SUBMIT_LCE_SOURCE;
+    submit(b, &a);
+    bench_steps(b, 2);
+    (void)bench_send(b, &ack, sizeof(ack));
+    CU_ASSERT_TRUE(bench_local_event(b, &event));
+    CU_ASSERT_FALSE(bench_local_event(b, &event));
+    bench_free(b);
 }
 
 /* Guards the checks of a RESULT of two atomics that went together. */
@@ -832,7 +854,19 @@ static void a_death(void)
     bench_free(b);
 }
 
-/* Guards that the doubt waits for its record over a second death, and is not of the next record. */
+/* Guards that a record with another sequence is not the one in doubt. */
+static void another_record(void)
+{
+    struct bench *b = linked_bench();
+    struct peer_atomic a = peer_atomic_of(b);
+
+    die_at(b, &a);
+    a.put.op.sequence++;
+    expect_again(b, &a, WIRE_RESULT, 0, 3);
+    bench_free(b);
+}
+
+/* Guards that the doubt waits for its record over a second death, and that a READ has none. */
 static void two_deaths(void)
 {
     struct bench *b = linked_bench();
@@ -878,6 +912,7 @@ int main(void)
         {"records of a peer", records},
         {"a region out of line", region_out_of_line},
         {"results of a peer", results},
+        {"a value comes later", value_later},
         {"results of a batch", results_of_a_batch},
         {"the result of a put", result_of_a_put},
         {"one differs", one_differs},
@@ -885,6 +920,7 @@ int main(void)
         {"batches of a peer", peer_batches},
         {"no room for the verdict", no_room_for_the_verdict},
         {"a death", a_death},
+        {"another record", another_record},
         {"two deaths", two_deaths},
         {"a death behind the commit", a_death_behind_the_commit},
         CU_TEST_INFO_NULL,
