@@ -64,6 +64,37 @@ int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pw
     return 0;
 }
 
+/* One more dimension, of up to PWC_PIECES_MAX indices. */
+static int extend(struct pieces_extent *out, size_t count, ptrdiff_t stride)
+{
+    int64_t span;
+
+    if (count > PWC_PIECES_MAX || out->count * count > PWC_PIECES_MAX)
+        return -E2BIG;
+    out->count *= count;
+    if (__builtin_mul_overflow((int64_t)stride, (int64_t)count - 1, &span))
+        return -ERANGE;
+    if (span < 0 ? __builtin_sub_overflow(out->from, -(uint64_t)span, &out->from)
+                 : __builtin_add_overflow(out->end, (uint64_t)span, &out->end))
+        return -ERANGE;
+    return 0;
+}
+
+int pieces_extent(const struct pieces *p, struct pieces_extent *out)
+{
+    const struct pwc_shape *s = &p->outer;
+    int rc;
+
+    *out = (struct pieces_extent){
+        .count = 1, .length = p->next.len, .from = p->next.off, .end = p->next.off};
+    if (__builtin_add_overflow(out->end, out->length, &out->end))
+        return -ERANGE;
+    rc = extend(out, p->left, p->remote_stride);
+    for (uint32_t d = 0; d < s->dims && rc == 0; d++)
+        rc = extend(out, s->count[d], s->remote_stride[d]);
+    return rc;
+}
+
 /* Addresses wrap, as unsigned numbers do: each piece is checked for itself. */
 static void move(struct pwc_piece *piece, ptrdiff_t remote, ptrdiff_t local, size_t times)
 {

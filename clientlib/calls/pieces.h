@@ -21,9 +21,20 @@ struct pieces {
     size_t index[4];                       /* in these */
 };
 
+/* All pieces of a shape together, without making one. */
+struct pieces_extent {
+    uint64_t count;
+    size_t length;      /* of each */
+    uint64_t from, end; /* offsets of the region: from the lowest piece to behind the highest */
+};
+
 void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);
 /* 0; -EINVAL: it is no shape; -EMSGSIZE: its elements have more bytes than there are addresses. */
 int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pwc_shape *shape);
+
+/* Of a shape with elements, before its first piece was taken: 0; -E2BIG: over PWC_PIECES_MAX
+ * pieces; -ERANGE: offsets that no region has. */
+int pieces_extent(const struct pieces *p, struct pieces_extent *out);
 
 /* The steps of pieces_next for a list, and for the end of a shape's innermost dimension. */
 bool pieces_next_listed(struct pieces *p, struct pwc_piece *out);

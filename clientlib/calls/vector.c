@@ -28,6 +28,7 @@ struct vector {
     unsigned flags;
     struct pwc_piece first;
     uint64_t total;     /* bytes */
+    size_t longest;     /* piece */
     uint64_t ring;      /* bytes that the records take in the submission ring */
     uint32_t records;   /* of pieces */
     uint32_t longs;     /* pieces that are not packed */
@@ -78,11 +79,53 @@ static int check_piece(struct vector *v, const struct pwc_piece *piece, unsigned
     if (v->count++ == 0)
         v->first = *piece;
     v->total += piece->len;
+    if (piece->len > v->longest)
+        v->longest = piece->len;
     if (is_short(v, piece))
         count_short(v, piece);
     else
         count_long(v);
     return v->total > v->ctx->client->message_max ? -EMSGSIZE : 0;
+}
+
+/* Records of pieces that are alike. A block is full when less than a piece is left. */
+static void count_alike(struct vector *v, const struct pieces_extent *all)
+{
+    uint64_t size = sizeof(struct vector_piece) + ((all->length + 7) & ~(uint64_t)7), step;
+
+    if (!channel_piece_short(v->block_max, all->end - all->length, all->length)) {
+        v->longs = v->records = (uint32_t)all->count;
+        v->ring = all->count * sizeof(struct submit_record);
+        return;
+    }
+    step = v->block_max >= 2 * size ? v->block_max - size : size;
+    v->ring = all->count * size;
+    for (uint64_t done = 0; done < all->count * size; done += step)
+        v->records++;
+    v->ring += v->records * sizeof(struct submit_record);
+}
+
+/* All pieces of a shape are as long, and the outermost are within bounds or not. */
+static int check_shape(struct vector *v, unsigned right)
+{
+    struct pieces_extent all;
+    int rc = v->pieces.left > 0 ? pieces_extent(&v->pieces, &all) : 0;
+
+    if (rc < 0 || v->pieces.left == 0)
+        return rc;
+    rc = operation_check_range(v->ctx, v->remote, all.from, all.length, right);
+    if (rc == 0 && all.end > v->remote->length)
+        rc = -ERANGE;
+    if (rc < 0)
+        return rc;
+    v->first = v->pieces.next;
+    v->count = (uint32_t)all.count;
+    v->longest = all.length;
+    if (__builtin_mul_overflow(all.count, all.length, &v->total) ||
+        v->total > v->ctx->client->message_max)
+        return -EMSGSIZE;
+    count_alike(v, &all);
+    return 0;
 }
 
 /* Looks at ids, flags and all pieces: 0, or why the call fails. */
@@ -94,6 +137,8 @@ static int survey(struct vector *v, unsigned flags_allowed, unsigned right)
 
     if (rc == 0 && !operation_rid_valid(v->rid, v->flags))
         rc = -EINVAL;
+    if (rc == 0 && !pieces.list)
+        return check_shape(v, right);
     while (rc == 0 && pieces_next(&pieces, &piece))
         rc = check_piece(v, &piece, right);
     return rc;
@@ -233,15 +278,30 @@ static int submit(struct vector *v, struct pwc_request *request, uint8_t kind,
     return rc;
 }
 
+/* Whether all pieces that are longer than `any` stand in regions of this client. */
+static int check_memory(const struct vector *v, size_t any)
+{
+    struct pieces pieces = v->pieces;
+    struct pwc_piece piece;
+    int rc = 0;
+
+    while (rc == 0 && v->longest > any && pieces_next(&pieces, &piece))
+        if (piece.len > any)
+            rc = operation_check_memory(v->ctx, piece.local, piece.len);
+    return rc;
+}
+
 /* The same directly. `copy` is direct_putv or direct_getv. */
-static int copy_directly(const struct vector *v, struct pwc_request *request,
+static int copy_directly(const struct vector *v, struct pwc_request *request, size_t any,
                          int (*copy)(struct pwc_ctx *ctx, struct pwc_remote *remote,
                                      const struct pieces *pieces, size_t total, const pwc_cid *lid,
                                      const pwc_cid *rid, unsigned flags))
 {
     unsigned flags = v->flags | (request ? PWC_NO_LCE : 0);
-    int rc = copy(v->ctx, v->remote, &v->pieces, v->total, v->lid, v->rid, flags);
+    int rc = check_memory(v, any);
 
+    if (rc == 0)
+        rc = copy(v->ctx, v->remote, &v->pieces, v->total, v->lid, v->rid, flags);
     if (rc == 0 && request)
         request_end_at_once(request, 0, v->remote->peer, v->total);
     return rc;
@@ -269,7 +329,7 @@ static int put(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *lid,
     if (dst->pair)
         rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
     if (rc == 1)
-        return copy_directly(&v, request, direct_putv);
+        return copy_directly(&v, request, ctx->client->packed_max, direct_putv);
     return rc < 0 ? rc : submit(&v, request, SUBMIT_PUT, put_pieces);
 }
 
@@ -290,7 +350,7 @@ static int get(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid,
     if (src->pair)
         rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
     if (rc == 1)
-        return copy_directly(&v, request, direct_getv);
+        return copy_directly(&v, request, 0, direct_getv);
     return rc < 0 ? rc : submit(&v, request, SUBMIT_GET, get_pieces);
 }
 

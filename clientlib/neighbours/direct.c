@@ -405,27 +405,13 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
 
 /* ---- vectors -------------------------------------------------------------------------------- */
 
-/* Whether all pieces that are longer than `any` stand in regions of this client. */
-static int check_pieces(struct pwc_ctx *ctx, struct pieces pieces, size_t any)
-{
-    struct pwc_piece piece;
-    int rc = 0;
-
-    while (rc == 0 && pieces_next(&pieces, &piece))
-        if (piece.len > any)
-            rc = operation_check_memory(ctx, piece.local, piece.len);
-    return rc;
-}
-
 int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *all, size_t total,
                 const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct pieces pieces = *all;
     struct pwc_piece piece;
-    int rc = check_pieces(ctx, pieces, ctx->client->packed_max);
+    int rc = room(ctx, dst->pair, lid, rid, flags);
 
-    if (rc == 0)
-        rc = room(ctx, dst->pair, lid, rid, flags);
     if (rc < 0)
         return rc;
     while (pieces_next(&pieces, &piece))
@@ -439,10 +425,8 @@ int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces
 {
     struct pieces pieces = *all;
     struct pwc_piece piece;
-    int rc = check_pieces(ctx, pieces, 0);
+    int rc = room(ctx, src->pair, lid, rid, flags);
 
-    if (rc == 0)
-        rc = room(ctx, src->pair, lid, rid, flags);
     if (rc < 0)
         return rc;
     while (pieces_next(&pieces, &piece))

@@ -60,7 +60,7 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
                const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
-/* The same for the pieces of a vector, `total` bytes. */
+/* The same for the pieces of a vector, `total` bytes, whose memory has been checked too. */
 int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *pieces,
                 size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces *pieces,

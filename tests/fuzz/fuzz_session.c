@@ -109,6 +109,7 @@ static void submit(struct channel *ch, uint8_t number)
 
     (void)channel_submit(ch, &put, bytes, NULL, bytes);
     (void)pending_begin(&ch->pending, &id, number % 2, number % 3 == 0 ? to : NULL, bytes, number);
+    (void)pending_begin_vector(&ch->pending, &id, number % 2, SUBMIT_GET, number);
     (void)channel_put(ch, 0, 0, bytes, 8, number, number, 0);
 }
 

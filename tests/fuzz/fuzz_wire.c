@@ -30,6 +30,7 @@ static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t
     struct wire_record *head = (struct wire_record *)(void *)record;
     struct wire_put *put = (struct wire_put *)(void *)record;
     struct wire_batch *batch = (struct wire_batch *)(void *)record;
+    struct wire_vector *vector = (struct wire_vector *)(void *)record;
     struct wire_bind *bind = (struct wire_bind *)(void *)record;
 
     if (how & REPAIR_WORDS)
@@ -44,6 +45,10 @@ static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t
     if (how & REPAIR_KEY && head->kind == WIRE_BATCH && size >= sizeof(*batch)) {
         batch->slot = b->key.slot;
         batch->generation = b->key.generation;
+    }
+    if (how & REPAIR_KEY && head->kind == WIRE_VECTOR && size >= sizeof(*vector)) {
+        vector->slot = b->key.slot;
+        vector->generation = b->key.generation;
     }
     if (how & REPAIR_KEY && head->kind == WIRE_BIND && size >= sizeof(*bind)) {
         bind->slot = b->key.slot;

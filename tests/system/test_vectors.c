@@ -277,6 +277,12 @@ static void refusals(void)
         {{9000, outside, 5000}, -EFAULT, -EFAULT},
         {{9000, outside, 8}, 0, -EFAULT},
     };
+    static const struct {
+        uint64_t off;
+        ptrdiff_t outer;
+    } outside_shapes[] = {{99, -100},       {REGION - 139, 100},
+                          {0, PTRDIFF_MAX}, {UINT64_MAX - 8, 100},
+                          {REGION, -100},   {0, PTRDIFF_MIN}};
     struct pwc_shape shape = {.dims = 5, .element = 1, .count = {1}};
 
     open_two(&t, "refusals");
@@ -302,6 +308,16 @@ static void refusals(void)
     CU_ASSERT_EQUAL(
         pwc_put_shape(t.a.remote, 0, t.a.memory, &shape, pwc_cid_u64(1), pwc_cid_u64(2), 0),
         -E2BIG);
+    for (size_t i = 0; i < COUNT(outside_shapes); i++) {
+        shape = (struct pwc_shape){.dims = 2,
+                                   .element = 8,
+                                   .count = {2, 3},
+                                   .local_stride = {100, 20},
+                                   .remote_stride = {outside_shapes[i].outer, 16}};
+        CU_ASSERT_EQUAL(pwc_put_shape(t.a.remote, outside_shapes[i].off, t.a.memory, &shape,
+                                      pwc_cid_u64(1), pwc_cid_u64(2), 0),
+                        -ERANGE);
+    }
     CU_ASSERT_EQUAL(pwc_putv(t.a.remote, many, 2, pwc_cid_u64(1), pwc_cid_u64(2), 1 << 12),
                     -EINVAL);
     CU_ASSERT_EQUAL(memcmp(t.b.memory, t.b_holds, REGION), 0);
