@@ -249,6 +249,22 @@ static void run_atomics_spill(struct driver *d)
     driver_finish(d);
 }
 
+/* Signals with each kind of payload: none is done twice, and one whose addition a death leaves in
+ * doubt is reported so. */
+static void run_signals(struct driver *d)
+{
+    static const uint64_t lengths[] = {0, 8, 60, 700};
+
+    for (uint32_t i = 0; i < 16 && !d->failed; i++)
+        driver_submit(d, (struct model_op){.from = i / 8,
+                                           .to = 1 - i / 8,
+                                           .kind = PATH_SIGNAL,
+                                           .length = lengths[i % COUNT(lengths)],
+                                           .flags = i % 5 ? 0 : PWC_NO_LCE,
+                                           .shaken = true});
+    driver_finish(d);
+}
+
 /* The engine submits by itself, to a client of the other node. */
 static void run_own(struct driver *d)
 {
@@ -296,6 +312,9 @@ static const struct crash_scenario scenarios[] = {
     {"puts in a row, spill", run_row_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"atomics", run_atomics, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"atomics, spill", run_atomics_spill, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"signals", run_signals, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"signals, reassembled", run_signals, 0, ENGINE_PROTOCOL_REASSEMBLE, 1, NULL},
+    {"signals, chained", run_signals, 0, ENGINE_PROTOCOL_CHAIN, 1, NULL},
     {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
 };
 
