@@ -1,0 +1,243 @@
+/*
+ * Notified access between two ranks, for bench/notify:
+ *
+ *     notified WAY SIZE ITERATIONS [started|unexpected DEPTH]
+ *
+ * Each turn rank 0 moves SIZE bytes and rank 1 learns of it, then the other way round; the figure
+ * is half of that, the median, in one JSON line of rank 0.
+ *
+ *     put         a put with a remote event, and a wait for the event
+ *     put_notify  a notified put, and a wait for the request that was started for it
+ *     get         a get with a remote event: the owner learns that its data has been read
+ *     get_notify  the same, notified
+ *
+ * Beside these, each rank may have DEPTH other started requests, or DEPTH unexpected notifications,
+ * each with a tag of its own.
+ */
+#include <pwc/notify.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TAG = 1, OTHER_TAGS = 1000, WARM_UP = 10 /* a tenth */ };
+
+struct bench {
+    pwc_client *client;
+    pwc_ctx *ctx;
+    pwc_region *region; /* the lower half is the other's to write and read */
+    pwc_window *window;
+    pwc_remote *remote;
+    pwc_request *request;
+    uint32_t me, other;
+    size_t size;
+};
+
+static int checked(const char *call, int rc)
+{
+    if (rc < 0) {
+        (void)fprintf(stderr, "%s: %s\n", call, pwc_strerror(rc));
+        exit(1);
+    }
+    return rc;
+}
+#define CHECK(call) checked(#call, call)
+
+static double now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1000;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static uint8_t *own_half(const struct bench *b)
+{
+    return (uint8_t *)pwc_region_addr(b->region) + b->size;
+}
+
+/* ---- ways ------------------------------------------------------------------------------------ */
+
+/* Takes local events until there is room for another operation. */
+static void make_room(struct bench *b)
+{
+    struct pwc_event event;
+
+    while (CHECK(pwc_probe(b->ctx, PWC_ANY, PWC_LOCAL, &event)) == 1)
+        continue;
+}
+
+static void put(struct bench *b)
+{
+    int rc;
+
+    while ((rc = pwc_put(b->remote, 0, own_half(b), b->size, PWC_CID_NONE, pwc_cid_u64(TAG),
+                         PWC_NO_LCE)) == -EAGAIN)
+        make_room(b);
+    CHECK(rc);
+}
+
+static void put_notify(struct bench *b)
+{
+    int rc;
+
+    while ((rc = pwc_put_notify(b->window, b->other, 0, own_half(b), b->size, TAG, PWC_CID_NONE,
+                                PWC_NO_LCE)) == -EAGAIN)
+        make_room(b);
+    CHECK(rc);
+}
+
+static void get(struct bench *b)
+{
+    int rc;
+
+    while ((rc = pwc_get(b->remote, 0, own_half(b), b->size, PWC_CID_NONE, pwc_cid_u64(TAG),
+                         PWC_NO_LCE)) == -EAGAIN)
+        make_room(b);
+    CHECK(rc);
+}
+
+static void get_notify(struct bench *b)
+{
+    int rc;
+
+    while ((rc = pwc_get_notify(b->window, b->other, 0, own_half(b), b->size, TAG, PWC_CID_NONE,
+                                PWC_NO_LCE)) == -EAGAIN)
+        make_room(b);
+    CHECK(rc);
+}
+
+static void await_event(struct bench *b)
+{
+    struct pwc_event event;
+
+    CHECK(pwc_wait(b->ctx, PWC_ANY, PWC_REMOTE, &event, -1));
+}
+
+static void await_request(struct bench *b)
+{
+    struct pwc_status status;
+
+    CHECK(pwc_start(b->request));
+    CHECK(pwc_request_wait(b->request, &status, -1));
+}
+
+static const struct way {
+    const char *name;
+    void (*move)(struct bench *b);
+    void (*await)(struct bench *b);
+} ways[] = {
+    {"put", put, await_event},
+    {"put_notify", put_notify, await_request},
+    {"get", get, await_event},
+    {"get_notify", get_notify, await_request},
+};
+
+/* ---- what stands beside ------------------------------------------------------------------------
+ */
+
+static void add_started(struct bench *b, uint32_t depth)
+{
+    pwc_request *request;
+
+    for (uint32_t i = 0; i < depth; i++) {
+        CHECK(pwc_notify_init(b->window, b->other, OTHER_TAGS + i, 1, PWC_CID_NONE, &request));
+        CHECK(pwc_start(request));
+    }
+}
+
+/* A notification alone. The other may wait for this rank to read what it has sent. */
+static void notify(struct bench *b, uint32_t tag)
+{
+    struct pwc_event event;
+    int rc;
+
+    while ((rc = pwc_put_notify(b->window, b->other, 0, NULL, 0, tag, PWC_CID_NONE, PWC_NO_LCE)) ==
+           -EAGAIN)
+        (void)CHECK(pwc_probe(b->ctx, PWC_ANY, PWC_REMOTE, &event));
+    CHECK(rc);
+}
+
+static void add_unexpected(struct bench *b, uint32_t depth)
+{
+    for (uint32_t i = 0; i < depth; i++)
+        notify(b, OTHER_TAGS + i);
+    /* The last of them comes to a request, so all others have come. */
+    notify(b, TAG);
+    await_request(b);
+}
+
+/* ---- the run -----------------------------------------------------------------------------------
+ */
+
+static double run(struct bench *b, const struct way *way, int measured)
+{
+    int warm = measured / WARM_UP;
+    double *samples = calloc((size_t)measured, sizeof(*samples)), median;
+
+    for (int i = 0; samples && i < warm + measured; i++) {
+        double start = now_us();
+
+        if (b->me == 1)
+            way->await(b);
+        way->move(b);
+        if (b->me == 0)
+            way->await(b);
+        if (i >= warm)
+            samples[i - warm] = (now_us() - start) / 2;
+    }
+    if (!samples)
+        exit(1);
+    qsort(samples, (size_t)measured, sizeof(*samples), by_value);
+    median = samples[measured / 2];
+    free(samples);
+    return median;
+}
+
+static void attach(struct bench *b)
+{
+    CHECK(pwc_init(NULL, &b->client));
+    CHECK(pwc_ctx_create(b->client, NULL, &b->ctx));
+    CHECK(pwc_alloc(b->client, 2 * b->size, PWC_REMOTE_RW, &b->region));
+    CHECK(pwc_window_create(b->ctx, NULL, b->region, &b->window));
+    b->me = pwc_rank(b->client);
+    b->other = 1 - b->me;
+    CHECK(pwc_window_remote(b->window, b->other, &b->remote));
+    CHECK(pwc_notify_init(b->window, b->other, TAG, 1, PWC_CID_NONE, &b->request));
+    memset(pwc_region_addr(b->region), 1, 2 * b->size);
+    CHECK(pwc_barrier(b->ctx));
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {0};
+    double median = -1;
+    int iterations = argc > 3 ? atoi(argv[3]) : 0;
+
+    b.size = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    if (iterations <= 0 || b.size == 0 || (argc != 4 && argc != 6)) {
+        (void)fprintf(stderr, "usage: notified WAY SIZE ITERATIONS [started|unexpected DEPTH]\n");
+        return 2;
+    }
+    attach(&b);
+    if (argc == 6 && strcmp(argv[4], "started") == 0)
+        add_started(&b, (uint32_t)atoi(argv[5]));
+    else if (argc == 6)
+        add_unexpected(&b, (uint32_t)atoi(argv[5]));
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (strcmp(argv[1], ways[i].name) == 0)
+            median = run(&b, &ways[i], iterations);
+    CHECK(pwc_barrier(b.ctx));
+    if (b.me == 0)
+        (void)printf("{\"way\":\"%s\",\"size\":%zu,\"p50_us\":%.4f}\n", argv[1], b.size, median);
+    CHECK(pwc_finalize(b.client));
+    return median < 0;
+}
