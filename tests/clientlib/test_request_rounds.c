@@ -245,6 +245,10 @@ static void test_wait_list(void)
             CU_ASSERT_EQUAL(request_end_one(pool, request_cid(r[i]).value, 0, 1, 2), 0);
         CU_ASSERT_EQUAL(pool->ended, COUNT / 2);
         CU_ASSERT_EQUAL(request_pool_give(r[0]), -EBUSY);
+        /* One that begins and ends again before the wait looks stands there once. */
+        request_begin(r[0]);
+        CU_ASSERT_EQUAL(request_end_one(pool, request_cid(r[0]).value, 0, 1, 2), 0);
+        CU_ASSERT_EQUAL(pool->ended, COUNT / 2);
         for (uint32_t i = COUNT; i > 0; i -= 2) {
             struct pwc_request *popped = request_pop(pool);
 
