@@ -455,6 +455,10 @@ static void test_full(void)
     for (unsigned i = 0; i < submitted; i++)
         CU_ASSERT_EQUAL(before[i], i);
     CU_ASSERT_EQUAL(*(uint64_t *)(void *)w->memory, submitted);
+    CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, &one, 1, before,
+                                     pwc_cid_u64(9), PWC_CID_NONE, PWC_NO_RCE),
+                    0); /* no slot is lost */
+    (void)expect(w, PWC_LOCAL, 9, 0);
     world_free(w);
 }
 
