@@ -464,20 +464,23 @@ static void test_longest_step(void)
 static void test_step_watch(void)
 {
     static const struct {
-        uint64_t took, cpu, switches, own;
+        uint64_t took, cpu, blocked, sleeps, own;
     } rows[] = {
-        {5000000, 5000000, 0, 5000000}, /* all of it its own */
-        {5000000, 10000, 0, 5000000},   /* blocked by itself */
-        {5000000, 10000, 1, 10000},     /* switched out */
-        {5000000, 5400000, 3, 5000000}, /* switched out before it began */
+        {5000000, 5000000, 0, 0, 5000000}, /* all of it its own */
+        {5000000, 10000, 1, 0, 5000000},   /* it has blocked by itself */
+        {5000000, 10000, 0, 0, 10000},     /* the processor was another's, or the hypervisor's */
+        {5000000, 10000, 1, 1, 10000},     /* the same, behind a sleep */
+        {5000000, 10000, 2, 1, 5000000},   /* it has blocked behind a sleep */
+        {5000000, 5400000, 0, 0, 5000000}, /* some of it was used before the step began */
     };
     const uint64_t second = 1000000000u, start = 77 * second;
     struct step_watch w = {0};
     struct step_longest longest;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct step_usage usage = {rows[i].cpu, rows[i].switches};
+        struct step_usage usage = {rows[i].cpu, rows[i].blocked};
 
+        w.sleeps = rows[i].sleeps;
         CU_ASSERT_EQUAL(step_watch_own(&w, rows[i].took, &usage), rows[i].own);
     }
     CU_ASSERT_TRUE(step_watch_asks(&w, start));

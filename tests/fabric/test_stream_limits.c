@@ -431,14 +431,63 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 
 static int sendmsg_fails; /* once, with this */
+static uint32_t sendmsg_calls;
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
+    sendmsg_calls++;
     if (sendmsg_fails == 0)
         return __real_sendmsg(fd, message, flags);
     errno = sendmsg_fails;
     sendmsg_fails = 0;
     return -1;
+}
+
+/* Reads and payloads in a row: the first read leaves at once, and all that is posted behind it in a
+ * few calls, with the next announced write or in the next poll. */
+static void posted_in_a_row(void)
+{
+    enum { ROW = 256, CALLS_MOST = 8 };
+    static struct stream_frame frames[1 + ROW];
+    struct fabric_read read = {.peer = 1, .length = 8};
+    struct fabric_write write = {.peer = 1};
+    int fd;
+
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    read.memory = write.memory = near.registered[NEAR_LOCAL].index;
+    read.destination = near.memory[NEAR_LOCAL];
+    write.source = near.memory[NEAR_LOCAL];
+    for (int announced = 0; announced < 2; announced++) {
+        uint32_t expected = ROW + (uint32_t)announced;
+
+        (void)near_poll(&near);
+        sendmsg_calls = 0;
+        CU_ASSERT_EQUAL(fabric_post_read(near.fabric, &read), 0);
+        CU_ASSERT_EQUAL(sendmsg_calls, 1);
+        for (uint32_t i = 1; i < ROW; i++)
+            CU_ASSERT_EQUAL(fabric_post_read(near.fabric, &read), 0);
+        CU_ASSERT_EQUAL(sendmsg_calls, 1);
+        write.announce = true;
+        if (announced)
+            CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &write), 0);
+        CU_ASSERT_EQUAL(raw_take(&near, fd, frames, expected * FRAME), expected * FRAME);
+        for (uint32_t i = 0; i < ROW; i++)
+            CU_ASSERT_EQUAL_FATAL(frames[i].kind, STREAM_READ);
+        CU_ASSERT_TRUE(!announced || frames[ROW].kind == STREAM_WRITE);
+        CU_ASSERT_TRUE(sendmsg_calls <= CALLS_MOST);
+    }
+    sendmsg_calls = 0;
+    write.announce = false;
+    write.length = 8;
+    CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &write), 0);
+    CU_ASSERT_EQUAL(sendmsg_calls, 0);
+    write.announce = true;
+    CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &write), 0);
+    CU_ASSERT_EQUAL(sendmsg_calls, 1); /* both */
+    CU_ASSERT_EQUAL(raw_take(&near, fd, frames, 2 * (FRAME + 8)), 2 * (FRAME + 8));
+    close(fd);
+    close_near();
 }
 
 /* When the kernel refuses to send, that connection ends and others go on. */
@@ -669,6 +718,7 @@ int main(void)
         {"polls that take one event", small_polls},
         {"a flood", flood},
         {"a flood of whole polls", flood_of_whole_polls},
+        {"posted in a row", posted_in_a_row},
         {"a send that fails", send_fails},
         {"a write beside a long answer", write_beside_an_answer},
         {"pieces in a row", pieces_in_a_row},

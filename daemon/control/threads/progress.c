@@ -97,15 +97,16 @@ static struct step_usage usage_now(void)
     struct rusage usage;
 
     if (getrusage(RUSAGE_THREAD, &usage) < 0)
-        usage.ru_nivcsw = 0;
+        usage.ru_nvcsw = 0;
     return (struct step_usage){.cpu_ns = clock_of(CLOCK_THREAD_CPUTIME_ID),
-                               .switches = (uint64_t)usage.ru_nivcsw};
+                               .blocked = (uint64_t)usage.ru_nvcsw};
 }
 
 static void note_usage(struct progress *p, uint64_t now)
 {
     p->watch.base = usage_now();
     p->watch.base_at = now;
+    p->watch.sleeps = 0;
 }
 
 /* A step that is longer than all of its second, or the first of one. */
@@ -122,6 +123,7 @@ static void note_step(struct progress *p, uint64_t now)
         took = step_watch_own(&p->watch, took, &usage);
         p->watch.base = usage;
         p->watch.base_at = now;
+        p->watch.sleeps = 0;
     }
     step_watch_end(&p->watch, now, took, part);
 }
@@ -311,6 +313,7 @@ static void sleep_unless_work(struct progress *p)
         slept = true;
         step_ends(p, clock_ns());
         note_usage(p, now);
+        p->watch.sleeps = 1;
         p->rested = true;
         ready = wait_for_events(p, limit);
     }

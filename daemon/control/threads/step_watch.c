@@ -16,7 +16,7 @@ uint64_t step_watch_own(const struct step_watch *w, uint64_t took, const struct 
 {
     uint64_t used = usage->cpu_ns - w->base.cpu_ns;
 
-    return usage->switches == w->base.switches || used > took ? took : used;
+    return usage->blocked - w->base.blocked > w->sleeps || used > took ? took : used;
 }
 
 void step_watch_end(struct step_watch *w, uint64_t now, uint64_t took, uint32_t part)

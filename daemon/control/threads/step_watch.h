@@ -3,9 +3,10 @@
  * of the last two seconds. Pure: it is handed times and usage.
  *
  * A step lasts from one look at the clock to the next. Time in which the thread was switched out
- * against its will is not the step's: where there were such switches since `base` was noted, which
- * is at most STEP_BASE_NS before the step began, the step has taken no more than the processor time
- * since then. So only a step that looks long asks the system, and no other one.
+ * against its will is not the step's, and no more is time that the hypervisor took from the
+ * processor: the step has taken no more than the processor time since `base` was noted, which is at
+ * most STEP_BASE_NS before the step began. Time in which the thread has blocked is the step's. So
+ * only a step that looks long asks the system, and no other one.
  *
  * Thread: the progress thread; step_watch_read: any.
  */
@@ -22,7 +23,7 @@
 /* The thread's use of its processor, as the kernel counts it. */
 struct step_usage {
     uint64_t cpu_ns;
-    uint64_t switches; /* against its will */
+    uint64_t blocked; /* times that it has waited by its own will */
 };
 
 struct step_watch {
@@ -31,6 +32,7 @@ struct step_watch {
     uint64_t second_ends;
     struct step_usage base;
     uint64_t base_at;
+    uint64_t sleeps; /* between steps, since then: 1 at most */
     /* Each is one word, so that a reader has the parts that belong together (step_watch.c). */
     _Atomic uint64_t longest;
     _Atomic uint64_t seconds[2];

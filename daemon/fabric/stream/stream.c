@@ -3,10 +3,10 @@
  *
  * Thread: the progress thread owns all of it.
  *
- * What is posted is sent at once where nothing waits before it; a large payload leaves with the
- * next small frame or in the next poll, because the next piece is often posted right behind it, and
- * each call that sends costs the other side a wake-up. No malloc but for a crowd of answers
- * (stream_item.c), no lock and no division from post to event.
+ * An announced write is sent at once where nothing waits before it, and so is the first read after
+ * a poll. A payload and a further read leave with the next announced write or in the next poll:
+ * more is often posted right behind them, and a call for each would make a long step of many. No
+ * malloc but for a crowd of answers (stream_item.c), no lock and no division from post to event.
  */
 #include "daemon/fabric/stream/stream.h"
 
@@ -20,8 +20,7 @@
 #define LOOKS              64 /* sockets that one epoll_wait reports */
 #define ASK_EVERY          16 /* polls, while some connections are hot */
 #define COLD               64 /* reads in a row that found nothing */
-#define LEAVES_LATER       (32u << 10)
-#define RESTS              2 /* polls on the way back to sleep, as a rule */
+#define RESTS              2  /* polls on the way back to sleep, as a rule */
 #define DEFAULT_PEERS      16384
 #define DEFAULT_OPERATIONS 4096
 #define DEFAULT_MEMORIES   4096
@@ -50,6 +49,18 @@ static int way_to(struct stream *s, uint32_t number, bool answered, struct strea
     return 0;
 }
 
+/* Whether the item waits for what is posted behind it, or for the next poll. */
+static bool leaves_later(const struct stream *s, struct stream_connection *c,
+                         const struct stream_item *item)
+{
+    bool asked = c->asked_at == s->polls;
+
+    if (item->frame.kind == STREAM_WRITE)
+        return !(item->frame.flags & STREAM_ANNOUNCE);
+    c->asked_at = s->polls;
+    return asked;
+}
+
 static int post(struct stream *s, struct stream_connection *c, const struct stream_item *what,
                 bool answered)
 {
@@ -61,7 +72,7 @@ static int post(struct stream *s, struct stream_connection *c, const struct stre
     s->operations++;
     c->answers_awaited += answered;
     stream_queue_push(&c->posted, item);
-    if (item->payload && item->frame.length >= LEAVES_LATER)
+    if (leaves_later(s, c, item))
         stream_connection_due(s, c);
     else
         stream_connection_flush(s, c);
@@ -243,6 +254,7 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     struct stream *s = stream_of(fabric);
     int n;
 
+    s->polls++;
     /* At most half for what waits here, so that it cannot shut out the sockets. */
     n = deliver_ended(s, events, (room + 1) >> 1);
     n += deliver_rest(s, events + n, room - n);

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define TOGETHER     16          /* items in one call */
+#define TOGETHER     64          /* items in one call */
 #define JOINED_MOST  (512 << 10) /* bytes of payloads in one frame */
 #define NEAR_SEND    (256 << 10)
 #define NEAR_RECEIVE (1 << 20)

@@ -156,12 +156,13 @@ struct stream_connection {
     int socket;
     uint32_t peer; /* STREAM_NOBODY: with the listener */
     bool connecting;
-    bool readable; /* until a read finds nothing more */
-    bool writable; /* until a write is not taken */
-    bool hung;     /* the other side has ended, or an error waits: a read returns it */
-    bool due;      /* in the chain of connections to look at */
-    bool blocked;  /* has something to send that the socket does not take */
-    uint32_t cold; /* polls since something came */
+    bool readable;     /* until a read finds nothing more */
+    bool writable;     /* until a write is not taken */
+    bool hung;         /* the other side has ended, or an error waits: a read returns it */
+    bool due;          /* in the chain of connections to look at */
+    bool blocked;      /* has something to send that the socket does not take */
+    uint32_t cold;     /* polls since something came */
+    uint32_t asked_at; /* the poll behind which a read was posted last */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;
     struct stream_queue posted;  /* our writes and reads, in order */
@@ -268,6 +269,7 @@ struct stream {
     uint32_t due_count;
     struct stream_connection *hot[STREAM_HOT];
     uint32_t next_hot;
+    uint32_t polls;                      /* so far; it wraps */
     uint32_t unasked;                    /* polls since the kernel was asked */
     bool slept_on;                       /* the caller slept on the set: it may report any socket */
     uint32_t rests;                      /* polls that read no socket unasked, after that */
