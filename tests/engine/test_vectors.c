@@ -238,6 +238,19 @@ static void fields_of_a_block(void)
     }
 }
 
+/* A record without a block has no length. */
+static void length_without_a_block(void)
+{
+    struct bench *b = submitting_bench();
+    struct submit_record end = last_block().record;
+
+    end.size = sizeof(end);
+    end.flags = 0;
+    bench_submit(b, &end);
+    CU_ASSERT_TRUE(b->quarantined);
+    bench_free(b);
+}
+
 /* MORE is for puts, gets and blocks. */
 static void more_of_other_kinds(void)
 {
@@ -350,6 +363,7 @@ int main(void)
         {"refused vectors touch nothing", refused_vectors_touch_nothing},
         {"senseless vectors break the link", senseless_vectors_break_the_link},
         {"fields of a block", fields_of_a_block},
+        {"a length without a block", length_without_a_block},
         {"MORE of other kinds", more_of_other_kinds},
         {"fails at submission", fails_at_submission},
         {"fails at start", fails_at_start},
