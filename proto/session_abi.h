@@ -154,7 +154,7 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *
  * A completion id of length 0 is the eight bytes by value in `lid` or `rid`; otherwise its bytes
  * follow. With SUBMIT_INLINE the payload follows too, else it stands in `segment` at
- * `local_offset`.
+ * `local_offset`. Only an inline payload of 1, 2, 4 or 8 bytes is placed by one store.
  *
  * An active message is such a record whose rid bytes are a block (struct message below, its
  * arguments, a Medium's payload): rid_len is the block's length, up to session_shared.message_max,

@@ -52,7 +52,9 @@ static const struct config_key keys[] = {
      .max = 256 * MIB, .help = "that a ledger may grow to; a power of two"},
     {"ledger-bytes", CONFIG_BYTES, FIELD(ledger_bytes), .initial = 64 * MIB, .min = 16 * KIB,
      .max = TIB, .help = "of memory for all ledgers of an engine; a multiple of ledger-max"},
-    {"packed-max", CONFIG_BYTES, FIELD(packed_max), .initial = 4 * KIB, .min = 1, .max = 64 * KIB,
+    /* A put of a word appears by one store because it is packed; a compare and swap of a word takes
+     * 16 bytes. */
+    {"packed-max", CONFIG_BYTES, FIELD(packed_max), .initial = 4 * KIB, .min = 16, .max = 64 * KIB,
      .help = "up to which a payload leaves packed with its record; at most a quarter of "
              "ledger-start"},
     {"spill-max", CONFIG_BYTES, FIELD(spill_max), .initial = MIB, .min = 1, .max = GIB,
