@@ -81,34 +81,23 @@ static inline bool word_is_one_store(uint64_t at, uint64_t length)
     return length - 1 < 8 && (length & (length - 1)) == 0 && (at & (length - 1)) == 0;
 }
 
+/* As word_place, for all but 8 aligned bytes. */
+void word_place_other(void *to, const void *from, size_t length);
+
 /*
  * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, behind which all earlier
- * stores are visible (release); others as memcpy does.
+ * stores are visible (release); others as memcpy does. Most are 8, so they go without a call.
  */
 static inline void word_place(void *to, const void *from, size_t length)
 {
-    uint64_t value = 0;
+    uint64_t value;
 
-    if (!word_is_one_store((uintptr_t)to, length)) {
-        memcpy(to, from, length);
+    if (length != sizeof(value) || (uintptr_t)to % sizeof(value) != 0) {
+        word_place_other(to, from, length);
         return;
     }
-    switch (length) {
-    case 8:
-        memcpy(&value, from, 8);
-        __atomic_store_n((word_64 *)to, value, __ATOMIC_RELEASE);
-        break;
-    case 4:
-        memcpy(&value, from, 4);
-        __atomic_store_n((word_32 *)to, (uint32_t)value, __ATOMIC_RELEASE);
-        break;
-    case 2:
-        memcpy(&value, from, 2);
-        __atomic_store_n((word_16 *)to, (uint16_t)value, __ATOMIC_RELEASE);
-        break;
-    default:
-        __atomic_store_n((word_8 *)to, *(const uint8_t *)from, __ATOMIC_RELEASE);
-    }
+    memcpy(&value, from, sizeof(value));
+    __atomic_store_n((word_64 *)to, value, __ATOMIC_RELEASE);
 }
 
 #endif

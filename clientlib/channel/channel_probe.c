@@ -224,40 +224,49 @@ static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, un
     return ch->kept.own > own_before && kinds & PWC_LOCAL && take_kept(ch, peer, kinds, out);
 }
 
-/* Neighbours go first, but not for ever. */
+/* As channel_probe, where more than one ring has to be looked into. Neighbours go first, but not
+ * for ever. */
+static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer, unsigned kinds,
+                                               struct pwc_event *out)
+{
+    bool neighbours = neighbours_may_have(ch, kinds);
+    uint64_t own = ch->kept.own;
+    int rc;
+
+    if (kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, peer, out))
+        return 1;
+    if (neighbours && ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
+        ch->direct_run++;
+        return 1;
+    }
+    rc = probe_rings(ch, only_ring(ch, kinds), peer, kinds, out);
+    if (neighbours) {
+        if (rc == 0 && ch->direct_run >= DIRECT_MAX)
+            rc = channel_take_direct(ch, peer, kinds, out);
+        ch->direct_run = 0;
+    }
+    if (rc == 0)
+        rc = take_added(ch, own, peer, kinds, out);
+    if (rc == 0 && neighbours && ch->notify.held && kinds & CHANNEL_REMOTE_KINDS)
+        rc = -ENOBUFS;
+    return rc;
+}
+
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
-    uint64_t own = ch->kept.own;
     struct inbox *only;
-    int rc;
 
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     ch->asked_peer = peer;
     if (may_be_kept(ch, kinds) && take_kept(ch, peer, kinds, out))
         return 1;
-    if (kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, peer, out))
+    only = neighbours_may_have(ch, kinds) ? NULL : only_ring(ch, kinds);
+    if (!only)
+        return probe_all(ch, peer, kinds, out);
+    if (take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out))
         return 1;
-    if (!neighbours_may_have(ch, kinds)) {
-        only = only_ring(ch, kinds);
-        if (only && take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out))
-            return 1;
-        rc = probe_rings(ch, only, peer, kinds, out);
-        return rc == 0 ? take_added(ch, own, peer, kinds, out) : rc;
-    }
-    if (ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
-        ch->direct_run++;
-        return 1;
-    }
-    rc = probe_rings(ch, only_ring(ch, kinds), peer, kinds, out);
-    if (rc == 0 && ch->direct_run >= DIRECT_MAX)
-        rc = channel_take_direct(ch, peer, kinds, out);
-    ch->direct_run = 0;
-    if (rc == 0)
-        rc = take_added(ch, own, peer, kinds, out);
-    if (rc == 0 && ch->notify.held && kinds & CHANNEL_REMOTE_KINDS)
-        rc = -ENOBUFS;
-    return rc;
+    return probe_rings(ch, only, peer, kinds, out);
 }
 
 /* Plain events from the head of the one ring that may hold what is asked for: how many. */

@@ -86,23 +86,40 @@ static void show(struct request_ends *ends, const struct request_end *end,
     out->data = out->id_size > 0 ? ends->id : NULL;
 }
 
-int request_ends_take(struct request_ends *ends, struct pwc_event *out)
+/* The first end in front of `limit` whose request has ended; `limit` where there is none; NULL and
+ * *rc < 0: an error. */
+static struct request_end **first_ended(struct request_ends *ends, struct request_end **limit,
+                                        struct pwc_status *status, int *rc)
 {
     struct request_end **at = &ends->first;
 
-    while (*at) {
-        struct pwc_status status;
-        int rc = pwc_test((*at)->request, &status);
-        bool shown = rc == 1 && !((*at)->silent && status.status == 0 && status.count == 1);
+    for (*rc = 0; at != limit && *rc == 0; at = *rc == 0 ? &(*at)->next : at)
+        *rc = pwc_test((*at)->request, status);
+    return *rc < 0 ? NULL : at;
+}
 
-        if (rc < 0)
-            return rc;
+/* Takes the oldest end. A test that takes what has come may end a request that was tested before,
+ * so the requests in front of one that has ended are tested again, until none of them has. */
+int request_ends_take(struct request_ends *ends, struct pwc_event *out)
+{
+    while (ends->first) {
+        struct request_end **found = NULL, **limit = ends->last, **at;
+        struct pwc_status status;
+        bool shown;
+        int rc;
+
+        while ((at = first_ended(ends, limit, &status, &rc)) != limit) {
+            if (!at)
+                return rc;
+            found = limit = at;
+        }
+        if (!found)
+            return 0;
+        (void)pwc_test((*found)->request, &status);
+        shown = !((*found)->silent && status.status == 0 && status.count == 1);
         if (shown)
-            show(ends, *at, &status, out);
-        if (rc == 1)
-            remove_end(ends, at);
-        else
-            at = &(*at)->next;
+            show(ends, *found, &status, out);
+        remove_end(ends, found);
         if (shown)
             return 1;
     }
