@@ -90,9 +90,7 @@ static int refuse(struct daemon_path *p, const struct path_op *op, int status)
     e->refused = true;
     e->refusal = (struct pwc_event){.kind = PWC_LOCAL,
                                     .status = status,
-                                    .op = op->kind == PATH_PUT   ? PWC_OP_PUT
-                                          : op->kind == PATH_GET ? PWC_OP_GET
-                                                                 : PWC_OP_SIGNAL,
+                                    .op = path_event_op(op->kind),
                                     .peer = p->remotes[op->remote].peer,
                                     .id = op->lid.size ? 0 : op->lid.value,
                                     .id_size = op->lid.size};

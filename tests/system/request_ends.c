@@ -41,7 +41,7 @@ int request_ends_add(struct request_ends *ends, pwc_ctx *ctx, const struct path_
         return rc;
     }
     end->event = (struct pwc_event){.kind = PWC_LOCAL,
-                                    .op = op->kind == PATH_PUT ? PWC_OP_PUT : PWC_OP_GET,
+                                    .op = path_event_op(op->kind),
                                     .id = op->lid.size == 0 ? op->lid.value : 0,
                                     .id_size = (uint32_t)op->lid.size};
     if (op->lid.size > 0)

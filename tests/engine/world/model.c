@@ -338,20 +338,6 @@ static bool remote_event(struct model *m, uint32_t number, const struct pwc_even
     return op->kind == PATH_GET || model_data_is_there(m, number);
 }
 
-static enum pwc_op op_of(enum path_kind kind)
-{
-    switch (kind) {
-    case PATH_GET:
-        return PWC_OP_GET;
-    case PATH_ATOMIC:
-        return PWC_OP_ATOMIC;
-    case PATH_SIGNAL:
-        return PWC_OP_SIGNAL;
-    default:
-        return PWC_OP_PUT;
-    }
-}
-
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
 {
     bool remote = event->kind != PWC_LOCAL;
@@ -365,7 +351,7 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     number = remote ? match(m, other, end, true, event) : match(m, end, other, false, event);
     if (number == UINT32_MAX)
         return false;
-    if (event->op != op_of(m->ops[number].kind))
+    if (event->op != path_event_op(m->ops[number].kind))
         return model_fail(m, "the event of operation %u names the operation %d", number,
                           (int)event->op);
     if (remote)

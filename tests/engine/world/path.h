@@ -24,6 +24,21 @@ enum path_kind {
     PATH_SIGNAL = 5, /* a put with signal: PWC_NO_RCE means nothing */
 };
 
+/* The operation that the events of this kind name. */
+static inline enum pwc_op path_event_op(enum path_kind kind)
+{
+    switch (kind) {
+    case PATH_GET:
+        return PWC_OP_GET;
+    case PATH_ATOMIC:
+        return PWC_OP_ATOMIC;
+    case PATH_SIGNAL:
+        return PWC_OP_SIGNAL;
+    default:
+        return PWC_OP_PUT;
+    }
+}
+
 /* A probe of an end asks for all that operations bring. */
 #define PATH_EVENTS ((unsigned)PWC_LOCAL | (unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
 
