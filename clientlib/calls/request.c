@@ -68,6 +68,6 @@ int pwc_test(pwc_request *request, struct pwc_status *out)
     }
     if (request->left > 0)
         return 0;
-    request_tell(request, out);
+    request_report(request, out);
     return 1;
 }

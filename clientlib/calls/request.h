@@ -33,9 +33,9 @@ const struct request_kind *request_kind_of(const struct pwc_request *r);
 int request_progress(struct pwc_ctx *ctx, unsigned ended_by);
 
 /* Reports the end of a request that has ended; `out` may be NULL. */
-static inline void request_tell(struct pwc_request *r, struct pwc_status *out)
+static inline void request_report(struct pwc_request *r, struct pwc_status *out)
 {
-    r->told = true;
+    r->reported = true;
     if (out)
         *out = r->status;
 }

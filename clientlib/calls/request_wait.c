@@ -55,7 +55,7 @@ static struct pwc_request *next_ended(struct wait *wait)
             continue;
         }
         wait->marked--;
-        if (!r->told)
+        if (!r->reported)
             return r;
     }
     return NULL;
@@ -105,7 +105,7 @@ int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_m
     }
     request_wait_end(wait.pool);
     if (rc == 1)
-        request_tell(request, out);
+        request_report(request, out);
     return rc;
 }
 
@@ -124,7 +124,7 @@ struct many {
 static void report(struct many *many, struct pwc_request *r, size_t position)
 {
     many->which[many->count] = position;
-    request_tell(r, many->out ? &many->out[many->count] : NULL);
+    request_report(r, many->out ? &many->out[many->count] : NULL);
     many->count++;
 }
 
@@ -145,7 +145,7 @@ static int look(struct wait *wait, struct many *many, int timeout_ms)
             return -EINVAL;
         if (r && r->left > 0)
             mark(wait, r, i);
-        else if (r && !r->told && many->count < many->most)
+        else if (r && !r->reported && many->count < many->most)
             report(many, r, i);
     }
     return 0;
@@ -209,6 +209,6 @@ int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms)
         request_wait_end(wait.pool);
     for (size_t i = 0; i < n && rc == 1; i++)
         if (requests[i])
-            request_tell(requests[i], NULL);
+            request_report(requests[i], NULL);
     return rc;
 }

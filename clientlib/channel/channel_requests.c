@@ -25,7 +25,7 @@ int channel_start_request(struct channel *ch, struct pwc_request *r)
     r->status.status = 0;
     r->status.count = 0;
     r->status.bytes = 0;
-    r->told = false;
+    r->reported = false;
     r->left = r->wanted;
     return 0;
 }
@@ -35,7 +35,7 @@ void channel_unstart_request(struct channel *ch, struct pwc_request *r)
     if (request_has_lid(r))
         ch->own_limit += event_bytes(r->lid_size);
     r->left = 0;
-    r->told = true;
+    r->reported = true;
 }
 
 void channel_end_request(struct channel *ch, struct pwc_request *r, int status)

@@ -70,7 +70,7 @@ int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct
         return rc;
     r = request_at(pool, pool->free);
     pool->free = r->next;
-    *r = (struct pwc_request){.kind = (uint8_t)kind, .told = true, .waiter = REQUEST_NO_WAIT};
+    *r = (struct pwc_request){.kind = (uint8_t)kind, .reported = true, .waiter = REQUEST_NO_WAIT};
     *out = r;
     return 0;
 }

@@ -3,7 +3,7 @@
  *
  *     0        32     36       40         44     48     49     50         52       56    64
  *     +--------+------+--------+----------+------+------+------+----------+--------+-----+
- *     | status | left | waiter | position | next | kind | told | lid_size | wanted | lid |
+ *     | status | left | waiter | position | next | kind | reported | lid_size | wanted | lid |
  *     +--------+------+--------+----------+------+------+------+----------+--------+-----+
  *
  * The pool grows by chunks of 4 KiB. A chunk's first 64 bytes name the pool, so a request need
@@ -13,7 +13,7 @@
  * id, without SUBMIT_NO_LCE. Its local event comes back with that id, which no slot of pending.h
  * has.
  *
- * Under way: left > 0. Ended: left is 0, and `told` is set when a call has reported this end.
+ * Under way: left > 0. Ended: left is 0, and `reported` is set when a call has reported this end.
  *
  * A wait takes a new odd number, and marks the requests that it is for with it. A marked one that
  * ends is put on the list of the wait, and is marked no longer.
@@ -42,7 +42,7 @@ struct pwc_request {
     uint32_t position;        /* in the array of that wait */
     uint32_t next;            /* number of the next one that has ended, or that is free */
     uint8_t kind;             /* enum request_kinds */
-    bool told;
+    bool reported;
     uint16_t lid_size; /* these three: of persistent ones */
     uint32_t wanted;   /* what `left` begins with */
     uint64_t lid;      /* by value, or a pointer to a copy of its bytes; 0: none */
@@ -119,9 +119,9 @@ static inline bool request_is_id(uint64_t id)
 /* Begins a new round where the end of the last one has been reported. */
 static inline void request_renew(struct pwc_request *r)
 {
-    if (r->told) {
+    if (r->reported) {
         r->status = (struct pwc_status){.status = 0};
-        r->told = false;
+        r->reported = false;
     }
 }
 

@@ -226,7 +226,7 @@ static void test_foreign_daemon(void)
         .job = "test", .size = 1, .timeout_ms = 1000, .error = error, .error_size = 128};
     struct sockaddr_un address;
     pwc_client *client = NULL;
-    int told[2], status;
+    int reported[2], status;
     pid_t pid;
 
     if (geteuid() != 0) {
@@ -235,24 +235,24 @@ static void test_foreign_daemon(void)
     }
     snprintf(name, sizeof(name), "@pwcd-test/%d/foreign", (int)getpid());
     attr.socket = name;
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, told), 0);
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, reported), 0);
     pid = fork();
     if (pid == 0) {
         int s = socket(AF_UNIX, SOCK_STREAM, 0);
         socklen_t size = job_socket_address(name, &address);
 
-        close(told[0]);
+        close(reported[0]);
         if (setresuid(65534, 65534, 65534) == 0 &&
             bind(s, (struct sockaddr *)&address, size) == 0 && listen(s, 1) == 0 &&
-            write(told[1], "x", 1) == 1)
-            (void)!read(told[1], &byte, 1); /* until the test ends */
+            write(reported[1], "x", 1) == 1)
+            (void)!read(reported[1], &byte, 1); /* until the test ends */
         _exit(0);
     }
-    close(told[1]);
-    CU_ASSERT_EQUAL(read(told[0], &byte, 1), 1);
+    close(reported[1]);
+    CU_ASSERT_EQUAL(read(reported[0], &byte, 1), 1);
     CU_ASSERT_EQUAL(pwc_init(&attr, &client), -EACCES);
     CU_ASSERT_PTR_NOT_NULL(strstr(error, "user 65534"));
-    close(told[0]);
+    close(reported[0]);
     waitpid(pid, &status, 0);
 }
 

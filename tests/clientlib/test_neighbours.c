@@ -24,20 +24,20 @@ static struct {
     struct session_shared *origin;
     struct pair_shared *pair;
     unsigned looks; /* behind it */
-} told;
+} reported;
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
-    if (told.pair) {
+    if (reported.pair) {
         uint32_t handle = 1; /* the world's own remote has 0 */
 
-        atomic_fetch_or(&told.pair->gone, PAIR_TARGET_GONE);
-        atomic_fetch_or(&told.origin->ended_remotes[0], UINT64_C(1) << handle);
-        atomic_fetch_add(&told.origin->neighbours, 1);
-        told.pair = NULL;
-        told.looks = 0;
+        atomic_fetch_or(&reported.pair->gone, PAIR_TARGET_GONE);
+        atomic_fetch_or(&reported.origin->ended_remotes[0], UINT64_C(1) << handle);
+        atomic_fetch_add(&reported.origin->neighbours, 1);
+        reported.pair = NULL;
+        reported.looks = 0;
     } else {
-        told.looks++;
+        reported.looks++;
     }
     return syscall(SYS_recvmsg, fd, message, flags);
 }
@@ -330,11 +330,11 @@ static void test_told_while_arming(void)
     map_pairs(&t);
     (void)pwc_fd(t.a);
     CU_ASSERT_EQUAL_FATAL(fill_ring(&t), -EAGAIN);
-    told.origin = t.w->daemon.contexts[0].session.shared;
-    told.pair = t.w->daemon.pair_list[0].ring.base;
+    reported.origin = t.w->daemon.contexts[0].session.shared;
+    reported.pair = t.w->daemon.pair_list[0].ring.base;
     probe_until_empty(t.a);
-    CU_ASSERT_PTR_NULL(told.pair);
-    CU_ASSERT(told.looks > 0);
+    CU_ASSERT_PTR_NULL(reported.pair);
+    CU_ASSERT(reported.looks > 0);
     CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), 0); /* through the daemon, which says why not */
     world_free(t.w);
 }
@@ -348,7 +348,7 @@ int main(void)
         {"a pair that its target has mapped", test_mapped},
         {"a pair that comes with a later bind", test_pair_comes_later},
         {"two calls that wait for room", test_room_for_two},
-        {"a death told while the descriptor is armed", test_told_while_arming},
+        {"a death reported while the descriptor is armed", test_told_while_arming},
         CU_TEST_INFO_NULL,
     };
 

@@ -358,7 +358,7 @@ struct flows {
 
 static void start_idle(struct hall *h, struct flows *f, uint32_t i)
 {
-    if (f->requests[i]->left == 0 && f->requests[i]->told)
+    if (f->requests[i]->left == 0 && f->requests[i]->reported)
         start(h, f->requests[i]);
 }
 
@@ -366,9 +366,9 @@ static void start_idle(struct hall *h, struct flows *f, uint32_t i)
 static void look_at_ends(struct flows *f)
 {
     for (uint32_t i = 0; i < FLOWS; i++)
-        if (f->requests[i]->left == 0 && !f->requests[i]->told) {
+        if (f->requests[i]->left == 0 && !f->requests[i]->reported) {
             CU_ASSERT_EQUAL_FATAL(f->requests[i]->status.bytes, f->seen[i]++);
-            f->requests[i]->told = true;
+            f->requests[i]->reported = true;
         }
 }
 
