@@ -51,7 +51,7 @@ struct here {
     uint32_t first_link, link_count;
     uint32_t home;     /* chains of ours that are back */
     uint32_t finished; /* ranks that want nothing more */
-    uint32_t told;     /* ranks that have sent FINISHED */
+    uint32_t notified; /* ranks that have sent FINISHED */
     int error;
 };
 
@@ -218,12 +218,12 @@ static int send_some(struct here *here)
         }
         all = all && here->answered[to] == here->requests;
     }
-    while (rc == 0 && all && here->told < here->size) {
+    while (rc == 0 && all && here->notified < here->size) {
         rc = pwc_am_short(
-            here->peers[here->told],
+            here->peers[here->notified],
             &(struct pwc_am_send){.index = FINISHED, .flags = PWC_NO_LCE | PWC_AM_NO_REPLY});
         if (rc == 0)
-            here->told++;
+            here->notified++;
     }
     return rc == -EAGAIN ? 0 : rc;
 }
@@ -234,7 +234,7 @@ static int loop(struct here *here)
     for (uint32_t i = 0; i < CHAINS; i++)
         add_link(here, (here->rank + 1) % here->size, here->rank, 2);
     int rc = send_some(here);
-    while (rc == 0 && (here->finished < here->size || here->told < here->size)) {
+    while (rc == 0 && (here->finished < here->size || here->notified < here->size)) {
         /* Each handler that has run may have made room. */
         rc = pwc_wait(here->ctx, PWC_ANY, PWC_LOCAL | PWC_MESSAGE, &event, TIMEOUT_MS);
         if (rc == 0)

@@ -41,7 +41,7 @@ struct here {
     uint32_t *sent, *answered; /* numbers, by rank */
     uint32_t rank, size;
     uint32_t finished; /* ranks that send us no more */
-    uint32_t told;     /* ranks that we send no more */
+    uint32_t done;     /* ranks that we send no more */
     uint64_t sum, squares;
 };
 
@@ -141,7 +141,7 @@ static int send_numbers(struct here *here)
         }
         if (rc == 0 && here->sent[to] == NUMBERS && here->answered[to] == NUMBERS) {
             here->sent[to]++; /* once */
-            here->told++;
+            here->done++;
             rc = send_parcel(here, to, OP_FINISHED, 0, 0);
         }
     }
@@ -151,7 +151,7 @@ static int send_numbers(struct here *here)
 static int loop(struct here *here)
 {
     int rc = send_numbers(here);
-    while (rc == 0 && (here->finished < here->size || here->told < here->size)) {
+    while (rc == 0 && (here->finished < here->size || here->done < here->size)) {
         rc = progress(here);
         if (rc == 0)
             rc = send_numbers(here);

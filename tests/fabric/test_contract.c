@@ -40,7 +40,7 @@ static int ask(struct link *link, struct far_request request, struct far_reply *
     return rc ? rc : reply->status;
 }
 
-static int tell(struct link *link, struct far_request request)
+static int ask_far(struct link *link, struct far_request request)
 {
     struct far_reply reply;
 
@@ -54,7 +54,7 @@ static int connect_both(struct link *link)
 
     if (!rc)
         rc = fabric_connect(link->fabric, OTHER, &link->hello.address);
-    return rc ? rc : tell(link, q);
+    return rc ? rc : ask_far(link, q);
 }
 
 static void link_open(struct link *link)
@@ -150,11 +150,11 @@ static void announced(void)
         w.announce = true;
         w.placed = i % 2;
         pattern_fill(link.near.memory, length, i);
-        CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_EXPECT,
-                                                         .immediate = i,
-                                                         .offset = 8 * i,
-                                                         .length = length,
-                                                         .seed = i}),
+        CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_EXPECT,
+                                                            .immediate = i,
+                                                            .offset = 8 * i,
+                                                            .length = length,
+                                                            .seed = i}),
                         0);
         CU_ASSERT_EQUAL_FATAL(end_write(&link.near, &w), 0);
         CU_ASSERT_TRUE(end_await_ended(&link.near, i, 1));
@@ -176,7 +176,7 @@ static void immediates(void)
     back.key = link.near.registered.key;
     for (uint32_t i = 0; i < 6; i++) {
         back.immediate = values[i];
-        CU_ASSERT_EQUAL(tell(&link, back), 0);
+        CU_ASSERT_EQUAL(ask_far(&link, back), 0);
         CU_ASSERT_TRUE(end_await_arrivals(&link.near, i + 1));
         CU_ASSERT_EQUAL(near_log.arrived[i], values[i]);
     }
@@ -210,14 +210,15 @@ static void placed(void)
         CU_ASSERT_EQUAL_FATAL(end_write(&link.near, &w), 0);
         CU_ASSERT_TRUE(end_await_ended(&link.near, i, 1));
         CU_ASSERT_EQUAL(
-            tell(&link, (struct far_request){.kind = FAR_CHECK, .length = sizes[i], .seed = i}), 0);
+            ask_far(&link, (struct far_request){.kind = FAR_CHECK, .length = sizes[i], .seed = i}),
+            0);
     }
     assert_ended_once(0, SIZES, 0);
 
     struct fabric_write w = write_of(&link, 0, 8, LAST);
 
     w.placed = true;
-    CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
+    CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
     CU_ASSERT_EQUAL(end_write(&link.near, &w), 0);
     for (int64_t until = milliseconds() + GLANCE; link.far.pid && milliseconds() < until;)
         (void)end_pump(&link.near);
@@ -235,9 +236,9 @@ static void reads(void)
     for (uint32_t i = 0; i < SIZES; i++) {
         struct fabric_read r = read_of(&link, 16, sizes[i], i);
 
-        CU_ASSERT_EQUAL(tell(&link,
-                             (struct far_request){
-                                 .kind = FAR_FILL, .offset = 16, .length = sizes[i], .seed = i}),
+        CU_ASSERT_EQUAL(ask_far(&link,
+                                (struct far_request){
+                                    .kind = FAR_FILL, .offset = 16, .length = sizes[i], .seed = i}),
                         0);
         CU_ASSERT_EQUAL_FATAL(end_read(&link.near, &r), 0);
         CU_ASSERT_TRUE(end_await_ended(&link.near, i, 1));
@@ -293,11 +294,11 @@ static void ordered(void)
             break;
         record.announce = true;
         pattern_fill(link.near.memory, sizes[i], i);
-        CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_EXPECT,
-                                                         .immediate = record.immediate,
-                                                         .offset = 4096,
-                                                         .length = sizes[i],
-                                                         .seed = i}),
+        CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_EXPECT,
+                                                            .immediate = record.immediate,
+                                                            .offset = 4096,
+                                                            .length = sizes[i],
+                                                            .seed = i}),
                         0);
         CU_ASSERT_EQUAL_FATAL(end_write(&link.near, &payload), 0);
         CU_ASSERT_EQUAL_FATAL(end_write(&link.near, &record), 0);
@@ -338,8 +339,8 @@ static void memory(void)
         CU_ASSERT_EQUAL(end_write(&link.near, &w), 0);
         CU_ASSERT_TRUE(end_await_ended(&link.near, i, 1));
         CU_ASSERT_EQUAL(
-            tell(&link,
-                 (struct far_request){.kind = FAR_CHECK, .length = sizeof(other), .seed = i}),
+            ask_far(&link,
+                    (struct far_request){.kind = FAR_CHECK, .length = sizeof(other), .seed = i}),
             0);
 
         CU_ASSERT_EQUAL(fabric_mem_drop(link.fabric, added.index, 8000 + i), 0);
@@ -419,7 +420,7 @@ static void disconnected(void)
         uint32_t first = 1000 * (i + 1);
 
         assert_link_works(&link, i, i + 1);
-        CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
+        CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
 
         uint32_t count = counts[i] = post_unanswered(&link, first);
 
@@ -431,7 +432,7 @@ static void disconnected(void)
         struct fabric_write w = write_of(&link, 0, 8, 999);
 
         CU_ASSERT_EQUAL(fabric_post_write(link.fabric, &w), -ENOTCONN);
-        CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_DISCONNECT}), 0);
+        CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_DISCONNECT}), 0);
         CU_ASSERT_EQUAL_FATAL(connect_both(&link), 0);
     }
     assert_link_works(&link, ROUNDS, ROUNDS + 1);
@@ -452,11 +453,11 @@ static void late_completions(void)
 
     link_open(&link);
     assert_link_works(&link, 0, 1);
-    CU_ASSERT_EQUAL(
-        tell(&link,
-             (struct far_request){.kind = FAR_FILL, .offset = APART, .length = LENGTH, .seed = 5}),
-        0);
-    CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
+    CU_ASSERT_EQUAL(ask_far(&link,
+                            (struct far_request){
+                                .kind = FAR_FILL, .offset = APART, .length = LENGTH, .seed = 5}),
+                    0);
+    CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
 
     uint32_t old = post_unanswered(&link, OLD);
 
@@ -465,7 +466,7 @@ static void late_completions(void)
     /* Operations of the old connection may still write, here and there; nothing else does. */
     near_log.read = (struct expectation){0, 5, link.near.memory + APART, LENGTH};
     if (rig->joint) {
-        CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_DISCONNECT}), 0);
+        CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_DISCONNECT}), 0);
         CU_ASSERT_EQUAL_FATAL(connect_both(&link), 0);
     } else {
         CU_ASSERT_EQUAL_FATAL(fabric_connect(link.fabric, OTHER, &link.hello.address), 0);
@@ -504,7 +505,7 @@ static void killed(void)
 
         assert_link_works(&link, i, 1);
         if (!rig->dies_anywhere || i == 0)
-            CU_ASSERT_EQUAL(tell(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
+            CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_PAUSE}), 0);
         count = post_unanswered(&link, first);
         far_kill(&link.far);
         for (until = milliseconds() + 50; milliseconds() < until;)

@@ -98,7 +98,7 @@ struct row {
     enum asked asked;
     uint32_t payload; /* bytes that are sent behind it */
     int broken;       /* the status, or 0 */
-    int told;         /* the errno of the DONE that comes then; -1: none does */
+    int answered;     /* the errno of the DONE that comes then; -1: none does */
     int ended;        /* the result where the link goes on; 1: not yet */
 };
 
@@ -220,8 +220,8 @@ static void break_rule(const struct row *row)
             CU_ASSERT_EQUAL(near.status[COOKIE], row->broken);
         }
     } else {
-        if (row->told >= 0)
-            CU_ASSERT_TRUE(raw_done_comes(&near, fd, (uint64_t)row->told));
+        if (row->answered >= 0)
+            CU_ASSERT_TRUE(raw_done_comes(&near, fd, (uint64_t)row->answered));
         CU_ASSERT_TRUE(raw_alive(&near, fd));
         CU_ASSERT_EQUAL(near.peers[1].broken, 0);
         if (row->ended <= 0 && row->asked != NOTHING) {
