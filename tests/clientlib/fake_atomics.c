@@ -1,4 +1,4 @@
-/* The fake daemon's atomics. Thread: the daemon's. */
+/* The fake daemon's atomics and signals. Thread: the daemon's. */
 #include <errno.h>
 #include <string.h>
 #include "shm_ring/word.h"
@@ -30,4 +30,21 @@ int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *re
         memcpy((uint8_t *)daemon->segments[record->segment].base + record->local_offset, values,
                reach);
     return 0;
+}
+
+int fake_carry_signal(struct fake_daemon *daemon, const struct submit_record *record)
+{
+    struct submit_record place = *record;
+    struct signal s;
+    uint8_t *word;
+    int status;
+
+    if (record->rid_len != sizeof(s))
+        return -EINVAL;
+    memcpy(&s, fake_record_rid(record), sizeof(s));
+    place.offset = s.offset;
+    word = fake_remote_memory(daemon, &place, &status);
+    if (word)
+        (void)word_apply(word, s.code, &s.value, NULL);
+    return status;
 }

@@ -444,7 +444,12 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
         status = fake_carry_atomic(daemon, record, &bytes);
     else if (record->kind != SUBMIT_FLUSH)
         status = fake_move_bytes(daemon, record);
-    if (status == 0 && record->kind != SUBMIT_FLUSH && !(record->flags & SUBMIT_NO_RCE) && target) {
+    if (status == 0 && record->kind == SUBMIT_SIGNAL) {
+        status = fake_carry_signal(daemon, record);
+        if (target)
+            fake_wake_client(target);
+    } else if (status == 0 && record->kind != SUBMIT_FLUSH && !(record->flags & SUBMIT_NO_RCE) &&
+               target) {
         (void)fake_session_post(&target->session,
                                 record->flags & SUBMIT_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
                                 record->kind, context->peer, 0, reach_of(record), record->rid,

@@ -129,6 +129,9 @@ void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *rec
 int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *record,
                       uint64_t *bytes);
 
+/* Changes the word of a put with signal: the put's status. */
+int fake_carry_signal(struct fake_daemon *daemon, const struct submit_record *record);
+
 /* fake_messages.c: carries a request, or a reply, out. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,
                         const struct submit_record *record);

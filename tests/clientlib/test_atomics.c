@@ -6,85 +6,15 @@
 #include <string.h>
 #include "pwc/atomic.h"
 #include "pwc/request.h"
-#include "tests/clientlib/client_world.h"
+#include "tests/clientlib/client_path.h"
 #include "tests/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Context a of a client bound to context b of the same, and the region that both see. */
-struct path {
-    struct world *w;
-    pwc_ctx *a, *b;
-    pwc_remote *to_b;
-    uint64_t *words; /* the region */
-    bool direct;
-};
-
-static pwc_remote *bind_to_b(struct path *p, const pwc_region *region)
-{
-    pwc_remote *remote = NULL;
-    struct pwc_key key;
-
-    CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_bind(p->a, pwc_ctx_peer(p->b), &key, &remote), 0);
-    return remote;
-}
-
-static void path_open(struct path *p, bool direct)
-{
-    struct pwc_event event;
-
-    *p = (struct path){.w = world_new(), .direct = direct};
-    p->a = p->w->ctx;
-    p->words = (uint64_t *)(void *)p->w->memory;
-    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(p->w->client, NULL, &p->b), 0);
-    p->w->daemon.pairs = direct;
-    p->to_b = bind_to_b(p, p->w->region);
-    CU_ASSERT_EQUAL(pwc_probe(p->b, PWC_ANY, PWC_LOCAL, &event), 0); /* maps the pair */
-}
-
-static void path_close(struct path *p)
-{
-    world_free(p->w);
-}
-
-/* The next event of a context: with this id, status and length. */
+/* The next event of a context is an atomic's: with this id, status and length. */
 static void expect_event(pwc_ctx *ctx, unsigned kind, uint64_t id, int status, uint64_t length)
 {
-    struct pwc_event event;
-
-    memset(&event, 0xee, sizeof(event));
-    CU_ASSERT_EQUAL_FATAL(pwc_wait(ctx, PWC_ANY, kind, &event, WAIT_MS), 1);
-    CU_ASSERT_EQUAL((int)event.op, PWC_OP_ATOMIC);
-    CU_ASSERT_EQUAL(event.id, id);
-    CU_ASSERT_EQUAL(event.status, status);
-    CU_ASSERT_EQUAL(event.length, length);
-    CU_ASSERT_EQUAL(event.id_size, 0);
-}
-
-static void expect_nothing(pwc_ctx *ctx)
-{
-    struct pwc_event event;
-
-    CU_ASSERT_EQUAL(pwc_flush(ctx, PWC_ANY, WAIT_MS), 0);
-    CU_ASSERT_EQUAL(pwc_probe(ctx, PWC_ANY, 0, &event), 0);
-}
-
-/* Whether the last operation went as the path says. */
-static void check_path(struct path *p, unsigned executed_before)
-{
-    CU_ASSERT_EQUAL(p->w->daemon.executed == executed_before, p->direct);
-}
-
-static void on_both(void (*test)(struct path *p))
-{
-    for (int direct = 0; direct < 2; direct++) {
-        struct path p;
-
-        path_open(&p, direct);
-        test(&p);
-        path_close(&p);
-    }
+    expect_op(ctx, kind, PWC_OP_ATOMIC, id, status, length);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
