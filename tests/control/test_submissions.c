@@ -18,6 +18,7 @@
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/session.h"
+#include "proto/word_abi.h"
 #include "tests/suite.h"
 
 #define INDEX   "submission ring: tail or record size out of range"
@@ -102,12 +103,18 @@ enum base {
     SHORT,   /* an active message of its block alone, not replied to */
     MEDIUM,  /* the same with 64 bytes in the block */
     LONG,    /* a put, with a block */
+    SIGNAL,  /* a put, with a block that names a word */
+    ATOMIC,  /* of two words, whose values come into the segment */
     LENGTHY, /* a put that ends where the ring does */
 };
 
 struct bytes {
     struct submit_record record;
-    struct message block; /* of an active message */
+    union {
+        struct message block; /* of an active message */
+        struct signal signal;
+        uint64_t operands[4];
+    };
     uint8_t more[RAW_RING - sizeof(struct submit_record) - sizeof(struct message)];
 };
 
@@ -121,6 +128,24 @@ static void build_message(struct bytes *b, uint8_t kind, uint32_t payload)
     b->block.payload_len = payload;
     if (kind != SUBMIT_LONG)
         b->record.length = 0;
+}
+
+static void build_signal(struct bytes *b)
+{
+    b->record.kind = SUBMIT_SIGNAL;
+    b->record.rid = 0;
+    b->record.rid_len = sizeof(b->signal);
+    b->record.size += sizeof(b->signal);
+    b->signal.code = word_code(WORD_ADD, WORD_U64);
+}
+
+static void build_atomic(struct bytes *b)
+{
+    b->record.kind = SUBMIT_ATOMIC;
+    b->record.code = word_code(WORD_ADD, WORD_U64);
+    b->record.flags = SUBMIT_INLINE | SUBMIT_FETCH;
+    b->record.length = 2 * sizeof(b->operands[0]);
+    b->record.size += 2 * sizeof(b->operands[0]);
 }
 
 static void build(const struct raw_session *s, enum base base, struct bytes *out)
@@ -157,6 +182,12 @@ static void build(const struct raw_session *s, enum base base, struct bytes *out
     case LONG:
         build_message(out, SUBMIT_LONG, 0);
         break;
+    case SIGNAL:
+        build_signal(out);
+        break;
+    case ATOMIC:
+        build_atomic(out);
+        break;
     case LENGTHY:
         r->size = RAW_RING;
         break;
@@ -184,6 +215,8 @@ enum given { A_VALUE, NEIGHBOURS_REMOTE, NEIGHBOURS_SEGMENT };
 #name, offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)
 #define BLOCK(name)                                                                                \
     "block." #name, offsetof(struct bytes, block.name), sizeof(((struct message *)0)->name)
+#define WORD(name)                                                                                 \
+    "signal." #name, offsetof(struct bytes, signal.name), sizeof(((struct signal *)0)->name)
 
 static const struct {
     enum base base;
@@ -328,6 +361,44 @@ static const struct {
     {MEDIUM, BLOCK(payload_len), UINT32_MAX, .reason = MESSAGE},
     {LONG, BLOCK(payload_len), 8, .reason = MESSAGE},
     {LONG, BLOCK(kind), SUBMIT_SHORT, .reason = MESSAGE},
+
+    {SIGNAL, FIELD(flags), SUBMIT_NO_RCE, .reason = RECORD}, /* it has no remote event anyway */
+    {SIGNAL, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},
+    {SIGNAL, FIELD(flags), SUBMIT_MORE, .reason = RECORD},
+    {SIGNAL, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
+    {SIGNAL, FIELD(offset), RAW_SEGMENT - 63, .status = -ERANGE},
+    {SIGNAL, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
+    {SIGNAL, FIELD(length), UINT64_MAX, .status = -EMSGSIZE},
+    {SIGNAL, FIELD(rid_len), 0, .reason = RECORD},
+    {SIGNAL, FIELD(rid_len), 31, .reason = RECORD}, /* with its padding as long as before */
+    {SIGNAL, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
+    {SIGNAL, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
+    {SIGNAL, WORD(offset), RAW_SEGMENT - 8, .status = 0},
+    {SIGNAL, WORD(offset), RAW_SEGMENT - 7, .status = -ERANGE},
+    {SIGNAL, WORD(offset), UINT64_MAX - 7, .status = -ERANGE},
+    {SIGNAL, WORD(offset), 4, .status = -EINVAL},
+    {SIGNAL, WORD(slot), UINT32_MAX, .status = 0}, /* the daemon writes these two itself */
+    {SIGNAL, WORD(generation), UINT32_MAX, .status = 0},
+    {SIGNAL, WORD(code), WORD_ADD | WORD_U32 << 4, .reason = RECORD},
+    {SIGNAL, WORD(code), WORD_READ | WORD_U64 << 4, .reason = RECORD},
+    {SIGNAL, WORD(code), UINT8_MAX, .reason = RECORD},
+
+    {ATOMIC, FIELD(code), WORD_OPS | WORD_U64 << 4, .reason = RECORD},
+    {ATOMIC, FIELD(code), WORD_ADD | WORD_TYPES << 4, .reason = RECORD},
+    {ATOMIC, FIELD(code), WORD_AND | WORD_F64 << 4, .reason = RECORD},
+    {ATOMIC, FIELD(code), UINT8_MAX, .reason = RECORD},
+    {ATOMIC, FIELD(flags), 0, .reason = RECORD}, /* operands that nothing accounts for */
+    {ATOMIC, FIELD(flags), SUBMIT_INLINE | SUBMIT_MORE, .reason = RECORD},
+    {ATOMIC, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
+    {ATOMIC, FIELD(offset), RAW_SEGMENT - 16, .status = 0},
+    {ATOMIC, FIELD(offset), RAW_SEGMENT - 8, .status = -ERANGE},
+    {ATOMIC, FIELD(offset), 4, .status = -EINVAL},
+    {ATOMIC, FIELD(length), 0, .reason = RECORD},
+    {ATOMIC, FIELD(length), 8, .reason = RECORD},  /* fewer operands than there are */
+    {ATOMIC, FIELD(length), 15, .reason = RECORD}, /* a part of a word */
+    {ATOMIC, FIELD(length), UINT64_MAX, .reason = RECORD},
+    {ATOMIC, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
+    {ATOMIC, FIELD(local_offset), RAW_SEGMENT - 15, .reason = SEGMENT},
 };
 
 static void fields_out_of_range(void)
