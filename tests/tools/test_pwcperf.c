@@ -70,6 +70,8 @@ static void test_command_lines(void)
         {{"put_lat", "--protocol", "chain"}, 0},
         {{"put_lat", "--protocol", "auto"}, -EINVAL},
         {{"put_lat", "--protocol", "chai"}, -EINVAL},
+        {{"signal_lat", "--protocol", "chain"}, 0},
+        {{"signal_lat", "--no-event"}, -EINVAL},
         {{"get_lat", "--protocol", "chain"}, -EINVAL},
         {{"stress", "--protocol", "chain"}, -EINVAL},
         {{"am_lat"}, 0},

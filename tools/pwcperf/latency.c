@@ -1,11 +1,12 @@
 /*
- * Latency of puts, by ping-pong, and of gets.
+ * Latency of puts, with an event or a signal, by ping-pong, and of gets.
  *
  * Two slots are used in turn, so that with --check both sides compare what came and prepare what
  * comes next while the clock is stopped: slot i is written again only by ping i + 2, which the
  * other side sends after it has seen pong i + 1, which we send after we have compared ping i.
  */
 #include <errno.h>
+#include <pwc/signal.h>
 #include "tools/pwcperf/measure.h"
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/report.h"
@@ -47,10 +48,18 @@ int latency_run(struct pair *pair, const struct plan *plan, const char *name, un
     return report_result(pair->world, &result);
 }
 
+/* How a put of `i` is sent, and how the other side waits for it. */
+struct ping {
+    int (*send)(struct pair *pair, size_t slot, size_t size, uint64_t i);
+    int (*await)(struct pair *pair, const struct ping *ping, uint64_t i);
+    uint64_t before; /* what the word of our signals was */
+};
+
 /* One ping and its pong; at the initiator, *ns is the round trip. */
 static int round_trip(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
                       uint64_t *ns)
 {
+    const struct ping *ping = context;
     bool check = pair->world->options->check;
     size_t size = plan->size, slot = i % 2 * size;
     int rc;
@@ -58,24 +67,83 @@ static int round_trip(struct pair *pair, const struct plan *plan, void *context,
         pattern_fill(pair->departures + slot, size, ping_seed(plan, i, pair->initiates), 0);
     if (pair->initiates) {
         uint64_t start = now_ns();
-        rc = pair_put(pair, slot, slot, size, 0, i, PWC_NO_LCE);
+        rc = ping->send(pair, slot, size, i);
         if (rc == 0)
-            rc = pair_expect(pair, PWC_REMOTE, i);
+            rc = ping->await(pair, ping, i);
         *ns = now_ns() - start;
     } else {
-        rc = pair_expect(pair, PWC_REMOTE, i);
+        rc = ping->await(pair, ping, i);
         if (rc == 0)
-            rc = pair_put(pair, slot, slot, size, 0, i, PWC_NO_LCE);
+            rc = ping->send(pair, slot, size, i);
     }
     if (rc == 0 && check)
         rc = pair_check(pair, slot, size, ping_seed(plan, i, !pair->initiates), 0, i);
     return rc;
 }
 
+static int send_put(struct pair *pair, size_t slot, size_t size, uint64_t i)
+{
+    return pair_put(pair, slot, slot, size, 0, i, PWC_NO_LCE);
+}
+
+static int await_event(struct pair *pair, const struct ping *ping, uint64_t i)
+{
+    return pair_expect(pair, PWC_REMOTE, i);
+}
+
 int latency_put(struct pair *pair, const struct plan *plan)
 {
-    return latency_run(pair, plan, "put_lat", 2, round_trip, NULL);
+    struct ping ping = {.send = send_put, .await = await_event};
+    return latency_run(pair, plan, "put_lat", 2, round_trip, &ping);
 }
+
+/* ---- puts with signal ------------------------------------------------------------------------ */
+
+/* The word stands behind all slots of the longest size: each half has room for GET_STEPS words. */
+static size_t word_at(const struct pair *pair)
+{
+    return (pair->half - sizeof(uint64_t)) & ~(sizeof(uint64_t) - 1);
+}
+
+static uint64_t *word_of(const struct pair *pair)
+{
+    return (uint64_t *)(void *)(pair->arrivals + word_at(pair));
+}
+
+static int send_signal(struct pair *pair, size_t slot, size_t size, uint64_t i)
+{
+    uint64_t since = 0;
+    int rc;
+    while ((rc = pwc_put_signal(pair->remote, slot, pair->departures + slot, size, word_at(pair), 1,
+                                PWC_ADD, PWC_CID_NONE,
+                                PWC_NO_LCE | pair->world->options->protocol)) == -EAGAIN)
+        if (world_again(pair->world, &since) < 0)
+            return -ETIMEDOUT;
+    return rc < 0 ? world_error(pair->world, rc, "put with signal %llu of %zu bytes",
+                                (unsigned long long)i, size)
+                  : 0;
+}
+
+static int await_signal(struct pair *pair, const struct ping *ping, uint64_t i)
+{
+    uint32_t seconds = pair->world->options->timeout_s;
+    int rc = pwc_wait_word(pair->world->ctx, word_of(pair), PWC_GE, ping->before + i + 1,
+                           (int)seconds * 1000);
+    if (rc == 0)
+        return world_error(pair->world, -ETIMEDOUT, "no signal for %u s (--timeout)", seconds);
+    return rc < 0 ? world_error(pair->world, rc, "waiting for a signal") : 0;
+}
+
+int latency_signal(struct pair *pair, const struct plan *plan)
+{
+    struct ping ping = {.send = send_signal, .await = await_signal, .before = *word_of(pair)};
+    int rc = pwc_barrier(pair->world->ctx); /* until both have read their words */
+    if (rc < 0)
+        return world_error(pair->world, rc, "waiting for all ranks");
+    return latency_run(pair, plan, "signal_lat", 2, round_trip, &ping);
+}
+
+/* ---- gets ------------------------------------------------------------------------------------ */
 
 static int get_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
                    uint64_t *ns)

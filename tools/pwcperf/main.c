@@ -35,6 +35,8 @@ static int measure(struct pair *pair, uint64_t size)
     switch (options->test) {
     case PUT_LAT:
         return latency_put(pair, &plan);
+    case SIGNAL_LAT:
+        return latency_signal(pair, &plan);
     case GET_LAT:
         return latency_get(pair, &plan);
     case PUT_BW:
@@ -69,6 +71,7 @@ static size_t half_of(const struct options *options, uint64_t size)
 {
     switch (options->test) {
     case PUT_LAT:
+    case SIGNAL_LAT:
     case GET_LAT:
         return latency_half(options, size);
     case AM_LAT:

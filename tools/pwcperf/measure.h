@@ -20,6 +20,7 @@ size_t overlap_half(uint64_t size);
 size_t atomic_half(const struct options *options);
 
 int latency_put(struct pair *pair, const struct plan *plan);
+int latency_signal(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
 /* One operation, or round trip, of a latency: number `i`; *ns is how long it took the initiator. */
 typedef int latency_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,

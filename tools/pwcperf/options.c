@@ -17,6 +17,7 @@ static const char about[] =
     "  put_lat   half the round trip of two puts, each waited for by its remote event\n"
     "  put_bw    bytes a second of puts, counted when the target has drained their events\n"
     "  put_rate  puts a second, counted when the target has drained their events\n"
+    "  signal_lat  half the round trip of two puts with signal, each waited for by its word\n"
     "  get_lat   from the get to its local event\n"
     "  get_bw    bytes a second of gets\n"
     "  am_lat    half the round trip of a request and its reply\n"
@@ -39,6 +40,7 @@ static const struct test_name test_names[] = {
     {"put_lat", PUT_LAT, "1,8,64,512,4k,64k,1m"},
     {"put_bw", PUT_BW, "64,512,4k,64k,1m"},
     {"put_rate", PUT_RATE, "8"},
+    {"signal_lat", SIGNAL_LAT, "1,8,64,512,4k,64k,1m"},
     {"get_lat", GET_LAT, "1,8,64,512,4k,64k,1m"},
     {"get_bw", GET_BW, "64,512,4k,64k,1m"},
     {"am_lat", AM_LAT, "1,8,64,512,4k,64k,1m"},
@@ -222,8 +224,8 @@ static bool is_atomic(const struct options *o)
 /* Names an option that the test has no use for. */
 static int check_together(const struct options *o)
 {
-    bool large = o->test == PUT_LAT || o->test == PUT_BW || o->test == PUT_RATE ||
-                 o->test == SHARE ||
+    bool large = o->test == PUT_LAT || o->test == SIGNAL_LAT || o->test == PUT_BW ||
+                 o->test == PUT_RATE || o->test == SHARE ||
                  (options_has_kind(o) && (o->kind == KIND_PUT || o->kind == KIND_LONG));
     if (o->kind_name != NULL && !options_has_kind(o))
         return not_together("--kind", o->test_name, "it is for am_lat, am_bw, inject and overlap");

@@ -13,6 +13,7 @@ enum perf_test {
     PUT_LAT,
     PUT_BW,
     PUT_RATE,
+    SIGNAL_LAT, /* puts with signal (pwc/signal.h) */
     GET_LAT,
     GET_BW,
     AM_LAT,
