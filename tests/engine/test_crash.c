@@ -375,6 +375,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
         return failure;
     if (driver_open(&driver, &path.path, number) != 0)
         return "no memory for the model";
+    driver.dies = true;
     for (uint32_t from = 0; from < 4; from++)
         for (uint32_t to = 0; to < 4; to++)
             driver_remote(&driver, from, to);

@@ -31,28 +31,29 @@ void step_watch_end(struct step_watch *w, uint64_t now, uint64_t took, uint32_t 
         w->above = 0;
         atomic_store_explicit(slot, second & NUMBER_MASK, memory_order_relaxed);
     }
-    if (took > w->above) {
-        w->above = took;
-        atomic_store_explicit(slot, took << NUMBER_BITS | (second & NUMBER_MASK),
-                              memory_order_relaxed);
-    }
     if (took > atomic_load_explicit(&w->longest, memory_order_relaxed) >> PART_BITS)
         atomic_store_explicit(&w->longest, took << PART_BITS | part, memory_order_relaxed);
+    if (took > w->above) { /* behind `longest`, so that no reader sees a second that is longer */
+        w->above = took;
+        atomic_store_explicit(slot, took << NUMBER_BITS | (second & NUMBER_MASK),
+                              memory_order_release);
+    }
 }
 
 void step_watch_read(const struct step_watch *w, uint64_t now, struct step_longest *out)
 {
-    uint64_t longest = atomic_load_explicit(&w->longest, memory_order_relaxed);
-    uint64_t second = now / SECOND_NS;
+    uint64_t second = now / SECOND_NS, longest;
 
-    *out = (struct step_longest){.ns = longest >> PART_BITS,
-                                 .part = longest & ((1u << PART_BITS) - 1)};
+    *out = (struct step_longest){.ns = 0};
     for (uint32_t i = 0; i < 2; i++) {
-        uint64_t word = atomic_load_explicit(&w->seconds[i], memory_order_relaxed);
+        uint64_t word = atomic_load_explicit(&w->seconds[i], memory_order_acquire);
         uint64_t ns = word >> NUMBER_BITS;
 
         /* The thread may be a second ahead of the reader's clock reading. */
         if (((second + 1 - (word & NUMBER_MASK)) & NUMBER_MASK) <= 2 && ns > out->recent_ns)
             out->recent_ns = ns;
     }
+    longest = atomic_load_explicit(&w->longest, memory_order_relaxed);
+    out->ns = longest >> PART_BITS;
+    out->part = longest & ((1u << PART_BITS) - 1);
 }

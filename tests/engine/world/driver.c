@@ -269,6 +269,7 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
     if (op.kind == PATH_SIGNAL) {
         op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
         op.pieces = 0;
+        op.shaken = s->dies;
     }
     return op;
 }

@@ -25,6 +25,7 @@ struct driver {
     uint64_t local_next[MODEL_ENDS_MAX], remote_next[MODEL_ENDS_MAX];
     uint32_t silent; /* a bit for each end that does not probe */
     uint32_t id_max; /* longest id of random operations */
+    bool dies;       /* a daemon may die within a signal of random operations: unknown outcome */
     bool failed;
     char failure[400];
 };
