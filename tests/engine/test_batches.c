@@ -8,7 +8,7 @@
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 

@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "proto/word_abi.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"

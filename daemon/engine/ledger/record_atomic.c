@@ -7,7 +7,7 @@
 
 #include <string.h>
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/state/doubt.h"

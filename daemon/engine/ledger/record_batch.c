@@ -3,7 +3,7 @@
 #include "daemon/engine/ledger/records.h"
 
 #include <string.h>
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/peer/region.h"
 #include "shm_ring/word.h"
 

@@ -3,7 +3,7 @@
  * withdrawn, it fails as well, and there is no event. Thread: the progress thread. */
 #include "daemon/engine/ledger/records.h"
 
-#include "daemon/engine/ops/vector_format.h"
+#include "daemon/engine/kinds/vector_format.h"
 #include "daemon/engine/peer/region.h"
 
 static int64_t vector_parse(struct engine *e, struct arrival *a, uint64_t left)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"

@@ -7,7 +7,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/op.h"
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/state/table.h"
 

@@ -14,7 +14,7 @@
  * A value that an atomic has fetched takes its operand's place. All entries of a batch stand in one
  * chunk, so they can be copied in one piece. Thread: the progress thread.
  */
-#include "daemon/engine/ops/batch_format.h"
+#include "daemon/engine/kinds/batch_format.h"
 
 #include <string.h>
 #include "daemon/engine/ledger/ledger.h"

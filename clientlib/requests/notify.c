@@ -3,7 +3,7 @@
  * that owns the context.
  */
 #include <errno.h>
-#include "clientlib/calls/request.h"
+#include "clientlib/requests/request.h"
 #include "clientlib/memory/window.h"
 
 /* The remote of a rank, for an operation with this tag: 0, -EINVAL, or as pwc_window_remote. */

@@ -4,7 +4,7 @@
  * which may be empty; that of a vector of gets is the record that the owner's event comes by, and
  * stands behind all reads. Thread: the progress thread.
  */
-#include "daemon/engine/ops/vector_format.h"
+#include "daemon/engine/kinds/vector_format.h"
 
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/op.h"

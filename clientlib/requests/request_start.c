@@ -2,7 +2,7 @@
  * Owns nothing: starts and cancels persistent requests. Thread: the one that owns the context.
  */
 #include <errno.h>
-#include "clientlib/calls/request.h"
+#include "clientlib/requests/request.h"
 
 int pwc_start(pwc_request *request)
 {

@@ -2,7 +2,7 @@
  * Owns nothing: makes, frees and tests requests. Thread: the one that owns the
  * context.
  */
-#include "clientlib/calls/request.h"
+#include "clientlib/requests/request.h"
 
 #include <errno.h>
 #include "clientlib/attach/wake_socket.h"

@@ -9,7 +9,7 @@
  */
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
-#include "clientlib/calls/request.h"
+#include "clientlib/requests/request.h"
 #include "clientlib/calls/wait.h"
 
 struct wait {

@@ -1,7 +1,7 @@
 /*
  * Owns the table of the kinds of requests. Thread: any.
  */
-#include "clientlib/calls/request.h"
+#include "clientlib/requests/request.h"
 
 static const struct request_kind plain = {.ended_by = PWC_LOCAL};
 
