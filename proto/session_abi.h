@@ -76,7 +76,8 @@ struct session_sizes {
     uint32_t submit, local, remote, reply_submit, reply_event;
 };
 
-/* What a context waits for, as its client counts it, for people who look; 0 from older libraries.
+/* The requests and notifications of a context, as its client counts them, for people who look; 0
+ * from older libraries.
  */
 struct session_notices {
     _Alignas(64) _Atomic uint64_t started; /* requests for notifications that are under way */
@@ -190,7 +191,7 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  * context has ended, and the last one finds that too.
  *
  * SUBMIT_SIGNAL is the record of a put whose rid bytes are a block (struct signal below); rid is 0.
- * It has no remote event: the word is what its target sees.
+ * A signal has no remote event: its target sees the word.
  *
  * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
  * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high

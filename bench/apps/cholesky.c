@@ -31,7 +31,7 @@ struct cholesky {
     uint32_t ring_places, taken;
 };
 
-/* What differs between the ways that know only by a notification what has come. */
+/* The steps that differ between the ways of learning by a notification alone what has come. */
 struct courier {
     void (*send)(struct cholesky *c, uint32_t to, uint32_t tag);
     uint32_t (*receive)(struct cholesky *c); /* waits for a tile; its tag */

@@ -1,6 +1,7 @@
 /*
- * What the applications over MPI share: start, the choice of a way, and the end. Plain MPI-3.1, so
- * that the same source is built against every MPI; each rank is a process with one thread.
+ * Code that the applications over MPI share: start, the choice of a way, and the end. Plain
+ * MPI-3.1, so that the same source is built against every MPI; each rank is a process with one
+ * thread.
  */
 #ifndef BENCH_APPS_RANKS_H
 #define BENCH_APPS_RANKS_H

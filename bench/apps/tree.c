@@ -26,7 +26,7 @@ static bool root(const struct tree *t)
     return t->sums.rank == 0;
 }
 
-/* What every round ends with; rank 0 has the sum. */
+/* Every round ends with this check; rank 0 has the sum. */
 static void end_round(struct tree *t, uint32_t round)
 {
     if (root(t))

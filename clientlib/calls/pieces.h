@@ -32,7 +32,7 @@ void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);
 /* 0; -EINVAL: it is no shape; -EMSGSIZE: its elements have more bytes than there are addresses. */
 int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pwc_shape *shape);
 
-/* Of a shape with elements, before its first piece was taken: 0; -E2BIG: over PWC_PIECES_MAX
+/* Checks a shape with elements, before its first piece is taken: 0; -E2BIG: over PWC_PIECES_MAX
  * pieces; -ERANGE: offsets that no region has. */
 int pieces_extent(const struct pieces *p, struct pieces_extent *out);
 

@@ -291,7 +291,7 @@ static int check_memory(const struct vector *v, size_t any)
     return rc;
 }
 
-/* The same directly. `copy` is direct_putv or direct_getv. */
+/* Copies the vector directly. `copy` is direct_putv or direct_getv. */
 static int copy_directly(const struct vector *v, struct pwc_request *request, size_t any,
                          int (*copy)(struct pwc_ctx *ctx, struct pwc_remote *remote,
                                      const struct pieces *pieces, size_t total, const pwc_cid *lid,

@@ -25,7 +25,7 @@ struct until {
     uint64_t value;
 };
 
-/* What the writer of the word has stored before is visible behind this look. */
+/* Behind this look, everything that the writer of the word stored before it is visible. */
 static bool holds(const struct until *u)
 {
     uint64_t now = __atomic_load_n(u->word, __ATOMIC_ACQUIRE);
@@ -56,7 +56,7 @@ static bool holds_soon(const struct pwc_ctx *ctx, const struct until *u)
     return yes;
 }
 
-/* What others may wait for as this context waits for them: 0, or why waiting is of no use any
+/* Does what others may wait for as this context waits for them: 0, or why waiting is of no use any
  * more. */
 static int progress(struct pwc_ctx *ctx)
 {

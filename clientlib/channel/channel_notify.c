@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include "clientlib/channel/channel_route.h"
 
-/* What one request asks for; its place is that of its request in the pool. */
+/* The notifications that one request asks for; its place is that of its request in the pool. */
 struct channel_posting {
     struct matcher_request asks; /* first: the matcher gives it back */
     struct pwc_request *request;

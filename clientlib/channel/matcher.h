@@ -33,7 +33,7 @@
 #define MATCHER_NONE       0xffffffu /* no entry has this number */
 #define MATCHER_UNEXPECTED 65536u    /* the bound, where the caller names none */
 
-/* What a request asks for. */
+/* The notifications that a request asks for. */
 struct matcher_pattern {
     uint64_t peer; /* of the origin */
     uint64_t id;   /* space << 32 | tag */
@@ -136,7 +136,7 @@ int matcher_room(struct matcher *m);
 /* Moves the oldest of the unexpected that matches to *out: true, or false when there is none. */
 bool matcher_take(struct matcher *m, const struct matcher_pattern *pattern,
                   struct matcher_notice *out);
-/* The same for the oldest of this peer, or of any. */
+/* Takes the oldest notification of this peer, or of any. */
 bool matcher_take_from(struct matcher *m, uint64_t peer, bool any_peer, struct matcher_notice *out);
 /* Drops all unexpected of a space. */
 void matcher_drop(struct matcher *m, uint32_t space);

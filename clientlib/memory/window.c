@@ -42,7 +42,7 @@ static struct pwc_window *allocate(struct pwc_ctx *ctx)
     return NULL;
 }
 
-/* What this rank contributes: 0, or why it has no part. */
+/* Fills in this rank's contribution: 0, or why it has no part. */
 static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window_member *member)
 {
     int rc = 0;

@@ -10,7 +10,7 @@
 #include "clientlib/attach/context.h"
 #include "pwc/notify.h"
 
-/* What a rank contributes to a new window; plain data, exchanged as it is. */
+/* A rank's contribution to a new window; plain data, exchanged as it is. */
 struct window_member {
     pwc_peer peer;          /* the context that it passes */
     struct pwc_key key;     /* of its region */

@@ -435,7 +435,7 @@ int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces
     return 0;
 }
 
-/* What can be found wrong before the first word is touched. Room for the local event is made sure
+/* Finds what is wrong before the first word is touched. Room for the local event is made sure
  * of in any case, because an atomic may fail. */
 static int check_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
 {

@@ -60,15 +60,15 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
                const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
-/* The same for the pieces of a vector, `total` bytes, whose memory has been checked too. */
+/* Does this for the pieces of a vector, `total` bytes, whose memory has been checked too. */
 int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *pieces,
                 size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces *pieces,
                 size_t total, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 
-/* The same for an atomic. -EINVAL also: its region is not aligned. */
+/* Does this for an atomic. -EINVAL also: its region is not aligned. */
 int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a);
-/* The same for pwc_put_signal, which has no record. -EINVAL: the word is not aligned. */
+/* Does this for pwc_put_signal, which has no record. -EINVAL: the word is not aligned. */
 int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                   size_t len, const struct signal *signal, const pwc_cid *lid, unsigned flags);
 

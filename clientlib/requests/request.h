@@ -1,4 +1,4 @@
-/* What the calls on requests have in common. Thread: the one that owns the context. */
+/* Code that the calls on requests share. Thread: the one that owns the context. */
 #ifndef PWC_CLIENTLIB_CALLS_REQUEST_H
 #define PWC_CLIENTLIB_CALLS_REQUEST_H
 
@@ -20,7 +20,7 @@ struct request_kind {
     /* After channel_start_request: looks for what has come before, and lets the rest come. 0, or an
      * error after which nothing comes to it. */
     int (*start)(struct pwc_ctx *ctx, struct pwc_request *r);
-    /* Of a request under way: from now on nothing comes to it. */
+    /* Takes a request under way back: from now on nothing comes to it. */
     void (*take_back)(struct pwc_ctx *ctx, struct pwc_request *r);
 };
 

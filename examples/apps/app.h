@@ -1,10 +1,10 @@
 /*
- * What the three applications have in common, whatever moves their data: the command line, the
+ * Code that the three applications share, whatever moves their data: the command line, the
  * clock, and the line with the result. Each rank is a process with one thread.
  *
  *     stencil.c   values flow from rank to rank, row by row     grid.h    the computation
  *     tree.c      sums flow up a tree of ranks                  sums.h
- *     cholesky.c  tiles flow to whoever happens to need them    tiles.h
+ *     cholesky.c  tiles flow to the ranks that need them    tiles.h
  *
  * The computations know nothing of communication: the programs of bench/apps do the same work with
  * the same code over MPI.

@@ -32,7 +32,7 @@ struct sums {
 uint64_t sums_bytes(uint32_t count);
 void sums_open(struct sums *sums, uint32_t rank, uint32_t ranks, uint32_t count, double *memory);
 
-/* What this rank adds to the sum of a round, into `own`. */
+/* Writes this rank's part of the sum of a round into `own`. */
 void sums_contribute(struct sums *sums, uint32_t round);
 
 /* Adds the inbox to `own`, when the vectors of all children are there. */

@@ -1,5 +1,5 @@
 /*
- * What the applications have in common over libpwc: every rank with a window onto the memory of all
+ * Code that the applications share over libpwc: every rank with a window onto the memory of all
  * others, and two steps, a put with a notification and a wait for notifications. A call that fails
  * ends the program with a message.
  */

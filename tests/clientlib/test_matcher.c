@@ -215,7 +215,7 @@ static void drop_space(struct both *b)
         continue;
 }
 
-/* What is counted in `space` 0 and 1 together is what is started. */
+/* The counts of `space` 0 and 1 together are the started requests. */
 static void count_started(const struct both *b)
 {
     CU_ASSERT_EQUAL(b->matcher.started, b->model.started_count);

@@ -121,7 +121,8 @@ static void expect(const struct pwc_request *r, uint64_t peer, uint32_t tag, uin
     CU_ASSERT_EQUAL(r->status.bytes, number);
 }
 
-/* Of both peers: a started request takes what comes; one that is started later what has come. */
+/* For both peers: a started request takes what comes; one that is started later takes what has
+ * come. */
 static void started_and_unexpected(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -147,7 +148,8 @@ static void started_and_unexpected(void)
     }
 }
 
-/* Whoever is tested: what matches several goes to the one that was started first. */
+/* A notification that matches several requests goes to the one that was started first, whichever is
+ * tested. */
 static void the_first_started(void)
 {
     static const struct {
@@ -275,7 +277,7 @@ static void full(void)
     }
 }
 
-/* What is full must not keep a sleeper awake, and what makes it go on must. */
+/* A full list must not keep a sleeper awake, and a request that makes room must wake it. */
 static void sleepers(void)
 {
     struct hall *h = hall_new(1);

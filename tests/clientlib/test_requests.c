@@ -337,7 +337,7 @@ static void test_get_through_a_copy(void)
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
-/* What an operation refuses leaves its request as it was. */
+/* An operation that is refused leaves its request as it was. */
 static void test_refusals(void)
 {
     struct two *t = two_new(false);

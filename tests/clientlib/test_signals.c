@@ -127,7 +127,7 @@ static void test_requests(void)
 
 /* ---- checks of puts -------------------------------------------------------------------------- */
 
-/* What is refused changes nothing. */
+/* An operation that is refused changes nothing. */
 static void checks(struct path *p)
 {
     enum { END = 1 << 20 };
@@ -280,7 +280,7 @@ static void test_handlers(void)
 
 /* ---- sleeps ---------------------------------------------------------------------------------- */
 
-/* What happens once the waiting context sleeps, or will in a moment. */
+/* Each of these happens once the waiting context sleeps, or will in a moment. */
 struct later {
     struct path *p;
     void (*act)(struct path *p);

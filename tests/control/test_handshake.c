@@ -461,7 +461,7 @@ static void provider_and_version(void)
     }
 }
 
-/* Of two connections between nodes 1 and 3 both ends keep the same one. */
+/* Two connections between nodes 1 and 3: both ends keep the same one. */
 static void two_connections(void)
 {
     static const struct {

@@ -192,7 +192,7 @@ static void failed_without_effect(void)
     }
 }
 
-/* What no honest daemon sends breaks the link. */
+/* A record that no honest daemon sends breaks the link. */
 static void breaks_the_link(void)
 {
     enum { CODE, BLOCK_SHORT, BLOCK_LONG, FLAGS, BARE_LENGTH, KIND };
@@ -361,7 +361,7 @@ static void needs_the_right_to_write(void)
     }
 }
 
-/* What no honest library submits. */
+/* Submissions that no honest library makes. */
 static void quarantined(void)
 {
     enum { CODE, BLOCK, FLAGS };

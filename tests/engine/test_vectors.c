@@ -193,7 +193,7 @@ static struct submit_record long_piece(uint64_t offset, uint64_t lid)
                                   .lid = lid};
 }
 
-/* What no honest library submits quarantines; what may be a mistake fails. */
+/* A submission that no honest library makes ends in quarantine; one that may be a mistake fails. */
 static void fields_of_a_block(void)
 {
     static const struct {

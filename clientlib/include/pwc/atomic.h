@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* Of an element: integers with and without sign, and floating point, with so many bits. */
+/* The type of an element: integers with and without sign, and floating point, with so many bits. */
 enum pwc_type {
     PWC_I8 = 0,
     PWC_U8 = 1,

@@ -24,14 +24,14 @@ extern "C" {
 /*
  * Put `len` bytes from `src` to offset `off` of the region behind `dst`, as pwc_put does, and then
  * change the word of 64 bits at offset `signal_off` of the same region: PWC_SET stores `value`,
- * PWC_ADD adds it and wraps around. Whoever reads the new word finds the payload. No remote event
- * comes; a pwc_wait_word of the context that `dst` was bound to is woken. A length of 0 is the
- * signal alone: `src` is not looked at.
+ * PWC_ADD adds it and wraps around. A program that reads the new word finds the payload. No remote
+ * event comes; a pwc_wait_word of the context that `dst` was bound to is woken. A length of 0 is
+ * the signal alone: `src` is not looked at.
  *
- * It is one operation with one local event: payload and signal succeed or fail together. The word
- * is changed once, by an atomic instruction, so signals of several origins to one word, and the
- * operations of pwc/atomic.h, are atomic to one another. The payload may be written again until the
- * local event has come. Signals of one pair of contexts come in the order of submission.
+ * The call is one operation with one local event: payload and signal succeed or fail together. The
+ * word is changed once, by an atomic instruction, so signals of several origins to one word, and
+ * the operations of pwc/atomic.h, are atomic to one another. The payload may be written again until
+ * the local event has come. Signals of one pair of contexts come in the order of submission.
  *
  * Never blocks. `flags` as for pwc_put, without PWC_NO_RCE. Errors as for pwc_put; also, at once
  * or, where only the target can see it, as the status of the local event:
@@ -44,7 +44,7 @@ PWC_API int pwc_put_signal(pwc_remote *dst, uint64_t off, const void *src, size_
                            uint64_t signal_off, uint64_t value, enum pwc_atomic_op op, pwc_cid lid,
                            unsigned flags);
 
-/* What a word is waited to be, compared with a value: equal, not equal, greater, ... */
+/* The relation to a value that a word is waited to have: equal, not equal, greater, ... */
 enum pwc_compare {
     PWC_EQ = 0,
     PWC_NE = 1,

@@ -24,8 +24,8 @@ enum ledger_share {
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u
-/* What a ring keeps for verdicts and ACKs at least: the longest RESULT wherever the ring wraps, for
- * which padding up to that length may be lost, notes about the ring itself, and ACKs. */
+/* A ring keeps this much for verdicts and ACKs at least: the longest RESULT wherever the ring
+ * wraps, for which padding up to that length may be lost, notes about the ring itself, and ACKs. */
 #define LEDGER_KEPT_LEAST 1408u
 static_assert(2 * WIRE_RESULT_BYTES_MAX + 64 + LEDGER_ACK_BYTES <= LEDGER_KEPT_LEAST,
               "the longest RESULT passes");

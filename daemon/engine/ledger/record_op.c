@@ -310,7 +310,7 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
         return r;
     *status = arrival_act(e, session, a);
     if (*status == -EBUSY) {
-        /* Those that were done have their events, the others have none. */
+        /* The elements that were done have their events, the others have none. */
         count = a->kind->several ? a->done : 0;
         arrival_undo(e);
         event = event && count > 0 &&

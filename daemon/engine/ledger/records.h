@@ -71,8 +71,8 @@ struct arrival_kind {
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
     /* Before anything is done: 0 or the status that its origin gets. */
     int (*admit)(struct engine *e, uint32_t session, struct arrival *a);
-    /* What it needs besides room for its events before it may act, once and for all: 0 or
-     * -ENOBUFS. */
+    /* Gets what the record needs besides room for its events before it may act, once and for all: 0
+     * or -ENOBUFS. */
     int (*ready)(struct engine *e, const struct arrival *a);
     /* Does it. Memory may fault, which the caller looks for. 0; -EBUSY: the first `done` of it. */
     int (*act)(struct engine *e, struct arrival *a);

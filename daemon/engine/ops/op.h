@@ -8,7 +8,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
-/* What a target has fetched, as its RESULT says. */
+/* The values that a target has fetched, as its RESULT says. */
 struct op_result {
     const uint8_t *values; /* a copy */
     uint32_t bytes;        /* of these, padded to 8 */
@@ -179,8 +179,8 @@ int put_validate(struct engine *e, uint32_t client, const struct submit_record *
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* The same with a record of these kinds: `packed`, `placed` where the payload travels by itself,
- * and `bare` where there is none. */
+/* Does as put_record with a record of these kinds: `packed`, `placed` where the payload travels by
+ * itself, and `bare` where there is none. */
 int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
                   uint8_t placed, uint8_t bare);
 /* The nonce that a payload on its way, or some pieces of it, may hold goes back. */
