@@ -5,7 +5,7 @@
  *
  *     first[home] --> entry <--> entry <--> entry
  *
- * An entry may stay in its chain behind a transaction that was rolled back; so whoever walks a
+ * An entry may stay in its chain behind a transaction that was rolled back; so code that walks a
  * chain looks at the entry's state, and an entry that is added again leaves its place first.
  *
  * Thread: the progress thread.
