@@ -1,7 +1,7 @@
 /*
- * What the library's calls cost a program that sees the local end of each put: by an event, or by a
- * request. One context, and a daemon on a thread, which is held back while the program submits; so
- * instructions can be counted by part (bench/instructions).
+ * The cost of the library's calls for a program that sees the local end of each put: by an event,
+ * or by a request. One context, and a daemon on a thread, which is held back while the program
+ * submits; so instructions can be counted by part (bench/instructions).
  *
  *     request_cost events|requests ROUNDS
  *

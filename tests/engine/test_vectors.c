@@ -304,8 +304,8 @@ static void fails_at_submission(void)
     bench_free(b);
 }
 
-/* The same for a payload that the fabric does not take, before the last record has come and behind.
- * The payload of the first piece is on its way. */
+/* A payload that the fabric does not take fails as well, before the last record has come and
+ * behind. The payload of the first piece is on its way. */
 static void fails_at_start(void)
 {
     for (int later = 0; later < 2; later++) {

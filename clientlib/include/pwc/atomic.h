@@ -1,7 +1,7 @@
 /*
  * Remote atomics: arithmetic, swaps and reads on words of a peer's region. Conventions as in pwc.h.
  *
- * What an atomic is atomic against: every other atomic of this header on the same word, whichever
+ * An atomic is atomic against every other atomic of this header on the same word, whichever
  * rank it comes from and whichever way it goes, pwc_put_signal, and the owner's own atomic
  * instructions of the same width (C11's atomic_fetch_add and its like). It is not atomic against
  * plain stores of the owner, nor against puts. All are sequentially consistent.

@@ -11,7 +11,7 @@
 
 #define SLOTS      8u
 #define SLOT_BYTES 1024u
-/* Of the half that others reach: no operation takes it, for the counters stand there. */
+/* No operation takes this part of the half that others reach, for the counters stand there. */
 #define COUNTERS_SLOT (SLOTS - 1)
 #define PACKED_MAX    256u
 #define HOSTILE_MAX   2u

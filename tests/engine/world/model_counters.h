@@ -14,7 +14,7 @@
 void model_counters(struct model *m, uint64_t offset);
 /* The end's context is there again: what its counters hold now counts as nothing. */
 void model_counters_again(struct model *m, uint32_t end);
-/* What must stand in all counters, when all is quiet. NULL, or what is wrong. */
+/* Checks all counters when all is quiet. NULL, or what is wrong. */
 const char *model_counters_check(const struct model *m, char failure[300]);
 /* The number of operations of which nobody knows whether they were done. */
 uint32_t model_counters_unknown(const struct model *m);

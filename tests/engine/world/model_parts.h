@@ -1,4 +1,5 @@
-/* What the parts of the model share (model.h): model.c, model_signals.c. Thread: one. */
+/* Declarations that the parts of the model share (model.h): model.c, model_signals.c. Thread: one.
+ */
 #ifndef PWC_TESTS_ENGINE_MODEL_PARTS_H
 #define PWC_TESTS_ENGINE_MODEL_PARTS_H
 
