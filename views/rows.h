@@ -24,7 +24,7 @@ struct view_quarantined {
     const char *job, *quarantine;
 };
 
-/* What a user holds of each thing that has a quota. */
+/* A user's holdings of each thing that has a quota. */
 struct view_user {
     uint64_t uid, connections, clients, contexts, segments, regions, bytes, refused;
 };

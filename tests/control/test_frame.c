@@ -35,7 +35,7 @@ static size_t make(uint8_t *to, const size_t *sizes, size_t count)
     return at;
 }
 
-/* The same frames come out however the stream is cut. */
+/* However the stream is cut, its frames come out unchanged. */
 static void whatever_the_cuts(void)
 {
     static const size_t sizes[] = {0, 1, 3, 4, 4091, 4092, 4093, 0, 65535, 65536, 7};

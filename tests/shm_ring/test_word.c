@@ -202,7 +202,7 @@ static void test_plain_floats(void)
             }
 }
 
-/* What word.h says about NaN and the two zeros. */
+/* NaN and the two zeros are treated as word.h says. */
 static void test_odd_floats(void)
 {
     static const struct {

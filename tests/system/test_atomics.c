@@ -282,7 +282,7 @@ static void disturb(const struct adder *adders)
     CU_ASSERT(goes_on(adders, operations));
 }
 
-/* What stands in a word: all that ended well, and of the unknown ones some. */
+/* Checks that a word holds all additions that ended well, and some of the unknown ones. */
 static void check_word(const struct rank *owner, uint64_t at, uint64_t well, uint64_t unknown)
 {
     uint64_t word = *(uint64_t *)(void *)(owner->memory + at);

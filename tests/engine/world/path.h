@@ -54,7 +54,7 @@ enum path_ability {
 
 #define PATH_WORDS_BYTES 128u
 
-/* What a put with signal does to a word. */
+/* The change that a put with signal makes to a word. */
 struct path_signal {
     uint64_t offset, value;
     bool add; /* else the word is set */
