@@ -1,0 +1,297 @@
+/*
+ * A team area: the shared memory of those members of a team that one engine serves. By it they
+ * take part in collectives without asking the daemon.
+ *
+ * The daemon creates the area (a sealed memfd) and passes it to each member. The area has a row for
+ * each collective that may be under way, its *instance* s in row s mod window, and 8 data rows:
+ *
+ *     offset 0                          rows: window times                   page
+ *     +--------+--------+----------+--- - - - - - - - - - - - ---+--------+--------------------+
+ *     | header | broken | sleepers | row 0 | row 1 | ...         | 8 data | data of the 8 rows |
+ *     |        |        |          |                             | counts |                    |
+ *     +--------+--------+----------+--- - - - - - - - - - - - ---+--------+--------------------+
+ *     0        64       128        256
+ *
+ *     row:   +--------+--------+------+----------+----------+- -     of 64 bytes each; members
+ *            | counts | result | node | member 0 | member 1 | ...    in order of their team ranks
+ *            +--------+--------+------+----------+----------+- -
+ *
+ *     data:  +---------------------------------------+------------------+
+ *            | inputs, 64 KiB: member m's at         | result, 64 KiB   |   8 times
+ *            | m * (its length, rounded up to 64)    |                  |
+ *            +---------------------------------------+------------------+
+ *
+ * A member that calls writes its line, and, where the call needs more than the 40 bytes of a line,
+ * its part of the inputs of a data row; then it counts itself in `arrived`. Whoever makes that
+ * count (s / window + 1) * members is the last to come and does the work: it combines what the
+ * members gave. Where one engine has the whole team it then writes the result and `done`. Else it
+ * submits SUBMIT_COLLECTIVE, and the engine alone writes result and `done` of this team's rows,
+ * always, also when no member here receives anything. A member that has taken its result counts
+ * itself in `taken`; the row is free for the next lap when that is (s / window + 1) * members, and
+ * `done` s + 1. Data rows are used in turn by the calls that need one, which all members count
+ * alike, and have a `taken` of their own.
+ *
+ * N is the size of the team, M the members here. What passes between engines is ordered by
+ * participant, then by member: "N blocks". Of a call with `length` L:
+ *
+ *     kind               L is            a member gives    the engine gives   the engine gets
+ *     BARRIER            0               -                 -                  -
+ *     BCAST              the data        L, the root       L, the root's      L
+ *     REDUCE             the operand     L                 L                  L, the root's
+ *     ALLREDUCE          the operand     L                 L                  L
+ *     SCAN, EXSCAN       the operand     L                 L                  L: of earlier engines
+ *     REDUCE_SCATTER     one block       N blocks          N blocks           M blocks
+ *     GATHER             one block       L                 M blocks           N blocks, the root's
+ *     SCATTER            one block       N blocks, root    N blocks, root's   M blocks
+ *     ALLGATHER          one block       L                 M blocks           N blocks
+ *     ALLTOALL           one block       N blocks          M times N blocks   M times N blocks
+ *
+ * REDUCE to SCAN and REDUCE_SCATTER are folded by the last to come, by order of members, so that
+ * the engine gives one operand; of ALLTOALL the engine gives, and gets, for each member in turn N
+ * blocks. A call goes by the lines when none of its columns has more than 40 bytes at any engine
+ * (team_lines), else by a data row. In lines, what the engine gives stands packed in `node`, and
+ * what it gets in `result`. In a data row the engine gives what stands in the inputs: where each
+ * member's part goes on, each from its own multiple of 64 bytes, else from the first byte on; what
+ * it gets stands packed in the row's result.
+ *
+ * BCAST and SCATTER are submitted by the root, as soon as it calls, on its own engine; the last to
+ * come does so on the others. So `done` may be written before all members have come.
+ *
+ * SUBMIT_COLLECTIVE (session_abi.h): remote = team's handle, code = kind (of SCAN and EXSCAN over
+ * ranks that do not stand in blocks by engine, and of USER: TEAM_ALLGATHER), offset = sequence,
+ * length = L, lid = signature, rid = number of the data row or TEAM_LINES, segment = participant of
+ * the root (0 without one), local_offset = 0. With code TEAM_MISMATCH: offset = sequence, segment
+ * and local_offset = the team ranks of two members that called differently, lid and rid = their
+ * signatures.
+ *
+ * All members belong to one user and one job: a member that lies here spoils its own job's
+ * collectives, and nothing else. Each side reads a word once, checks it, and uses the copy.
+ * shm_ring/team.h has the barriers.
+ */
+#ifndef PWC_PROTO_TEAM_ABI_H
+#define PWC_PROTO_TEAM_ABI_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TEAM_MAGIC        UINT64_C(0x313030544d435750) /* "PWCMT001" */
+#define TEAM_MEMBERS_MAX  1024u                        /* of one area */
+#define TEAM_SIZE_MAX     (1u << 24)
+#define TEAM_WINDOW       64u /* by default; a power of two */
+#define TEAM_WINDOW_MAX   4096u
+#define TEAM_LINE_BYTES   40u /* of data in a line */
+#define TEAM_DATA_ROWS    8u
+#define TEAM_DATA_BYTES   (64u << 10) /* of the inputs of a data row, and of its result */
+#define TEAM_INPUT_MAX    4096u       /* that a member may give of one operand or block */
+#define TEAM_LINES        UINT64_MAX  /* in place of a data row: the call goes by the lines */
+#define TEAM_ROWS_OFFSET  256u
+#define TEAM_DATA_ALIGNED 4096u
+
+/* Of a collective, and of its signature. */
+enum team_kind {
+    TEAM_BARRIER = 1,
+    TEAM_BCAST = 2,
+    TEAM_REDUCE = 3,
+    TEAM_ALLREDUCE = 4,
+    TEAM_SCAN = 5,
+    TEAM_EXSCAN = 6,
+    TEAM_REDUCE_SCATTER = 7,
+    TEAM_GATHER = 8,
+    TEAM_SCATTER = 9,
+    TEAM_ALLGATHER = 10,
+    TEAM_ALLTOALL = 11,
+    TEAM_GATHERV = 12, /* from here on in signatures only */
+    TEAM_SCATTERV = 13,
+    TEAM_ALLGATHERV = 14,
+    TEAM_ALLTOALLV = 15,
+    TEAM_USER = 16,
+    TEAM_KINDS
+};
+#define TEAM_MISMATCH 255u /* the code of a submission: see above */
+
+/*
+ * What a member called, in 64 bits that are the same at all members:
+ *
+ *     63     56     48     40         16        0
+ *     +------+------+------+----------+---------+
+ *     | kind | op   | type | root     | count   |    0 in what does not apply
+ *     +------+------+------+----------+---------+
+ *
+ * `count` is that of the call, of elements or else bytes, up to 32767; a larger one is folded into
+ * 15 bits and has the high bit.
+ */
+static inline uint64_t team_count_folded(uint64_t count)
+{
+    if (count < 0x8000)
+        return count;
+    count *= UINT64_C(0x9e3779b97f4a7c15);
+    return 0x8000 | count >> 49;
+}
+
+static inline uint64_t team_signature(enum team_kind kind, uint8_t op, uint8_t type, uint32_t root,
+                                      uint64_t count)
+{
+    return (uint64_t)kind << 56 | (uint64_t)op << 48 | (uint64_t)type << 40 |
+           (uint64_t)(root & (TEAM_SIZE_MAX - 1)) << 16 | team_count_folded(count);
+}
+
+static inline uint8_t team_signature_kind(uint64_t signature)
+{
+    return (uint8_t)(signature >> 56);
+}
+
+static inline uint8_t team_signature_op(uint64_t signature)
+{
+    return (uint8_t)(signature >> 48);
+}
+
+static inline uint8_t team_signature_type(uint64_t signature)
+{
+    return (uint8_t)(signature >> 40);
+}
+
+static inline uint32_t team_signature_root(uint64_t signature)
+{
+    return (uint32_t)(signature >> 16) & (TEAM_SIZE_MAX - 1);
+}
+
+static inline uint16_t team_signature_count(uint64_t signature)
+{
+    return (uint16_t)signature;
+}
+
+/*
+ * Why the team is broken; written by the daemon alone, once, `status` last.
+ *
+ *     0        4       8         16         24         32           40
+ *     +--------+-------+---------+----------+----------+------------+
+ *     | status | -     | ranks 2 | sequence | signature of the two  |
+ *     +--------+-------+---------+----------+----------+------------+
+ */
+struct team_broken {
+    _Alignas(64) _Atomic int32_t status; /* 0, -EHOSTDOWN or -EBADMSG */
+    uint32_t unused;
+    uint32_t rank[2];  /* -EHOSTDOWN: the first has ended; -EBADMSG: the two called differently */
+    uint64_t sequence; /* -EBADMSG: of the instance, and what they called */
+    uint64_t signature[2];
+};
+static_assert(sizeof(struct team_broken) == 64, "team_broken");
+static_assert(offsetof(struct team_broken, sequence) == 16, "team_broken.sequence");
+
+struct team_shared {
+    uint64_t magic;
+    uint32_t members;
+    uint32_t window;
+    struct team_broken broken;
+    /* Bit m % 64 of word m / 64: member m sleeps. Set by the member; taken by it, or by the daemon
+     * when it wakes the member. */
+    _Alignas(64) _Atomic uint64_t sleepers[TEAM_MEMBERS_MAX / 64];
+};
+static_assert(offsetof(struct team_shared, broken) == 64, "team.broken");
+static_assert(offsetof(struct team_shared, sleepers) == 128, "team.sleepers");
+static_assert(sizeof(struct team_shared) == TEAM_ROWS_OFFSET, "team_shared");
+
+/* Counts of members over all laps. */
+struct team_counts {
+    _Alignas(64) _Atomic uint64_t arrived;
+    _Atomic uint64_t taken;
+};
+static_assert(sizeof(struct team_counts) == 64, "team_counts");
+
+struct team_result {
+    _Alignas(64) _Atomic uint64_t done; /* sequence + 1, written last */
+    int32_t status;                     /* 0 or a negative errno */
+    uint32_t length;                    /* of what the engine got */
+    uint8_t data[TEAM_LINE_BYTES];      /* where the call goes by the lines */
+};
+static_assert(sizeof(struct team_result) == 64, "team_result");
+static_assert(offsetof(struct team_result, data) == 16, "team_result.data");
+
+/* What this engine gives, where the call goes by the lines. */
+struct team_node {
+    _Alignas(64) uint32_t length;
+    uint32_t unused;
+    uint8_t data[TEAM_LINE_BYTES];
+};
+static_assert(sizeof(struct team_node) == 64, "team_node");
+static_assert(offsetof(struct team_node, data) == 8, "team_node.data");
+
+/* What a member called, and gives where the call goes by the lines. */
+struct team_line {
+    _Alignas(64) _Atomic uint64_t sequence; /* + 1 */
+    uint64_t signature;
+    uint32_t length;
+    uint32_t unused;
+    uint8_t data[TEAM_LINE_BYTES];
+};
+static_assert(sizeof(struct team_line) == 64, "team_line");
+static_assert(offsetof(struct team_line, data) == 24, "team_line.data");
+
+struct team_row {
+    struct team_counts counts;
+    struct team_result result;
+    struct team_node node;
+    struct team_line lines[]; /* one a member */
+};
+static_assert(offsetof(struct team_row, lines) == 192, "team_row.lines");
+
+/* How often the result of a data row has been taken, over all laps. */
+struct team_data_counts {
+    _Alignas(64) _Atomic uint64_t taken;
+};
+static_assert(sizeof(struct team_data_counts) == 64, "team_data_counts");
+
+struct team_data {
+    uint8_t inputs[TEAM_DATA_BYTES];
+    uint8_t result[TEAM_DATA_BYTES];
+};
+
+/* ---- where things stand --------------------------------------------------------------------- */
+
+static inline bool team_shape_valid(uint32_t members, uint32_t window)
+{
+    return members >= 1 && members <= TEAM_MEMBERS_MAX && window >= 1 &&
+           window <= TEAM_WINDOW_MAX && (window & (window - 1)) == 0;
+}
+
+static inline uint64_t team_row_bytes(uint32_t members)
+{
+    return sizeof(struct team_row) + (uint64_t)members * sizeof(struct team_line);
+}
+
+static inline uint64_t team_row_offset(uint32_t members, uint32_t row)
+{
+    return TEAM_ROWS_OFFSET + row * team_row_bytes(members);
+}
+
+static inline uint64_t team_data_counts_offset(uint32_t members, uint32_t window)
+{
+    return team_row_offset(members, window);
+}
+
+static inline uint64_t team_data_offset(uint32_t members, uint32_t window)
+{
+    uint64_t end =
+        team_data_counts_offset(members, window) + TEAM_DATA_ROWS * sizeof(struct team_data_counts);
+
+    return (end + TEAM_DATA_ALIGNED - 1) & ~(uint64_t)(TEAM_DATA_ALIGNED - 1);
+}
+
+/* Bytes of an area; 0 where there is none with so many members and rows. */
+static inline uint64_t team_area_bytes(uint32_t members, uint32_t window)
+{
+    if (!team_shape_valid(members, window))
+        return 0;
+    return team_data_offset(members, window) + TEAM_DATA_ROWS * sizeof(struct team_data);
+}
+
+/* From one member's part of the inputs of a data row to the next one's. */
+static inline uint64_t team_stride(uint64_t given)
+{
+    return (given + 63) & ~UINT64_C(63);
+}
+
+#endif
