@@ -5,120 +5,29 @@
 #include <errno.h>
 #include <string.h>
 #include "tests/suite.h"
-#include "daemon/fabric/sim/sim.h"
+#include "tests/engine/bench/fabric_pair.h"
 
-#define SEEDS  50u
-#define MEMORY 65536u
-#define OPS    40u
-
-enum { ORIGIN, TARGET };
-
-/* Two nodes, each with one memory, connected. */
-struct pair {
-    struct sim_world *world;
-    struct fabric *fabric[2];
-    struct fabric_memory memory[2];
-    uint8_t bytes[2][MEMORY];
-};
-
-static int poll_one(struct pair *p, int node, struct fabric_event *event)
-{
-    return fabric_poll(p->fabric[node], event, 1);
-}
-
-/* Lets time pass until the node has an event. */
-static bool await(struct pair *p, int node, struct fabric_event *event)
-{
-    for (;;) {
-        if (poll_one(p, node, event) == 1)
-            return true;
-        if (sim_next(p->world) == UINT64_MAX)
-            return false;
-        sim_advance(p->world, sim_next(p->world));
-    }
-}
-
-static void link_up(struct pair *p)
-{
-    struct fabric_address address[2];
-
-    for (uint32_t i = 0; i < 2; i++)
-        CU_ASSERT_EQUAL_FATAL(fabric_address_of(p->fabric[i], &address[i]), 0);
-    for (uint32_t i = 0; i < 2; i++)
-        CU_ASSERT_EQUAL_FATAL(fabric_connect(p->fabric[i], 1 - i, &address[1 - i]), 0);
-}
-
-static void pair_open(struct pair *p, const struct sim_options *options, unsigned target_access)
-{
-    struct fabric_event event;
-
-    memset(p, 0, sizeof *p);
-    CU_ASSERT_EQUAL_FATAL(sim_world_open(options, &p->world), 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        unsigned access = i == TARGET ? target_access : FABRIC_LOCAL;
-
-        CU_ASSERT_EQUAL_FATAL(sim_fabric_open(p->world, i, &p->fabric[i]), 0);
-        CU_ASSERT_EQUAL_FATAL(fabric_mem_add(p->fabric[i], p->bytes[i], MEMORY, access, 77 + i), 0);
-        CU_ASSERT_FATAL(await(p, (int)i, &event));
-        CU_ASSERT_EQUAL_FATAL(event.kind, FABRIC_ADDED);
-        CU_ASSERT_EQUAL(event.cookie, 77 + i);
-        p->memory[i] = event.memory;
-    }
-    link_up(p);
-}
-
-static void pair_close(struct pair *p)
-{
-    sim_world_close(p->world);
-}
-
-static struct fabric_write write_of(struct pair *p, uint64_t offset, uint64_t length,
-                                    uint64_t cookie)
-{
-    return (struct fabric_write){
-        .peer = TARGET,
-        .memory = p->memory[ORIGIN].index,
-        .source = p->bytes[ORIGIN] + offset,
-        .length = length,
-        .remote_address = p->memory[TARGET].address + offset,
-        .remote_key = p->memory[TARGET].key,
-        .cookie = cookie,
-        .immediate = (uint32_t)cookie,
-        .announce = true,
-    };
-}
-
-static struct fabric_read read_of(struct pair *p, uint64_t offset, uint64_t length, uint64_t cookie)
-{
-    return (struct fabric_read){
-        .peer = TARGET,
-        .memory = p->memory[ORIGIN].index,
-        .destination = p->bytes[ORIGIN] + offset,
-        .length = length,
-        .remote_address = p->memory[TARGET].address + offset,
-        .remote_key = p->memory[TARGET].key,
-        .cookie = cookie,
-    };
-}
+#define SEEDS 50u
+#define OPS   40u
 
 /* An announced write is whole when its announcement comes; each arrives once; in order if ordered.
  */
 static void check_arrivals(uint64_t seed, bool ordered, struct sim_counters *sum)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     struct sim_options options = {.seed = seed, .ordered_write_max = ordered ? 4096 : 0};
-    uint32_t arrived = 0, length = MEMORY / OPS;
+    uint32_t arrived = 0, length = PAIR_BYTES / OPS;
     uint64_t seen = 0;
     struct fabric_event event;
 
     pair_open(&p, &options, FABRIC_REMOTE_WRITE);
-    memset(p.bytes[ORIGIN], 0x5a, MEMORY);
+    memset(p.bytes[ORIGIN], 0x5a, PAIR_BYTES);
     for (uint32_t i = 0; i < OPS; i++) {
-        struct fabric_write w = write_of(&p, (uint64_t)i * length, length, i);
+        struct fabric_write w = pair_write(&p, (uint64_t)i * length, length, i);
 
         CU_ASSERT_EQUAL_FATAL(fabric_post_write(p.fabric[ORIGIN], &w), 0);
     }
-    while (await(&p, TARGET, &event)) {
+    while (pair_await(&p, TARGET, &event)) {
         uint32_t i = event.immediate;
 
         CU_ASSERT_EQUAL_FATAL(event.kind, FABRIC_ARRIVED);
@@ -160,7 +69,7 @@ static void test_unordered(void)
 /* A plain write may complete before it has landed; one that asks for `placed` never does. */
 static uint32_t completions_before_landing(bool placed)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     uint32_t early = 0;
 
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -170,18 +79,18 @@ static uint32_t completions_before_landing(bool placed)
 
         pair_open(&p, &options, FABRIC_REMOTE_WRITE);
         memset(p.bytes[ORIGIN], 0x5a, 64);
-        w = write_of(&p, 0, 64, 5);
+        w = pair_write(&p, 0, 64, 5);
         w.announce = false;
         w.placed = placed;
         CU_ASSERT_EQUAL_FATAL(fabric_post_write(p.fabric[ORIGIN], &w), 0);
-        CU_ASSERT_FATAL(await(&p, ORIGIN, &event));
+        CU_ASSERT_FATAL(pair_await(&p, ORIGIN, &event));
         CU_ASSERT_EQUAL(event.kind, FABRIC_WRITTEN);
         CU_ASSERT_EQUAL(event.status, 0);
         CU_ASSERT_EQUAL(event.cookie, 5);
         early += memcmp(p.bytes[TARGET], p.bytes[ORIGIN], 64) != 0;
         /* The source is ours again: what is in flight must not see this. */
         memset(p.bytes[ORIGIN], 0xff, 64);
-        CU_ASSERT_FALSE(await(&p, ORIGIN, &event));
+        CU_ASSERT_FALSE(pair_await(&p, ORIGIN, &event));
         CU_ASSERT_EQUAL(p.bytes[TARGET][0], 0x5a);
         CU_ASSERT_EQUAL(p.bytes[TARGET][63], 0x5a);
         pair_close(&p);
@@ -199,16 +108,16 @@ static void test_completion(void)
 
 static void test_read(void)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     struct sim_options options = {.seed = 1};
     struct fabric_event event;
     struct fabric_read r;
 
     pair_open(&p, &options, FABRIC_REMOTE_READ);
-    memset(p.bytes[TARGET], 0x11, MEMORY);
-    r = read_of(&p, 100, 5000, 9);
+    memset(p.bytes[TARGET], 0x11, PAIR_BYTES);
+    r = pair_read(&p, 100, 5000, 9);
     CU_ASSERT_EQUAL_FATAL(fabric_post_read(p.fabric[ORIGIN], &r), 0);
-    CU_ASSERT_FATAL(await(&p, ORIGIN, &event));
+    CU_ASSERT_FATAL(pair_await(&p, ORIGIN, &event));
     CU_ASSERT_EQUAL(event.kind, FABRIC_READ);
     CU_ASSERT_EQUAL(event.status, 0);
     CU_ASSERT_EQUAL(event.cookie, 9);
@@ -220,12 +129,12 @@ static void test_read(void)
 
 static void test_refusal(void)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     struct sim_options options = {.seed = 1, .outstanding_max = 4};
     struct fabric_write w;
 
     pair_open(&p, &options, FABRIC_REMOTE_WRITE);
-    w = write_of(&p, 0, 8, 0);
+    w = pair_write(&p, 0, 8, 0);
     for (int i = 0; i < 4; i++)
         CU_ASSERT_EQUAL(fabric_post_write(p.fabric[ORIGIN], &w), 0);
     CU_ASSERT_EQUAL(fabric_post_write(p.fabric[ORIGIN], &w), -EAGAIN);
@@ -244,8 +153,8 @@ enum breakage { BREAK_CUT, BREAK_ORIGIN_LEAVES, BREAK_TARGET_LEAVES, BREAK_TARGE
  */
 static void check_break(uint64_t seed, enum breakage breakage, struct sim_counters *sum)
 {
-    static struct pair p;
-    static uint8_t before[MEMORY];
+    static struct fabric_pair p;
+    static uint8_t before[PAIR_BYTES];
     struct sim_options options = {.seed = seed, .delay_max_ns = 20000};
     uint32_t ended[OPS] = {0};
     struct fabric_event event;
@@ -253,10 +162,10 @@ static void check_break(uint64_t seed, enum breakage breakage, struct sim_counte
 
     pair_open(&p, &options, FABRIC_REMOTE_WRITE | FABRIC_REMOTE_READ);
     when = sim_now(p.world);
-    memset(p.bytes[ORIGIN], 0x5a, MEMORY);
+    memset(p.bytes[ORIGIN], 0x5a, PAIR_BYTES);
     for (uint32_t i = 0; i < OPS; i++) {
-        struct fabric_write w = write_of(&p, (uint64_t)i * 512, 512, i);
-        struct fabric_read r = read_of(&p, (uint64_t)i * 512, 512, i);
+        struct fabric_write w = pair_write(&p, (uint64_t)i * 512, 512, i);
+        struct fabric_read r = pair_read(&p, (uint64_t)i * 512, 512, i);
 
         w.placed = i % 3 == 1;
         CU_ASSERT_EQUAL_FATAL(i % 3 == 2 ? fabric_post_read(p.fabric[ORIGIN], &r)
@@ -273,7 +182,7 @@ static void check_break(uint64_t seed, enum breakage breakage, struct sim_counte
     if (breakage != BREAK_ORIGIN_LEAVES)
         sim_advance(p.world, sim_now(p.world) + 10000);
     fabric_disconnect(p.fabric[ORIGIN], TARGET);
-    while (await(&p, ORIGIN, &event)) {
+    while (pair_await(&p, ORIGIN, &event)) {
         CU_ASSERT_FATAL(event.kind == FABRIC_WRITTEN || event.kind == FABRIC_READ);
         ended[event.cookie]++;
     }
@@ -281,9 +190,9 @@ static void check_break(uint64_t seed, enum breakage breakage, struct sim_counte
         CU_ASSERT_EQUAL(ended[i], 1);
     if (breakage == BREAK_ORIGIN_LEAVES || breakage == BREAK_CUT)
         fabric_disconnect(p.fabric[TARGET], ORIGIN);
-    memcpy(before, p.bytes[TARGET], MEMORY);
+    memcpy(before, p.bytes[TARGET], PAIR_BYTES);
     sim_advance(p.world, sim_now(p.world) + 10000000);
-    CU_ASSERT_EQUAL(memcmp(before, p.bytes[TARGET], MEMORY), 0);
+    CU_ASSERT_EQUAL(memcmp(before, p.bytes[TARGET], PAIR_BYTES), 0);
     CU_ASSERT_PTR_NULL(sim_fault(p.world));
     CU_ASSERT_EQUAL(sim_outstanding(p.world, ORIGIN), 0);
     sum->lost += sim_counters(p.world)->lost;
@@ -309,24 +218,24 @@ static void test_breaks(void)
 /* At the moment of the target's disconnect the flight ends, even towards a new connection. */
 static void test_nothing_lands_late(void)
 {
-    static struct pair p;
+    static struct fabric_pair p;
 
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct sim_options options = {.seed = seed};
-        static const uint8_t zero[MEMORY];
+        static const uint8_t zero[PAIR_BYTES];
 
         pair_open(&p, &options, FABRIC_REMOTE_WRITE);
-        memset(p.bytes[ORIGIN], 0x5a, MEMORY);
+        memset(p.bytes[ORIGIN], 0x5a, PAIR_BYTES);
         for (uint32_t i = 0; i < OPS; i++) {
-            struct fabric_write w = write_of(&p, (uint64_t)i * 512, 512, i);
+            struct fabric_write w = pair_write(&p, (uint64_t)i * 512, 512, i);
 
             CU_ASSERT_EQUAL_FATAL(fabric_post_write(p.fabric[ORIGIN], &w), 0);
         }
         fabric_disconnect(p.fabric[TARGET], ORIGIN);
         fabric_disconnect(p.fabric[ORIGIN], TARGET);
-        link_up(&p);
+        pair_link(&p);
         sim_advance(p.world, sim_now(p.world) + 10000000);
-        CU_ASSERT_EQUAL(memcmp(p.bytes[TARGET], zero, MEMORY), 0);
+        CU_ASSERT_EQUAL(memcmp(p.bytes[TARGET], zero, PAIR_BYTES), 0);
         pair_close(&p);
     }
 }
@@ -335,36 +244,36 @@ static void test_nothing_lands_late(void)
  * have connected anew. */
 static void test_restore(void)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     struct sim_options options = {.seed = 3};
     struct fabric_event event;
     struct fabric_write w;
 
     pair_open(&p, &options, FABRIC_REMOTE_WRITE);
     sim_cut(p.world, ORIGIN, TARGET);
-    CU_ASSERT_FATAL(await(&p, ORIGIN, &event));
+    CU_ASSERT_FATAL(pair_await(&p, ORIGIN, &event));
     CU_ASSERT_EQUAL(event.kind, FABRIC_BROKEN);
     CU_ASSERT_EQUAL(event.peer, TARGET);
-    CU_ASSERT_FALSE(await(&p, ORIGIN, &event));
+    CU_ASSERT_FALSE(pair_await(&p, ORIGIN, &event));
     sim_restore(p.world, ORIGIN, TARGET);
-    w = write_of(&p, 0, 8, 1);
+    w = pair_write(&p, 0, 8, 1);
     w.placed = true;
     CU_ASSERT_EQUAL(fabric_post_write(p.fabric[ORIGIN], &w), 0);
-    CU_ASSERT_FALSE(await(&p, ORIGIN, &event));
+    CU_ASSERT_FALSE(pair_await(&p, ORIGIN, &event));
     fabric_disconnect(p.fabric[TARGET], ORIGIN);
     fabric_disconnect(p.fabric[ORIGIN], TARGET);
-    link_up(&p);
-    CU_ASSERT_FATAL(await(&p, ORIGIN, &event));
+    pair_link(&p);
+    CU_ASSERT_FATAL(pair_await(&p, ORIGIN, &event));
     CU_ASSERT_EQUAL(event.status, -ECANCELED);
     CU_ASSERT_EQUAL(fabric_post_write(p.fabric[ORIGIN], &w), 0);
-    CU_ASSERT_FATAL(await(&p, ORIGIN, &event));
+    CU_ASSERT_FATAL(pair_await(&p, ORIGIN, &event));
     CU_ASSERT_EQUAL(event.status, 0);
     pair_close(&p);
 
     options.silent_per_mille = 1000;
     pair_open(&p, &options, FABRIC_REMOTE_WRITE);
     sim_cut(p.world, ORIGIN, TARGET);
-    CU_ASSERT_FALSE(await(&p, ORIGIN, &event));
+    CU_ASSERT_FALSE(pair_await(&p, ORIGIN, &event));
     pair_close(&p);
 }
 
@@ -398,7 +307,7 @@ static void test_faults(void)
         {MISUSE_SOURCE, "outside its memory"},
         {MISUSE_UNCONNECTED, "without a connection"},
     };
-    static struct pair p;
+    static struct fabric_pair p;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         enum misuse m = rows[i].misuse;
@@ -407,13 +316,13 @@ static void test_faults(void)
         const char *fault;
 
         pair_open(&p, &options, m == MISUSE_RIGHT ? FABRIC_REMOTE_READ : FABRIC_REMOTE_WRITE);
-        w = write_of(&p, MEMORY - 64, 64, 0);
+        w = pair_write(&p, PAIR_BYTES - 64, 64, 0);
         w.remote_key ^= m == MISUSE_KEY;
         w.remote_address += m == MISUSE_BEYOND;
         if (m == MISUSE_BEFORE)
             w.remote_address = p.memory[TARGET].address - 1;
         if (m == MISUSE_SOURCE)
-            w.source = p.bytes[ORIGIN] + MEMORY - 63;
+            w.source = p.bytes[ORIGIN] + PAIR_BYTES - 63;
         if (m == MISUSE_UNCONNECTED)
             fabric_disconnect(p.fabric[ORIGIN], TARGET);
         fabric_post_write(p.fabric[ORIGIN], &w);
@@ -434,13 +343,13 @@ static void test_faults(void)
 
 static void test_drop(void)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     struct sim_options options = {.seed = 1};
     struct fabric_event event;
 
     pair_open(&p, &options, FABRIC_REMOTE_WRITE);
     CU_ASSERT_EQUAL(fabric_mem_drop(p.fabric[TARGET], p.memory[TARGET].index, 12), 0);
-    CU_ASSERT_FATAL(await(&p, TARGET, &event));
+    CU_ASSERT_FATAL(pair_await(&p, TARGET, &event));
     CU_ASSERT_EQUAL(event.kind, FABRIC_DROPPED);
     CU_ASSERT_EQUAL(event.cookie, 12);
     CU_ASSERT_EQUAL(event.status, 0);
@@ -450,20 +359,20 @@ static void test_drop(void)
 /* A word that depends on every event of a busy, breaking run. */
 static uint64_t fingerprint(uint64_t seed)
 {
-    static struct pair p;
+    static struct fabric_pair p;
     struct sim_options options = {.seed = seed, .refuse_per_mille = 100, .call_ns = 50};
     struct fabric_event event;
     uint64_t print = 0;
 
     pair_open(&p, &options, FABRIC_REMOTE_WRITE);
     for (uint32_t i = 0; i < OPS; i++) {
-        struct fabric_write w = write_of(&p, (uint64_t)i * 512, 512, i);
+        struct fabric_write w = pair_write(&p, (uint64_t)i * 512, 512, i);
 
         print = print * 31 + (uint64_t)(fabric_post_write(p.fabric[ORIGIN], &w) + 100);
     }
     sim_cut(p.world, ORIGIN, TARGET);
     for (int node = 0; node < 2; node++)
-        while (await(&p, node, &event))
+        while (pair_await(&p, node, &event))
             print = print * 31 + event.kind + event.cookie + event.immediate + sim_now(p.world);
     pair_close(&p);
     return print;

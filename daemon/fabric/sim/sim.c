@@ -1,6 +1,7 @@
 /*
  * The simulated fabric (sim.h): the world, its clock, and the connections between its nodes.
- * sim_operation.c has the life of an operation, sim_memory.c registered memory.
+ * sim_operation.c has the life of an operation, sim_network.c the same under the LogGP clock,
+ * sim_memory.c registered memory.
  *
  * Thread: the owner of the sim_world.
  */
@@ -40,7 +41,11 @@ void sim_log(struct sim_world *w, const char *format, ...)
 
 uint64_t sim_some_delay(struct sim_world *w)
 {
-    uint64_t delay = sim_random_range(&w->random, w->options.delay_min_ns, w->options.delay_max_ns);
+    uint64_t delay;
+
+    if (sim_has_loggp(w))
+        return 0;
+    delay = sim_random_range(&w->random, w->options.delay_min_ns, w->options.delay_max_ns);
 
     return sim_random_below(&w->random, 16) == 0 ? delay * sim_random_range(&w->random, 2, 8)
                                                  : delay;
@@ -75,6 +80,9 @@ void sim_push(struct sim_world *w, uint32_t node, const struct fabric_event *eve
         n->queue_head = 0;
     }
     n->queue[(n->queue_head + n->queue_count++) % n->queue_room] = *event;
+    if (!n->roused)
+        w->roused[w->roused_count++] = node;
+    n->roused = true;
 }
 
 /* ---- connections --------------------------------------------------------------------------- */
@@ -327,12 +335,13 @@ int sim_world_open(const struct sim_options *options, struct sim_world **out)
     w->op_free = SIM_NO_OP;
     w->nodes = calloc(nodes, sizeof *w->nodes);
     w->cut = calloc((size_t)nodes * nodes, sizeof *w->cut);
+    w->roused = calloc(nodes, sizeof *w->roused);
     for (uint32_t i = 0; w->nodes && i < nodes; i++) {
         w->nodes[i].sides = calloc(nodes, sizeof *w->nodes[i].sides);
         if (!w->nodes[i].sides)
             goto no_memory;
     }
-    if (!w->nodes || !w->cut)
+    if (!w->nodes || !w->cut || !w->roused)
         goto no_memory;
     *out = w;
     return 0;
@@ -353,6 +362,7 @@ void sim_world_close(struct sim_world *w)
     free(w->ops);
     free(w->nodes);
     free(w->cut);
+    free(w->roused);
     sim_timeline_free(&w->timeline);
     free(w);
 }
@@ -423,6 +433,15 @@ bool sim_is_cut(const struct sim_world *w, uint32_t a, uint32_t b)
 uint32_t sim_waiting(const struct sim_world *w, uint32_t node)
 {
     return w->nodes[node].queue_count;
+}
+
+bool sim_roused(struct sim_world *w, uint32_t *node)
+{
+    if (w->roused_count == 0)
+        return false;
+    *node = w->roused[--w->roused_count];
+    w->nodes[*node].roused = false;
+    return true;
 }
 
 uint32_t sim_outstanding(const struct sim_world *w, uint32_t node)

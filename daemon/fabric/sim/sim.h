@@ -12,6 +12,10 @@
  *     an error may have done its work all the same;
  *   - nothing lands once its target has disconnected from the origin or closed its fabric.
  *
+ * With `loggp` an operation takes instead what that model says (sim_network.c), in one piece and in
+ * the order of arrival, and registering memory takes no time: a run is one of many nodes'
+ * performance, and the seed draws keys alone.
+ *
  * What no engine may ever do (a wrong key or range on the wire, dropping memory that an operation
  * still uses, ...) is a fault: the first one is kept, in words, for the test to look at.
  *
@@ -24,6 +28,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/sim/loggp.h"
 
 struct sim_world;
 
@@ -41,10 +46,12 @@ struct sim_options {
     uint32_t refuse_per_mille;  /* 0: how often a post is refused with -EAGAIN at random */
     uint32_t silent_per_mille;  /* 0: how often a break is not reported with FABRIC_BROKEN */
     uint32_t call_ns;           /* 0: time that passes, up to this, in each post and poll */
+    struct loggp loggp;         /* all zero: random delays */
 };
 
 struct sim_counters {
-    uint64_t writes, reads, refused, landed, overtaken, pieces, lost, cancelled, breaks;
+    uint64_t writes, reads, bytes; /* accepted; payload of both */
+    uint64_t refused, landed, overtaken, pieces, lost, cancelled, breaks;
 };
 
 int sim_world_open(const struct sim_options *options, struct sim_world **out);
@@ -74,6 +81,8 @@ bool sim_is_cut(const struct sim_world *world, uint32_t a, uint32_t b);
 int sim_fabric_open(struct sim_world *world, uint32_t node, struct fabric **out);
 /* Events that wait for the node's poll. */
 uint32_t sim_waiting(const struct sim_world *world, uint32_t node);
+/* A node that has got an event since this has named it last; false: there is none. */
+bool sim_roused(struct sim_world *world, uint32_t *node);
 /* Operations of the node that have not ended. */
 uint32_t sim_outstanding(const struct sim_world *world, uint32_t node);
 

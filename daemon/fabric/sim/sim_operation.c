@@ -1,7 +1,7 @@
 /*
  * The life of an operation in the simulated fabric.
  *
- * Its steps are entries of the timeline, all made when it is posted:
+ * Its steps are entries of the timeline, all made when it is posted (but see sim_network.c):
  *
  *     write:  TRANSMIT (source copied)  PIECE...  LANDED (announce)        COMPLETE
  *     read:                             PIECE... (fetched and stored)      COMPLETE
@@ -47,6 +47,13 @@ static void op_free_if_over(struct sim_world *w, uint32_t index)
     free(op->bytes);
     *op = (struct sim_op){.next_free = w->op_free};
     w->op_free = index;
+}
+
+void sim_schedule_op(struct sim_world *w, uint64_t time, enum step what, uint32_t index, uint64_t a,
+                     uint64_t b)
+{
+    w->ops[index].entries++;
+    sim_schedule(w, time, what, index, a, b);
 }
 
 /* Queues the operation's one event. */
@@ -141,11 +148,20 @@ static void piece(struct sim_world *w, struct sim_op *op, uint64_t offset, uint6
         memcpy(target + offset, op->bytes + offset, length);
 }
 
-static void landed(struct sim_world *w, struct sim_op *op)
+/* The target gets its event. */
+static void seen(struct sim_world *w, const struct sim_op *op)
 {
-    struct sim_side *side = sim_side(w, op->source_node, op->target_node);
     struct fabric_event event = {
         .kind = FABRIC_ARRIVED, .peer = op->source_node, .immediate = op->immediate};
+
+    if (!op->doomed)
+        sim_push(w, op->target_node, &event);
+}
+
+static void landed(struct sim_world *w, const struct sim_entry *entry)
+{
+    struct sim_op *op = &w->ops[entry->subject];
+    struct sim_side *side = sim_side(w, op->source_node, op->target_node);
 
     if (op->doomed)
         return;
@@ -157,8 +173,10 @@ static void landed(struct sim_world *w, struct sim_op *op)
         side->landed_number = op->number;
     sim_log(w, "%u->%u op %llu lands%s %08x", op->source_node, op->target_node,
             (unsigned long long)op->number, op->announce ? ", announced" : "", op->immediate);
-    if (op->announce)
-        sim_push(w, op->target_node, &event);
+    if (sim_has_loggp(w))
+        sim_network_landed(w, entry->subject, entry->a);
+    else if (op->announce)
+        seen(w, op);
 }
 
 static void complete(struct sim_world *w, struct sim_op *op)
@@ -263,10 +281,17 @@ void sim_operation_step(struct sim_world *w, const struct sim_entry *entry)
         piece(w, op, entry->a, entry->b);
         break;
     case STEP_LANDED:
-        landed(w, op);
+        landed(w, entry);
         break;
     case STEP_COMPLETE:
         complete(w, op);
+        break;
+    case STEP_SEEN:
+        seen(w, op);
+        break;
+    case STEP_ARRIVES:
+    case STEP_RETURNS:
+        sim_network_step(w, entry);
         break;
     }
     op->entries--;
@@ -274,13 +299,6 @@ void sim_operation_step(struct sim_world *w, const struct sim_entry *entry)
 }
 
 /* ---- posting ------------------------------------------------------------------------------- */
-
-static void schedule_op(struct sim_world *w, uint64_t time, enum step what, uint32_t index,
-                        uint64_t a, uint64_t b)
-{
-    w->ops[index].entries++;
-    sim_schedule(w, time, what, index, a, b);
-}
 
 /* Whether the node may post towards the peer now: 0, -EAGAIN or an error. */
 static int admit(struct sim_world *w, uint32_t node, uint32_t peer, uint32_t memory,
@@ -332,7 +350,7 @@ static uint64_t schedule_pieces(struct sim_world *w, uint32_t index, uint64_t st
         uint64_t time = one ? at : start + sim_some_delay(w);
 
         if (part)
-            schedule_op(w, time, STEP_PIECE, index, offset, part);
+            sim_schedule_op(w, time, STEP_PIECE, index, offset, part);
         offset += part;
         last = time > last ? time : last;
     }
@@ -358,13 +376,37 @@ static struct sim_op *accept(struct sim_world *w, uint32_t node, uint32_t peer, 
     return op;
 }
 
+static void schedule_write(struct sim_world *w, uint32_t index)
+{
+    const struct sim_op *op = &w->ops[index];
+    struct sim_side *side = sim_side(w, op->source_node, op->target_node);
+    uint64_t sent = w->now + sim_some_delay(w), landing = sent + sim_some_delay(w);
+
+    if (op->ordered) {
+        if (landing <= side->last_landing)
+            landing = side->last_landing + 1;
+        side->last_landing = landing;
+    }
+    sim_schedule_op(w, sent, STEP_TRANSMIT, index, 0, 0);
+    landing = schedule_pieces(w, index, sent, op->ordered, landing);
+    sim_schedule_op(w, landing, STEP_LANDED, index, 0, 0);
+    sim_schedule_op(w, (op->placed ? landing : sent) + sim_some_delay(w), STEP_COMPLETE, index, 0,
+                    0);
+}
+
+static void schedule_read(struct sim_world *w, uint32_t index)
+{
+    uint64_t sent = w->now + sim_some_delay(w);
+    uint64_t last = schedule_pieces(w, index, sent, false, sent);
+
+    sim_schedule_op(w, last + sim_some_delay(w), STEP_COMPLETE, index, 0, 0);
+}
+
 int sim_write(struct fabric *fabric, const struct fabric_write *write)
 {
     uint32_t node, index;
     struct sim_world *w = sim_world_of(fabric, &node);
-    struct sim_side *side;
     struct sim_op *op;
-    uint64_t sent, landing;
     int rc;
 
     sim_pass_time(w);
@@ -384,24 +426,16 @@ int sim_write(struct fabric *fabric, const struct fabric_write *write)
     op->announce = write->announce;
     op->placed = write->placed;
     w->counters.writes++;
+    w->counters.bytes += op->length;
     sim_log(w, "%u->%u op %llu writes %llu bytes%s %08x", node, write->peer,
             (unsigned long long)op->number, (unsigned long long)op->length,
             write->announce ? ", to announce" : "", write->immediate);
 
     op->ordered = w->options.ordered_write_max && op->length <= w->options.ordered_write_max;
-    sent = w->now + sim_some_delay(w);
-    landing = sent + sim_some_delay(w);
-    side = sim_side(w, node, write->peer);
-    if (op->ordered) {
-        if (landing <= side->last_landing)
-            landing = side->last_landing + 1;
-        side->last_landing = landing;
-    }
-    schedule_op(w, sent, STEP_TRANSMIT, index, 0, 0);
-    landing = schedule_pieces(w, index, sent, op->ordered, landing);
-    schedule_op(w, landing, STEP_LANDED, index, 0, 0);
-    schedule_op(w, (write->placed ? landing : sent) + sim_some_delay(w), STEP_COMPLETE, index, 0,
-                0);
+    if (sim_has_loggp(w))
+        sim_network_post(w, index);
+    else
+        schedule_write(w, index);
     return 0;
 }
 
@@ -410,7 +444,6 @@ int sim_read(struct fabric *fabric, const struct fabric_read *read)
     uint32_t node, index;
     struct sim_world *w = sim_world_of(fabric, &node);
     struct sim_op *op;
-    uint64_t sent, last;
     int rc;
 
     sim_pass_time(w);
@@ -428,10 +461,12 @@ int sim_read(struct fabric *fabric, const struct fabric_read *read)
     op->remote_key = read->remote_key;
     op->cookie = read->cookie;
     w->counters.reads++;
+    w->counters.bytes += op->length;
     sim_log(w, "%u->%u op %llu reads %llu bytes", node, read->peer, (unsigned long long)op->number,
             (unsigned long long)op->length);
-    sent = w->now + sim_some_delay(w);
-    last = schedule_pieces(w, index, sent, false, sent);
-    schedule_op(w, last + sim_some_delay(w), STEP_COMPLETE, index, 0, 0);
+    if (sim_has_loggp(w))
+        sim_network_post(w, index);
+    else
+        schedule_read(w, index);
     return 0;
 }

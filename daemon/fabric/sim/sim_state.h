@@ -1,6 +1,7 @@
 /*
  * The simulated fabric's insides, shared by its files: sim.c (the world and its connections),
- * sim_operation.c (the life of an operation), sim_memory.c (registered memory).
+ * sim_operation.c (the life of an operation), sim_network.c (the same under the LogGP clock),
+ * sim_memory.c (registered memory).
  *
  * Thread: the owner of the sim_world owns all of it.
  */
@@ -11,7 +12,7 @@
 #include "daemon/fabric/sim/sim_random.h"
 #include "daemon/fabric/sim/sim_timeline.h"
 
-#define SIM_NODES_MAX    64u
+#define SIM_NODES_MAX    1024u
 #define SIM_SLOT_BITS    16u /* of a memory index: slot; above: generation */
 #define SIM_ADDRESS_MASK UINT64_C(0x7ffffffff000)
 #define SIM_NO_OP        UINT32_MAX
@@ -21,6 +22,10 @@ enum step {
     STEP_PIECE, /* a: offset, b: length */
     STEP_LANDED,
     STEP_COMPLETE,
+    /* Under the LogGP clock alone, where a is the time in ps, also of STEP_LANDED. */
+    STEP_ARRIVES,
+    STEP_RETURNS,
+    STEP_SEEN,
     STEP_ADDED, /* subject: node, a: instance, b: memory index */
     STEP_DROPPED,
     STEP_BREAK, /* subject: node, a: peer, b: the side's generation */
@@ -65,7 +70,9 @@ struct sim_fabric {
 
 struct sim_node {
     bool open;
+    bool roused;       /* on the list of roused nodes */
     uint64_t instance; /* one more each open */
+    struct loggp_end end;
     struct sim_fabric handle;
     struct sim_side *sides;
     struct sim_memory *memories;
@@ -81,7 +88,9 @@ struct sim_world {
     struct sim_counters counters;
     uint64_t now;
     struct sim_node *nodes;
-    bool *cut; /* nodes x nodes */
+    bool *cut;        /* nodes x nodes */
+    uint32_t *roused; /* nodes with an event that sim_roused has not named */
+    uint32_t roused_count;
     struct sim_op *ops;
     uint32_t op_room, op_free;
     uint64_t posted;
@@ -125,6 +134,9 @@ void sim_pass_time(struct sim_world *w);
 
 int sim_write(struct fabric *fabric, const struct fabric_write *write);
 int sim_read(struct fabric *fabric, const struct fabric_read *read);
+/* One more step of the operation, at that time. */
+void sim_schedule_op(struct sim_world *w, uint64_t time, enum step what, uint32_t index, uint64_t a,
+                     uint64_t b);
 /* Takes the operation of a timeline entry one step on. */
 void sim_operation_step(struct sim_world *w, const struct sim_entry *entry);
 /* Loses that share (per mille) of the operations in flight from one node to another. */
@@ -136,6 +148,17 @@ uint32_t sim_end_flight(struct sim_world *w, uint32_t from, uint32_t to, int sta
                         uint32_t per_mille);
 /* The origin is gone: nobody waits for its operations' events. */
 void sim_orphan_flight(struct sim_world *w, uint32_t from);
+
+/* ---- sim_network.c --------------------------------------------------------------------------- */
+
+/* Whether the world has the LogGP clock. */
+bool sim_has_loggp(const struct sim_world *w);
+/* Schedules the first steps of an operation that was accepted just now. */
+void sim_network_post(struct sim_world *w, uint32_t index);
+/* STEP_ARRIVES and STEP_RETURNS. */
+void sim_network_step(struct sim_world *w, const struct sim_entry *entry);
+/* The write's last byte is placed. */
+void sim_network_landed(struct sim_world *w, uint32_t index, uint64_t at);
 
 /* ---- sim_memory.c ---------------------------------------------------------------------------- */
 
