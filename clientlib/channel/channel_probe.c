@@ -197,7 +197,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
 /* Ends without the daemon are local events: a probe for other kinds need not search among them. */
 static bool may_be_kept(const struct channel *ch, unsigned kinds)
 {
-    return ch->kept.bytes > (kinds & PWC_LOCAL ? 0 : ch->kept.own);
+    return ch->kept.bytes > 0 && (kinds & PWC_LOCAL || ch->kept.bytes > ch->kept.own);
 }
 
 static __attribute__((noinline)) bool take_kept(struct channel *ch, uint64_t peer, unsigned kinds,

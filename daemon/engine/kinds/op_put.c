@@ -125,8 +125,10 @@ void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted
         f->posted = 0; /* all pieces are sent again if the flow goes on */
 }
 
-int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
-               uint32_t pad, struct wire_put **out)
+/* As put_packed. Compiled into put_record, which knows kind and padding. */
+static inline __attribute__((always_inline)) int packed(struct engine *e, uint32_t flow,
+                                                        uint64_t slot, struct op *op, uint8_t kind,
+                                                        uint32_t pad, struct wire_put **out)
 {
     struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
@@ -153,6 +155,12 @@ int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, ui
     return 1;
 }
 
+int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
+               uint32_t pad, struct wire_put **out)
+{
+    return packed(e, flow, slot, op, kind, pad, out);
+}
+
 /* The record of a payload that is announced by itself. */
 static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
@@ -173,24 +181,33 @@ static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op
     return 1;
 }
 
-int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
-                  uint8_t placed, uint8_t bare)
+/* As put_record_as. Compiled into put_record, which knows the kinds. */
+static inline __attribute__((always_inline)) int record_as(struct engine *e, uint32_t flow,
+                                                           uint64_t slot, struct op *op,
+                                                           uint8_t packed_kind, uint8_t placed,
+                                                           uint8_t bare)
 {
     struct wire_put *unused;
 
     if (op->length == 0 || op->status < 0)
         return op_stage_plain(e, flow, slot, op, op->status < 0 ? WIRE_NOTE : bare);
     if (op->flags & SUBMIT_INLINE)
-        return put_packed(e, flow, slot, op, packed, 0, &unused);
+        return packed(e, flow, slot, op, packed_kind, 0, &unused);
     if (protocol_for(e, op) == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
         return -EINPROGRESS;
     return op->nonce != UINT16_MAX ? put_matched(e, flow, slot, op, placed)
                                    : op_stage_plain(e, flow, slot, op, placed);
 }
 
+int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
+                  uint8_t placed, uint8_t bare)
+{
+    return record_as(e, flow, slot, op, packed, placed, bare);
+}
+
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
-    return put_record_as(e, flow, slot, op, WIRE_PUT, WIRE_PLACED, WIRE_NOTE);
+    return record_as(e, flow, slot, op, WIRE_PUT, WIRE_PLACED, WIRE_NOTE);
 }
 
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op)

@@ -123,7 +123,7 @@ static void atomic_answer(struct engine *e, const struct arrival *a, int32_t sta
 
 const struct arrival_kind arrival_atomic = {
     .op = SUBMIT_ATOMIC,
-    .wakes = true,
+    .changes = true,
     .parse = atomic_parse,
     .admit = atomic_admit,
     .ready = atomic_ready,
@@ -191,7 +191,7 @@ static void atomics_answer(struct engine *e, const struct arrival *a, int32_t st
 
 const struct arrival_kind arrival_atomics = {
     .op = SUBMIT_ATOMIC,
-    .wakes = true,
+    .changes = true,
     .several = true,
     .parse = atomics_parse,
     .admit = atomics_admit,

@@ -31,12 +31,14 @@ int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsig
     int status =
         region_memory(e, session, a->w.batch.slot, a->w.batch.generation, rights, &a->base, &room);
 
-    for (uint64_t i = 0; i < a->w.op.count && status == 0; i++) {
+    if (status < 0)
+        return status;
+    for (uint64_t left = a->w.op.count; left > 0; left--) {
         at = batch_step(a->block, at, &rid, &offset, &length);
         if (!(offset <= room && length <= room - offset))
-            status = -ERANGE;
+            return -ERANGE;
     }
-    return status;
+    return 0;
 }
 
 static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
@@ -46,14 +48,16 @@ static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
 
 static int batch_act(struct engine *e, struct arrival *a)
 {
+    const uint8_t *block = a->block; /* what is placed might be anything: copies of our own */
+    uint8_t *base = a->base;
     uint64_t rid, offset;
     uint32_t at = 0, length;
 
-    for (uint64_t i = 0; i < a->w.op.count; i++) {
-        const uint8_t *put = a->block + at;
+    for (uint64_t left = a->w.op.count; left > 0; left--) {
+        const uint8_t *put = block + at;
 
-        at = batch_step(a->block, at, &rid, &offset, &length);
-        word_place(a->base + offset, put + sizeof(struct wire_batch_put), length);
+        at = batch_step(block, at, &rid, &offset, &length);
+        word_place(base + offset, put + sizeof(struct wire_batch_put), length);
     }
     return 0;
 }

@@ -180,6 +180,14 @@ static int notify_parse(const struct arrival *a)
     return a->w.op.rid_len > 0 || a->w.op.head.flags & (WIRE_MESSAGE | WIRE_NO_EVENT) ? -EPROTO : 0;
 }
 
+/* The flags that few records have. 0 or -EPROTO. */
+static int flags_parse(struct arrival *a)
+{
+    if (!(a->w.op.head.flags & (WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY | WIRE_NOTIFY)))
+        return 0;
+    return message_parse(a) < 0 ? -EPROTO : notify_parse(a);
+}
+
 /* ---- admit ----------------------------------------------------------------------------------- */
 
 /* A request, which is an active message: 0 or the status that its origin gets. */
@@ -241,7 +249,7 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
 
     d->head = (struct event_record){
         .size = event_bytes(w->rid_len),
-        .kind = w->head.flags & WIRE_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
+        .kind = EVENT_REMOTE,
         .op = a->kind->op,
         .id_len = w->rid_len,
         .origin = peer,
@@ -253,8 +261,12 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
     d->rest = a->id;
     d->rest_len = w->rid_len;
     d->front = sizeof(d->head);
-    if (!(w->head.flags & WIRE_MESSAGE))
+    if (!(w->head.flags & (WIRE_MESSAGE | WIRE_NOTIFY)))
         return;
+    if (w->head.flags & WIRE_NOTIFY) { /* no message, by notify_parse */
+        d->head.kind = EVENT_NOTIFY;
+        return;
+    }
     d->head.kind = w->head.flags & WIRE_REPLY ? EVENT_REPLY : EVENT_REQUEST;
     d->head.op = a->message.kind;
     if (a->message.kind == SUBMIT_MEDIUM)
@@ -283,55 +295,88 @@ static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
     return 0;
 }
 
+/* Within a transaction that has reserved the room: the events of what has been done. */
+static void arrival_report(struct engine *e, const struct arrival *a, const struct event_room *room,
+                           uint32_t count)
+{
+    const struct wire_op *w = &a->w.op;
+    struct inflow *in = &e->inflows[w->flow];
+    struct event_draft draft;
+
+    draft_event(a, in->peer, in->origin, &draft);
+    if (a->kind->several)
+        session_deliver_batch(e, w->flow, room, &draft.head, a->block);
+    else
+        session_deliver(e, w->flow, room, &draft);
+    step_event(e, TRACE_REMOTE, in->session, in->peer, in->origin_flow, &draft.head, count);
+    if (w->head.flags & WIRE_MESSAGE && !(w->head.flags & WIRE_NO_REPLY))
+        set32(e, &in->owed, in->owed + 1);
+}
+
+/* How many events it brings. A request without has failed. */
+static uint32_t arrival_events(const struct arrival *a)
+{
+    if (a->w.op.head.flags & WIRE_NO_EVENT || a->kind->silent)
+        return 0;
+    return a->kind->several ? (uint32_t)a->w.op.count : 1;
+}
+
+/* As arrival_act, of an operation that changes words, and may stop at one that is busy. How many
+ * of its events are due, or -ENOBUFS. */
+static int act_on_words(struct engine *e, struct arrival *a, struct event_room *room,
+                        uint32_t events, int *status)
+{
+    const struct wire_op *w = &a->w.op;
+    uint32_t session = e->inflows[w->flow].session;
+    int r = a->kind->ready(e, a);
+
+    if (r < 0)
+        return r;
+    *status = arrival_act(e, session, a);
+    if (*status == -EBUSY) {
+        /* The elements that were done have their events, the others have none. */
+        if (events > 0)
+            events = a->kind->several ? a->done : 0;
+        arrival_undo(e);
+        if (events > 0 && session_reserve(e, w->flow, event_bytes(w->rid_len), events, room) < 0)
+            events = 0;
+    }
+    if (a->kind->answer && (*status == 0 || *status == -EBUSY)) {
+        a->kind->answer(e, a, *status);
+        *status = 0;
+    }
+    session_dirty(e, session); /* looks at its bell */
+    return (int)events;
+}
+
 /* Within a transaction: a put, a get, a notification or a request for an open inflow. *status is
  * what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
 static int take_request(struct engine *e, struct arrival *a, int *status)
 {
     const struct wire_op *w = &a->w.op;
     struct inflow *in = &e->inflows[w->flow];
-    uint32_t session = in->session, count = a->kind->several ? (uint32_t)w->count : 1;
-    bool message = w->head.flags & WIRE_MESSAGE;
-    /* A request without has failed. */
-    bool event = !(w->head.flags & WIRE_NO_EVENT || a->kind->silent);
-    struct event_draft draft;
+    uint32_t session = in->session;
+    int events = (int)arrival_events(a);
     struct event_room room;
     int r = 0;
 
-    *status = message && event ? request_admit(e, session, a) : 0;
-    if (*status == 0 && doubt_resolve(e, w->flow, w->sequence))
+    *status = w->head.flags & WIRE_MESSAGE && events > 0 ? request_admit(e, session, a) : 0;
+    if (*status == 0 && doubt_resolve(e, in, w->sequence))
         *status = -ECONNABORTED;
     if (*status == 0)
         *status = arrival_admit(e, session, a);
-    if (*status == 0 && event)
-        r = session_reserve(e, w->flow, event_bytes(w->rid_len), count, &room);
-    if (*status == 0 && r == 0 && a->kind->ready)
-        r = a->kind->ready(e, a);
+    if (*status == 0 && events > 0)
+        r = session_reserve(e, w->flow, event_bytes(w->rid_len), (uint32_t)events, &room);
     if (*status < 0 || r < 0)
         return r;
-    *status = arrival_act(e, session, a);
-    if (*status == -EBUSY) {
-        /* The elements that were done have their events, the others have none. */
-        count = a->kind->several ? a->done : 0;
-        arrival_undo(e);
-        event = event && count > 0 &&
-                session_reserve(e, w->flow, event_bytes(w->rid_len), count, &room) == 0;
-    }
-    if (a->kind->answer && (*status == 0 || *status == -EBUSY)) {
-        a->kind->answer(e, a, *status);
-        *status = 0;
-    }
-    if (a->kind->wakes)
-        session_dirty(e, session); /* looks at its bell */
-    if (*status < 0 || !event)
-        return 0;
-    draft_event(a, in->peer, in->origin, &draft);
-    if (a->kind->several)
-        session_deliver_batch(e, w->flow, &room, &draft.head, a->block);
+    if (a->kind->changes)
+        events = act_on_words(e, a, &room, (uint32_t)events, status);
     else
-        session_deliver(e, w->flow, &room, &draft);
-    step_event(e, TRACE_REMOTE, session, in->peer, in->origin_flow, &draft.head, count);
-    if (message && !(w->head.flags & WIRE_NO_REPLY))
-        set32(e, &in->owed, in->owed + 1);
+        *status = arrival_act(e, session, a);
+    if (events < 0)
+        return events;
+    if (*status == 0 && events > 0)
+        arrival_report(e, a, &room, (uint32_t)events);
     return 0;
 }
 
@@ -407,7 +452,7 @@ int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *ki
     const struct wire_op *w = &a.w.op;
     int r;
 
-    if (arrival_parse(e, &a, kind, record) < 0 || message_parse(&a) < 0 || notify_parse(&a) < 0)
+    if (arrival_parse(e, &a, kind, record) < 0 || flags_parse(&a) < 0)
         return -EPROTO;
     r = w->head.flags & WIRE_REPLY ? take_reply(e, peer, &a) : take_by_inflow(e, peer, &a);
     if (r != -ENOBUFS)

@@ -73,7 +73,7 @@ static int packed_act(struct engine *e, struct arrival *a)
 
 const struct arrival_kind arrival_signal = {.op = SUBMIT_SIGNAL,
                                             .silent = true,
-                                            .wakes = true,
+                                            .changes = true,
                                             .parse = packed_parse,
                                             .admit = packed_admit,
                                             .ready = word_ready,
@@ -89,7 +89,7 @@ static int64_t placed_parse(struct engine *e, struct arrival *a, uint64_t left)
 
 const struct arrival_kind arrival_signal_placed = {.op = SUBMIT_SIGNAL,
                                                    .silent = true,
-                                                   .wakes = true,
+                                                   .changes = true,
                                                    .parse = placed_parse,
                                                    .admit = word_admit,
                                                    .ready = word_ready,

@@ -239,8 +239,7 @@ int record_take(struct engine *e, uint32_t peer, const struct ledger_record *rec
 {
     const struct record_kind *kind = &record_kinds[record->head.kind];
 
-    if (kind->size == 0) /* a number without a row */
-        return -EPROTO;
+    /* A number without a row takes no bytes, and so no record. */
     if (record->size < kind->size || (record->size > kind->size && !kind->longer) ||
         record->head.flags & ~kind->flags)
         return -EPROTO;

@@ -66,7 +66,7 @@ struct arrival_kind {
     uint8_t op;   /* kind of its event, enum submit_kind */
     bool several; /* w.op.count operations in one, each with an event */
     bool silent;  /* it has no event */
-    bool wakes;   /* its context, which may wait for the word to change */
+    bool changes; /* words, one of which its context may wait for; it has `ready` */
     /* The bytes that follow the id, or -EPROTO; NULL: none do. `left` stand there. */
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
     /* Before anything is done: 0 or the status that its origin gets. */

@@ -51,6 +51,16 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
     return op;
 }
 
+/* A record of a vector fails with those before it, and so do those behind it. Gives its status. */
+static int32_t fail_together(struct engine *e, struct flow *f, const struct submit_record *draft,
+                             int32_t status)
+{
+    if (status == 0)
+        status = f->failing;
+    set32(e, (uint32_t *)&f->failing, draft->flags & SUBMIT_MORE ? (uint32_t)status : 0);
+    return status;
+}
+
 void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *draft, uint32_t span,
                 int32_t status)
 {
@@ -59,11 +69,9 @@ void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *dra
     uint64_t slot = f->ops.tail - span;
     const struct op *op;
 
-    if (status == 0)
-        status = f->failing;
-    op = op_fill(e, f, slot, draft, span, status);
     if (status < 0 || f->failing < 0)
-        set32(e, (uint32_t *)&f->failing, draft->flags & SUBMIT_MORE ? (uint32_t)status : 0);
+        status = fail_together(e, f, draft, status);
+    op = op_fill(e, f, slot, draft, span, status);
     if (kind->taken)
         kind->taken(e, flow, draft);
     if (op->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {

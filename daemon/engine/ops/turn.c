@@ -157,9 +157,10 @@ static void turn_unblock(struct engine *e, struct peer_live *peer)
 void turns_unblock(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
-    uint64_t bytes = live->bytes, window = turn_window(e, live);
+    uint64_t bytes = live->bytes;
 
-    for (; live->blocked.first != NONE && bytes < window; bytes += e->config.piece_bytes)
+    for (; live->blocked.first != NONE && bytes < turn_window(e, live);
+         bytes += e->config.piece_bytes)
         turn_unblock(e, live);
 }
 

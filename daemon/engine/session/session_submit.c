@@ -35,9 +35,12 @@ struct intake {
     bool *stalled;  /* no room to take its next record */
 };
 
-/* A notification is of a kind that has some, and its id, which it always brings, is by value. */
-static bool notify_valid(const struct op_kind *kind, const struct submit_record *r)
+/* Flags that few records have. A notification is of a kind that has some, and its id, which it
+ * always brings, is by value. */
+static bool flags_valid(const struct op_kind *kind, const struct submit_record *r)
 {
+    if (r->flags & SUBMIT_MORE && !kind->in_vector)
+        return false;
     return !(r->flags & SUBMIT_NOTIFY) ||
            (kind->notifies && r->rid_len == 0 && !(r->flags & SUBMIT_NO_RCE));
 }
@@ -50,7 +53,7 @@ static enum quarantine_reason record_check(const struct engine *e, const struct 
 
     if (!kind || !kind->validate || r->size < sizeof(*r) || r->flags & ~SUBMIT_FLAGS_ALL ||
         r->lid_len > SESSION_ID_MAX || (!kind->message && r->rid_len > SESSION_ID_MAX) ||
-        !notify_valid(kind, r) || (r->flags & SUBMIT_MORE && !kind->in_vector))
+        (r->flags & (SUBMIT_NOTIFY | SUBMIT_MORE) && !flags_valid(kind, r)))
         return QUARANTINE_RECORD;
     if (r->flags & SUBMIT_INLINE) {
         if (r->length == 0 || r->length > submit_inline_max(r->kind, e->config.packed_max))

@@ -27,10 +27,8 @@ void doubt_end(struct engine *e);
 void doubt_inherit(struct engine *e);
 /* Within a transaction: whether an earlier process may have done this record of the inflow. The
  * first record that comes by the inflow is the one in doubt, or none is. */
-static inline bool doubt_resolve(struct engine *e, uint32_t inflow, uint32_t sequence)
+static inline bool doubt_resolve(struct engine *e, struct inflow *in, uint32_t sequence)
 {
-    struct inflow *in = &e->inflows[inflow];
-
     if (!in->in_doubt)
         return false;
     set32(e, &in->in_doubt, 0);
