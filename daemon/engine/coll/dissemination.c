@@ -1,0 +1,23 @@
+/*
+ * The barrier by dissemination (Hensgen, Finkel, Manber): in round r a participant knows of the
+ * 2^r before it, and lets the one 2^r further know. Owns nothing. Thread: any.
+ */
+#include "daemon/engine/coll/schedule.h"
+
+static uint32_t rounds(const struct coll_shape *shape)
+{
+    return coll_log2_up(shape->participants);
+}
+
+static void one_round(const struct coll_shape *shape, uint32_t me, uint32_t r,
+                      struct coll_round *out)
+{
+    uint32_t p = shape->participants, far = 1u << r;
+
+    coll_quiet(out, COLL_SIGNAL);
+    coll_send(out, coll_plus(p, me, far), coll_piece(0, 0));
+    coll_await(out, coll_minus(p, me, far), coll_piece(0, 0));
+}
+
+const struct coll_algorithm coll_dissemination = {
+    .name = "dissemination", .cut = COLL_WHOLE, .rounds = rounds, .round = one_round};

@@ -1,0 +1,581 @@
+/* Schedules of collectives alone, over participants in memory: each letter is awaited by its
+ * receiver in the same round, what arrives is what the kind promises, every participant combines in
+ * the same grouping, and rounds and letters are as many as theory says. */
+#include "daemon/engine/coll/pairs.h"
+#include "daemon/engine/coll/schedule.h"
+#include "tests/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 130, SET_WORDS = 3 };
+
+/* Data without values: whose contributions it holds, for which block of theirs, and how they were
+ * combined, the two sides of an operation in any order. */
+struct symbol {
+    uint64_t set[SET_WORDS];
+    uint64_t what;
+    uint64_t grouping;
+};
+
+/* Participants with the blocks that each has before, `in`, and behind, `out`, the schedule. */
+struct scene {
+    const struct coll_algorithm *algorithm;
+    struct coll_shape shape;
+    uint32_t width; /* blocks of a participant; of scans twice as many */
+    struct symbol *in, *out;
+    struct coll_round *now;
+    struct symbol *letters[MOST]; /* that each has sent in this round, one after the other */
+    uint32_t total;
+};
+
+static uint64_t mixed(uint64_t x)
+{
+    x = (x ^ x >> 31) * 0x7fb5d329728ea185u;
+    x = (x ^ x >> 27) * 0x81dadef4bc2dd44du;
+    return x ^ x >> 33;
+}
+
+static struct symbol symbol_of(uint32_t participant, uint32_t what)
+{
+    struct symbol s = {.what = what, .grouping = mixed(participant + 1)};
+
+    s.set[participant / 64] = 1ull << participant % 64;
+    return s;
+}
+
+static bool holds(const struct symbol *s, uint32_t participant)
+{
+    return s->set[participant / 64] >> participant % 64 & 1;
+}
+
+static void fold_symbol(struct symbol *into, const struct symbol *from)
+{
+    uint64_t low = into->grouping < from->grouping ? into->grouping : from->grouping;
+    uint64_t high = into->grouping < from->grouping ? from->grouping : into->grouping;
+    bool apart = into->what == from->what;
+
+    for (int i = 0; i < SET_WORDS; i++) {
+        apart = apart && (into->set[i] & from->set[i]) == 0; /* nobody counts twice */
+        into->set[i] |= from->set[i];
+    }
+    into->grouping = mixed(low + mixed(high));
+    CU_ASSERT_FATAL(apart);
+}
+
+static struct symbol *block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b)
+{
+    if (b >= s->width)
+        CU_FAIL_FATAL("a block that is not there");
+    return &data[(size_t)me * s->width + b];
+}
+
+/* ---- running a schedule --------------------------------------------------------------------- */
+
+/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last, and the place
+ * of those in a row of all that it sends. */
+static uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
+                             struct coll_range *blocks, uint32_t *place)
+{
+    uint32_t found = 0, at = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (letters[i].peer == peer) {
+            found++;
+            *blocks = letters[i].blocks;
+            *place = at;
+        }
+        at += coll_range_blocks(&letters[i].blocks);
+    }
+    return found;
+}
+
+/* Copies what leaves, for blocks leave as they stand before anything arrives. */
+static void send_letters(struct scene *s, uint32_t me)
+{
+    const struct coll_round *now = &s->now[me];
+    uint32_t n = 0, place;
+    struct coll_range blocks;
+
+    CU_ASSERT_FATAL(now->sends <= COLL_LETTERS && now->arrivals <= COLL_LETTERS);
+    for (uint32_t i = 0; i < now->sends; i++)
+        n += coll_range_blocks(&now->to[i].blocks);
+    s->letters[me] = malloc((n + 1) * sizeof(struct symbol));
+    n = 0;
+    for (uint32_t i = 0; i < now->sends; i++) {
+        const struct coll_range *range = &now->to[i].blocks;
+        const struct coll_round *peer = &s->now[now->to[i].peer];
+
+        CU_ASSERT_FATAL(now->to[i].peer < s->shape.participants && now->to[i].peer != me);
+        CU_ASSERT_EQUAL_FATAL(letters_with(peer->from, peer->arrivals, me, &blocks, &place), 1);
+        for (uint32_t at = range->first; at < range->end; at += range->step)
+            for (uint32_t b = at; b < range->end && b < at + range->run; b++)
+                s->letters[me][n++] = *block(s->in, s, me, b);
+    }
+    s->total += now->sends;
+}
+
+static void place_symbol(struct scene *s, uint32_t me, uint32_t b, const struct symbol *came)
+{
+    struct symbol *at = block(s->out, s, me, b);
+
+    switch (s->now[me].how) {
+    case COLL_COPY:
+        *at = *came;
+        return;
+    case COLL_SCAN_COPY:
+        *block(s->out, s, me, s->shape.blocks + b) = *came;
+        break;
+    case COLL_SCAN_FOLD:
+        fold_symbol(block(s->out, s, me, s->shape.blocks + b), came);
+        break;
+    case COLL_SIGNAL:
+        CU_FAIL_FATAL("a signal has no blocks");
+        break;
+    case COLL_FOLD:
+        break;
+    }
+    fold_symbol(at, came);
+}
+
+static void take_letters(struct scene *s, uint32_t me)
+{
+    const struct coll_round *now = &s->now[me];
+
+    for (uint32_t i = 0; i < now->arrivals; i++) {
+        const struct coll_range *range = &now->from[i].blocks;
+        const struct coll_round *peer = &s->now[now->from[i].peer];
+        struct coll_range sent = {0};
+        uint32_t n = 0;
+
+        CU_ASSERT_FATAL(now->from[i].peer < s->shape.participants && now->from[i].peer != me);
+        CU_ASSERT_EQUAL_FATAL(letters_with(peer->to, peer->sends, me, &sent, &n), 1);
+        CU_ASSERT_EQUAL_FATAL(coll_range_blocks(&sent), coll_range_blocks(range));
+        for (uint32_t at = range->first; at < range->end; at += range->step)
+            for (uint32_t b = at; b < range->end && b < at + range->run; b++)
+                place_symbol(s, me, b, &s->letters[now->from[i].peer][n++]);
+    }
+}
+
+static void run(struct scene *s)
+{
+    uint32_t p = s->shape.participants, rounds = s->algorithm->rounds(&s->shape);
+
+    s->total = 0;
+    for (uint32_t r = 0; r < rounds; r++) {
+        for (uint32_t me = 0; me < p; me++) {
+            memset(&s->now[me], 0xff, sizeof(s->now[me]));
+            s->algorithm->round(&s->shape, me, r, &s->now[me]);
+        }
+        for (uint32_t me = 0; me < p; me++)
+            send_letters(s, me);
+        for (uint32_t me = 0; me < p; me++)
+            take_letters(s, me);
+        for (uint32_t me = 0; me < p; me++)
+            free(s->letters[me]);
+    }
+}
+
+/* ---- what each kind starts with and ends with ----------------------------------------------- */
+
+static void check_set(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what)
+{
+    bool same = s->what == what;
+
+    for (uint32_t i = 0; i < MOST; i++)
+        same = same && holds(s, i) == (i >= from && i < to);
+    CU_ASSERT_FATAL(same);
+}
+
+static uint32_t owner(const struct scene *s, uint32_t me, uint32_t b)
+{
+    return coll_owner(s->algorithm, &s->shape, me, b);
+}
+
+static void start_none(struct scene *s, uint32_t me, uint32_t b)
+{
+    (void)s, (void)me, (void)b;
+}
+
+static void end_none(struct scene *s, uint32_t me, uint32_t b)
+{
+    (void)s, (void)me, (void)b;
+}
+
+static void start_bcast(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (me == s->shape.root)
+        *block(s->in, s, me, b) = symbol_of(me, b);
+}
+
+static void end_bcast(struct scene *s, uint32_t me, uint32_t b)
+{
+    check_set(block(s->out, s, me, b), s->shape.root, s->shape.root + 1, b);
+}
+
+static void start_all(struct scene *s, uint32_t me, uint32_t b)
+{
+    *block(s->in, s, me, b) = symbol_of(me, b);
+}
+
+static void end_reduce(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (me == s->shape.root)
+        check_set(block(s->out, s, me, b), 0, s->shape.participants, b);
+}
+
+static void end_allreduce(struct scene *s, uint32_t me, uint32_t b)
+{
+    const struct symbol *got = block(s->out, s, me, b);
+
+    check_set(got, 0, s->shape.participants, b);
+    CU_ASSERT_EQUAL_FATAL(got->grouping, block(s->out, s, 0, b)->grouping);
+}
+
+static void end_scan(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (me > 0)
+        check_set(block(s->out, s, me, s->shape.blocks + b), 0, me, b);
+}
+
+static void end_reduce_scatter(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (b == me)
+        check_set(block(s->out, s, me, b), 0, s->shape.participants, b);
+}
+
+static void start_own(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (owner(s, me, b) == me)
+        *block(s->in, s, me, b) = symbol_of(me, 7);
+}
+
+static void end_gather(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (me == s->shape.root)
+        check_set(block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
+}
+
+static void end_allgather(struct scene *s, uint32_t me, uint32_t b)
+{
+    check_set(block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
+}
+
+/* Blocks are called by their targets. */
+static void start_scatter(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (me == s->shape.root)
+        *block(s->in, s, me, b) = symbol_of(me, owner(s, me, b));
+}
+
+static void end_scatter(struct scene *s, uint32_t me, uint32_t b)
+{
+    if (owner(s, me, b) == me)
+        check_set(block(s->out, s, me, b), s->shape.root, s->shape.root + 1, me);
+}
+
+static void start_alltoall(struct scene *s, uint32_t me, uint32_t b)
+{
+    *block(s->in, s, me, b) = symbol_of(me, owner(s, me, b));
+}
+
+static void end_alltoall(struct scene *s, uint32_t me, uint32_t b)
+{
+    uint32_t source = coll_source(s->algorithm, &s->shape, me, b);
+
+    if (source != me)
+        check_set(block(s->out, s, me, b), source, source + 1, me);
+}
+
+/* ---- theory --------------------------------------------------------------------------------- */
+
+static uint32_t log_up(uint32_t p)
+{
+    uint32_t log = 0;
+
+    while (1u << log < p)
+        log++;
+    return log;
+}
+
+static bool is_power(uint32_t p)
+{
+    return (p & (p - 1)) == 0;
+}
+
+static uint32_t rounds_log(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return log_up(p);
+}
+
+/* The largest power of two, and two more rounds for the others. */
+static uint32_t rounds_pairs(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return is_power(p) ? log_up(p) : log_up(p) + 1;
+}
+
+static uint32_t letters_tree(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return p - 1;
+}
+
+static uint32_t letters_all(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return p * log_up(p);
+}
+
+static uint32_t letters_pairs(uint32_t p, uint32_t blocks)
+{
+    uint32_t log = is_power(p) ? log_up(p) : log_up(p) - 1, speakers = 1u << log;
+
+    (void)blocks;
+    return 2 * (p - speakers) + speakers * log;
+}
+
+static uint32_t letters_scan(uint32_t p, uint32_t blocks)
+{
+    uint32_t letters = 0;
+
+    (void)blocks;
+    for (uint32_t far = 1; far < p; far *= 2)
+        letters += p - far;
+    return letters;
+}
+
+/* ---- the subjects --------------------------------------------------------------------------- */
+
+struct subject {
+    const char *name;
+    const struct coll_algorithm *algorithm;
+    bool rooted;
+    uint32_t scan; /* 1: twice the blocks */
+    void (*start)(struct scene *s, uint32_t me, uint32_t b);
+    void (*end)(struct scene *s, uint32_t me, uint32_t b);
+    uint32_t (*rounds)(uint32_t p, uint32_t blocks);
+    uint32_t (*letters)(uint32_t p, uint32_t blocks);
+};
+
+static const struct subject subjects[] = {
+    {"barrier", &coll_dissemination, false, 0, start_none, end_none, rounds_log, letters_all},
+    {"bcast", &coll_bcast_binomial, true, 0, start_bcast, end_bcast, rounds_log, letters_tree},
+    {"reduce", &coll_reduce_binomial, true, 0, start_all, end_reduce, rounds_log, letters_tree},
+    {"allreduce", &coll_doubling, false, 0, start_all, end_allreduce, rounds_pairs, letters_pairs},
+    {"scan", &coll_scan_doubling, false, 1, start_all, end_scan, rounds_log, letters_scan},
+    {"gather", &coll_gather_binomial, true, 0, start_own, end_gather, rounds_log, letters_tree},
+    {"scatter", &coll_scatter_binomial, true, 0, start_scatter, end_scatter, rounds_log,
+     letters_tree},
+    {"allgather", &coll_allgather_bruck, false, 0, start_own, end_allgather, rounds_log,
+     letters_all},
+    {"alltoall", &coll_alltoall_bruck, false, 0, start_alltoall, end_alltoall, rounds_log,
+     letters_all},
+    {"reduce_scatter", &coll_halving, false, 0, start_all, end_reduce_scatter, rounds_pairs,
+     letters_pairs},
+};
+enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]) };
+
+static void scene_start(struct scene *s, const struct subject *of, struct coll_shape shape)
+{
+    size_t bytes;
+
+    *s = (struct scene){.algorithm = of->algorithm, .shape = shape};
+    s->width = shape.blocks << of->scan;
+    bytes = (size_t)shape.participants * s->width * sizeof(*s->in);
+    s->in = malloc(bytes);
+    memset(s->in, 0xff, bytes);
+    s->out = s->in;
+    if (of->algorithm->apart) {
+        s->out = malloc(bytes);
+        memset(s->out, 0xff, bytes);
+    }
+    s->now = malloc(shape.participants * sizeof(*s->now));
+    for (uint32_t me = 0; me < shape.participants; me++)
+        for (uint32_t b = 0; b < shape.blocks; b++)
+            of->start(s, me, b);
+}
+
+static void scene_end(struct scene *s)
+{
+    if (s->out != s->in)
+        free(s->out);
+    free(s->in);
+    free(s->now);
+}
+
+static void run_one(const struct subject *of, struct coll_shape shape)
+{
+    struct scene s;
+
+    scene_start(&s, of, shape);
+    run(&s);
+    for (uint32_t me = 0; me < shape.participants; me++)
+        for (uint32_t b = 0; b < shape.blocks; b++)
+            of->end(&s, me, b);
+    CU_ASSERT_EQUAL_FATAL(of->algorithm->rounds(&shape),
+                          of->rounds(shape.participants, shape.blocks));
+    CU_ASSERT_EQUAL_FATAL(s.total, of->letters(shape.participants, shape.blocks));
+    scene_end(&s);
+}
+
+/* Each root, and each number of blocks that the algorithm can meet. */
+static void run_subject(const struct subject *of, uint32_t p)
+{
+    static const uint64_t bytes[] = {0, 1, COLL_SLICE, COLL_SLICE + 1, 9 * COLL_SLICE};
+    uint32_t sizes = of->algorithm->cut == COLL_BY_SLICE ? 5 : 1;
+
+    for (uint32_t i = 0; i < sizes; i++)
+        for (uint32_t root = 0; root < (of->rooted ? p : 1); root++)
+            run_one(of, (struct coll_shape){p, root, coll_blocks(of->algorithm, p, bytes[i])});
+}
+
+static void test_subjects(void)
+{
+    for (int i = 0; i < SUBJECTS; i++)
+        for (uint32_t p = 1; p <= MOST; p++)
+            run_subject(&subjects[i], p);
+}
+
+/* Whatever the root, reduce groups as allreduce does. */
+static void test_reduce_groups_as_allreduce(void)
+{
+    for (uint32_t p = 1; p <= MOST; p++) {
+        struct scene all;
+
+        scene_start(&all, &subjects[3], (struct coll_shape){p, 0, 1});
+        run(&all);
+        for (uint32_t root = 0; root < p; root++) {
+            struct scene one;
+
+            scene_start(&one, &subjects[2], (struct coll_shape){p, root, 1});
+            run(&one);
+            CU_ASSERT_EQUAL_FATAL(block(one.out, &one, root, 0)->grouping,
+                                  block(all.out, &all, 0, 0)->grouping);
+            scene_end(&one);
+        }
+        scene_end(&all);
+    }
+}
+
+/* Behind a barrier everybody has heard of everybody, directly or by others. */
+static void test_barrier_holds(void)
+{
+    for (uint32_t p = 1; p <= MOST; p++) {
+        struct coll_shape shape = {p, 0, 1};
+        struct symbol heard[MOST];
+        struct coll_round out;
+
+        for (uint32_t me = 0; me < p; me++)
+            heard[me] = symbol_of(me, 0);
+        for (uint32_t r = 0; r < coll_dissemination.rounds(&shape); r++) {
+            struct symbol before[MOST];
+
+            memcpy(before, heard, sizeof(heard));
+            for (uint32_t me = 0; me < p; me++) {
+                coll_dissemination.round(&shape, me, r, &out);
+                for (uint32_t i = 0; i < out.arrivals; i++)
+                    for (int word = 0; word < SET_WORDS; word++)
+                        heard[me].set[word] |= before[out.from[i].peer].set[word];
+            }
+        }
+        for (uint32_t me = 0; me < p; me++)
+            check_set(&heard[me], 0, p, 0);
+    }
+}
+
+/* With blocks of unequal sizes the bytes of each letter follow from this alone. */
+static void test_alltoall_pairs(void)
+{
+    for (uint32_t p = 1; p <= MOST; p++) {
+        struct coll_shape shape = {p, 0, p};
+        uint32_t rounds = coll_alltoall_bruck.rounds(&shape);
+        struct scene s;
+
+        scene_start(&s, &subjects[8], shape);
+        for (uint32_t r = 0;; r++) {
+            for (uint32_t me = 0; me < p; me++)
+                for (uint32_t b = 0; b < p; b++) {
+                    uint32_t source, target;
+
+                    coll_alltoall_pair(&shape, me, r, b, &source, &target);
+                    CU_ASSERT_FATAL(holds(block(s.in, &s, me, b), source));
+                    CU_ASSERT_EQUAL_FATAL(block(s.in, &s, me, b)->what, target);
+                }
+            if (r == rounds)
+                break;
+            for (uint32_t me = 0; me < p; me++)
+                coll_alltoall_bruck.round(&shape, me, r, &s.now[me]);
+            for (uint32_t me = 0; me < p; me++)
+                send_letters(&s, me);
+            for (uint32_t me = 0; me < p; me++)
+                take_letters(&s, me);
+            for (uint32_t me = 0; me < p; me++)
+                free(s.letters[me]);
+        }
+        scene_end(&s);
+    }
+}
+
+static void test_arithmetic(void)
+{
+    struct coll_range runs = {2, 2, 4, 9};
+
+    CU_ASSERT_EQUAL(coll_range_blocks(&runs), 2 + 2);
+    runs.end = 11;
+    CU_ASSERT_EQUAL(coll_range_blocks(&runs), 2 + 2 + 1);
+    for (uint32_t n = 1; n <= MOST; n++) {
+        CU_ASSERT_EQUAL(coll_log2_up(n), log_up(n));
+        CU_ASSERT_EQUAL(coll_log2(n), is_power(n) ? log_up(n) : log_up(n) - 1);
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++) {
+                CU_ASSERT_EQUAL(coll_plus(n, a, b), (a + b) % n);
+                CU_ASSERT_EQUAL(coll_minus(n, a, b), (a + n - b) % n);
+            }
+    }
+}
+
+/* The highest numbers do not overflow. */
+static void test_most_participants(void)
+{
+    for (int i = 0; i < SUBJECTS; i++) {
+        const struct coll_algorithm *a = subjects[i].algorithm;
+        uint32_t p = COLL_PARTICIPANTS, last = p - 1;
+        struct coll_shape shape = {p, subjects[i].rooted ? last : 0, coll_blocks(a, p, 1)};
+        uint32_t me[] = {0, 1, p / 2, last - 1, last};
+
+        for (int k = 0; k < 5; k++)
+            for (uint32_t r = 0; r < a->rounds(&shape); r++) {
+                struct coll_round mine, theirs;
+                struct coll_range range = {0};
+                uint32_t place;
+
+                a->round(&shape, me[k], r, &mine);
+                for (uint32_t n = 0; n < mine.sends; n++) {
+                    a->round(&shape, mine.to[n].peer, r, &theirs);
+                    CU_ASSERT_EQUAL_FATAL(
+                        letters_with(theirs.from, theirs.arrivals, me[k], &range, &place), 1);
+                    CU_ASSERT_EQUAL_FATAL(coll_range_blocks(&range),
+                                          coll_range_blocks(&mine.to[n].blocks));
+                }
+                if (r > 40 && a->cut == COLL_BY_SLICE)
+                    break;
+            }
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"each kind, 1 to 130 participants, each root", test_subjects},
+        {"reduce groups as allreduce does", test_reduce_groups_as_allreduce},
+        {"behind a barrier everybody has heard of everybody", test_barrier_holds},
+        {"where the blocks of an alltoall come from and go to", test_alltoall_pairs},
+        {"arithmetic of participants and ranges", test_arithmetic},
+        {"2^24 participants", test_most_participants},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("schedules", tests);
+}
