@@ -1,7 +1,25 @@
 /*
- * The protocol of a team area (team_abi.h): its format, and the bytes that a collective moves.
+ * The protocol of a team area (team_abi.h), for its members and for the daemon, and the bytes that
+ * a collective moves.
  *
- * Thread: any; nothing here blocks, allocates or makes a system call.
+ * Each side has a private view with the sizes that the daemon gave, and takes nothing from the area
+ * but counts, which have to be in their range, and data.
+ *
+ * Paired barriers (each atomic here and in team.c cites its letter):
+ *
+ *     J  member: line and inputs written, then itself counted in `arrived` (release)
+ *        last to come: counted (acquire), then lines and inputs read
+ *     K  who ends an instance: result written, then `done` stored (release)
+ *        member: `done` loaded (acquire), then the result read
+ *     L  member: result read, then itself counted in `taken` (release)
+ *        member that calls a lap later: `taken` loaded (acquire), then line and inputs written
+ *     M  sleeper: its bit set, then a look at `done`, `taken` and what broke the team
+ *        who ends an instance, takes the last result or breaks the team: that stored, then the bits
+ *          loaded. All are sequentially consistent, so either the look or the load sees the other.
+ *     N  daemon: what broke the team written, then its status (release)
+ *        member: status loaded (acquire), then the rest read
+ *
+ * Thread: any, by the rules of team_abi.h; nothing here blocks, allocates or makes a system call.
  */
 #ifndef PWC_SHM_RING_TEAM_H
 #define PWC_SHM_RING_TEAM_H
@@ -15,15 +33,121 @@
 /* Writes the header of a new, zeroed mapping of team_area_bytes. */
 void team_area_format(void *base, uint32_t members, uint32_t window);
 
-/* The columns of the table in team_abi.h, in bytes; for a member here that gives or receives. */
+/* A private view of an area. */
+struct team_area {
+    struct team_shared *shared;
+    uint8_t *rows;
+    struct team_data_counts *data_counts;
+    struct team_data *data;
+    uint64_t row_bytes;
+    uint32_t members;
+    uint32_t row_mask;
+    uint32_t row_shift; /* instance >> this: its lap */
+};
+
+/* A view over a mapping of `size` bytes. -EPROTO: it is none of an area with so many members and
+ * rows. */
+int team_area_view(struct team_area *a, void *base, size_t size, uint32_t members, uint32_t window);
+
+static inline struct team_row *team_row(const struct team_area *a, uint64_t sequence)
+{
+    return (struct team_row *)(void *)(a->rows + (sequence & a->row_mask) * a->row_bytes);
+}
+
+/* The data row of the call that is number `turn` among those that need one. */
+static inline struct team_data *team_data(const struct team_area *a, uint64_t turn)
+{
+    return &a->data[turn % TEAM_DATA_ROWS];
+}
+
+/* ---- a member's call ------------------------------------------------------------------------ */
+
+/* Whether the row of an instance is free: 0; -EAGAIN: its instance of the lap before has not ended,
+ * or has not been taken by all; -EPROTO: its counts make no sense. */
+int team_row_room(const struct team_area *a, uint64_t sequence);
+/* The same of a data row. `before`: instance of the call that used it last; not looked at in the
+ * first lap. */
+int team_data_room(const struct team_area *a, uint64_t turn, uint64_t before);
+
+/* Writes a member's line; `bytes` of data are at most TEAM_LINE_BYTES. */
+void team_line_write(const struct team_area *a, uint64_t sequence, uint32_t member,
+                     uint64_t signature, const void *data, uint32_t bytes);
+
+/* Counts a member as arrived, behind its line and inputs: 1: it is the last to come; 0: others are
+ * missing; -EPROTO: the count makes no sense. */
+int team_arrive(const struct team_area *a, uint64_t sequence);
+
+/* By the last to come: whether all have called the same: 0; -EBADMSG, with the first member that
+ * has not, and what it has called; -EPROTO: a line makes no sense. */
+int team_compare(const struct team_area *a, uint64_t sequence, uint64_t signature, uint32_t *member,
+                 uint64_t *other);
+
+/* ---- the end of an instance ----------------------------------------------------------------- */
+
+/* Ends an instance, behind its result. */
+void team_end(const struct team_area *a, uint64_t sequence, int32_t status, uint32_t length);
+
+/* Whether an instance whose row was free has ended: 1, 0; -EPROTO. The row's status and data may
+ * then be read. */
+static inline int team_ended(const struct team_area *a, uint64_t sequence)
+{
+    uint64_t done =
+        atomic_load_explicit(&team_row(a, sequence)->result.done, memory_order_acquire); /* K */
+
+    if (done == sequence + 1)
+        return 1;
+    return done <= sequence ? 0 : -EPROTO;
+}
+
+/* Counts a member as one that has taken its result: true: it is the last one, and the row is free.
+ */
+bool team_take(const struct team_area *a, uint64_t sequence);
+/* The same of a data row. */
+bool team_take_data(const struct team_area *a, uint64_t turn);
+
+/* ---- sleepers ------------------------------------------------------------------------------- */
+
+/* A member is about to sleep: before its last look. And it is awake again. */
+void team_sleep(const struct team_area *a, uint32_t member);
+void team_awake(const struct team_area *a, uint32_t member);
+
+/* Behind what a sleeper may wait for: whether members other than this one sleep. */
+bool team_others_sleep(const struct team_area *a, uint32_t member);
+/* The daemon, before it wakes them: the sleepers among the 64 members from 64 * word on; they count
+ * as awake from now on. */
+uint64_t team_take_sleepers(const struct team_area *a, uint32_t word);
+
+/* ---- broken teams --------------------------------------------------------------------------- */
+
+/* Why a team is broken, copied out of struct team_broken. */
+struct team_reason {
+    int32_t status; /* 0: it is not */
+    uint32_t rank[2];
+    uint64_t sequence;
+    uint64_t signature[2];
+};
+
+/* By the daemon, once. */
+void team_break(const struct team_area *a, const struct team_reason *reason);
+
+/* Whether the team is broken; the status is negative then, whatever stands there. */
+static inline bool team_is_broken(const struct team_area *a)
+{
+    return atomic_load_explicit(&a->shared->broken.status, memory_order_acquire) != 0; /* N */
+}
+void team_reason(const struct team_area *a, struct team_reason *out);
+
+/* ---- lengths -------------------------------------------------------------------------------- */
+
+/* The columns of the table in team_abi.h, in bytes, for a member that gives or receives. */
 struct team_load {
-    uint64_t given;    /* by a member that gives */
+    uint64_t given;    /* by a member */
     uint64_t node;     /* what the engine gives */
     uint64_t received; /* what the engine gets */
 };
 
-/* Of a collective of length L, over a team of `size`, with so many members here. L may be any
- * number up to 2^32; -ENOTSUP for kinds whose members do not share it. */
+/* The load of a collective of length L, up to 2^32, over a team of `size`, with so many members
+ * here. -ENOTSUP for kinds whose members do not share a length. */
 int team_load(struct team_load *load, enum team_kind kind, uint64_t length, uint32_t size,
               uint32_t members);
 
@@ -32,7 +156,7 @@ int team_load(struct team_load *load, enum team_kind kind, uint64_t length, uint
 enum team_way {
     TEAM_BY_LINES, /* all fits into lines */
     TEAM_BY_DATA,  /* a data row */
-    TEAM_BY_FAR,   /* longer than small */
+    TEAM_LARGE,    /* longer than small */
 };
 enum team_way team_way(enum team_kind kind, uint64_t length, uint32_t size, uint32_t fullest);
 
