@@ -34,8 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SESSION_MAGIC   UINT64_C(0x3630304453435750) /* "PWCSD006" */
-#define SESSION_VERSION 6u
+#define SESSION_MAGIC   UINT64_C(0x3730304453435750) /* "PWCSD007" */
+#define SESSION_VERSION 7u
 /* The version of a library or daemon 0.1, which did not send its version in Hello or Welcome. */
 #define SESSION_VERSION_UNSENT 4u
 #define SESSION_DATA_OFFSET    4096u
@@ -196,6 +196,23 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
  * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
  * 32 bits) if it has bound this one. All else is 0.
+ *
+ * SUBMIT_COLLECTIVE and SUBMIT_TEAM_WAKE are no operations either, and have no end. `remote` is the
+ * handle of a team that this context is a member of, and lengths of ids, flags and reserve are 0.
+ * A TEAM_WAKE wakes the members of its area that sleep (team_abi.h); all else is 0. A COLLECTIVE
+ * says that this engine's part of one call of the team stands in the area, and fields mean:
+ *
+ *     code           enum team_kind, or TEAM_MISMATCH
+ *     offset         the instance's sequence
+ *     length         bytes a member, as in the table of team_abi.h
+ *     lid            the call's signature
+ *     rid            the number of its data row, or TEAM_LINES
+ *     segment        the participant of the root, or 0
+ *     local_offset   0
+ *
+ * There is one such record for an instance, from whichever member comes last (of a bcast and a
+ * scatter, at the engine of the root: from the root). A second one, or one for an instance outside
+ * of the team's window, is never an honest library's.
  */
 enum submit_kind {
     SUBMIT_PAD = 0,
@@ -209,6 +226,8 @@ enum submit_kind {
     SUBMIT_ATOMIC = 8,  /* of the words of `code` */
     SUBMIT_SIGNAL = 9,  /* a put that changes a word of its region when its payload is placed */
     SUBMIT_VECTOR = 10, /* short pieces of a vector, or its end: see above */
+    SUBMIT_COLLECTIVE = 11, /* no operation: a part of a collective is ready, see above */
+    SUBMIT_TEAM_WAKE = 12,  /* no operation: wakes members of a team */
     SUBMIT_KINDS
 };
 
@@ -222,10 +241,19 @@ static inline bool submit_is_message(uint8_t kind)
 static inline const char *submit_kind_name(uint8_t kind)
 {
     static const char *const names[SUBMIT_KINDS] = {
-        [SUBMIT_PAD] = "notification", [SUBMIT_PUT] = "put",       [SUBMIT_GET] = "get",
-        [SUBMIT_FLUSH] = "flush",      [SUBMIT_SHORT] = "short",   [SUBMIT_MEDIUM] = "medium",
-        [SUBMIT_LONG] = "long",        [SUBMIT_WAKE] = "wake",     [SUBMIT_ATOMIC] = "atomic",
-        [SUBMIT_SIGNAL] = "signal",    [SUBMIT_VECTOR] = "vector",
+        [SUBMIT_PAD] = "notification",
+        [SUBMIT_PUT] = "put",
+        [SUBMIT_GET] = "get",
+        [SUBMIT_FLUSH] = "flush",
+        [SUBMIT_SHORT] = "short",
+        [SUBMIT_MEDIUM] = "medium",
+        [SUBMIT_LONG] = "long",
+        [SUBMIT_WAKE] = "wake",
+        [SUBMIT_ATOMIC] = "atomic",
+        [SUBMIT_SIGNAL] = "signal",
+        [SUBMIT_VECTOR] = "vector",
+        [SUBMIT_COLLECTIVE] = "collective",
+        [SUBMIT_TEAM_WAKE] = "team-wake",
     };
 
     return kind < SUBMIT_KINDS ? names[kind] : NULL;
@@ -265,19 +293,27 @@ struct submit_record {
     uint32_t
         reserve; /* bytes of local event space that this operation holds: event_bytes(lid_len) */
     union {
-        uint64_t offset; /* in the remote region */
-        uint64_t total;  /* of a SUBMIT_VECTOR: bytes that its remote event shows */
+        uint64_t offset;   /* in the remote region */
+        uint64_t total;    /* of a SUBMIT_VECTOR: bytes that its remote event shows */
+        uint64_t instance; /* of a SUBMIT_COLLECTIVE: its sequence in the team */
     };
     uint64_t length; /* bytes to move; 0 is a pure notification */
-    uint64_t lid;
+    union {
+        uint64_t lid;
+        uint64_t signature; /* of a SUBMIT_COLLECTIVE */
+    };
     union {
         uint64_t rid;
+        uint64_t data_row; /* of a SUBMIT_COLLECTIVE */
         uint64_t token;    /* of the request that a reply answers */
         uint64_t endpoint; /* rank and context that SUBMIT_WAKE wakes */
     };
     uint16_t lid_len;
     uint16_t rid_len;
-    uint32_t segment;
+    union {
+        uint32_t segment;
+        uint32_t root; /* of a SUBMIT_COLLECTIVE: participant */
+    };
     uint64_t local_offset;
 };
 static_assert(sizeof(struct submit_record) == 64, "submit_record");

@@ -76,6 +76,9 @@ enum wire_kind {
     WIRE_SIGNAL_PLACED = 25, /* as PLACED, with a signal; also without a payload */
     WIRE_VECTOR = 26,        /* short pieces of a vector, or its end */
     WIRE_ATOMICS = 27, /* small atomics of one flow and one code into one region, as a BATCH */
+    WIRE_COLL = 28,    /* a letter of a team: data of one round of a collective */
+    WIRE_FLOOR = 29,   /* a letter of a team: which instances the sender has finished */
+    WIRE_BREAK = 30,   /* a letter of a team: it is broken */
     WIRE_KINDS
 };
 
@@ -272,5 +275,75 @@ struct wire_offer {
     uint32_t unused;
 };
 static_assert(sizeof(struct wire_offer) == 32, "wire_offer");
+
+/*
+ * COLL, FLOOR, BREAK: letters, by which the engines of a team's members (its participants) work on
+ * collectives. No letter waits for another one: each is taken as soon as it comes.
+ *
+ * COLL: data of one round of one instance, from `from` to the receiver. More than WIRE_COLL_DATA
+ * bytes come in several letters, its parts, all full but the last. It comes before the receiver's
+ * own ranks have called, perhaps, and so says all of the call that a participant must know.
+ *
+ *     0      8      16         24          32      40     44     48     52
+ *     +------+------+----------+-----------+-------+------+------+------+--------+
+ *     | head | team | sequence | signature | floor | from | root | rank | length |
+ *     +------+------+----------+-----------+-------+------+------+------+--------+
+ *     | bytes | kind | row | round | part | unused | data, padded to 8
+ *     +-------+------+-----+-------+------+--------+----------------- - -
+ *     56      60     61    62      64     66       72
+ */
+struct wire_coll {
+    struct wire_record head;
+    uint64_t team;      /* number */
+    uint64_t sequence;  /* of the instance */
+    uint64_t signature; /* of the call (team_abi.h) */
+    uint64_t floor;     /* as FLOOR's */
+    uint32_t from;      /* participant */
+    uint32_t root;      /* participant; 0: the kind has none */
+    uint32_t rank;      /* the lowest of the sender's members, in the team */
+    uint32_t length;    /* bytes a member */
+    uint32_t bytes;     /* of all parts together */
+    uint8_t kind;       /* enum team_kind */
+    uint8_t row;        /* number of the data row, or WIRE_COLL_LINES */
+    uint16_t round;
+    uint16_t part;
+    uint16_t unused[3];
+};
+static_assert(sizeof(struct wire_coll) == 72, "wire_coll");
+static_assert(offsetof(struct wire_coll, from) == 40, "wire_coll.from");
+static_assert(offsetof(struct wire_coll, bytes) == 56, "wire_coll.bytes");
+#define WIRE_COLL_DATA  1024u /* bytes of a part, at most */
+#define WIRE_COLL_LINES 255u
+
+/* The number of parts of so many bytes. */
+static inline uint32_t wire_coll_parts(uint32_t bytes)
+{
+    return bytes <= WIRE_COLL_DATA ? 1 : (bytes + WIRE_COLL_DATA - 1) / WIRE_COLL_DATA;
+}
+
+/* FLOOR: the sender has finished all instances below `floor`, and nothing of them is under way. The
+ * receiver sends nothing for an instance that is a window or more above that. */
+struct wire_floor {
+    struct wire_record head;
+    uint64_t team;
+    uint64_t floor;
+    uint64_t wanted; /* answer as soon as your own floor is at least this; 0: no answer wanted */
+    uint32_t from;   /* participant */
+    uint32_t unused;
+};
+static_assert(sizeof(struct wire_floor) == 40, "wire_floor");
+
+/* BREAK: all calls of this team that have not ended end with `status`, as in struct team_broken. It
+ * is also the answer to a COLL or a FLOOR for a team that is not known. */
+struct wire_break {
+    struct wire_record head;
+    uint64_t team;
+    uint64_t sequence;
+    uint64_t signature[2];
+    uint32_t rank[2];
+    int32_t status;
+    uint32_t from; /* participant; WIRE_NONE: the sender does not know the team */
+};
+static_assert(sizeof(struct wire_break) == 56, "wire_break");
 
 #endif

@@ -231,6 +231,61 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
 /* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
+/* ---- teams, from the control thread's commands ---------------------------------------------- */
+
+/* An engine that has members of a team, itself included; numbered by its lowest team rank. */
+struct engine_team_participant {
+    uint32_t peer;    /* the number of its node and engine */
+    uint32_t members; /* at least 1 */
+};
+
+/* A member that is a context here. */
+struct engine_team_member {
+    uint32_t rank; /* in the team */
+    uint32_t session;
+};
+
+struct engine_team_info {
+    uint64_t number; /* of the team, never 0; no two teams of an engine have the same */
+    uint32_t size;   /* ranks in all: the sum of the participants' members */
+    uint32_t window; /* a power of two, to TEAM_WINDOW_MAX */
+    uint32_t me;     /* number of the participant that is this engine */
+    uint32_t participants, members;
+    const struct engine_team_participant *list; /* by number */
+    const struct engine_team_member *local;     /* by rank; as many as list[me].members */
+};
+
+/*
+ * Opens a team: `area` is the mapping that its members here share (team_abi.h), already formatted,
+ * of as many members and that window. The engine sets aside all memory that the team's letters may
+ * need, so that no letter ever finds none. Every engine of the team must have opened it before any
+ * member may use it. The arrays of `info` are copied. Team handle, or -EDQUOT (no memory), -ENOSPC
+ * (1024 teams are open), -EADDRINUSE (the number is), -EINVAL.
+ */
+int engine_team_open(struct engine *e, const struct engine_team_info *info, void *area);
+/* After a takeover, before the first step: the area of a team that was open. The first step breaks
+ * a team without. -EINVAL: there is no such team. */
+int engine_team_inherit(struct engine *e, uint32_t team, void *area);
+/* How a team of an inherited arena was opened. -ENOENT: there is none of this handle. */
+struct engine_team_found {
+    uint64_t number;
+    uint32_t size, window, me;
+    uint32_t participants, members;
+    int32_t status; /* 0, or why it is broken */
+};
+int engine_team_find(const struct engine *e, uint32_t team, struct engine_team_found *out);
+/* Its participant or member of that index, which is less than their number. */
+struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t team,
+                                                       uint32_t index);
+struct engine_team_member engine_team_member(const struct engine *e, uint32_t team, uint32_t index);
+/* Breaks the team everywhere: a member, of this rank or UINT32_MAX, has ended. All calls that have
+ * not ended do so with `status`, once. A second break is dropped. */
+void engine_team_break(struct engine *e, uint32_t team, int32_t status, uint32_t rank);
+/* This member has left in order, all of its calls having ended. ENGINE_TEAM_CLOSED comes when all
+ * members have left and the area may go. A session that ends without this breaks the team with
+ * -EHOSTDOWN, and then counts as one that has left. */
+void engine_team_leave(struct engine *e, uint32_t team, uint32_t session);
+
 /* ---- peers, from the handshake ------------------------------------------------------------- */
 
 /* One side's half of what the handshake carries for engines: plain data, authenticated by it. */
@@ -310,6 +365,7 @@ enum engine_notice_kind {
     ENGINE_PEER_SILENT = 11,   /* peer: ask it for a sign of life (engine_beat there) */
     ENGINE_PEER_GONE = 12,     /* peer: nothing came from it for the deadline; give it up */
     ENGINE_FABRIC_FAILED = 13, /* status: it brings nothing any more, from anyone */
+    ENGINE_TEAM_CLOSED = 14,   /* handle: its area may go */
 };
 
 struct engine_notice {
