@@ -20,6 +20,10 @@ static_assert((int)PWC_SET == (int)WORD_SET && (int)PWC_ADD == (int)WORD_ADD &&
                   (int)PWC_MIN == (int)WORD_MIN && (int)PWC_XOR == (int)WORD_XOR &&
                   (int)PWC_READ == (int)WORD_READ,
               "and so do operations");
+static_assert((int)PWC_C64 == (int)FOLD_C64 && (int)PWC_BOOL == (int)FOLD_BOOL &&
+                  (int)PWC_I64_AT == (int)FOLD_I64_AT && (int)PWC_LAND == (int)FOLD_LAND &&
+                  (int)PWC_MAXLOC == (int)FOLD_MAXLOC,
+              "those of collectives too");
 static_assert((int)PWC_FETCH_MAX == (int)SUBMIT_FETCH_MAX &&
                   (int)PWC_OP_ATOMIC == (int)SUBMIT_ATOMIC,
               "the daemon's limit");

@@ -36,7 +36,8 @@
 extern "C" {
 #endif
 
-/* The type of an element: integers with and without sign, and floating point, with so many bits. */
+/* The type of an element: integers with and without sign, and floating point, with so many bits.
+ * Those from PWC_C64 on are for collectives (pwc/collective.h), not for atomics. */
 enum pwc_type {
     PWC_I8 = 0,
     PWC_U8 = 1,
@@ -48,6 +49,21 @@ enum pwc_type {
     PWC_U64 = 7,
     PWC_F32 = 8,
     PWC_F64 = 9,
+    PWC_C64 = 10,    /* complex: two F32, the real part first, as C's float complex */
+    PWC_C128 = 11,   /* two F64 */
+    PWC_BOOL = 12,   /* a byte, true if not 0 */
+    PWC_F64_AT = 13, /* struct pwc_f64_at */
+    PWC_I64_AT = 14, /* struct pwc_i64_at */
+};
+
+/* A value and where it was found, a number that the program gives: for PWC_MINLOC, PWC_MAXLOC. */
+struct pwc_f64_at {
+    double value;
+    int64_t at;
+};
+
+struct pwc_i64_at {
+    int64_t value, at;
 };
 
 enum pwc_atomic_op {
@@ -60,6 +76,12 @@ enum pwc_atomic_op {
     PWC_OR = 6,
     PWC_XOR = 7,
     PWC_READ = 8, /* pwc_fetch_atomic only; changes nothing, and takes no operand */
+    /* For collectives only. Logical ones, of integers and PWC_BOOL, give 1 or 0. */
+    PWC_LAND = 11,
+    PWC_LOR = 12,
+    PWC_LXOR = 13,
+    PWC_MINLOC = 14, /* the least value, and of equal ones the least `at` */
+    PWC_MAXLOC = 15, /* the greatest value, and of equal ones the least `at` */
 };
 
 #define PWC_FETCH_MAX 16 /* elements of one pwc_fetch_atomic */
