@@ -331,12 +331,13 @@ static int fabric_step(struct engine *e)
 
 static void publish(struct engine *e)
 {
-    e->published |= e->dirty_count > 0;
+    if (e->dirty_count == 0)
+        return;
+    e->published = true;
     /* Events are shown before the counts of ended operations: a thread that sees the end of an
      * operation then finds its event, even in another context. */
     sessions_show(e);
-    if (e->dirty_count > 0)
-        FAULT(EVENTS_SHOWN);
+    FAULT(EVENTS_SHOWN);
     while (e->dirty_count > 0)
         session_publish(e, e->dirty[--e->dirty_count]);
 }
@@ -393,7 +394,8 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
         work += peer_step(e, peer, budget, deadline);
     }
     e->active_count -= count;
-    memmove(e->active, e->active + count, e->active_count * sizeof(e->active[0]));
+    if (e->active_count > 0)
+        memmove(e->active, e->active + count, e->active_count * sizeof(e->active[0]));
     return work;
 }
 

@@ -46,8 +46,8 @@ struct ledger_mark {
 };
 
 /*
- * Within a transaction: room for a record of `size` bytes, head filled in. NULL when there is no
- * credit (or no chunk for the mark).
+ * Within a transaction, as part of peer_step, which posts it: room for a record of `size` bytes,
+ * head filled in. NULL when there is no credit (or no chunk for the mark).
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
@@ -98,6 +98,11 @@ struct ledger_record {
     const uint8_t *at;
     uint32_t size;
 };
+/* Whether ledger_next may have one. */
+static inline bool ledger_announced(const struct ledger_in *in)
+{
+    return in->run_end != 0 || in->arrived & UINT64_C(1) << (in->run % RUN_WINDOW);
+}
 /* The next announced record, if there is one that need not wait for a payload. 1, 0 or -EPROTO. */
 int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next);
 /* Commits the record's effects together with its consumption. Returns its cost in the step's

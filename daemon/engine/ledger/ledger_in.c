@@ -139,10 +139,9 @@ bool ledger_beat(struct engine *e, uint32_t peer)
 {
     const struct ledger_in *in = &e->peer_live[peer].in;
 
-    if (in->acked > 0 || e->peers[peer].rx_consumed == 0)
-        return stage_ack(e, peer, in->acked);
-    peer_activate(e, peer); /* the first ACK of this link is due */
-    return true;
+    peer_activate(e, peer);
+    /* Else the first ACK of this link is due. */
+    return (in->acked == 0 && e->peers[peer].rx_consumed > 0) || stage_ack(e, peer, in->acked);
 }
 
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)

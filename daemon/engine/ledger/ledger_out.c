@@ -82,7 +82,6 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
     head = (struct wire_record *)(out->staging + offset);
     *head = (struct wire_record){.words = (uint16_t)(size / 8), .kind = kind};
     e->peer_live[peer].records_out++;
-    peer_activate(e, peer);
     return head;
 }
 
@@ -222,7 +221,8 @@ void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status)
         out->completed = out->run_end[out->run_done % RUN_WINDOW];
         out->run_done++;
     }
-    peer_activate(e, peer);
+    if (out->sent < e->peers[peer].tx_tail || out->voids > 0)
+        peer_activate(e, peer); /* the window, or the ring, has room */
 }
 
 void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce)
@@ -317,7 +317,6 @@ int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struc
     }
     while (out->run_acked != out->run && out->run_end[out->run_acked % RUN_WINDOW] <= consumed)
         out->run_acked++;
-    peer_activate(e, peer);
     return 0;
 }
 

@@ -306,7 +306,8 @@ static int consume(struct engine *e, uint32_t peer, int budget)
     struct ledger_record record;
     int consumed = 0, r = 0;
 
-    while (consumed < budget && (r = ledger_next(e, peer, &record)) > 0) {
+    while (consumed < budget && ledger_announced(&e->peer_live[peer].in) &&
+           (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
 
         r = record_take(e, peer, &record);
