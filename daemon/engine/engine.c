@@ -158,7 +158,6 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);
-    e->ride_ns = e->config.ack_delay_ns;
     keepalive_open(e);
     if (fabric->traits.ordered_write_max >= record_longest(&e->config))
         e->ordered_max = fabric->traits.ordered_write_max < ORDERED_MOST
@@ -407,6 +406,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     e->slowest_ns = e->part = 0;
     e->slowest = ENGINE_POLL;
     e->published = false;
+    e->steps++;
     *deadline = UINT64_MAX;
     /* New submissions leave before the fabric is looked at, which costs system calls. Arrivals from
      * the fabric are shown to clients before anything else is sent. */
@@ -454,7 +454,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 
 void engine_hasten(struct engine *e, bool hasten)
 {
-    e->ride_ns = hasten ? 0 : e->config.ack_delay_ns;
+    e->hasten = hasten;
 }
 
 bool engine_published(const struct engine *e)

@@ -96,7 +96,6 @@ struct engine_config {
     uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
     uint32_t piece_bytes;  /* 256 KiB: what one write or read of a payload moves, a power of 2 */
     uint32_t window_bytes; /* 1 MiB: payloads on their way to and from one peer, about */
-    uint64_t ack_delay_ns; /* 12000: how long a consumed sequence waits for a ride */
     uint64_t keepalive_ns; /* 1 s: after so long without a word, who is waited for is asked;
                               ENGINE_NO_KEEPALIVE: never */
     uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
@@ -339,7 +338,7 @@ enum engine_part {
  * engine reads the clock only behind a part that had much to do; other parts count as what comes
  * behind them. */
 enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *ns);
-/* The progress thread sleeps soon: acknowledgements leave at once, not with the next record. */
+/* The progress thread sleeps soon: acknowledgements leave at once, and wait for no record. */
 void engine_hasten(struct engine *e, bool hasten);
 /* Whether the last step has shown something to a client, which is to run if it shares our core. */
 bool engine_published(const struct engine *e);

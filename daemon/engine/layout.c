@@ -52,8 +52,6 @@ int engine_config_check(struct engine_config *c)
     quota_defaults(c);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
-    if (c->ack_delay_ns == 0)
-        c->ack_delay_ns = 12000;
     if (c->keepalive_ns == 0)
         c->keepalive_ns = UINT64_C(1000000000);
     if (c->peer_deadline_ns == 0)

@@ -60,15 +60,44 @@ static int run_begin(struct engine *e, uint32_t peer)
     return 1;
 }
 
+/*
+ * An ACK costs its sender and its receiver a call of the fabric, unless it rides with records that
+ * leave anyway. A client that answers does so before the next step: the thread lets it run when it
+ * has an event. So where rides come, an ACK waits for the next step; where the last one left alone,
+ * it leaves in the step that consumed.
+ *
+ *     rides      step: consume, event    client answers    step: answer and ACK
+ *     none do    step: consume, event, ACK
+ */
+#define RIDE_NS 1u
 /* Operations wait for their acknowledgement; notes only hold a little memory. */
 #define NOTE_ACK_NS 1000000u
 
-static void ack_wanted(const struct engine *e, struct ledger_in *in, uint64_t delay)
+/* Records leave and there is nothing to acknowledge: the last ACK may have missed them by a step.
+ */
+static void ride_missed(const struct engine *e, struct ledger_in *in)
 {
-    if (in->ack_due && in->ack_at <= e->now + delay)
+    if (e->steps - in->alone_in <= 1)
+        in->rides = true;
+}
+
+static void ack_leaves(const struct engine *e, struct ledger_in *in, bool company)
+{
+    in->rides = company;
+    if (!company)
+        in->alone_in = e->steps;
+}
+
+static void ack_wanted(const struct engine *e, struct ledger_in *in, enum ledger_wait wait)
+{
+    uint64_t at = e->now + (wait == LEDGER_WAIT_NOTE  ? NOTE_ACK_NS
+                            : in->rides && !e->hasten ? RIDE_NS
+                                                      : 0);
+
+    if (in->ack_due && in->ack_at <= at)
         return;
     in->ack_due = true;
-    in->ack_at = e->now + delay;
+    in->ack_at = at;
 }
 
 /* A record costs 1 + size / this of the budget, so long records do not delay other clients' events.
@@ -111,7 +140,7 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
         in->runs_unacked++;
     }
     if (wait != LEDGER_WAIT_NONE)
-        ack_wanted(e, in, wait == LEDGER_WAIT_OPERATION ? e->ride_ns : NOTE_ACK_NS);
+        ack_wanted(e, in, wait);
     return 1 + (int)(record->size / CONSUME_BYTES);
 }
 
@@ -167,10 +196,14 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
     bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
+    bool company = live->out.sent != p->tx_tail;
     uint64_t upto;
 
-    if (unacked == 0)
+    if (unacked == 0) {
+        if (company)
+            ride_missed(e, in);
         return;
+    }
     /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
      * a peer whose window is full as well has more than that out. */
     if (!much && !ledger_runs_free(e, peer))
@@ -181,11 +214,12 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     }
     /* The ACK leaves when it is due, or rides when other records leave. An ACK must not pass a
      * verdict: a FAIL is about a record that the ACK would cover. */
-    if (!(in->ack_due && in->ack_at <= e->now) && live->out.sent == p->tx_tail)
+    if (!(in->ack_due && in->ack_at <= e->now) && !company)
         return;
     upto = notes_unanswered(e, peer);
     if (upto <= in->acked || !stage_ack(e, peer, upto))
         return;
+    ack_leaves(e, in, company);
     in->acked = upto;
     in->ack_due = upto != p->rx_consumed;
     if (!in->ack_due)

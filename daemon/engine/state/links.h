@@ -143,6 +143,8 @@ struct ledger_in {
     uint64_t arrived; /* runs announced, from `run` on */
     uint64_t acked;   /* position of the last ACK staged */
     uint64_t ack_at;
+    bool rides;         /* the last ACK had company, or would have had in the next step */
+    uint32_t alone_in;  /* the step in which an ACK left alone last */
     uint64_t their_ack; /* of the record being consumed */
     uint32_t runs_unacked;
     uint16_t payloads[NONCE_WINDOW]; /* pieces announced, by nonce */

@@ -108,7 +108,8 @@ struct engine {
     uint32_t active_count;
     uint32_t *dirty; /* sessions with something to publish */
     uint32_t dirty_count;
-    uint64_t ride_ns;   /* how long an acknowledgement waits for one */
+    uint32_t steps;     /* so far; it wraps */
+    bool hasten;        /* no acknowledgement waits for a ride */
     bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */

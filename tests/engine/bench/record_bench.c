@@ -85,6 +85,14 @@ int bench_link(struct bench *b)
 
 bool bench_send(struct bench *b, const void *records, uint32_t size)
 {
+    if (!bench_send_unseen(b, records, size))
+        return false;
+    bench_steps(b, 2);
+    return true;
+}
+
+bool bench_send_unseen(struct bench *b, const void *records, uint32_t size)
+{
     uint8_t *at = b->ring + b->position;
 
     if (size < sizeof(struct wire_record) || size > b->offer.ring_bytes - b->position)
@@ -95,7 +103,6 @@ bool bench_send(struct bench *b, const void *records, uint32_t size)
                &(struct fabric_event){.kind = FABRIC_ARRIVED,
                                       .immediate = wire_immediate(WIRE_RUN, OTHER, b->run++)});
     b->position += size;
-    bench_steps(b, 2);
     return true;
 }
 
@@ -156,12 +163,17 @@ void bench_ack(struct bench *b)
 
 void bench_submit(struct bench *b, const struct submit_record *record)
 {
+    bench_submit_unseen(b, record);
+    bench_steps(b, 2);
+}
+
+void bench_submit_unseen(struct bench *b, const struct submit_record *record)
+{
     struct ring_control *ring = &b->session->submit;
     uint64_t tail = atomic_load(&ring->tail);
 
     memcpy(b->submit + tail % b->session->sizes.submit, record, record->size);
     atomic_store(&ring->tail, tail + record->size);
-    bench_steps(b, 2);
 }
 
 bool bench_local_event(struct bench *b, struct event_record *out)
