@@ -244,6 +244,20 @@ int directory_where(const struct directory *d, const struct directory_id *id, ui
     return (int)node_of(job, rank);
 }
 
+uint32_t directory_size(const struct directory *d, const struct directory_id *id)
+{
+    const struct directory_job *job = job_find(d, id);
+
+    return job ? job->size : 0;
+}
+
+bool directory_has_left(const struct directory *d, const struct directory_id *id, uint32_t rank)
+{
+    const struct directory_job *job = job_find(d, id);
+
+    return job && rank < job->size && job->places[rank] == DIRECTORY_LEFT;
+}
+
 /* ---- exchange ------------------------------------------------------------------------------- */
 
 static int gather_open(struct directory *d, struct directory_job *job,

@@ -119,6 +119,11 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
 int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
                     uint32_t *engine);
 
+/* How many ranks the job has; 0: there is no such job here. */
+uint32_t directory_size(const struct directory *d, const struct directory_id *id);
+/* Whether the rank has come and gone. */
+bool directory_has_left(const struct directory *d, const struct directory_id *id, uint32_t rank);
+
 /* One rank's part of an exchange. */
 struct directory_part {
     uint32_t rank;

@@ -1,0 +1,613 @@
+/* Teams at their home: gathers that are whole, that fail and that are asked for again, with hostile
+ * arguments. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/peering/teams.h"
+#include "tests/suite.h"
+
+#define NODES 4u
+#define HOME  2u
+#define SIZE  6u /* ranks of the job: rank r on node r / 2, with engine r % 2 */
+
+static int taken; /* pieces of memory that are out */
+static int refuse_after = -1;
+
+/* A piece of memory, with bytes behind it that nobody may write. */
+struct piece {
+    size_t size;
+    _Alignas(16) uint8_t bytes[];
+};
+enum { BEHIND = 128, UNWRITTEN = 0xff };
+
+static void *take(void *context, size_t size)
+{
+    struct piece *p;
+
+    if (refuse_after == 0)
+        return NULL;
+    if (refuse_after > 0)
+        refuse_after--;
+    p = calloc(1, sizeof(*p) + size + BEHIND);
+    if (!p)
+        return NULL;
+    taken++;
+    p->size = size;
+    memset(p->bytes + size, UNWRITTEN, BEHIND);
+    return p->bytes;
+}
+
+static void give(void *context, void *memory)
+{
+    struct piece *p = (struct piece *)(void *)((uint8_t *)memory - offsetof(struct piece, bytes));
+
+    for (size_t i = 0; i < BEHIND; i++)
+        CU_ASSERT_EQUAL_FATAL(p->bytes[p->size + i], UNWRITTEN);
+    taken--;
+    free(p);
+}
+
+static const struct directory_memory memory = {.take = take, .give = give};
+static struct directory d;
+static struct teams t;
+static const struct directory_id job = {.uid = 1000, .job = "job"};
+static const struct teams_key world = {.id = {.uid = 1000, .job = "job"}};
+static const struct teams_key team = {.id = {.uid = 1000, .job = "job"}, .parent = 77};
+
+static uint32_t node_of(uint32_t rank)
+{
+    return rank / 2;
+}
+
+static void begin_as(bool alone)
+{
+    directory_init(&d, &memory, NODES, &(struct directory_shares){.alone = alone});
+    for (uint32_t rank = 0; rank < SIZE; rank++)
+        directory_attach(&d, &job, rank, SIZE, node_of(rank), rank % 2);
+    teams_init(&t, &memory, &d, HOME, 0);
+}
+
+static void begin(void)
+{
+    begin_as(true);
+}
+
+/* Everything is given back. */
+static void finish(void)
+{
+    teams_clear(&t);
+    CU_ASSERT_EQUAL(t.gathers, 0);
+    CU_ASSERT_EQUAL(t.bytes, 0);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+static struct teams_call by(uint32_t rank)
+{
+    return (struct teams_call){
+        .from = node_of(rank), .size = SIZE, .at = rank, .rank = rank, .window = 64};
+}
+
+static int call(const struct teams_key *key, const struct teams_call *c)
+{
+    struct teams_gather *g;
+
+    return teams_call(&t, key, c, &g);
+}
+
+static struct teams_gather *due(enum teams_due expected)
+{
+    enum teams_due what;
+    struct teams_gather *g = teams_take_due(&t, &what);
+
+    CU_ASSERT_EQUAL(what, expected);
+    return g;
+}
+
+/* A gather has ended with this for all. */
+static void ends(int status)
+{
+    const struct teams_gather *g = due(TEAMS_START);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    CU_ASSERT_EQUAL(g->status, status);
+    CU_ASSERT_EQUAL(g->phase, TEAMS_ENDED);
+}
+
+static void ready_on(const struct teams_key *key, uint32_t nodes, int status, bool ended)
+{
+    for (uint32_t node = 0; node < nodes; node++)
+        teams_ready(&t, key, node, status, "no memory", ended);
+}
+
+/* "3@1.1 0@0.0 |": ranks with node and engine, in order of team rank. */
+static const char *groups_of(const struct teams_gather *g)
+{
+    static char text[512];
+    struct teams_group group = {0};
+    int n = 0;
+
+    text[0] = '\0';
+    while (teams_next_group(g, &group)) {
+        struct teams_run runs[2];
+        uint32_t at = 0, count;
+
+        CU_ASSERT_EQUAL(group.number >> 48, HOME);
+        CU_ASSERT_NOT_EQUAL(group.number & UINT64_C(0xffffffffffff), 0);
+        while ((count = teams_runs(g, &group, &at, runs, 2)) > 0)
+            for (uint32_t i = 0; i < count; i++)
+                for (uint32_t j = 0; j < runs[i].count; j++)
+                    n += snprintf(text + n, sizeof(text) - (size_t)n, "%u@%u.%u ", runs[i].rank + j,
+                                  runs[i].node, runs[i].engine);
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "|");
+    }
+    return text;
+}
+
+static void the_world(void)
+{
+    const struct teams_gather *g;
+
+    begin();
+    for (uint32_t rank = SIZE; rank-- > 0;) {
+        struct teams_call c = by(rank);
+
+        due(TEAMS_NOTHING);
+        CU_ASSERT_EQUAL(call(&world, &c), 0);
+    }
+    g = due(TEAMS_GROUP);
+    CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 1@0.1 2@1.0 3@1.1 4@2.0 5@2.1 |");
+    ready_on(&world, 2, 0, false);
+    ready_on(&world, 2, 0, false); /* once more counts once */
+    due(TEAMS_NOTHING);
+    ready_on(&world, 3, 0, false);
+    ends(0);
+    ready_on(&world, 2, 0, true);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 1);
+    ready_on(&world, 3, 0, true);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 0);
+    finish();
+}
+
+/* Colors, keys and kinds give these teams. */
+static void splits(void)
+{
+    static const struct {
+        uint32_t kind;
+        int32_t colors[SIZE], keys[SIZE];
+        const char *teams;
+    } rows[] = {
+        {TEAMS_SPLIT, {0}, {0}, "0@0.0 1@0.1 2@1.0 3@1.1 4@2.0 5@2.1 |"},
+        {TEAMS_SPLIT, {0}, {5, 4, 3, 2, 1, 0}, "5@2.1 4@2.0 3@1.1 2@1.0 1@0.1 0@0.0 |"},
+        {TEAMS_SPLIT,
+         {0},
+         {0, -1, 0, INT32_MIN, INT32_MAX, 0},
+         "3@1.1 1@0.1 0@0.0 2@1.0 5@2.1 4@2.0 |"},
+        {TEAMS_SPLIT, {1, 0, 1, 0, 1, 0}, {0}, "1@0.1 3@1.1 5@2.1 |0@0.0 2@1.0 4@2.0 |"},
+        {TEAMS_SPLIT,
+         {-1, 0, -1, INT32_MAX, INT32_MIN, 0},
+         {0, 1, 0, 0, 0, 0},
+         "5@2.1 1@0.1 |3@1.1 |"},
+        {TEAMS_SPLIT, {-1, -1, -1, -1, -1, -1}, {0}, ""},
+        {TEAMS_BY_NODE, {-1, 3, 0, 9, 0, 0}, {1, 0}, "1@0.1 0@0.0 |2@1.0 3@1.1 |4@2.0 5@2.1 |"},
+    };
+    uint64_t last = 0;
+
+    begin();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        const struct teams_key key = {.id = job, .call = (uint32_t)i};
+        struct teams_gather *g;
+
+        for (uint32_t rank = 0; rank < SIZE; rank++) {
+            struct teams_call c = by(rank);
+
+            c.kind = rows[i].kind;
+            c.color = rows[i].colors[rank];
+            c.key = rows[i].keys[rank];
+            CU_ASSERT_EQUAL(call(&key, &c), 0);
+        }
+        g = due(TEAMS_GROUP);
+        CU_ASSERT_STRING_EQUAL(groups_of(g), rows[i].teams);
+        CU_ASSERT(g->number > last);
+        last = *rows[i].teams ? g->number : last;
+        ready_on(&key, NODES, 0, false);
+        ends(0);
+        ready_on(&key, NODES, 0, true);
+    }
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.counted, 10);
+    finish();
+}
+
+/* What no member of this job may call. */
+static void refused_calls(void)
+{
+    static const struct {
+        struct teams_key key;
+        struct teams_call call;
+        int expected;
+    } rows[] = {
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6, .window = 1}, 0},
+        {{.id = {1000, "job"}}, {.from = 1, .size = 6, .window = 1}, -EPERM},
+        {{.id = {1001, "job"}}, {.from = 0, .size = 6, .window = 1}, -EPERM},
+        {{.id = {1000, "other"}}, {.from = 0, .size = 6, .window = 1}, -EPERM},
+        {{.id = {1000, "job"}}, {.from = 0, .rank = 6, .at = 6, .size = 7, .window = 1}, -EPERM},
+        {{.id = {1000, "job"}}, {.from = NODES, .size = 6, .window = 1}, -EPERM},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 5, .window = 1}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 7, .window = 1}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .at = 1, .size = 6, .window = 1}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6, .window = 3}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6, .window = 8192}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6, .window = 1, .kind = 3}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6, .window = 1, .kind = TEAMS_SHRINK}, -EINVAL},
+        {{.id = {1000, "job"}}, {.from = 0, .size = 6, .window = 1, .status = 1}, -EINVAL},
+        {{.id = {1000, "job"}, .parent = 5}, {.from = 0, .size = 0, .window = 1}, -EINVAL},
+        {{.id = {1000, "job"}, .parent = 5}, {.from = 0, .size = 7, .window = 1}, -EINVAL},
+        {{.id = {1000, "job"}, .parent = 5}, {.from = 0, .at = 2, .size = 2, .window = 1}, -EINVAL},
+        {{.id = {1000, "job"}, .parent = 5, .context = 1},
+         {.from = 0, .size = 2, .window = 1},
+         -EINVAL},
+        {{.id = {1000, "job"}, .parent = 5},
+         {.from = 0, .at = 1, .size = 2, .window = TEAMS_WINDOW_MAX},
+         0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        begin();
+        CU_ASSERT_EQUAL(call(&rows[i].key, &rows[i].call), rows[i].expected);
+        CU_ASSERT_EQUAL(t.gathers, rows[i].expected == 0);
+        finish();
+    }
+}
+
+/* Calls that do not fit together end the gather for all. */
+static void different_calls(void)
+{
+    static const struct teams_call seconds[] = {
+        {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 32},
+        {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 64, .kind = TEAMS_BY_NODE},
+        {.from = 0, .size = 2, .at = 0, .rank = 1, .window = 64},
+        {.from = 0, .size = 3, .at = 1, .rank = 1, .window = 64},
+    };
+
+    for (size_t i = 0; i < sizeof(seconds) / sizeof(*seconds); i++) {
+        const struct teams_call first = {.from = 0, .size = 2, .window = 64};
+
+        begin();
+        CU_ASSERT_EQUAL(call(&team, &first), 0);
+        due(TEAMS_ASK_MEMBERS);
+        (void)call(&team, &seconds[i]);
+        ends(-EBADMSG);
+        CU_ASSERT_EQUAL(call(&team, &first), 1); /* who asks again is to be answered again */
+        finish();
+    }
+}
+
+/* A node that cannot have its member take part ends the call, also for those that call later. */
+static void a_refusing_node(void)
+{
+    struct teams_call c = by(0);
+
+    begin();
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    c = by(1);
+    c.status = -EDQUOT;
+    c.why = "client-teams is 64";
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    ends(-EDQUOT);
+    ready_on(&world, 1, 0, true);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 1); /* others have not called yet */
+    for (uint32_t rank = 2; rank < SIZE; rank++) {
+        c = by(rank);
+        CU_ASSERT_EQUAL(call(&world, &c), 1);
+    }
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 1);
+    ready_on(&world, NODES, 0, true);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 0);
+    finish();
+}
+
+static void all_call(const struct teams_key *key, uint32_t size, uint32_t kind)
+{
+    for (uint32_t rank = 0; rank < size; rank++) {
+        struct teams_call c = by(rank);
+
+        c.size = size;
+        c.kind = kind;
+        CU_ASSERT_EQUAL(call(key, &c), 0);
+    }
+}
+
+static void a_node_that_is_not_ready(void)
+{
+    begin();
+    all_call(&world, SIZE, TEAMS_SPLIT);
+    due(TEAMS_GROUP);
+    teams_ready(&t, &world, 3, -EDQUOT, "", false);     /* no node of this gather */
+    teams_ready(&t, &world, NODES, -EDQUOT, "", false); /* none at all */
+    teams_ready(&t, &world, 0, 0, NULL, true);          /* it has not ended */
+    due(TEAMS_NOTHING);
+    teams_ready(&t, &world, 0, 0, NULL, false);
+    teams_ready(&t, &world, 1, -EDQUOT, "no memory", false);
+    ends(-EDQUOT);
+    finish();
+}
+
+/* Deaths before, between and after calls. */
+static void ranks_that_leave(void)
+{
+    struct directory_job *at;
+    uint32_t failed;
+    struct teams_call c = by(0);
+
+    begin();
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    directory_detach(&d, &job, 5, 2, &at, &failed);
+    teams_rank_gone(&t, &job, 5); /* it has not called */
+    ends(-EHOSTDOWN);
+    CU_ASSERT_EQUAL(call(&(struct teams_key){.id = job, .call = 1}, &c), 0); /* it is gone before */
+    ends(-EHOSTDOWN);
+    finish();
+
+    begin();
+    all_call(&world, SIZE, TEAMS_SPLIT);
+    due(TEAMS_GROUP);
+    directory_detach(&d, &job, 5, 2, &at, &failed);
+    teams_rank_gone(&t, &job, 5); /* while the teams form */
+    ends(-EHOSTDOWN);
+    for (uint32_t rank = 0; rank < 5; rank++) {
+        directory_detach(&d, &job, rank, node_of(rank), &at, &failed);
+        teams_rank_gone(&t, &job, rank);
+    }
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 0); /* nobody is left to ask for it */
+    finish();
+}
+
+static void name_all(const struct teams_key *key, uint32_t node, uint32_t size)
+{
+    for (uint32_t rank = 0; rank < size; rank++) {
+        const struct teams_run run = {.rank = rank, .count = 1, .node = node_of(rank)};
+
+        teams_name(&t, key, node, rank, &run, 1, rank == size - 1);
+    }
+}
+
+/* A parent's members are asked for, and then those that are gone. */
+static void parents(void)
+{
+    struct teams_call c = by(0);
+    struct teams_gather *g;
+    uint32_t at = 0;
+
+    begin();
+    c.size = 4;
+    CU_ASSERT_EQUAL(call(&team, &c), 0);
+    g = due(TEAMS_ASK_MEMBERS);
+    CU_ASSERT_EQUAL(g->asked, 0);
+    name_all(&team, 1, 4); /* it was not asked */
+    due(TEAMS_NOTHING);
+    name_all(&team, 0, 4);
+    g = due(TEAMS_ASK_GONE);
+    CU_ASSERT_EQUAL(teams_next_expected(g, &at), 0); /* rank 1, then 2 and 3 */
+    CU_ASSERT_EQUAL(teams_next_expected(g, &at), 1);
+    CU_ASSERT_EQUAL(teams_next_expected(g, &at), 1);
+    CU_ASSERT_EQUAL(teams_next_expected(g, &at), TEAMS_NONE);
+    teams_member_gone(&t, &job, 77, 3, 0); /* not its node */
+    teams_member_gone(&t, &job, 78, 3, 1); /* not of this team */
+    teams_member_gone(&t, &job, 77, 5, 2); /* no member */
+    teams_member_gone(&t, &job, 0, 3, 1);
+    due(TEAMS_NOTHING);
+    teams_member_gone(&t, &job, 77, 3, 1);
+    ends(-EHOSTDOWN);
+    finish();
+}
+
+/* Names that make no sense. */
+static void hostile_names(void)
+{
+    static const struct teams_run rows[] = {
+        {.rank = 0, .count = 0},
+        {.rank = 0, .count = 5},
+        {.rank = 5, .count = 2},
+        {.rank = SIZE, .count = 1},
+        {.rank = UINT32_MAX, .count = 2},
+        {.rank = 0, .count = UINT32_MAX},
+        {.rank = 0, .count = 4, .node = NODES},
+        {.rank = 1, .count = 4}, /* it calls member 0 rank 1 */
+        {.rank = 0, .count = 3}, /* one is missing */
+        {.rank = 3, .count = 4}, /* the last one is no rank */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct teams_call c = by(rows[i].rank == 3 ? 3 : 0);
+
+        begin();
+        c.size = 4;
+        c.at = 0;
+        CU_ASSERT_EQUAL(call(&team, &c), 0);
+        due(TEAMS_ASK_MEMBERS);
+        teams_name(&t, &team, c.from, 1, &rows[i], 1, true); /* not those that come next */
+        due(TEAMS_NOTHING);
+        teams_name(&t, &team, c.from, 0, &rows[i], 1, true);
+        ends(-EBADMSG);
+        finish();
+    }
+}
+
+/* Who is left: those that call, when the others are known to be gone. */
+static void shrinks(void)
+{
+    struct directory_job *at;
+    struct teams_gather *g;
+    uint32_t failed;
+
+    begin();
+    directory_detach(&d, &job, 1, 0, &at, &failed);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct teams_call c = by(rank);
+
+        c.size = 4;
+        c.kind = TEAMS_SHRINK;
+        c.color = -1;
+        c.key = -(int)rank;
+        if (rank != 1)
+            CU_ASSERT_EQUAL(call(&team, &c), 0);
+    }
+    due(TEAMS_ASK_MEMBERS);
+    name_all(&team, 0, 4);
+    due(TEAMS_ASK_GONE);
+    teams_member_gone(&t, &job, 77, 3, 1);
+    teams_member_gone(&t, &job, 77, 3, 1);
+    g = due(TEAMS_GROUP);
+    CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 2@1.0 |");
+    teams_member_gone(&t, &job, 77, 2, 1);
+    ends(-EHOSTDOWN); /* they shrink once more */
+    finish();
+}
+
+/* The node that was asked for the members is lost: another one is asked. */
+static void an_asked_node_is_lost(void)
+{
+    struct teams_gather *g;
+
+    begin();
+    for (uint32_t rank = 3; rank-- > 1;) {
+        struct teams_call c = by(rank);
+
+        c.size = 4;
+        c.kind = TEAMS_SHRINK;
+        CU_ASSERT_EQUAL(call(&team, &c), 0);
+    }
+    g = due(TEAMS_ASK_MEMBERS);
+    CU_ASSERT_EQUAL(g->asked, 1);
+    teams_node_lost(&t, 1);
+    g = due(TEAMS_ASK_MEMBERS);
+    CU_ASSERT_EQUAL(g->asked, 0);
+    name_all(&team, 0, 4);
+    due(TEAMS_ASK_GONE);
+    teams_node_lost(&t, 1); /* with member 3, which has not called */
+    due(TEAMS_NOTHING);
+    teams_node_lost(&t, 0);
+    CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 0, NULL));
+    finish();
+}
+
+/* A member that goes on to the next call leaves nobody waiting in the one before. */
+static void calls_out_of_step(void)
+{
+    const struct teams_key next = {.id = job, .call = 1};
+    struct teams_call c = by(0);
+
+    begin();
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    c = by(1);
+    CU_ASSERT_EQUAL(call(&next, &c), 0);
+    ends(-EBADMSG);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 2);
+    finish();
+
+    begin();
+    CU_ASSERT_EQUAL(call(&next, &c), 0);
+    c = by(0);
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    ends(-EBADMSG);
+    due(TEAMS_NOTHING);
+    finish();
+}
+
+/* What a node that begins anew is sent again. */
+static void asked_again(void)
+{
+    struct teams_call c = by(2);
+    struct teams_gather *g;
+    uint32_t at = 0;
+
+    begin();
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    CU_ASSERT_EQUAL(call(&world, &c), 0);
+    all_call(&world, SIZE, TEAMS_SPLIT);
+    g = due(TEAMS_GROUP);
+    CU_ASSERT_EQUAL(g->called, SIZE);
+    CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 1@0.1 2@1.0 3@1.1 4@2.0 5@2.1 |");
+    CU_ASSERT_EQUAL(call(&world, &c), 1);
+    CU_ASSERT_EQUAL(teams_next_node(&t, g, &at), 0);
+    CU_ASSERT_EQUAL(teams_next_node(&t, g, &at), 1);
+    CU_ASSERT_EQUAL(teams_next_node(&t, g, &at), 2);
+    CU_ASSERT_EQUAL(teams_next_node(&t, g, &at), TEAMS_NONE);
+    ready_on(&world, NODES, 0, false);
+    ends(0);
+    teams_ready(&t, &world, 1, 0, NULL, true);
+    CU_ASSERT_EQUAL(call(&world, &c), 1); /* its node has lost the end */
+    teams_ready(&t, &world, 0, 0, NULL, true);
+    teams_ready(&t, &world, 2, 0, NULL, true);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_PTR_EQUAL(teams_next_of_node(&t, 1, NULL), g);
+    CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 1, g));
+    CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 3, NULL));
+    teams_ready(&t, &world, 1, 0, NULL, true);
+    due(TEAMS_NOTHING);
+    CU_ASSERT_EQUAL(t.gathers, 0);
+    finish();
+}
+
+/* Memory, numbers of gathers, and shares of users; a refused gather is refused to all members. */
+static void bounded(void)
+{
+    struct teams_call c = {.from = 0, .size = 1, .window = 64};
+    uint32_t opened = 0;
+
+    for (int after = 0; after < 3; after++) {
+        begin();
+        refuse_after = after;
+        CU_ASSERT_EQUAL(call(&team, &c), -ENOMEM);
+        refuse_after = -1;
+        CU_ASSERT_EQUAL(call(&team, &c), -ENOMEM); /* as the members before */
+        CU_ASSERT_EQUAL(t.gathers, 0);
+        finish();
+    }
+
+    begin();
+    for (uint64_t parent = 1; parent <= TEAMS_GATHERS_MAX + 1; parent++)
+        CU_ASSERT_EQUAL(call(&(struct teams_key){.id = job, .parent = parent}, &c),
+                        parent <= TEAMS_GATHERS_MAX ? 0 : -ENOSPC);
+    finish();
+
+    begin_as(false);
+    t.bytes = TEAMS_BYTES_MAX - 4096; /* others have the rest */
+    while (call(&(struct teams_key){.id = job, .parent = opened + 1}, &c) == 0)
+        opened++;
+    CU_ASSERT(opened > 0);
+    CU_ASSERT_EQUAL(call(&(struct teams_key){.id = job, .parent = opened + 1}, &c), -EDQUOT);
+    CU_ASSERT(TEAMS_BYTES_MAX - t.bytes >= 2048);
+    t.bytes -= TEAMS_BYTES_MAX - 4096;
+    finish();
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"the world", the_world},
+                           {"splits", splits},
+                           {"refused calls", refused_calls},
+                           {"different calls", different_calls},
+                           {"a refusing node", a_refusing_node},
+                           {"a node that is not ready", a_node_that_is_not_ready},
+                           {"ranks that leave", ranks_that_leave},
+                           {"parents", parents},
+                           {"hostile names", hostile_names},
+                           {"shrinks", shrinks},
+                           {"an asked node is lost", an_asked_node_is_lost},
+                           {"calls out of step", calls_out_of_step},
+                           {"asked again", asked_again},
+                           {"bounded", bounded},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("teams", tests);
+}
