@@ -2,9 +2,10 @@
  * receiver in the same round, what arrives is what the kind promises, every participant combines in
  * the same grouping, and rounds and letters are as many as theory says. */
 #include "daemon/engine/coll/pairs.h"
-#include "daemon/engine/coll/schedule.h"
+#include "daemon/engine/coll/table.h"
 #include "tests/suite.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -377,6 +378,16 @@ static const struct subject subjects[] = {
 };
 enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]) };
 
+static bool is_subject(const char *kind, const struct coll_algorithm *a)
+{
+    if (kind && strcmp(kind, "exscan") == 0)
+        kind = "scan";
+    for (int i = 0; kind && i < SUBJECTS; i++)
+        if (strcmp(subjects[i].name, kind) == 0 && subjects[i].algorithm == a)
+            return true;
+    return false;
+}
+
 static void scene_start(struct scene *s, const struct subject *of, struct coll_shape shape)
 {
     size_t bytes;
@@ -565,6 +576,52 @@ static void test_most_participants(void)
     }
 }
 
+/* Each call that the engine can meet has one algorithm, one that ends as its kind promises. */
+static void test_table(void)
+{
+    static const uint64_t bytes[] = {
+        0, 8, 4096, 1 << 14, (1 << 20) - 1, 1 << 20, UINT64_C(1) << 40};
+    static const uint32_t participants[] = {1, 2, 3, 17, MOST, COLL_PARTICIPANTS};
+    struct coll_choices none = {{NULL}};
+
+    for (uint32_t kind = TEAM_BARRIER; kind <= TEAM_ALLTOALL; kind++)
+        for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+            for (uint32_t k = 0; k < sizeof(participants) / sizeof(participants[0]); k++)
+                CU_ASSERT(is_subject(coll_kind_name(kind),
+                                     coll_choose(&none, kind, bytes[i], participants[k])));
+    for (size_t i = 0; coll_row(i); i++) {
+        const struct coll_row *row = coll_row(i);
+
+        CU_ASSERT(is_subject(coll_kind_name(row->kind), row->algorithm));
+        CU_ASSERT(row->bytes_from <= row->bytes_to);
+        CU_ASSERT(row->participants_from <= row->participants_to);
+    }
+    CU_ASSERT_PTR_NULL(coll_choose(&none, TEAM_KINDS, 0, 1));
+    CU_ASSERT_PTR_NULL(coll_choose(&none, 0, 0, 1));
+    CU_ASSERT_PTR_NULL(coll_kind_name(0));
+    CU_ASSERT_PTR_NULL(coll_kind_name(TEAM_KINDS));
+}
+
+static void test_replacement(void)
+{
+    struct coll_choices choices = {{NULL}};
+
+    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BARRIER, "binomial"), -ENOENT);
+    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BARRIER, "dissemination"), 0);
+    CU_ASSERT_PTR_EQUAL(choices.by_kind[TEAM_BARRIER], &coll_dissemination);
+    choices.by_kind[TEAM_BARRIER] = &coll_doubling;
+    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BARRIER, 0, 4), &coll_doubling);
+    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BCAST, 0, 4), &coll_bcast_binomial);
+}
+
+static void test_rounds_most(void)
+{
+    struct coll_choices none = {{NULL}};
+
+    for (uint32_t p = 1; p <= MOST; p++)
+        CU_ASSERT_EQUAL(coll_rounds_most(&none, 4096, p), rounds_pairs(p, 1));
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -574,6 +631,9 @@ int main(void)
         {"where the blocks of an alltoall come from and go to", test_alltoall_pairs},
         {"arithmetic of participants and ranges", test_arithmetic},
         {"2^24 participants", test_most_participants},
+        {"the table", test_table},
+        {"configuration replaces rows", test_replacement},
+        {"how many rounds there are at most", test_rounds_most},
         CU_TEST_INFO_NULL,
     };
 
