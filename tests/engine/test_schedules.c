@@ -61,7 +61,8 @@ static void fold_symbol(struct symbol *into, const struct symbol *from)
         into->set[i] |= from->set[i];
     }
     into->grouping = mixed(low + mixed(high));
-    CU_ASSERT_FATAL(apart);
+    if (!apart)
+        CU_FAIL_FATAL("two that do not belong together");
 }
 
 static struct symbol *block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b)
@@ -179,13 +180,22 @@ static void run(struct scene *s)
 
 /* ---- what each kind starts with and ends with ----------------------------------------------- */
 
+/* The bits of the numbers below `end` in a word that starts with number `first`. */
+static uint64_t below(uint32_t first, uint32_t end)
+{
+    if (end <= first)
+        return 0;
+    return end - first >= 64 ? UINT64_MAX : (UINT64_C(1) << (end - first)) - 1;
+}
+
 static void check_set(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what)
 {
     bool same = s->what == what;
 
-    for (uint32_t i = 0; i < MOST; i++)
-        same = same && holds(s, i) == (i >= from && i < to);
-    CU_ASSERT_FATAL(same);
+    for (uint32_t i = 0; i < SET_WORDS; i++)
+        same = same && s->set[i] == (below(64 * i, to) & ~below(64 * i, from));
+    if (!same)
+        CU_FAIL_FATAL("not what the kind promises");
 }
 
 static uint32_t owner(const struct scene *s, uint32_t me, uint32_t b)
@@ -347,6 +357,85 @@ static uint32_t letters_scan(uint32_t p, uint32_t blocks)
     return letters;
 }
 
+static uint32_t rounds_around(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return p - 1;
+}
+
+static uint32_t rounds_twice_around(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return 2 * (p - 1);
+}
+
+static uint32_t rounds_halving(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return 2 * log_up(p); /* of the largest power of two, and two for the others */
+}
+
+/* As for allreduce, but the root speaks for itself in the end. */
+static uint32_t rounds_reduce_halving(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return is_power(p) ? 2 * log_up(p) : 2 * log_up(p) - 1;
+}
+
+static uint32_t rounds_tree(uint32_t p, uint32_t blocks)
+{
+    return p == 1 ? 0 : blocks + (is_power(p) ? log_up(p) : log_up(p) - 1) - 1;
+}
+
+static uint32_t rounds_chain(uint32_t p, uint32_t blocks)
+{
+    return p == 1 ? 0 : blocks + p - 2;
+}
+
+static uint32_t rounds_eights(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return (p - 1 + 7) / 8;
+}
+
+static uint32_t letters_each(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return p * (p - 1);
+}
+
+static uint32_t letters_twice_each(uint32_t p, uint32_t blocks)
+{
+    (void)blocks;
+    return 2 * p * (p - 1);
+}
+
+static uint32_t letters_slices(uint32_t p, uint32_t blocks)
+{
+    return blocks * (p - 1);
+}
+
+static uint32_t speakers_of(uint32_t p)
+{
+    return is_power(p) ? p : 1u << (log_up(p) - 1);
+}
+
+static uint32_t letters_halving(uint32_t p, uint32_t blocks)
+{
+    uint32_t speakers = speakers_of(p);
+
+    (void)blocks;
+    return 2 * (p - speakers) + 2 * speakers * log_up(speakers);
+}
+
+static uint32_t letters_reduce_halving(uint32_t p, uint32_t blocks)
+{
+    uint32_t speakers = speakers_of(p);
+
+    (void)blocks;
+    return p - speakers + speakers * log_up(speakers) + speakers - 1;
+}
+
 /* ---- the subjects --------------------------------------------------------------------------- */
 
 struct subject {
@@ -361,10 +450,12 @@ struct subject {
 };
 
 static const struct subject subjects[] = {
-    {"barrier", &coll_dissemination, false, 0, start_none, end_none, rounds_log, letters_all},
+    {"barrier", &coll_barrier_dissemination, false, 0, start_none, end_none, rounds_log,
+     letters_all},
     {"bcast", &coll_bcast_binomial, true, 0, start_bcast, end_bcast, rounds_log, letters_tree},
     {"reduce", &coll_reduce_binomial, true, 0, start_all, end_reduce, rounds_log, letters_tree},
-    {"allreduce", &coll_doubling, false, 0, start_all, end_allreduce, rounds_pairs, letters_pairs},
+    {"allreduce", &coll_allreduce_doubling, false, 0, start_all, end_allreduce, rounds_pairs,
+     letters_pairs},
     {"scan", &coll_scan_doubling, false, 1, start_all, end_scan, rounds_log, letters_scan},
     {"gather", &coll_gather_binomial, true, 0, start_own, end_gather, rounds_log, letters_tree},
     {"scatter", &coll_scatter_binomial, true, 0, start_scatter, end_scatter, rounds_log,
@@ -373,8 +464,25 @@ static const struct subject subjects[] = {
      letters_all},
     {"alltoall", &coll_alltoall_bruck, false, 0, start_alltoall, end_alltoall, rounds_log,
      letters_all},
-    {"reduce_scatter", &coll_halving, false, 0, start_all, end_reduce_scatter, rounds_pairs,
-     letters_pairs},
+    {"reduce_scatter", &coll_reduce_scatter_halving, false, 0, start_all, end_reduce_scatter,
+     rounds_pairs, letters_pairs},
+    {"bcast", &coll_bcast_tree, true, 0, start_bcast, end_bcast, rounds_tree, letters_slices},
+    {"reduce", &coll_reduce_halving, true, 0, start_all, end_reduce, rounds_reduce_halving,
+     letters_reduce_halving},
+    {"allreduce", &coll_allreduce_halving, false, 0, start_all, end_allreduce, rounds_halving,
+     letters_halving},
+    {"allreduce", &coll_allreduce_ring, false, 0, start_all, end_allreduce, rounds_twice_around,
+     letters_twice_each},
+    {"scan", &coll_scan_chain, false, 1, start_all, end_scan, rounds_chain, letters_slices},
+    {"gather", &coll_gather_direct, true, 0, start_own, end_gather, rounds_eights, letters_tree},
+    {"scatter", &coll_scatter_direct, true, 0, start_scatter, end_scatter, rounds_eights,
+     letters_tree},
+    {"allgather", &coll_allgather_ring, false, 0, start_own, end_allgather, rounds_around,
+     letters_each},
+    {"alltoall", &coll_alltoall_pairwise, false, 0, start_alltoall, end_alltoall, rounds_eights,
+     letters_each},
+    {"reduce_scatter", &coll_reduce_scatter_pairwise, false, 0, start_all, end_reduce_scatter,
+     rounds_eights, letters_each},
 };
 enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]) };
 
@@ -438,7 +546,7 @@ static void run_subject(const struct subject *of, uint32_t p)
     uint32_t sizes = of->algorithm->cut == COLL_BY_SLICE ? 5 : 1;
 
     for (uint32_t i = 0; i < sizes; i++)
-        for (uint32_t root = 0; root < (of->rooted ? p : 1); root++)
+        for (uint32_t root = 0; root < (of->rooted ? p : 1); root += i == 0 || p < 20 ? 1 : 7)
             run_one(of, (struct coll_shape){p, root, coll_blocks(of->algorithm, p, bytes[i])});
 }
 
@@ -480,12 +588,12 @@ static void test_barrier_holds(void)
 
         for (uint32_t me = 0; me < p; me++)
             heard[me] = symbol_of(me, 0);
-        for (uint32_t r = 0; r < coll_dissemination.rounds(&shape); r++) {
+        for (uint32_t r = 0; r < coll_barrier_dissemination.rounds(&shape); r++) {
             struct symbol before[MOST];
 
             memcpy(before, heard, sizeof(heard));
             for (uint32_t me = 0; me < p; me++) {
-                coll_dissemination.round(&shape, me, r, &out);
+                coll_barrier_dissemination.round(&shape, me, r, &out);
                 for (uint32_t i = 0; i < out.arrivals; i++)
                     for (int word = 0; word < SET_WORDS; word++)
                         heard[me].set[word] |= before[out.from[i].peer].set[word];
@@ -554,10 +662,10 @@ static void test_most_participants(void)
         const struct coll_algorithm *a = subjects[i].algorithm;
         uint32_t p = COLL_PARTICIPANTS, last = p - 1;
         struct coll_shape shape = {p, subjects[i].rooted ? last : 0, coll_blocks(a, p, 1)};
-        uint32_t me[] = {0, 1, p / 2, last - 1, last};
+        uint32_t me[] = {0, 1, p / 2, last - 1, last}, rounds = a->rounds(&shape);
 
         for (int k = 0; k < 5; k++)
-            for (uint32_t r = 0; r < a->rounds(&shape); r++) {
+            for (uint32_t r = 0; r < rounds; r = r == 40 && rounds > 80 ? rounds - 40 : r + 1) {
                 struct coll_round mine, theirs;
                 struct coll_range range = {0};
                 uint32_t place;
@@ -570,8 +678,6 @@ static void test_most_participants(void)
                     CU_ASSERT_EQUAL_FATAL(coll_range_blocks(&range),
                                           coll_range_blocks(&mine.to[n].blocks));
                 }
-                if (r > 40 && a->cut == COLL_BY_SLICE)
-                    break;
             }
     }
 }
@@ -602,16 +708,41 @@ static void test_table(void)
     CU_ASSERT_PTR_NULL(coll_kind_name(TEAM_KINDS));
 }
 
+/* Lengths at which the algorithm changes. */
+static void test_thresholds(void)
+{
+    static const struct {
+        enum team_kind kind;
+        uint64_t bytes;
+        const struct coll_algorithm *algorithm;
+    } cases[] = {
+        {TEAM_BCAST, (16 << 10) - 1, &coll_bcast_binomial},
+        {TEAM_BCAST, 16 << 10, &coll_bcast_tree},
+        {TEAM_ALLREDUCE, (16 << 10) - 1, &coll_allreduce_doubling},
+        {TEAM_ALLREDUCE, 16 << 10, &coll_allreduce_halving},
+        {TEAM_ALLREDUCE, (1 << 20) - 1, &coll_allreduce_halving},
+        {TEAM_ALLREDUCE, 1 << 20, &coll_allreduce_ring},
+        {TEAM_EXSCAN, 16 << 10, &coll_scan_chain},
+        {TEAM_ALLTOALL, UINT64_MAX, &coll_alltoall_pairwise},
+    };
+    struct coll_choices none = {{NULL}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        CU_ASSERT_PTR_EQUAL(coll_choose(&none, cases[i].kind, cases[i].bytes, 4),
+                            cases[i].algorithm);
+}
+
 static void test_replacement(void)
 {
     struct coll_choices choices = {{NULL}};
 
-    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BARRIER, "binomial"), -ENOENT);
-    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BARRIER, "dissemination"), 0);
-    CU_ASSERT_PTR_EQUAL(choices.by_kind[TEAM_BARRIER], &coll_dissemination);
-    choices.by_kind[TEAM_BARRIER] = &coll_doubling;
-    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BARRIER, 0, 4), &coll_doubling);
-    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BCAST, 0, 4), &coll_bcast_binomial);
+    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "ring"), -ENOENT); /* others have one */
+    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BCAST, 8, 4), &coll_bcast_binomial);
+    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "tree"), 0);
+    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BCAST, 8, 4), &coll_bcast_tree);
+    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_REDUCE, 8, 4), &coll_reduce_binomial);
+    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_ALLREDUCE, "ring"), 0);
+    CU_ASSERT_EQUAL(coll_rounds_most(&choices, 8, 64), 2 * 63);
 }
 
 static void test_rounds_most(void)
@@ -620,6 +751,8 @@ static void test_rounds_most(void)
 
     for (uint32_t p = 1; p <= MOST; p++)
         CU_ASSERT_EQUAL(coll_rounds_most(&none, 4096, p), rounds_pairs(p, 1));
+    CU_ASSERT_EQUAL(coll_rounds_most(&none, 1 << 20, 64), 2 * 63);    /* ring */
+    CU_ASSERT_EQUAL(coll_rounds_most(&none, 16 << 20, 64), 256 + 62); /* chain */
 }
 
 int main(void)
@@ -632,6 +765,7 @@ int main(void)
         {"arithmetic of participants and ranges", test_arithmetic},
         {"2^24 participants", test_most_participants},
         {"the table", test_table},
+        {"lengths at which the algorithm changes", test_thresholds},
         {"configuration replaces rows", test_replacement},
         {"how many rounds there are at most", test_rounds_most},
         CU_TEST_INFO_NULL,

@@ -19,5 +19,5 @@ static void one_round(const struct coll_shape *shape, uint32_t me, uint32_t r,
     coll_await(out, coll_minus(p, me, far), coll_piece(0, 0));
 }
 
-const struct coll_algorithm coll_dissemination = {
+const struct coll_algorithm coll_barrier_dissemination = {
     .name = "dissemination", .cut = COLL_WHOLE, .rounds = rounds, .round = one_round};

@@ -28,6 +28,7 @@
 #ifndef PWC_ENGINE_COLL_SCHEDULE_H
 #define PWC_ENGINE_COLL_SCHEDULE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -96,7 +97,9 @@ enum { COLL_SLICE_SHIFT = 16, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
 struct coll_algorithm {
     const char *name;
     enum coll_cut cut;
-    bool apart; /* blocks arrive in a place apart from those that leave: input and output */
+    /* Blocks arrive in a place apart from those that leave, an input and an output, where a
+     * participant puts its own block itself. */
+    bool apart;
     uint32_t (*rounds)(const struct coll_shape *shape);
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
     /* The participant that block b stands for, where data is cut by participant. NULL: b. */
@@ -105,16 +108,17 @@ struct coll_algorithm {
     uint32_t (*source)(const struct coll_shape *shape, uint32_t me, uint32_t b);
 };
 
-extern const struct coll_algorithm coll_dissemination;    /* barrier */
-extern const struct coll_algorithm coll_bcast_binomial;   /* bcast */
-extern const struct coll_algorithm coll_reduce_binomial;  /* reduce */
-extern const struct coll_algorithm coll_gather_binomial;  /* gather */
-extern const struct coll_algorithm coll_scatter_binomial; /* scatter */
-extern const struct coll_algorithm coll_doubling;         /* allreduce */
-extern const struct coll_algorithm coll_scan_doubling;    /* scan, exscan */
-extern const struct coll_algorithm coll_allgather_bruck;  /* allgather */
-extern const struct coll_algorithm coll_alltoall_bruck;   /* alltoall */
-extern const struct coll_algorithm coll_halving;          /* reduce_scatter */
+extern const struct coll_algorithm coll_barrier_dissemination;
+extern const struct coll_algorithm coll_bcast_binomial, coll_bcast_tree;
+extern const struct coll_algorithm coll_reduce_binomial, coll_reduce_halving;
+extern const struct coll_algorithm coll_allreduce_doubling, coll_allreduce_halving;
+extern const struct coll_algorithm coll_allreduce_ring;
+extern const struct coll_algorithm coll_scan_doubling, coll_scan_chain;
+extern const struct coll_algorithm coll_reduce_scatter_halving, coll_reduce_scatter_pairwise;
+extern const struct coll_algorithm coll_gather_binomial, coll_gather_direct;
+extern const struct coll_algorithm coll_scatter_binomial, coll_scatter_direct;
+extern const struct coll_algorithm coll_allgather_bruck, coll_allgather_ring;
+extern const struct coll_algorithm coll_alltoall_bruck, coll_alltoall_pairwise;
 
 /* ---- arithmetic of participants ------------------------------------------------------------- */
 

@@ -4,21 +4,33 @@
 #include <errno.h>
 #include <string.h>
 
-#define ANY_BYTES        0, UINT64_MAX
+#define LARGE            (UINT64_C(16) << 10)
+#define HUGE             (UINT64_C(1) << 20)
 #define ANY_PARTICIPANTS 1, COLL_PARTICIPANTS
 
 static const struct coll_row rows[] = {
-    {TEAM_BARRIER, ANY_BYTES, ANY_PARTICIPANTS, &coll_dissemination},
-    {TEAM_BCAST, ANY_BYTES, ANY_PARTICIPANTS, &coll_bcast_binomial},
-    {TEAM_REDUCE, ANY_BYTES, ANY_PARTICIPANTS, &coll_reduce_binomial},
-    {TEAM_ALLREDUCE, ANY_BYTES, ANY_PARTICIPANTS, &coll_doubling},
-    {TEAM_SCAN, ANY_BYTES, ANY_PARTICIPANTS, &coll_scan_doubling},
-    {TEAM_EXSCAN, ANY_BYTES, ANY_PARTICIPANTS, &coll_scan_doubling},
-    {TEAM_REDUCE_SCATTER, ANY_BYTES, ANY_PARTICIPANTS, &coll_halving},
-    {TEAM_GATHER, ANY_BYTES, ANY_PARTICIPANTS, &coll_gather_binomial},
-    {TEAM_SCATTER, ANY_BYTES, ANY_PARTICIPANTS, &coll_scatter_binomial},
-    {TEAM_ALLGATHER, ANY_BYTES, ANY_PARTICIPANTS, &coll_allgather_bruck},
-    {TEAM_ALLTOALL, ANY_BYTES, ANY_PARTICIPANTS, &coll_alltoall_bruck},
+    {TEAM_BARRIER, 0, UINT64_MAX, ANY_PARTICIPANTS, &coll_barrier_dissemination},
+    {TEAM_BCAST, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_bcast_binomial},
+    {TEAM_BCAST, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_bcast_tree},
+    {TEAM_REDUCE, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_reduce_binomial},
+    {TEAM_REDUCE, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_reduce_halving},
+    {TEAM_ALLREDUCE, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_allreduce_doubling},
+    {TEAM_ALLREDUCE, LARGE, HUGE - 1, ANY_PARTICIPANTS, &coll_allreduce_halving},
+    {TEAM_ALLREDUCE, HUGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_allreduce_ring},
+    {TEAM_SCAN, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_scan_doubling},
+    {TEAM_SCAN, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_scan_chain},
+    {TEAM_EXSCAN, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_scan_doubling},
+    {TEAM_EXSCAN, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_scan_chain},
+    {TEAM_REDUCE_SCATTER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_reduce_scatter_halving},
+    {TEAM_REDUCE_SCATTER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_reduce_scatter_pairwise},
+    {TEAM_GATHER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_gather_binomial},
+    {TEAM_GATHER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_gather_direct},
+    {TEAM_SCATTER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_scatter_binomial},
+    {TEAM_SCATTER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_scatter_direct},
+    {TEAM_ALLGATHER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_allgather_bruck},
+    {TEAM_ALLGATHER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_allgather_ring},
+    {TEAM_ALLTOALL, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_alltoall_bruck},
+    {TEAM_ALLTOALL, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_alltoall_pairwise},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
