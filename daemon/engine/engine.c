@@ -45,8 +45,6 @@ static void arena_fill(struct engine *e)
     *e->own_flows = NONE;
     for (uint32_t i = 0; i < c->remotes_max; i++)
         e->grants[i].region = NONE;
-    for (uint32_t i = 0; i < c->stride; i++)
-        peer_init(e, i);
     for (uint32_t t = 0; t < TABLES; t++) {
         uint32_t size = table_size(c, t);
 
@@ -99,7 +97,7 @@ static void arena_inherit(struct engine *e)
         e->spilling += e->sessions[i].spill_bytes > 0;
     }
     /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
-    for (uint32_t i = c->stride; i < c->peers; i++)
+    for (uint32_t i = 0; i < c->peers; i++)
         if (e->peers[i].link_id != 0)
             peer_know(e, i);
     for (uint32_t i = 0; i < c->peers; i++)
@@ -176,10 +174,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
         e->flow_live[i].turn = e->flow_live[i].first_remote = NONE;
     if (r == 1)
         arena_fill(e);
-    for (uint32_t i = 0; i < e->config.stride; i++)
-        peer_know(e, i);
-    if (e->config.self >= e->config.stride)
-        peer_know(e, e->config.self);
+    peer_know(e, e->config.self);
     if (r == 0)
         arena_inherit(e);
     e->arena.header->incarnation++;
@@ -244,9 +239,6 @@ static void heap_added(struct engine *e, const struct fabric_event *event)
     }
     e->heap_memory = event->memory;
     e->heap_registered = true;
-    for (uint32_t i = 0; i < e->config.peers; i++)
-        if (e->peer_live[i].wanted)
-            peer_activate(e, i);
 }
 
 static void completed(struct engine *e, const struct fabric_event *event)

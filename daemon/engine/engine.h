@@ -71,8 +71,7 @@ struct engine_config {
     uint32_t self;   /* our own number among the peers */
     uint32_t peers;  /* how many there are, or can be */
     uint32_t stride; /* by default `peers`. When less, the engines of one machine have numbers that
-                        differ by multiples of this, and a peer with such a number takes memory once
-                        it is named */
+                        differ by multiples of this. A peer takes memory once it is named */
     uint32_t clients_max;  /* 256 */
     uint32_t sessions_max; /* 512: contexts of all clients */
     uint32_t segments_max; /* 1024 */

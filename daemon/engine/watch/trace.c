@@ -10,7 +10,9 @@ void engine_trace(struct engine *e, struct trace_ring *ring)
     for (uint32_t i = 0; ring && i < e->config.peers; i++) {
         struct ledger_out *out = &e->peer_live[i].out;
 
-        out->owned = e->peer_live[i].known && out->sent != e->peers[i].tx_tail;
+        if (!e->peer_live[i].known)
+            continue;
+        out->owned = out->sent != e->peers[i].tx_tail;
         out->owner = NONE;
         for (uint32_t run = 0; run < RUN_WINDOW; run++)
             out->run_owner[run] = NONE;

@@ -185,8 +185,12 @@ int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_pe
         const struct peer *p = &e->peers[*from];
         const struct peer_live *live = &e->peer_live[*from];
 
-        if (!PEEK(live->known))
+        /* All machines are shown, whether or not their peers have been named. */
+        if (!PEEK(live->known)) {
+            if (*from < e->config.stride)
+                rows[n++] = (struct counters_peer){.node = *from + UINT64_C(1)};
             continue;
+        }
         rows[n] = (struct counters_peer){
             .node = *from + UINT64_C(1),
             .state = peer_state_shown(p, live),
