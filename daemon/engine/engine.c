@@ -390,6 +390,13 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
     return work;
 }
 
+/* Peers whose time has come. */
+static void peers_wake(struct engine *e)
+{
+    for (uint32_t peer; (peer = due_take(&e->resting, e->now)) != NONE;)
+        peer_activate(e, peer);
+}
+
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 {
     int work, n;
@@ -405,6 +412,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     work = sessions_step(e, budget);
     if (work > 0)
         part_ends(e, ENGINE_INTAKE);
+    peers_wake(e);
     n = peers_step(e, budget, deadline);
     work += n;
     if (n > MUCH_WORK)
@@ -415,6 +423,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
         *deadline = UINT64_MAX;
         work += n + peers_step(e, budget, deadline);
     }
+    if (due_next(&e->resting) < *deadline)
+        *deadline = due_next(&e->resting);
     keepalive_step(e, deadline);
     if (e->spilling > 0) {
         for (uint32_t i = 0; i < e->open_count; i++)

@@ -184,6 +184,8 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->withdrawn = carve(&carver, sizeof(bool), c->clients_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->active = carve(&carver, sizeof(uint32_t), 2ull * c->peers, 64);
+    e->resting.entries = carve(&carver, sizeof(*e->resting.entries), c->peers, 64);
+    e->resting.places = carve(&carver, sizeof(*e->resting.places), c->peers, 64);
     e->keepalive.watched = carve(&carver, sizeof(uint32_t), c->peers, 64);
     e->dirty = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
     e->notices = carve(&carver, sizeof(*e->notices), e->notices_max, 64);

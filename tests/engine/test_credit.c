@@ -310,6 +310,28 @@ static void test_rides(void)
     bench_free(b);
 }
 
+/* A step does not look at a peer whose ACK only waits for its time, and the caller hears that time.
+ */
+static void test_rests(void)
+{
+    struct bench *b = linked_bench();
+    uint64_t deadline;
+
+    bench_remote(b);
+    bench_steps(b, 110);
+    bench_note(b, WIRE_STOP, 0, 0);
+    CU_ASSERT_EQUAL(peek_active(b->engine), 0);
+    b->fabric.kinds = 0;
+    engine_step(b->engine, b->now, 64, &deadline);
+    CU_ASSERT(deadline > b->now && deadline <= b->now + 1000000);
+    engine_step(b->engine, deadline - 1, 64, &(uint64_t){0});
+    CU_ASSERT_EQUAL(b->fabric.kinds & 1u << WIRE_ACK, 0);
+    engine_step(b->engine, deadline, 64, &(uint64_t){0});
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* Announcements of any kind, node and number: what cannot be ends the link, and no more. */
 static void test_announcements(void)
 {
@@ -368,6 +390,7 @@ int main(void)
         {"a nudge without runs", test_nudge_without_runs},
         {"an ACK behind cut runs", test_ack_behind_cut_runs},
         {"rides", test_rides},
+        {"a peer whose acknowledgement waits rests", test_rests},
         {"announcements", test_announcements},
         {"announcements in another name", test_other_names},
         CU_TEST_INFO_NULL,

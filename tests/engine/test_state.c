@@ -1,13 +1,16 @@
 /*
- * The ground the engine stands on: transactions of the arena, queues over chunks, ledger memory.
+ * The ground the engine stands on: transactions of the arena, queues over chunks, ledger memory,
+ * peers by time.
  * One thread.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/engine/state/arena.h"
+#include "daemon/engine/state/due.h"
 #include "daemon/engine/state/heap.h"
 #include "daemon/engine/state/queue.h"
+#include "daemon/engine/state/ready_list.h"
 
 #define CHUNKS 64u
 
@@ -164,6 +167,51 @@ static void test_heap_gives_aligned_pieces(void)
     CU_ASSERT_PTR_EQUAL(heap_take(&heap, 1024), base);
 }
 
+#define PEERS 37u
+
+/* The first by the model: the earliest time of all; UINT64_MAX: there is none. */
+static uint64_t earliest(const uint64_t *at)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (uint32_t i = 0; i < PEERS; i++)
+        first = at[i] < first ? at[i] : first;
+    return first;
+}
+
+/* A later time leaves a peer where it is, an earlier one brings it forward; each is taken once. */
+static void test_due_follows_a_model(void)
+{
+    static struct due_entry entries[PEERS];
+    static uint32_t places[PEERS];
+    struct due due = {.entries = entries, .places = places};
+    uint64_t at[PEERS], now = 0;
+
+    memset(at, 0xff, sizeof(at));
+    srand(5);
+    for (int i = 0; i < 20000; i++) {
+        uint32_t peer = (uint32_t)rand() % PEERS;
+
+        if (rand() % 3 > 0) {
+            uint64_t time = now + (uint64_t)rand() % 100;
+
+            due_by(&due, peer, time);
+            at[peer] = time < at[peer] ? time : at[peer];
+        } else {
+            uint64_t first = earliest(at);
+
+            now += (uint64_t)rand() % 20;
+            peer = due_take(&due, now);
+            CU_ASSERT_EQUAL(peer == NONE, first > now);
+            if (peer != NONE) {
+                CU_ASSERT_EQUAL(at[peer], first);
+                at[peer] = UINT64_MAX;
+            }
+        }
+        CU_ASSERT_EQUAL_FATAL(due_next(&due), earliest(at));
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -174,6 +222,7 @@ int main(void)
         {"a queue rolls back whole", test_queue_rolls_back_whole},
         {"a queue leaves a share", test_queue_leaves_a_share},
         {"ledger memory is aligned", test_heap_gives_aligned_pieces},
+        {"peers by time follow a model", test_due_follows_a_model},
         CU_TEST_INFO_NULL,
     };
     CU_SuiteInfo suites[] = {{"state", ground_new, ground_drop, NULL, NULL, tests},

@@ -365,7 +365,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     struct peer_live *live = &e->peer_live[peer];
     struct engine_offer unused;
     int work = 0, r, flows = 0;
-    bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, again;
+    bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, resting, again;
 
     if (live->broken && peer == e->config.self)
         engine_peer_down(e, peer); /* the link to ourselves: nobody else would */
@@ -411,11 +411,13 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     work += r > 0;
     if (live->link != LINK_UP)
         return work + 1;
-    if (live->in.ack_due && live->in.ack_at > e->now && live->in.ack_at < *deadline)
-        *deadline = live->in.ack_at;
-    again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(e, peer) || live->in.ack_due ||
-            live->in.run_end != 0 || live->in.arrived != 0 || live->unlisted ||
-            (live->in.next_ready && !live->in.next_offered) || live->out.next.bytes > 0;
+    resting = live->in.ack_due && live->in.ack_at > e->now;
+    if (resting)
+        due_by(&e->resting, peer, live->in.ack_at);
+    again = r == -EAGAIN || flows == -EAGAIN || turns_waiting(e, peer) ||
+            (live->in.ack_due && !resting) || live->in.run_end != 0 || live->in.arrived != 0 ||
+            live->unlisted || (live->in.next_ready && !live->in.next_offered) ||
+            live->out.next.bytes > 0;
     if (again)
         peer_activate(e, peer);
     try_again(e, peer, r == -EAGAIN || flows == -EAGAIN, work > 0, deadline);

@@ -9,6 +9,7 @@
 #include "daemon/engine/state/arena.h"
 #include "daemon/engine/state/chain.h"
 #include "daemon/engine/state/clients.h"
+#include "daemon/engine/state/due.h"
 #include "daemon/engine/state/flows.h"
 #include "daemon/engine/state/heap.h"
 #include "daemon/engine/state/links.h"
@@ -106,7 +107,8 @@ struct engine {
     uint32_t take_first; /* of open_sessions: whose turn it is to have its submissions taken */
     uint32_t *active;    /* peers that need progress */
     uint32_t active_count;
-    uint32_t *dirty; /* sessions with something to publish */
+    struct due resting; /* peers that only a time makes active again: an acknowledgement's */
+    uint32_t *dirty;    /* sessions with something to publish */
     uint32_t dirty_count;
     uint32_t steps;     /* so far; it wraps */
     bool hasten;        /* no acknowledgement waits for a ride */

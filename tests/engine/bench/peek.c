@@ -197,6 +197,11 @@ uint32_t peek_open_sessions(const struct engine *e)
     return e->open_count;
 }
 
+uint32_t peek_active(const struct engine *e)
+{
+    return e->active_count;
+}
+
 uint64_t peek_staged_of(const struct engine *e, uint32_t client)
 {
     uint64_t entries = 0;

@@ -89,6 +89,8 @@ struct peek_census {
 struct peek_census peek_census(const struct engine *e);
 /* Sessions whose submissions are taken. */
 uint32_t peek_open_sessions(const struct engine *e);
+/* Peers that the next step looks at. */
+uint32_t peek_active(const struct engine *e);
 /* Entries of a client's open flows whose records stand in the ledger. */
 uint64_t peek_staged_of(const struct engine *e, uint32_t client);
 /* The flow that a remote leads by; and how many pieces have left of the put that it starts next. */

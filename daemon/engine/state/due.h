@@ -1,0 +1,33 @@
+/*
+ * Peers that are to be looked at by a time: a binary heap, in which each peer stands once at most.
+ *
+ * Private memory, which is touched as the heap grows. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_DUE_H
+#define PWC_ENGINE_DUE_H
+
+#include <stdint.h>
+
+struct due_entry {
+    uint64_t at; /* ns */
+    uint32_t peer;
+};
+
+struct due {
+    struct due_entry *entries;
+    uint32_t *places; /* by peer: its entry's number and one; 0: it has none */
+    uint32_t count;
+};
+
+/* The peer is looked at by that time, or before. */
+void due_by(struct due *due, uint32_t peer, uint64_t at);
+/* Takes a peer out whose time has come; NONE (ready_list.h): there is none. */
+uint32_t due_take(struct due *due, uint64_t now);
+
+/* UINT64_MAX: no peer has one. */
+static inline uint64_t due_next(const struct due *due)
+{
+    return due->count > 0 ? due->entries[0].at : UINT64_MAX;
+}
+
+#endif
