@@ -46,13 +46,15 @@
  *     ALLGATHER          one block       L                 M blocks           N blocks
  *     ALLTOALL           one block       N blocks          M times N blocks   M times N blocks
  *
- * REDUCE to SCAN and REDUCE_SCATTER are folded by the last to come, by order of members, so that
- * the engine gives one operand; of ALLTOALL the engine gives, and gets, for each member in turn N
- * blocks. A call goes by the lines when none of its columns has more than 40 bytes at any engine
- * (team_lines), else by a data row. In lines, what the engine gives stands packed in `node`, and
- * what it gets in `result`. In a data row the engine gives what stands in the inputs: where each
- * member's part goes on, each from its own multiple of 64 bytes, else from the first byte on; what
- * it gets stands packed in the row's result.
+ * REDUCE, ALLREDUCE and REDUCE_SCATTER are folded by the last to come, by order of members, so that
+ * the engine gives one operand. Of SCAN and EXSCAN the last to come makes each member's part the
+ * fold of all parts up to it, so that the engine gives the last one. Of ALLTOALL the engine gives,
+ * and gets, for each member in turn N blocks. A call goes by the lines when none of its columns has
+ * more than 40 bytes at any engine, else by a data row (team_way in shm_ring/team.h). In lines,
+ * what the engine gives stands packed in `node`, and what it gets in `result`. In a data row the
+ * engine gives what stands in the inputs: of GATHER, ALLGATHER and ALLTOALL each member's part,
+ * each from its own multiple of 64 bytes; of SCAN and EXSCAN the last member's part; else from the
+ * first byte on. What it gets stands packed in the row's result.
  *
  * BCAST and SCATTER are submitted by the root, as soon as it calls, on its own engine; the last to
  * come does so on the others. So `done` may be written before all members have come.

@@ -38,14 +38,15 @@ int team_area_view(struct team_area *a, void *base, size_t size, uint32_t member
 
 /* ---- a member's call ------------------------------------------------------------------------ */
 
-/* Whether a count over `laps` laps is complete: 0, -EAGAIN, -EPROTO. */
+/* Whether a count has come to the end of so many laps: 0, -EAGAIN, -EPROTO. Members that only give
+ * may be counted in the lap behind it already. */
 static int complete(const struct team_area *a, uint64_t count, uint64_t laps)
 {
     uint64_t whole = laps * a->members;
 
-    if (count == whole)
-        return 0;
-    return count < whole && count + a->members >= whole ? -EAGAIN : -EPROTO;
+    if (count >= whole)
+        return count - whole < a->members ? 0 : -EPROTO;
+    return whole - count <= a->members ? -EAGAIN : -EPROTO;
 }
 
 /* Whether an instance of an earlier lap has ended: 0 or -EAGAIN. */
