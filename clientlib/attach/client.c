@@ -219,6 +219,7 @@ static void client_close(struct pwc_client *client)
     landing_table_destroy(&client->landings);
     pthread_mutex_destroy(&client->lock);
     fork_guard_close(&client->guard);
+    free(client->world_joins);
     free(client);
 }
 

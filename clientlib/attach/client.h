@@ -36,6 +36,8 @@ struct pwc_client {
     struct segments segments;
     struct pwc_region *regions;
     struct pwc_ctx *contexts;
+    uint32_t *world_joins; /* by context number: calls of pwc_team_world that it has made */
+    uint32_t world_joins_count;
 };
 
 /* We are a child made by fork: nothing here is ours. */

@@ -11,6 +11,7 @@
 #include "clientlib/calls/wait.h"
 #include "clientlib/memory/window.h"
 #include "clientlib/neighbours/direct.h"
+#include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 
@@ -199,6 +200,7 @@ void context_free(struct pwc_ctx *ctx)
     }
     while (ctx->windows)
         window_free(ctx->windows);
+    teams_drop(ctx);
     span_view_destroy(&ctx->spans);
     landing_view_destroy(&ctx->landings);
     handlers_destroy(&ctx->handlers);

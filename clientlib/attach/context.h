@@ -39,6 +39,15 @@ struct prepared {
     struct pwc_request *request; /* that it is given, and that counts it already; or NULL */
 };
 
+/* The teams that a context is in, and what persistent collectives do, by number of their request.
+ */
+struct context_teams {
+    struct pwc_team *all;
+    struct pwc_team *active; /* those that have to be looked at */
+    struct team_again **again;
+    uint32_t again_count;
+};
+
 struct pwc_ctx {
     struct pwc_client *client;
     struct pwc_ctx *next;
@@ -54,6 +63,7 @@ struct pwc_ctx {
     uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
     struct pwc_remote *remotes;
     struct pwc_window *windows;
+    struct context_teams teams;
     struct span_view spans;
     struct landing_view landings;
     struct handlers handlers;

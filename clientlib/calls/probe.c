@@ -13,6 +13,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 
 enum {
@@ -29,6 +30,7 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
 
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
+    teams_progress(ctx);
     rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
@@ -44,6 +46,7 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
 
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
+    teams_progress(ctx);
     rc = channel_probe(&ctx->channel, peer, kinds, out);
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);

@@ -10,6 +10,7 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
+#include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 
 enum {
@@ -34,6 +35,10 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
         channel_disarm(&ctx->channel);
         rc = 1;
     }
+    if (rc == 0 && teams_arm(ctx) == 1) {
+        channel_disarm(&ctx->channel);
+        rc = 1;
+    }
     return rc;
 }
 
@@ -51,6 +56,7 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
         ctx->health_at = now + nap + HEALTH_NS;
     }
     channel_disarm(&ctx->channel);
+    teams_disarm(ctx);
 }
 
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
@@ -70,7 +76,10 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadli
 
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
-    int rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;
+    int rc;
+
+    teams_progress(ctx);
+    rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;
 
     if (rc >= 0)
         rc = channel_run(&ctx->channel);

@@ -12,13 +12,13 @@
  * precede the arm and then rings no bell. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 
-/* Looks to take before letting time pass: a neighbour answers within less time than a yield takes,
- * and so many looks take about a microsecond. */
+/* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
+ * time than a yield takes, and so many looks take about a microsecond. */
 static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 {
     const struct neighbours *n = &ctx->channel.neighbours;
 
-    return n->count > 0 || n->awaited > 0 ? 100 : 1;
+    return n->count > 0 || n->awaited > 0 || ctx->teams.active ? 100 : 1;
 }
 
 /* Yields, if ctx->patience says so. False: the context is to sleep. */

@@ -12,6 +12,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 
 enum {
@@ -65,6 +66,7 @@ static int progress(struct pwc_ctx *ctx)
 
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
+    teams_progress(ctx);
     rc = channel_run(&ctx->channel);
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
@@ -79,10 +81,12 @@ static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now,
 
     if (wait_yield(ctx, now) || wait_arm(ctx, DOORBELL_FUTEX, PWC_MESSAGE) != 0)
         return;
-    if (holds(u))
+    if (holds(u)) {
         channel_disarm(&ctx->channel);
-    else
+        teams_disarm(ctx);
+    } else {
         wait_sleep(ctx, now, look);
+    }
 }
 
 static __attribute__((noinline)) int wait_until(struct pwc_ctx *ctx, const struct until *u,

@@ -132,6 +132,11 @@ bool channel_idle(const struct channel *ch)
     return atomic_load_explicit(&ch->shared->ended, memory_order_acquire) == ch->submitted;
 }
 
+bool channel_is_taken(struct channel *ch)
+{
+    return ring_used(&ch->submit.ring) <= 0;
+}
+
 bool channel_awaits_reply(const struct channel *ch)
 {
     const struct inbox *reply = &ch->reply_event;

@@ -180,6 +180,14 @@ static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t l
  */
 int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer);
 
+/*
+ * Notes to the daemon, which are no operations and have no end: a record alone, whose size is
+ * filled in. As channel_submit; and whether there is room for two of them, so that they do not
+ * fail.
+ */
+int channel_note(struct channel *ch, const struct submit_record *record);
+int channel_note_room(struct channel *ch);
+
 /* Bytes that this submission takes in the ring, UINT64_MAX when no ring could hold it. */
 uint64_t channel_record_bytes(const struct submit_record *record);
 
@@ -202,6 +210,8 @@ int channel_run(struct channel *ch);
 
 /* All submitted operations have ended. */
 bool channel_idle(const struct channel *ch);
+/* The daemon has taken all that stands in the submit ring. */
+bool channel_is_taken(struct channel *ch);
 /* A reply is still to come through the daemon, or waits in its ring for its handler. */
 bool channel_awaits_reply(const struct channel *ch);
 
@@ -244,6 +254,9 @@ static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
 {
     return ch->kept.own + event_bytes(id_len) <= ch->own_limit ? 0 : -EAGAIN;
 }
+/* Holds the room for such an event until it is released: 0, -EAGAIN, or -ENOMEM. */
+int channel_own_hold(struct channel *ch, uint32_t id_len);
+void channel_own_release(struct channel *ch, uint32_t id_len);
 /* Adds the local event of an operation (enum submit_kind) that has ended, behind the kept ones,
  * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,

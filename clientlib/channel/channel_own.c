@@ -12,6 +12,23 @@ int channel_own_prepare(struct channel *ch)
     return kept_prepare(&ch->kept);
 }
 
+int channel_own_hold(struct channel *ch, uint32_t id_len)
+{
+    int rc = channel_own_prepare(ch);
+
+    /* Replies keep what is set aside for them. */
+    if (rc == 0)
+        rc = channel_own_room(ch, id_len + ch->set_aside);
+    if (rc == 0)
+        ch->own_limit -= event_bytes(id_len);
+    return rc;
+}
+
+void channel_own_release(struct channel *ch, uint32_t id_len)
+{
+    ch->own_limit += event_bytes(id_len);
+}
+
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status)
 {

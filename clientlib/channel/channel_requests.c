@@ -12,14 +12,8 @@ int channel_start_request(struct channel *ch, struct pwc_request *r)
 {
     int rc = channel_state(ch);
 
-    if (rc == 0 && request_has_lid(r)) {
-        rc = channel_own_prepare(ch);
-        /* Replies keep what is set aside for them. */
-        if (rc == 0)
-            rc = channel_own_room(ch, (uint32_t)r->lid_size + ch->set_aside);
-        if (rc == 0)
-            ch->own_limit -= event_bytes(r->lid_size);
-    }
+    if (rc == 0 && request_has_lid(r))
+        rc = channel_own_hold(ch, r->lid_size);
     if (rc < 0)
         return rc;
     r->status.status = 0;
@@ -33,7 +27,7 @@ int channel_start_request(struct channel *ch, struct pwc_request *r)
 void channel_unstart_request(struct channel *ch, struct pwc_request *r)
 {
     if (request_has_lid(r))
-        ch->own_limit += event_bytes(r->lid_size);
+        channel_own_release(ch, r->lid_size);
     r->left = 0;
     r->reported = true;
 }
@@ -46,7 +40,7 @@ void channel_end_request(struct channel *ch, struct pwc_request *r, int status)
     if (request_has_lid(r)) {
         const pwc_cid lid = request_lid(r);
 
-        ch->own_limit += event_bytes(r->lid_size);
+        channel_own_release(ch, r->lid_size);
         channel_own(ch, PWC_OP_REQUEST, r->status.peer, r->status.bytes, &lid, r->status.status);
     }
     request_show(&ch->requests, r);

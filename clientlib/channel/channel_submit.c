@@ -89,27 +89,49 @@ int channel_publish(struct channel *ch, uint32_t records)
     return publish(ch, &ch->submit, 0);
 }
 
-int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)
+/* Room for so many bytes of records that are no operations: 0, or as channel_submit. */
+static int note_room(struct channel *ch, uint32_t bytes, void **room)
 {
-    struct submit_record *record;
-    void *room;
     int rc = channel_state(ch);
 
     if (rc < 0)
         return rc;
     if (ch->submit.open)
         return -EBUSY;
-    rc = ring_reserve(&ch->submit.ring, sizeof(*record), &room);
+    rc = ring_reserve(&ch->submit.ring, bytes, room);
+    return rc == -EPROTO ? channel_break(ch) : rc;
+}
+
+int channel_note_room(struct channel *ch)
+{
+    void *room;
+
+    return note_room(ch, 2 * sizeof(struct submit_record), &room);
+}
+
+int channel_note(struct channel *ch, const struct submit_record *record)
+{
+    struct submit_record *there;
+    void *room;
+    int rc = note_room(ch, sizeof(*there), &room);
+
     if (rc < 0)
-        return rc == -EPROTO ? channel_break(ch) : rc;
-    record = room;
-    *record = (struct submit_record){
-        .size = sizeof(*record),
+        return rc;
+    there = room;
+    *there = *record;
+    there->size = sizeof(*there);
+    return publish(ch, &ch->submit, sizeof(*there));
+}
+
+int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)
+{
+    const struct submit_record record = {
         .kind = SUBMIT_WAKE,
         .remote = remote,
         .rid = remote == SUBMIT_NO_REMOTE ? peer : 0,
     };
-    return publish(ch, &ch->submit, sizeof(*record));
+
+    return channel_note(ch, &record);
 }
 
 int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,

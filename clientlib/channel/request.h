@@ -32,7 +32,8 @@
 enum request_kinds {
     REQUEST_FREE = 0,
     REQUEST_PLAIN,
-    REQUEST_NOTIFY, /* for notifications: channel_notify.c */
+    REQUEST_NOTIFY,     /* for notifications: channel_notify.c */
+    REQUEST_COLLECTIVE, /* a collective of a team: teams/again.c */
 };
 
 struct pwc_request {

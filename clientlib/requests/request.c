@@ -7,6 +7,7 @@
 #include <errno.h>
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/teams/teams.h"
 
 int pwc_request_create(pwc_ctx *ctx, pwc_request **out)
 {
@@ -17,9 +18,17 @@ int pwc_request_create(pwc_ctx *ctx, pwc_request **out)
 
 int pwc_request_free(pwc_request *request)
 {
-    if (client_is_forked(request_ctx(request)->client))
+    const struct request_kind *kind = request_kind_of(request);
+    struct pwc_ctx *ctx = request_ctx(request);
+    uint32_t number = request_number(request);
+    int rc;
+
+    if (client_is_forked(ctx->client))
         return -EOWNERDEAD;
-    return request_pool_give(request);
+    rc = request_pool_give(request);
+    if (rc == 0 && kind->forget)
+        kind->forget(ctx, number);
+    return rc;
 }
 
 /* Ends all that is under way. */
@@ -27,6 +36,7 @@ static void end_all(struct pwc_ctx *ctx)
 {
     const struct request_pool *pool = &ctx->channel.requests;
 
+    teams_over(ctx);
     for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {
         struct pwc_request *r = request_at(pool, i);
 

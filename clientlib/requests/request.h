@@ -12,8 +12,8 @@ static inline struct pwc_ctx *request_ctx(const struct pwc_request *r)
 }
 
 /*
- * A kind of request: what is different about it. One row each; a plain one has neither `start` nor
- * `take_back`.
+ * A kind of request: what is different about it. One row each; a plain one has no `start`, and only
+ * notifications can be taken back.
  */
 struct request_kind {
     unsigned ended_by; /* enum pwc_kinds: the rings that may bring its end */
@@ -22,9 +22,12 @@ struct request_kind {
     int (*start)(struct pwc_ctx *ctx, struct pwc_request *r);
     /* Takes a request under way back: from now on nothing comes to it. */
     void (*take_back)(struct pwc_ctx *ctx, struct pwc_request *r);
+    /* A request with this number has been freed. */
+    void (*forget)(struct pwc_ctx *ctx, uint32_t number);
 };
 
-extern const struct request_kind request_notify; /* notify.c */
+extern const struct request_kind request_notify;     /* notify.c */
+extern const struct request_kind request_collective; /* teams/again.c */
 
 const struct request_kind *request_kind_of(const struct pwc_request *r);
 

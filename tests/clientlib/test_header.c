@@ -2,9 +2,11 @@
  * library. */
 #include <pwc/am.h>
 #include <pwc/atomic.h>
+#include <pwc/collective.h>
 #include <pwc/notify.h>
 #include <pwc/request.h>
 #include <pwc/signal.h>
+#include <pwc/team.h>
 #include <pwc/tuning.h>
 #include <pwc/vector.h>
 
@@ -33,6 +35,7 @@ static const uint64_t kept[][2] = {
     {PWC_OP_LONG, 6},
     {PWC_OP_ATOMIC, 8},
     {PWC_OP_SIGNAL, 9},
+    {PWC_OP_COLLECTIVE, 11},
     {PWC_OP_REQUEST, 64},
     {PWC_I8, 0},
     {PWC_U64, 7},

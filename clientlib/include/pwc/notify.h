@@ -35,13 +35,13 @@
 #define PWC_NOTIFY_H
 
 #include <pwc/request.h>
+#include <pwc/team.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct pwc_window pwc_window;
-typedef struct pwc_team pwc_team; /* there are none yet */
 
 /* Wildcards of pwc_notify_init. */
 #define PWC_ANY_RANK UINT32_MAX

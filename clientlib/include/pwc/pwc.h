@@ -139,9 +139,10 @@ enum pwc_op {
     PWC_OP_SHORT = 4, /* active messages, requests and replies: pwc/am.h */
     PWC_OP_MEDIUM = 5,
     PWC_OP_LONG = 6,
-    PWC_OP_ATOMIC = 8,   /* pwc/atomic.h */
-    PWC_OP_SIGNAL = 9,   /* a put with signal: pwc/signal.h */
-    PWC_OP_REQUEST = 64, /* no operation: the end of a persistent request (pwc/request.h) */
+    PWC_OP_ATOMIC = 8,      /* pwc/atomic.h */
+    PWC_OP_SIGNAL = 9,      /* a put with signal: pwc/signal.h */
+    PWC_OP_COLLECTIVE = 11, /* pwc/collective.h */
+    PWC_OP_REQUEST = 64,    /* no operation: the end of a persistent request (pwc/request.h) */
 };
 
 struct pwc_event {

@@ -1,0 +1,190 @@
+/*
+ * Collectives of a team: calls that all members make together. Conventions as in pwc.h.
+ *
+ * No call here blocks. Each ends by a local event (lid, op PWC_OP_COLLECTIVE) or by a request
+ * (pwc/request.h), as operations do, and goes on while nobody calls: what members of one node give
+ * is combined by the last of them, within its call; between nodes the daemons pass it on. To block,
+ * give the call a request and wait for it.
+ *
+ *     pwc_team_allreduce(team, &mine, &sum, 1, PWC_F64, PWC_ADD, pwc_cid_request(r), 0);
+ *     compute();
+ *     pwc_request_wait(r, &status, -1);
+ *
+ *   - Calls of one team are matched by their order: all members make the same ones, with the same
+ *     count, type, operation and root. Where they do not, the team breaks with -EBADMSG (pwc/
+ *     team.h). Calls of different teams are independent: members may make them in different orders,
+ *     if they do not wait for an end in between.
+ *   - Local events of a team come in the order of its calls. An end says: my input may be used
+ *     again and my output is there. Only a barrier says more, that every member has called it.
+ *     Members that only give, the root of a bcast among them, may end before others have called.
+ *   - As many collectives of a team may be under way as its window says (64 by default), 8 of them
+ *     with more than 40 bytes. One more gives -EAGAIN, as do others that are too slow to take
+ *     their results: probe, and try again.
+ *   - In place: `in` NULL says that the input stands where the output goes, or, of gather, that
+ *     this member's block stands in its place in `out`; of scatter, `out` NULL at the root leaves
+ *     its block where it is. Alltoall and alltoallv are not done in place (-EINVAL). Otherwise `in`
+ *     and `out` must not overlap. Input may be changed when the call returns where it is small
+ *     (below), else at the end.
+ *   - A team of one, and counts and lengths of 0, are ordinary cases.
+ *   - Results are the same bits at every member, and in every run in which ranks stand on nodes in
+ *     the same way: what is combined, is so in the order of ranks, never of arrival.
+ *   - Types and operations are those of pwc/atomic.h, but for PWC_SET and PWC_READ.
+ *
+ * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
+ * or block, and neither what the fullest node's members give together nor what one of its members
+ * gets is more than 64 KiB. Small calls read and write any memory. Larger calls, and gatherv,
+ * scatterv, allgatherv and alltoallv, whose lengths not all members know, are not there yet:
+ * -ENOTSUP, with words in pwc_team_error_text.
+ *
+ * Results of every call, after which nothing has begun:
+ *     -EAGAIN      too many are under way, or there is no room for its local event, or in the
+ *                  submission ring: probe, try again
+ *     -EINVAL      unknown flags, no such root, type or operation, an id over PWC_CID_MAX
+ *     -ENOTSUP     longer than is possible yet
+ *     -EMSGSIZE    longer than anything could be: counts whose bytes do not fit
+ *     -EHOSTDOWN, -EBADMSG   the team is broken
+ *     -EBUSY       an active message has been prepared
+ *     -ENOMEM, -ESHUTDOWN, -EPROTO
+ * An end has the status 0, or -EHOSTDOWN, -EBADMSG where the team broke while it was under way;
+ * its peer is this context, its length what this member received. `flags`: 0 or PWC_NO_LCE.
+ *
+ * The persistent forms (..._init) make a request that does the same whenever it is started, with
+ * the same memory; `lid` as in pwc_notify_init. They count as a call when they are started, not
+ * when they are made. pwc_start gives what the call would, and leaves the request idle then.
+ *
+ * Names and meaning are those of MPI: A Message-Passing Interface Standard, version 4.0, chapter 6,
+ * except that reduce_scatter is its block form, and that exscan leaves rank 0's output alone.
+ */
+#ifndef PWC_COLLECTIVE_H
+#define PWC_COLLECTIVE_H
+
+#include <pwc/atomic.h>
+#include <pwc/request.h>
+#include <pwc/team.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Ends when every member has called it. */
+PWC_API int pwc_team_barrier(pwc_team *team, pwc_cid lid, unsigned flags);
+
+/* `len` bytes of the root to all others. */
+PWC_API int pwc_team_bcast(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,
+                           unsigned flags);
+
+/* Element by element, in[0] of rank 0 op in[0] of rank 1 op ... to `out`: at the root, which alone
+ * looks at `out`; at all. In place at the root (reduce), at all that say so (allreduce). */
+PWC_API int pwc_team_reduce(pwc_team *team, const void *in, void *out, size_t count,
+                            enum pwc_type type, enum pwc_atomic_op op, uint32_t root, pwc_cid lid,
+                            unsigned flags);
+PWC_API int pwc_team_allreduce(pwc_team *team, const void *in, void *out, size_t count,
+                               enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
+                               unsigned flags);
+
+/* The same over ranks 0 to this one; over ranks 0 to the one before: nothing for rank 0, whose
+ * `out` is left alone. */
+PWC_API int pwc_team_scan(pwc_team *team, const void *in, void *out, size_t count,
+                          enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
+PWC_API int pwc_team_exscan(pwc_team *team, const void *in, void *out, size_t count,
+                            enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
+
+/* Reduces size times `count` elements; block r, of `count` elements, goes to rank r. In place: the
+ * input stands in `out`, which then has room for all blocks, and the result is its first one. */
+PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, size_t count,
+                                    enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
+                                    unsigned flags);
+
+/* A block of `len` bytes of each member to the root's `out`, by rank. */
+PWC_API int pwc_team_gather(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
+                            pwc_cid lid, unsigned flags);
+/* As gather with blocks of different lengths: `len` is that of this member's. At the root, block r
+ * has lens[r] bytes and stands at offsets[r] of `out`; both arrays stay untouched until the end. */
+PWC_API int pwc_team_gatherv(pwc_team *team, const void *in, size_t len, void *out,
+                             const size_t *lens, const size_t *offsets, uint32_t root, pwc_cid lid,
+                             unsigned flags);
+
+/* Block r, of `len` bytes, of the root's `in` to rank r. */
+PWC_API int pwc_team_scatter(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
+                             pwc_cid lid, unsigned flags);
+PWC_API int pwc_team_scatterv(pwc_team *team, const void *in, const size_t *lens,
+                              const size_t *offsets, void *out, size_t len, uint32_t root,
+                              pwc_cid lid, unsigned flags);
+
+/* A block of `len` bytes of each member to every `out`, by rank. */
+PWC_API int pwc_team_allgather(pwc_team *team, const void *in, void *out, size_t len, pwc_cid lid,
+                               unsigned flags);
+PWC_API int pwc_team_allgatherv(pwc_team *team, const void *in, size_t len, void *out,
+                                const size_t *lens, const size_t *offsets, pwc_cid lid,
+                                unsigned flags);
+
+/* Block s of rank r's `in`, of `len` bytes, becomes block r of rank s's `out`. */
+PWC_API int pwc_team_alltoall(pwc_team *team, const void *in, void *out, size_t len, pwc_cid lid,
+                              unsigned flags);
+PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_lens,
+                               const size_t *in_offsets, void *out, const size_t *out_lens,
+                               const size_t *out_offsets, pwc_cid lid, unsigned flags);
+
+/*
+ * An operation of the program's own: combines `count` elements at `into`, of lower ranks, with
+ * those at `from`, of the next one, and leaves the result at `into`. Runs in the program, inside
+ * probe, test or wait of this context, or inside the collective call itself, with `arg`; there it
+ * may make no call that blocks, as a handler. It need not be commutative, but every member has to
+ * give the same result for the same bits.
+ */
+typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
+
+/* Allreduce of `count` elements of `element` bytes by such an operation. -EMSGSIZE: what all
+ * members give is more than 64 KiB. */
+PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, size_t count,
+                                    size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
+                                    unsigned flags);
+
+/* ---- persistent forms ----------------------------------------------------------------------- */
+
+PWC_API int pwc_team_barrier_init(pwc_team *team, pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_bcast_init(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,
+                                pwc_request **request);
+PWC_API int pwc_team_reduce_init(pwc_team *team, const void *in, void *out, size_t count,
+                                 enum pwc_type type, enum pwc_atomic_op op, uint32_t root,
+                                 pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_allreduce_init(pwc_team *team, const void *in, void *out, size_t count,
+                                    enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
+                                    pwc_request **request);
+PWC_API int pwc_team_scan_init(pwc_team *team, const void *in, void *out, size_t count,
+                               enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
+                               pwc_request **request);
+PWC_API int pwc_team_exscan_init(pwc_team *team, const void *in, void *out, size_t count,
+                                 enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
+                                 pwc_request **request);
+PWC_API int pwc_team_reduce_scatter_init(pwc_team *team, const void *in, void *out, size_t count,
+                                         enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
+                                         pwc_request **request);
+PWC_API int pwc_team_gather_init(pwc_team *team, const void *in, void *out, size_t len,
+                                 uint32_t root, pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_gatherv_init(pwc_team *team, const void *in, size_t len, void *out,
+                                  const size_t *lens, const size_t *offsets, uint32_t root,
+                                  pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_scatter_init(pwc_team *team, const void *in, void *out, size_t len,
+                                  uint32_t root, pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_scatterv_init(pwc_team *team, const void *in, const size_t *lens,
+                                   const size_t *offsets, void *out, size_t len, uint32_t root,
+                                   pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_allgather_init(pwc_team *team, const void *in, void *out, size_t len,
+                                    pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_allgatherv_init(pwc_team *team, const void *in, size_t len, void *out,
+                                     const size_t *lens, const size_t *offsets, pwc_cid lid,
+                                     pwc_request **request);
+PWC_API int pwc_team_alltoall_init(pwc_team *team, const void *in, void *out, size_t len,
+                                   pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_alltoallv_init(pwc_team *team, const void *in, const size_t *in_lens,
+                                    const size_t *in_offsets, void *out, const size_t *out_lens,
+                                    const size_t *out_offsets, pwc_cid lid, pwc_request **request);
+PWC_API int pwc_team_allreduce_user_init(pwc_team *team, const void *in, void *out, size_t count,
+                                         size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
+                                         pwc_request **request);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

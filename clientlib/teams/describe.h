@@ -1,0 +1,78 @@
+/*
+ * Public calls as descriptions (struct team_spec), for the calls that begin at once and for their
+ * persistent forms. Lengths of elements are not known to be right yet: spec_settle checks.
+ *
+ * Thread: any.
+ */
+#ifndef PWC_CLIENTLIB_DESCRIBE_H
+#define PWC_CLIENTLIB_DESCRIBE_H
+
+#include "clientlib/teams/team.h"
+#include "proto/word_abi.h"
+
+/* The code of a fold; of what is none, one that spec_settle refuses. */
+static inline uint8_t describe_code(enum pwc_type type, enum pwc_atomic_op op)
+{
+    return (unsigned)type < 16 && (unsigned)op < 16
+               ? word_code((enum word_op)op, (enum word_type)type)
+               : word_code(WORD_READ, WORD_U64);
+}
+
+/* A reduction; `root` is 0 where there is none. */
+static inline struct team_spec describe_fold(enum team_kind kind, const void *in, void *out,
+                                             size_t count, enum pwc_type type,
+                                             enum pwc_atomic_op op, uint32_t root)
+{
+    return (struct team_spec){
+        .kind = (uint8_t)kind,
+        .code = describe_code(type, op),
+        .root = root,
+        .count = count,
+        .in = in,
+        .out = out,
+    };
+}
+
+/* Blocks of `len` bytes that move. */
+static inline struct team_spec describe_move(enum team_kind kind, const void *in, void *out,
+                                             size_t len, uint32_t root)
+{
+    return (struct team_spec){
+        .kind = (uint8_t)kind,
+        .root = root,
+        .count = len,
+        .length = len,
+        .in = in,
+        .out = out,
+    };
+}
+
+/* The same with blocks whose lengths members do not share. */
+static inline struct team_spec describe_varying(enum team_kind kind, uint32_t root)
+{
+    return (struct team_spec){.kind = (uint8_t)kind, .root = root};
+}
+
+static inline struct team_spec describe_bcast(const pwc_team *t, void *data, size_t len,
+                                              uint32_t root)
+{
+    bool mine = root == t->rank;
+
+    return describe_move(TEAM_BCAST, mine ? data : NULL, mine ? NULL : data, len, root);
+}
+
+static inline struct team_spec describe_user(const void *in, void *out, size_t count,
+                                             size_t element, pwc_fold *fold, void *arg)
+{
+    return (struct team_spec){
+        .kind = TEAM_USER,
+        .count = count,
+        .length = element,
+        .in = in,
+        .out = out,
+        .fold = fold,
+        .arg = arg,
+    };
+}
+
+#endif

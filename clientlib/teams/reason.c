@@ -1,0 +1,138 @@
+/*
+ * Owns nothing: says in words why a team is broken or a call was refused. Thread: the one that owns
+ * the context.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include "clientlib/teams/team.h"
+#include "proto/word_abi.h"
+
+int team_refuse(struct pwc_team *t, int error, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    (void)vsnprintf(t->text, sizeof(t->text), format, values);
+    va_end(values);
+    return error;
+}
+
+static const char *name_of(const char *const *names, uint32_t count, uint32_t number)
+{
+    return number < count && names[number] ? names[number] : "?";
+}
+
+static const char *kind_name(uint8_t kind)
+{
+    static const char *const names[] = {
+        [TEAM_BARRIER] = "barrier",
+        [TEAM_BCAST] = "bcast",
+        [TEAM_REDUCE] = "reduce",
+        [TEAM_ALLREDUCE] = "allreduce",
+        [TEAM_SCAN] = "scan",
+        [TEAM_EXSCAN] = "exscan",
+        [TEAM_REDUCE_SCATTER] = "reduce_scatter",
+        [TEAM_GATHER] = "gather",
+        [TEAM_SCATTER] = "scatter",
+        [TEAM_ALLGATHER] = "allgather",
+        [TEAM_ALLTOALL] = "alltoall",
+        [TEAM_GATHERV] = "gatherv",
+        [TEAM_SCATTERV] = "scatterv",
+        [TEAM_ALLGATHERV] = "allgatherv",
+        [TEAM_ALLTOALLV] = "alltoallv",
+        [TEAM_USER] = "allreduce_user",
+    };
+
+    return name_of(names, sizeof(names) / sizeof(names[0]), kind);
+}
+
+static const char *op_name(uint8_t op)
+{
+    static const char *const names[] = {
+        [WORD_ADD] = "add",   [WORD_PROD] = "prod",     [WORD_MIN] = "min",
+        [WORD_MAX] = "max",   [WORD_AND] = "and",       [WORD_OR] = "or",
+        [WORD_XOR] = "xor",   [FOLD_LAND] = "land",     [FOLD_LOR] = "lor",
+        [FOLD_LXOR] = "lxor", [FOLD_MINLOC] = "minloc", [FOLD_MAXLOC] = "maxloc",
+    };
+
+    return name_of(names, sizeof(names) / sizeof(names[0]), op);
+}
+
+static const char *type_name(uint8_t type)
+{
+    static const char *const names[] = {
+        "i8",  "u8",  "i16", "u16",  "i32",  "u32",    "i64",    "u64",
+        "f32", "f64", "c64", "c128", "bool", "f64_at", "i64_at",
+    };
+
+    return name_of(names, sizeof(names) / sizeof(names[0]), type);
+}
+
+static bool has_type(uint8_t kind)
+{
+    return kind >= TEAM_REDUCE && kind <= TEAM_REDUCE_SCATTER;
+}
+
+static bool has_root(uint8_t kind)
+{
+    return kind == TEAM_BCAST || kind == TEAM_REDUCE || kind == TEAM_GATHER ||
+           kind == TEAM_SCATTER || kind == TEAM_GATHERV || kind == TEAM_SCATTERV;
+}
+
+/* "allreduce of 3 f64 by add", "bcast of 100 bytes from 2", ... */
+static void describe(uint64_t signature, char *text, size_t size)
+{
+    uint8_t kind = team_signature_kind(signature);
+    uint32_t count = team_signature_count(signature);
+    char of[64] = "", root[32] = "";
+
+    if (has_type(kind))
+        (void)snprintf(of, sizeof(of), " %s by %s", type_name(team_signature_type(signature)),
+                       op_name(team_signature_op(signature)));
+    else if (kind != TEAM_BARRIER)
+        (void)snprintf(of, sizeof(of), " bytes");
+    if (has_root(kind))
+        (void)snprintf(root, sizeof(root), ", root %u", team_signature_root(signature));
+    if (kind == TEAM_BARRIER)
+        (void)snprintf(text, size, "barrier");
+    else if (count & 0x8000)
+        (void)snprintf(text, size, "%s of many%s%s", kind_name(kind), of, root);
+    else
+        (void)snprintf(text, size, "%s of %u%s%s", kind_name(kind), count, of, root);
+}
+
+void team_explain(struct pwc_team *t, const struct team_reason *reason)
+{
+    char first[96], second[96];
+
+    if (t->status < 0)
+        return;
+    if (reason->status == -EHOSTDOWN) {
+        (void)team_refuse(t, 0,
+                          "member %u of the team has ended; make a team of those that are left "
+                          "with pwc_team_shrink",
+                          reason->rank[0]);
+        return;
+    }
+    if (reason->status != -EBADMSG) {
+        (void)team_refuse(t, 0,
+                          "the memory that members of the team share makes no sense: one of "
+                          "them has written to it what it must not");
+        return;
+    }
+    describe(reason->signature[0], first, sizeof(first));
+    describe(reason->signature[1], second, sizeof(second));
+    (void)team_refuse(t, 0,
+                      "members called differently: call %llu of the team was %s at member %u, and "
+                      "%s at member %u",
+                      (unsigned long long)reason->sequence, first, reason->rank[0], second,
+                      reason->rank[1]);
+}
+
+size_t pwc_team_error_text(pwc_team *t, char *text, size_t size)
+{
+    int length = snprintf(text, size, "%s", t->text);
+
+    return length < 0 ? 0 : (size_t)length;
+}
