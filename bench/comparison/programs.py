@@ -14,6 +14,10 @@ def commands(source, out):
             yield (compiler, [compiler, *FLAGS, "-w", "-I" + os.path.dirname(source), "-o",
                               os.path.join(out, f"{name}.{compiler.split('.')[1]}"),
                               os.path.join(mpi, f"{name}.c"), os.path.join(mpi, "ranks.c")])
+        yield (compiler, [compiler, *FLAGS, "-w", "-I" + os.path.dirname(source), "-o",
+                          os.path.join(out, f"collective.{compiler.split('.')[1]}"),
+                          os.path.join(source, "collective", "measure.c"),
+                          os.path.join(source, "collective", "calls_mpi.c")])
     yield ("cc", ["cc", *FLAGS, "-o", os.path.join(out, "put_flag"),
                   os.path.join(source, "ucx", "put_flag.c"), "-lucp", "-lucs"])
 

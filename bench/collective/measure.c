@@ -1,0 +1,220 @@
+/*
+ * Collectives: how long they take, how far they go on while the program computes, and what they
+ * add to its computing.
+ *
+ *     collective latency|overlap|added KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
+ *
+ * KIND is barrier, bcast or allreduce. Ranks are pinned: so many of them in turn to each of the
+ * processors 0 and 1. One JSON line of rank 0, with means over all ranks:
+ *
+ *     latency   us            begin and wait, one behind the other
+ *     overlap   percent       OSU's formula: of a collective's time alone, the part that is not
+ *                             added when the program computes for as long between begin and wait.
+ *                             Computing is a fixed amount of work here, measured without
+ *                             collectives. (OSU's computes for a fixed time, and so does not see
+ *                             what others take from its processor.)
+ *     added     us            what a collective adds to 1 ms of computing between begin and wait
+ */
+#include "bench/collective/calls.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_UP = 10 /* a tenth */, TRIES = 5, ADDED_US = 1000, PROCESSORS = 2 };
+
+static double time_us(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1000;
+}
+
+static double now_us(void)
+{
+    return time_us(CLOCK_MONOTONIC);
+}
+
+/* ---- computing ------------------------------------------------------------------------------ */
+
+/* Some nanoseconds for each unit; the result keeps the compiler from leaving it out. */
+static double compute(long units)
+{
+    volatile double result;
+    double x = 1;
+
+    for (long i = 0; i < units; i++)
+        x = x * 0.999999 + 1e-6;
+    result = x;
+    return result;
+}
+
+/* Units of work in a microsecond of this processor: the most of some tries. */
+static double units_a_us(void)
+{
+    const long units = 1000000;
+    double most = 0;
+
+    for (int i = 0; i < TRIES; i++) {
+        double start = time_us(CLOCK_THREAD_CPUTIME_ID), took;
+
+        compute(units);
+        took = time_us(CLOCK_THREAD_CPUTIME_ID) - start;
+        if ((double)units / took > most)
+            most = (double)units / took;
+    }
+    return most;
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+struct bench {
+    struct calls *calls;
+    enum kind kind;
+    size_t bytes;
+    long iterations;
+};
+
+static double mean(const struct bench *b, double value)
+{
+    return calls_sum(b->calls, value) / calls_size(b->calls);
+}
+
+static void one(const struct bench *b, long units)
+{
+    calls_begin(b->calls, b->kind, b->bytes);
+    compute(units);
+    calls_wait(b->calls);
+}
+
+static void together(const struct bench *b)
+{
+    calls_begin(b->calls, BARRIER, 0);
+    calls_wait(b->calls);
+}
+
+/* A collective with so much work between begin and wait: the mean of those in a row. */
+static double in_a_row(const struct bench *b, long units)
+{
+    double start;
+
+    for (long i = 0; i < b->iterations / WARM_UP + 1; i++)
+        one(b, units);
+    together(b);
+    start = now_us();
+    for (long i = 0; i < b->iterations; i++)
+        one(b, units);
+    return mean(b, (now_us() - start) / (double)b->iterations);
+}
+
+/* As above, but each one starts when all ranks are there, and the barrier is not in the time. */
+static double each_alone(const struct bench *b, long units)
+{
+    double sum = 0;
+
+    for (long i = -b->iterations / WARM_UP; i < b->iterations; i++) {
+        double start;
+
+        together(b);
+        start = now_us();
+        one(b, units);
+        if (i >= 0)
+            sum += now_us() - start;
+    }
+    return mean(b, sum / (double)b->iterations);
+}
+
+/* So much work without a collective in between, on all ranks at once. */
+static double work_alone(const struct bench *b, long units)
+{
+    double start;
+
+    together(b);
+    start = now_us();
+    for (long i = 0; i < b->iterations; i++)
+        compute(units);
+    return mean(b, (now_us() - start) / (double)b->iterations);
+}
+
+static double overlap(const struct bench *b)
+{
+    double alone = each_alone(b, 0);
+    long units = (long)(alone * units_a_us());
+    double work = work_alone(b, units), both = each_alone(b, units);
+    double hidden = 100 - (both - work) / alone * 100;
+
+    return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
+}
+
+static double added(const struct bench *b)
+{
+    long units = (long)(ADDED_US * units_a_us());
+    double work = work_alone(b, units);
+
+    return in_a_row(b, units) - work;
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static void pin(uint32_t rank, int ranks_a_processor)
+{
+    cpu_set_t set;
+
+    if (ranks_a_processor <= 0)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET(rank / (unsigned)ranks_a_processor % PROCESSORS, &set);
+    if (sched_setaffinity(0, sizeof(set), &set))
+        perror("sched_setaffinity");
+}
+
+static int kind_of(const char *name)
+{
+    static const char *const names[] = {"barrier", "bcast", "allreduce"};
+
+    for (int i = BARRIER; i <= ALLREDUCE; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: collective latency|overlap|added barrier|bcast|allreduce BYTES "
+                          "ITERATIONS [RANKS_A_PROCESSOR]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {.calls = calls_start(&argc, &argv)};
+    double value;
+    int kind;
+
+    if (argc < 5 || argc > 6 || (kind = kind_of(argv[2])) < 0)
+        return usage();
+    b.kind = (enum kind)kind;
+    b.bytes = strtoull(argv[3], NULL, 10);
+    b.iterations = atol(argv[4]);
+    pin(calls_rank(b.calls), argc == 6 ? atoi(argv[5]) : 0);
+    calls_memory(b.calls, b.bytes);
+    if (b.iterations <= 0)
+        return usage();
+    if (strcmp(argv[1], "latency") == 0)
+        value = in_a_row(&b, 0);
+    else if (strcmp(argv[1], "overlap") == 0)
+        value = overlap(&b);
+    else if (strcmp(argv[1], "added") == 0)
+        value = added(&b);
+    else
+        return usage();
+    if (calls_rank(b.calls) == 0)
+        (void)printf("{\"test\":\"%s\",\"kind\":\"%s\",\"bytes\":%zu,\"%s\":%.4f}\n", argv[1],
+                     argv[2], b.bytes, strcmp(argv[1], "overlap") == 0 ? "percent" : "us", value);
+    (void)fflush(stdout);
+    calls_end(b.calls);
+    return 0;
+}
