@@ -428,8 +428,9 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
 /* Bytes of the remote region that an operation concerns. */
 static uint64_t reach_of(const struct submit_record *record)
 {
-    return record->kind == SUBMIT_ATOMIC ? word_reach(record->code, record->length)
-                                         : record->length;
+    return record->kind == SUBMIT_ATOMIC   ? word_reach(record->code, record->length)
+           : record->kind == SUBMIT_VECTOR ? record->total
+                                           : record->length;
 }
 
 static void execute(struct fake_daemon *daemon, struct fake_context *context,
@@ -442,6 +443,8 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
 
     if (record->kind == SUBMIT_ATOMIC)
         status = fake_carry_atomic(daemon, record, &bytes);
+    else if (record->kind == SUBMIT_VECTOR)
+        status = fake_carry_vector(daemon, record);
     else if (record->kind != SUBMIT_FLUSH)
         status = fake_move_bytes(daemon, record);
     if (status == 0 && record->kind == SUBMIT_SIGNAL) {
@@ -450,10 +453,10 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
             fake_wake_client(target);
     } else if (status == 0 && record->kind != SUBMIT_FLUSH && !(record->flags & SUBMIT_NO_RCE) &&
                target) {
-        (void)fake_session_post(&target->session,
-                                record->flags & SUBMIT_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
-                                record->kind, context->peer, 0, reach_of(record), record->rid,
-                                fake_record_rid(record), record->rid_len);
+        (void)fake_session_post(
+            &target->session, record->flags & SUBMIT_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
+            record->kind == SUBMIT_VECTOR ? record->code : record->kind, context->peer, 0,
+            reach_of(record), record->rid, fake_record_rid(record), record->rid_len);
         fake_wake_client(target);
     }
     if (status < 0 && record->kind != SUBMIT_ATOMIC)

@@ -132,6 +132,9 @@ int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *re
 /* Changes the word of a put with signal: the put's status. */
 int fake_carry_signal(struct fake_daemon *daemon, const struct submit_record *record);
 
+/* fake_vectors.c: places the pieces of a block, or does nothing for a vector's end: its status. */
+int fake_carry_vector(struct fake_daemon *daemon, const struct submit_record *record);
+
 /* fake_messages.c: carries a request, or a reply, out. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,
                         const struct submit_record *record);

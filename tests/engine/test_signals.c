@@ -192,17 +192,25 @@ static void failed_without_effect(void)
     }
 }
 
+/* A block of so many bytes, and a payload of those that are left: the record is as long as before.
+ */
+static void set_block(struct packed *packed, uint16_t bytes)
+{
+    packed->put.op.length += packed->put.op.rid_len - bytes;
+    packed->put.op.rid_len = bytes;
+}
+
 /* A record that no honest daemon sends breaks the link. */
 static void breaks_the_link(void)
 {
-    enum { CODE, BLOCK_SHORT, BLOCK_LONG, FLAGS, BARE_LENGTH, KIND };
+    enum { CODE, BLOCK, FLAGS, BARE_LENGTH, KIND };
     static const struct {
         int field;
         uint32_t value;
     } rows[] = {
-        {CODE, 0},         {CODE, 0x72},     {CODE, 0x60},     {CODE, 0x78}, {CODE, 0xff},
-        {BLOCK_SHORT, 24}, {BLOCK_SHORT, 0}, {BLOCK_LONG, 40}, {FLAGS, 1},   {FLAGS, 4},
-        {FLAGS, 8},        {FLAGS, 16},      {BARE_LENGTH, 8}, {KIND, 26},   {KIND, WIRE_KINDS},
+        {CODE, 0},   {CODE, 0x72}, {CODE, 0x60},     {CODE, 0x78}, {CODE, 0xff},
+        {BLOCK, 24}, {BLOCK, 0},   {BLOCK, 40},      {FLAGS, 1},   {FLAGS, 4},
+        {FLAGS, 8},  {FLAGS, 16},  {BARE_LENGTH, 8}, {KIND, 26},   {KIND, WIRE_KINDS},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -211,8 +219,8 @@ static void breaks_the_link(void)
 
         if (rows[i].field == CODE)
             packed.signal.code = (uint8_t)rows[i].value;
-        else if (rows[i].field == BLOCK_SHORT || rows[i].field == BLOCK_LONG)
-            packed.put.op.rid_len = (uint16_t)rows[i].value;
+        else if (rows[i].field == BLOCK)
+            set_block(&packed, (uint16_t)rows[i].value);
         else if (rows[i].field == FLAGS)
             packed.put.op.head.flags = (uint8_t)rows[i].value;
         else if (rows[i].field == KIND)
