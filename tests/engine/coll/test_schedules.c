@@ -1,202 +1,14 @@
 /* Schedules of collectives alone, over participants in memory: each letter is awaited by its
  * receiver in the same round, what arrives is what the kind promises, every participant combines in
- * the same grouping, and rounds and letters are as many as theory says. */
-#include "daemon/engine/coll/pairs.h"
+ * the same grouping and so to the same bits, and rounds and letters are as many as theory says. */
 #include "daemon/engine/coll/table.h"
+#include "tests/engine/coll/scene.h"
 #include "tests/suite.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 130, SET_WORDS = 3 };
-
-/* Data without values: whose contributions it holds, for which block of theirs, and how they were
- * combined, the two sides of an operation in any order. */
-struct symbol {
-    uint64_t set[SET_WORDS];
-    uint64_t what;
-    uint64_t grouping;
-};
-
-/* Participants with the blocks that each has before, `in`, and behind, `out`, the schedule. */
-struct scene {
-    const struct coll_algorithm *algorithm;
-    struct coll_shape shape;
-    uint32_t width; /* blocks of a participant; of scans twice as many */
-    struct symbol *in, *out;
-    struct coll_round *now;
-    struct symbol *letters[MOST]; /* that each has sent in this round, one after the other */
-    uint32_t total;
-};
-
-static uint64_t mixed(uint64_t x)
-{
-    x = (x ^ x >> 31) * 0x7fb5d329728ea185u;
-    x = (x ^ x >> 27) * 0x81dadef4bc2dd44du;
-    return x ^ x >> 33;
-}
-
-static struct symbol symbol_of(uint32_t participant, uint32_t what)
-{
-    struct symbol s = {.what = what, .grouping = mixed(participant + 1)};
-
-    s.set[participant / 64] = 1ull << participant % 64;
-    return s;
-}
-
-static bool holds(const struct symbol *s, uint32_t participant)
-{
-    return s->set[participant / 64] >> participant % 64 & 1;
-}
-
-static void fold_symbol(struct symbol *into, const struct symbol *from)
-{
-    uint64_t low = into->grouping < from->grouping ? into->grouping : from->grouping;
-    uint64_t high = into->grouping < from->grouping ? from->grouping : into->grouping;
-    bool apart = into->what == from->what;
-
-    for (int i = 0; i < SET_WORDS; i++) {
-        apart = apart && (into->set[i] & from->set[i]) == 0; /* nobody counts twice */
-        into->set[i] |= from->set[i];
-    }
-    into->grouping = mixed(low + mixed(high));
-    if (!apart)
-        CU_FAIL_FATAL("two that do not belong together");
-}
-
-static struct symbol *block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b)
-{
-    if (b >= s->width)
-        CU_FAIL_FATAL("a block that is not there");
-    return &data[(size_t)me * s->width + b];
-}
-
-/* ---- running a schedule --------------------------------------------------------------------- */
-
-/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last, and the place
- * of those in a row of all that it sends. */
-static uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
-                             struct coll_range *blocks, uint32_t *place)
-{
-    uint32_t found = 0, at = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        if (letters[i].peer == peer) {
-            found++;
-            *blocks = letters[i].blocks;
-            *place = at;
-        }
-        at += coll_range_blocks(&letters[i].blocks);
-    }
-    return found;
-}
-
-/* Copies what leaves, for blocks leave as they stand before anything arrives. */
-static void send_letters(struct scene *s, uint32_t me)
-{
-    const struct coll_round *now = &s->now[me];
-    uint32_t n = 0, place;
-    struct coll_range blocks;
-
-    CU_ASSERT_FATAL(now->sends <= COLL_LETTERS && now->arrivals <= COLL_LETTERS);
-    for (uint32_t i = 0; i < now->sends; i++)
-        n += coll_range_blocks(&now->to[i].blocks);
-    s->letters[me] = malloc((n + 1) * sizeof(struct symbol));
-    n = 0;
-    for (uint32_t i = 0; i < now->sends; i++) {
-        const struct coll_range *range = &now->to[i].blocks;
-        const struct coll_round *peer = &s->now[now->to[i].peer];
-
-        CU_ASSERT_FATAL(now->to[i].peer < s->shape.participants && now->to[i].peer != me);
-        CU_ASSERT_EQUAL_FATAL(letters_with(peer->from, peer->arrivals, me, &blocks, &place), 1);
-        for (uint32_t at = range->first; at < range->end; at += range->step)
-            for (uint32_t b = at; b < range->end && b < at + range->run; b++)
-                s->letters[me][n++] = *block(s->in, s, me, b);
-    }
-    s->total += now->sends;
-}
-
-static void place_symbol(struct scene *s, uint32_t me, uint32_t b, const struct symbol *came)
-{
-    struct symbol *at = block(s->out, s, me, b);
-
-    switch (s->now[me].how) {
-    case COLL_COPY:
-        *at = *came;
-        return;
-    case COLL_SCAN_COPY:
-        *block(s->out, s, me, s->shape.blocks + b) = *came;
-        break;
-    case COLL_SCAN_FOLD:
-        fold_symbol(block(s->out, s, me, s->shape.blocks + b), came);
-        break;
-    case COLL_SIGNAL:
-        CU_FAIL_FATAL("a signal has no blocks");
-        break;
-    case COLL_FOLD:
-        break;
-    }
-    fold_symbol(at, came);
-}
-
-static void take_letters(struct scene *s, uint32_t me)
-{
-    const struct coll_round *now = &s->now[me];
-
-    for (uint32_t i = 0; i < now->arrivals; i++) {
-        const struct coll_range *range = &now->from[i].blocks;
-        const struct coll_round *peer = &s->now[now->from[i].peer];
-        struct coll_range sent = {0};
-        uint32_t n = 0;
-
-        CU_ASSERT_FATAL(now->from[i].peer < s->shape.participants && now->from[i].peer != me);
-        CU_ASSERT_EQUAL_FATAL(letters_with(peer->to, peer->sends, me, &sent, &n), 1);
-        CU_ASSERT_EQUAL_FATAL(coll_range_blocks(&sent), coll_range_blocks(range));
-        for (uint32_t at = range->first; at < range->end; at += range->step)
-            for (uint32_t b = at; b < range->end && b < at + range->run; b++)
-                place_symbol(s, me, b, &s->letters[now->from[i].peer][n++]);
-    }
-}
-
-static void run(struct scene *s)
-{
-    uint32_t p = s->shape.participants, rounds = s->algorithm->rounds(&s->shape);
-
-    s->total = 0;
-    for (uint32_t r = 0; r < rounds; r++) {
-        for (uint32_t me = 0; me < p; me++) {
-            memset(&s->now[me], 0xff, sizeof(s->now[me]));
-            s->algorithm->round(&s->shape, me, r, &s->now[me]);
-        }
-        for (uint32_t me = 0; me < p; me++)
-            send_letters(s, me);
-        for (uint32_t me = 0; me < p; me++)
-            take_letters(s, me);
-        for (uint32_t me = 0; me < p; me++)
-            free(s->letters[me]);
-    }
-}
-
 /* ---- what each kind starts with and ends with ----------------------------------------------- */
-
-/* The bits of the numbers below `end` in a word that starts with number `first`. */
-static uint64_t below(uint32_t first, uint32_t end)
-{
-    if (end <= first)
-        return 0;
-    return end - first >= 64 ? UINT64_MAX : (UINT64_C(1) << (end - first)) - 1;
-}
-
-static void check_set(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what)
-{
-    bool same = s->what == what;
-
-    for (uint32_t i = 0; i < SET_WORDS; i++)
-        same = same && s->set[i] == (below(64 * i, to) & ~below(64 * i, from));
-    if (!same)
-        CU_FAIL_FATAL("not what the kind promises");
-}
 
 static uint32_t owner(const struct scene *s, uint32_t me, uint32_t b)
 {
@@ -216,78 +28,80 @@ static void end_none(struct scene *s, uint32_t me, uint32_t b)
 static void start_bcast(struct scene *s, uint32_t me, uint32_t b)
 {
     if (me == s->shape.root)
-        *block(s->in, s, me, b) = symbol_of(me, b);
+        *scene_block(s->in, s, me, b) = symbol_of(me, b);
 }
 
 static void end_bcast(struct scene *s, uint32_t me, uint32_t b)
 {
-    check_set(block(s->out, s, me, b), s->shape.root, s->shape.root + 1, b);
+    check_set(scene_block(s->out, s, me, b), s->shape.root, s->shape.root + 1, b);
 }
 
 static void start_all(struct scene *s, uint32_t me, uint32_t b)
 {
-    *block(s->in, s, me, b) = symbol_of(me, b);
+    *scene_block(s->in, s, me, b) = symbol_of(me, b);
 }
 
 static void end_reduce(struct scene *s, uint32_t me, uint32_t b)
 {
     if (me == s->shape.root)
-        check_set(block(s->out, s, me, b), 0, s->shape.participants, b);
+        check_sum(scene_block(s->out, s, me, b), 0, s->shape.participants, b);
 }
 
 static void end_allreduce(struct scene *s, uint32_t me, uint32_t b)
 {
-    const struct symbol *got = block(s->out, s, me, b);
+    const struct symbol *got = scene_block(s->out, s, me, b);
 
-    check_set(got, 0, s->shape.participants, b);
-    CU_ASSERT_EQUAL_FATAL(got->grouping, block(s->out, s, 0, b)->grouping);
+    check_sum(got, 0, s->shape.participants, b);
+    CU_ASSERT_EQUAL_FATAL(got->grouping, scene_block(s->out, s, 0, b)->grouping);
+    CU_ASSERT_EQUAL_FATAL(memcmp(&got->real, &scene_block(s->out, s, 0, b)->real, sizeof(double)),
+                          0);
 }
 
 static void end_scan(struct scene *s, uint32_t me, uint32_t b)
 {
     if (me > 0)
-        check_set(block(s->out, s, me, s->shape.blocks + b), 0, me, b);
+        check_sum(scene_block(s->out, s, me, s->shape.blocks + b), 0, me, b);
 }
 
 static void end_reduce_scatter(struct scene *s, uint32_t me, uint32_t b)
 {
     if (b == me)
-        check_set(block(s->out, s, me, b), 0, s->shape.participants, b);
+        check_sum(scene_block(s->out, s, me, b), 0, s->shape.participants, b);
 }
 
 static void start_own(struct scene *s, uint32_t me, uint32_t b)
 {
     if (owner(s, me, b) == me)
-        *block(s->in, s, me, b) = symbol_of(me, 7);
+        *scene_block(s->in, s, me, b) = symbol_of(me, 7);
 }
 
 static void end_gather(struct scene *s, uint32_t me, uint32_t b)
 {
     if (me == s->shape.root)
-        check_set(block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
+        check_set(scene_block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
 }
 
 static void end_allgather(struct scene *s, uint32_t me, uint32_t b)
 {
-    check_set(block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
+    check_set(scene_block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
 }
 
 /* Blocks are called by their targets. */
 static void start_scatter(struct scene *s, uint32_t me, uint32_t b)
 {
     if (me == s->shape.root)
-        *block(s->in, s, me, b) = symbol_of(me, owner(s, me, b));
+        *scene_block(s->in, s, me, b) = symbol_of(me, owner(s, me, b));
 }
 
 static void end_scatter(struct scene *s, uint32_t me, uint32_t b)
 {
     if (owner(s, me, b) == me)
-        check_set(block(s->out, s, me, b), s->shape.root, s->shape.root + 1, me);
+        check_set(scene_block(s->out, s, me, b), s->shape.root, s->shape.root + 1, me);
 }
 
 static void start_alltoall(struct scene *s, uint32_t me, uint32_t b)
 {
-    *block(s->in, s, me, b) = symbol_of(me, owner(s, me, b));
+    *scene_block(s->in, s, me, b) = symbol_of(me, owner(s, me, b));
 }
 
 static void end_alltoall(struct scene *s, uint32_t me, uint32_t b)
@@ -295,7 +109,7 @@ static void end_alltoall(struct scene *s, uint32_t me, uint32_t b)
     uint32_t source = coll_source(s->algorithm, &s->shape, me, b);
 
     if (source != me)
-        check_set(block(s->out, s, me, b), source, source + 1, me);
+        check_set(scene_block(s->out, s, me, b), source, source + 1, me);
 }
 
 /* ---- theory --------------------------------------------------------------------------------- */
@@ -496,40 +310,21 @@ static bool is_subject(const char *kind, const struct coll_algorithm *a)
     return false;
 }
 
-static void scene_start(struct scene *s, const struct subject *of, struct coll_shape shape)
+/* Participants with the data that the kind starts with. */
+static void set_out(struct scene *s, const struct subject *of, struct coll_shape shape)
 {
-    size_t bytes;
-
-    *s = (struct scene){.algorithm = of->algorithm, .shape = shape};
-    s->width = shape.blocks << of->scan;
-    bytes = (size_t)shape.participants * s->width * sizeof(*s->in);
-    s->in = malloc(bytes);
-    memset(s->in, 0xff, bytes);
-    s->out = s->in;
-    if (of->algorithm->apart) {
-        s->out = malloc(bytes);
-        memset(s->out, 0xff, bytes);
-    }
-    s->now = malloc(shape.participants * sizeof(*s->now));
+    scene_start(s, of->algorithm, shape, shape.blocks << of->scan);
     for (uint32_t me = 0; me < shape.participants; me++)
         for (uint32_t b = 0; b < shape.blocks; b++)
             of->start(s, me, b);
-}
-
-static void scene_end(struct scene *s)
-{
-    if (s->out != s->in)
-        free(s->out);
-    free(s->in);
-    free(s->now);
 }
 
 static void run_one(const struct subject *of, struct coll_shape shape)
 {
     struct scene s;
 
-    scene_start(&s, of, shape);
-    run(&s);
+    set_out(&s, of, shape);
+    scene_run(&s);
     for (uint32_t me = 0; me < shape.participants; me++)
         for (uint32_t b = 0; b < shape.blocks; b++)
             of->end(&s, me, b);
@@ -557,24 +352,40 @@ static void test_subjects(void)
             run_subject(&subjects[i], p);
 }
 
-/* Whatever the root, reduce groups as allreduce does. */
+static const struct subject *subject_of(const struct coll_algorithm *algorithm)
+{
+    int i = 0;
+
+    while (subjects[i].algorithm != algorithm)
+        i++;
+    return &subjects[i];
+}
+
+/* Whatever the root, a reduce groups each block as the allreduce does. */
+static void check_grouping(const struct coll_algorithm *reduce,
+                           const struct coll_algorithm *allreduce, uint32_t p)
+{
+    struct scene all, one;
+
+    set_out(&all, subject_of(allreduce), (struct coll_shape){p, 0, coll_blocks(allreduce, p, 8)});
+    scene_run(&all);
+    for (uint32_t root = 0; root < p; root++) {
+        set_out(&one, subject_of(reduce), (struct coll_shape){p, root, all.shape.blocks});
+        scene_run(&one);
+        for (uint32_t b = 0; b < one.shape.blocks; b++)
+            CU_ASSERT_EQUAL_FATAL(memcmp(&scene_block(one.out, &one, root, b)->real,
+                                         &scene_block(all.out, &all, 0, b)->real, sizeof(double)),
+                                  0);
+        scene_end(&one);
+    }
+    scene_end(&all);
+}
+
 static void test_reduce_groups_as_allreduce(void)
 {
-    for (uint32_t p = 1; p <= MOST; p++) {
-        struct scene all;
-
-        scene_start(&all, &subjects[3], (struct coll_shape){p, 0, 1});
-        run(&all);
-        for (uint32_t root = 0; root < p; root++) {
-            struct scene one;
-
-            scene_start(&one, &subjects[2], (struct coll_shape){p, root, 1});
-            run(&one);
-            CU_ASSERT_EQUAL_FATAL(block(one.out, &one, root, 0)->grouping,
-                                  block(all.out, &all, 0, 0)->grouping);
-            scene_end(&one);
-        }
-        scene_end(&all);
+    for (uint32_t p = 1; p <= 70; p++) {
+        check_grouping(&coll_reduce_binomial, &coll_allreduce_doubling, p);
+        check_grouping(&coll_reduce_halving, &coll_allreduce_halving, p);
     }
 }
 
@@ -612,26 +423,19 @@ static void test_alltoall_pairs(void)
         uint32_t rounds = coll_alltoall_bruck.rounds(&shape);
         struct scene s;
 
-        scene_start(&s, &subjects[8], shape);
+        set_out(&s, subject_of(&coll_alltoall_bruck), shape);
         for (uint32_t r = 0;; r++) {
             for (uint32_t me = 0; me < p; me++)
                 for (uint32_t b = 0; b < p; b++) {
                     uint32_t source, target;
 
                     coll_alltoall_pair(&shape, me, r, b, &source, &target);
-                    CU_ASSERT_FATAL(holds(block(s.in, &s, me, b), source));
-                    CU_ASSERT_EQUAL_FATAL(block(s.in, &s, me, b)->what, target);
+                    CU_ASSERT_FATAL(symbol_holds(scene_block(s.in, &s, me, b), source));
+                    CU_ASSERT_EQUAL_FATAL(scene_block(s.in, &s, me, b)->what, target);
                 }
             if (r == rounds)
                 break;
-            for (uint32_t me = 0; me < p; me++)
-                coll_alltoall_bruck.round(&shape, me, r, &s.now[me]);
-            for (uint32_t me = 0; me < p; me++)
-                send_letters(&s, me);
-            for (uint32_t me = 0; me < p; me++)
-                take_letters(&s, me);
-            for (uint32_t me = 0; me < p; me++)
-                free(s.letters[me]);
+            scene_round(&s, r);
         }
         scene_end(&s);
     }

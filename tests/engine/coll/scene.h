@@ -1,0 +1,63 @@
+/*
+ * Participants in memory that carry out a schedule (daemon/engine/coll/schedule.h), round by round.
+ *
+ * Their data knows where it comes from. Each letter must be awaited by its receiver in the same
+ * round, with as many blocks, and what is combined must belong together; else the test fails.
+ */
+#ifndef PWC_TESTS_ENGINE_COLL_SCENE_H
+#define PWC_TESTS_ENGINE_COLL_SCENE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/coll/schedule.h"
+
+enum { MOST = 130, SET_WORDS = 3 };
+
+/* Data that knows whose contributions it holds, for which block of theirs, and how they were
+ * combined, the two sides of an operation in any order; and two values that are combined with it.
+ */
+struct symbol {
+    uint64_t set[SET_WORDS];
+    uint64_t what;
+    uint64_t grouping;
+    uint64_t whole;
+    double real;
+};
+
+/* Participants with the blocks that each has before, `in`, and behind, `out`, the schedule. */
+struct scene {
+    const struct coll_algorithm *algorithm;
+    struct coll_shape shape;
+    uint32_t width; /* blocks of a participant; of scans twice as many */
+    struct symbol *in, *out;
+    struct coll_round *now;
+    struct symbol *letters[MOST]; /* that each has sent in this round, one after the other */
+    uint32_t total;
+};
+
+/* A participant's own data for block `what`. */
+struct symbol symbol_of(uint32_t participant, uint32_t what);
+
+bool symbol_holds(const struct symbol *s, uint32_t participant);
+
+/* Exactly the data of these participants for block `what` is in it; and their values' sum. */
+void check_set(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what);
+void check_sum(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what);
+
+/* Participants without data, `width` blocks each. */
+void scene_start(struct scene *s, const struct coll_algorithm *algorithm, struct coll_shape shape,
+                 uint32_t width);
+void scene_end(struct scene *s);
+
+struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b);
+
+/* One round, or all of them. */
+void scene_round(struct scene *s, uint32_t r);
+void scene_run(struct scene *s);
+
+/* How many of the letters are with `peer`; the blocks of the last, and the place of those in a row
+ * of all that stand in the letters. */
+uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
+                      struct coll_range *blocks, uint32_t *place);
+
+#endif
