@@ -28,6 +28,7 @@
 #include "daemon/engine/state/doubt.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/layout.h"
+#include "daemon/engine/team/team.h"
 
 #define FABRIC_BATCH 64
 /* Caps the length up to which a fabric keeps writes in order; longer than any write. */
@@ -103,6 +104,7 @@ static void arena_inherit(struct engine *e)
     for (uint32_t i = 0; i < c->peers; i++)
         if (e->peer_live[i].known)
             notes_inherit(e, i);
+    teams_inherit(e);
     for (uint32_t i = 0; i < c->peers; i++) {
         if (!e->peer_live[i].known)
             continue;
@@ -153,6 +155,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     arena_layout(e, &e->config, arena);
     private_layout(e, &e->config, memory);
     e->free_turns = NONE;
+    e->teams.call.team = NONE;
     e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);

@@ -52,6 +52,8 @@ int engine_config_check(struct engine_config *c)
     quota_defaults(c);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
+    if (c->team_bytes == 0)
+        c->team_bytes = (uint64_t)c->chunks_max * CHUNK_BYTES;
     if (c->keepalive_ns == 0)
         c->keepalive_ns = UINT64_C(1000000000);
     if (c->peer_deadline_ns == 0)
@@ -61,7 +63,8 @@ int engine_config_check(struct engine_config *c)
         c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
         c->stripe_min < RAILS_MAX * PIECE_LEAST || c->piece_bytes < PIECE_LEAST ||
         !power_of_two(c->piece_bytes) || c->window_bytes / c->piece_bytes > UINT16_MAX / 2 ||
-        c->peer_deadline_ns < 1000)
+        c->peer_deadline_ns < 1000 || c->team_bytes % TEAM_UNIT_BYTES != 0 ||
+        c->team_bytes > UINT64_C(1) << 36)
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -117,6 +120,7 @@ uint32_t table_size(const struct engine_config *c, enum table table)
         [TABLE_SEGMENTS] = c->segments_max, [TABLE_REGIONS] = c->regions_max,
         [TABLE_GRANTS] = c->remotes_max,    [TABLE_REMOTES] = c->remotes_max,
         [TABLE_FLOWS] = c->flows_max,       [TABLE_INFLOWS] = c->flows_max,
+        [TABLE_TEAMS] = TEAMS_MAX,
     };
 
     return sizes[table];
@@ -144,6 +148,8 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->pool.state = carve(&carver, sizeof(*e->pool.state), 1, 64);
     e->pool.stack = carve(&carver, sizeof(uint32_t), c->chunks_max, 64);
     e->pool.chunks = carve(&carver, CHUNK_BYTES, c->chunks_max, 4096);
+    e->teams.table = carve(&carver, sizeof(*e->teams.table), TEAMS_MAX, 64);
+    e->teams.memory = carve(&carver, 1, c->team_bytes, TEAM_UNIT_BYTES);
     return (carver.used + 4095) / 4096 * 4096;
 }
 
@@ -153,7 +159,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
 
     /* One for each thing that can end or be answered, and a few for each peer. */
     e->notices_max = (uint64_t)c->clients_max * 2 + c->sessions_max + 2ull * c->segments_max +
-                     c->regions_max + c->remotes_max + 8ull * c->peers;
+                     c->regions_max + c->remotes_max + 8ull * c->peers + TEAMS_MAX;
     for (uint32_t t = 0; t < TABLES; t++) {
         struct leaving *leaving = &e->leaving[t];
 
@@ -197,6 +203,12 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->heap.units = (uint32_t)(c->ledger_bytes / c->ledger_start);
     e->heap.used = carve(&carver, 1, e->heap.units, 64);
     e->heap.base = carve(&carver, 1, c->ledger_bytes, 4096);
+    e->teams.live = carve(&carver, sizeof(*e->teams.live), TEAMS_MAX, 64);
+    e->teams.heap = (struct heap){.base = e->teams.memory,
+                                  .unit = TEAM_UNIT_BYTES,
+                                  .units = (uint32_t)(c->team_bytes / TEAM_UNIT_BYTES)};
+    e->teams.heap.used = carve(&carver, 1, e->teams.heap.units, 64);
+    carve_keys(&carver, &e->teams.by_number, TEAMS_MAX);
     return (carver.used + 4095) / 4096 * 4096;
 }
 
@@ -228,6 +240,7 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         c->flows_max,
         c->chunks_max,
         c->packed_max,
+        c->team_bytes,
         sizeof(struct client),
         sizeof(struct session),
         sizeof(struct segment),
@@ -239,6 +252,9 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         sizeof(struct peer),
         sizeof(struct op),
         sizeof(struct note),
+        sizeof(struct team),
+        sizeof(struct participant),
+        sizeof(struct instance),
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

@@ -17,6 +17,8 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
+#include "daemon/engine/team/progress.h"
+#include "daemon/engine/team/team.h"
 
 /* What one visit does at most: the next one goes on. */
 #define SESSION_FLOWS 256u
@@ -26,6 +28,7 @@
 static void orphans_close(struct engine *e)
 {
     e->orphans = false;
+    teams_resume(e);
     for (uint32_t i = 0; i < e->config.sessions_max; i++)
         if (!e->session_live[i].attached)
             engine_session_close(e, i);
@@ -260,6 +263,7 @@ static int session_sweep(struct engine *e, uint32_t session)
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
 
+    teams_forget_session(e, session);
     for (uint32_t n = 0; s->first_flow != NONE; n++) {
         if (n == SESSION_FLOWS) {
             e->sweep = true;
@@ -367,6 +371,7 @@ static const struct visit {
     {TABLE_REMOTES, 1024, answer_and_leave}, {TABLE_SESSIONS, 8, session_leaves},
     {TABLE_FLOWS, 256, flow_leaves},         {TABLE_REGIONS, 512, region_leaves},
     {TABLE_SEGMENTS, 64, segment_leaves},    {TABLE_CLIENTS, 8, client_leaves},
+    {TABLE_TEAMS, 16, team_leaves},
 };
 
 void sweep(struct engine *e)

@@ -4,8 +4,7 @@
 
 #include "daemon/engine/session/direct.h"
 
-static enum quarantine_reason wake_at_once(struct engine *e, uint32_t session,
-                                           const struct submit_record *r)
+static int wake_at_once(struct engine *e, uint32_t session, const struct submit_record *r)
 {
     if (r->size != sizeof(*r) || r->flags != 0 || r->lid_len != 0 || r->rid_len != 0 ||
         r->reserve != 0)

@@ -36,8 +36,8 @@ static inline uint32_t ledger_kept(uint32_t ring_bytes)
     return ring_bytes / 8 > LEDGER_KEPT_LEAST ? ring_bytes / 8 : LEDGER_KEPT_LEAST;
 }
 
-/* The source of a staged record: an operation; with flow NONE a note; with flow NONE and epoch
- * NOTES_QUEUES only a nonce. */
+/* The source of a staged record: an operation; with flow NONE a note, or, by epoch, SENT_NONCE or
+ * SENT_LETTER. */
 struct ledger_mark {
     uint32_t flow;
     uint32_t epoch;

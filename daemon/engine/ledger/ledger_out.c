@@ -256,7 +256,7 @@ int ledger_stage_voids(struct engine *e, uint32_t peer)
     while (out->voids > 0) {
         uint32_t entry = out->nonces[NONCE_WINDOW - out->voids];
         const struct ledger_mark mark = {.flow = NONE,
-                                         .epoch = NOTES_QUEUES,
+                                         .epoch = SENT_NONCE,
                                          .slot = UINT64_MAX,
                                          .nonce = entry & (NONCE_WINDOW - 1)};
         struct wire_void *w = ledger_stage(e, peer, WIRE_VOID, sizeof(*w), LEDGER_OPERATION, &mark);

@@ -10,6 +10,8 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/team/arrivals.h"
+#include "daemon/engine/team/progress.h"
 
 /*
  * The flow that a record is about: 1 with a copy of the record; 0: it has gone meanwhile; -EPROTO.
@@ -129,8 +131,10 @@ static int ack_after(struct engine *e, uint32_t peer)
     int count;
 
     while ((count = ledger_acknowledge(e, peer, consumed, &done)) > 0) {
-        if (done.flow == NONE && done.epoch == NOTES_QUEUES)
+        if (done.flow == NONE && done.epoch == SENT_NONCE)
             commit(e); /* it stood for its nonce alone */
+        else if (done.flow == NONE && done.epoch == SENT_LETTER)
+            team_acknowledged(e, peer, done.slot); /* commits */
         else if (done.flow == NONE)
             notes_acknowledged(e, peer, done.epoch, done.slot); /* commits */
         else
@@ -233,6 +237,12 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                       .arrival = &arrival_atomics},
     [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT, LEDGER_WAIT_OPERATION,
                      .arrival = &arrival_vector},
+    [WIRE_COLL] = {sizeof(struct wire_coll), true, 0, LEDGER_WAIT_NOTE, .take = take_coll,
+                   .after = letter_after},
+    [WIRE_FLOOR] = {sizeof(struct wire_floor), false, 0, LEDGER_WAIT_NOTE, .take = take_floor,
+                    .after = letter_after},
+    [WIRE_BREAK] = {sizeof(struct wire_break), false, 0, LEDGER_WAIT_NOTE, .take = take_break,
+                    .after = letter_after},
 };
 
 int record_take(struct engine *e, uint32_t peer, const struct ledger_record *record)

@@ -35,10 +35,12 @@ struct op_kind {
     uint16_t batch_flags;    /* enum submit_flags that these may have besides the usual ones */
     enum op_counter counter; /* that its session counts it in */
 
-    /* Does all the work of a submission that is no operation. 0, or the reason why no honest
-     * library submits this record. The other hooks of such a row are NULL. */
-    enum quarantine_reason (*at_once)(struct engine *e, uint32_t session,
-                                      const struct submit_record *r);
+    /* Within a transaction: does the work of a submission that is no operation. 0; -EAGAIN: cannot
+     * be done now; or the reason why no honest library submits this record. Such a row has no other
+     * hook but the next one. */
+    int (*at_once)(struct engine *e, uint32_t session, const struct submit_record *r);
+    /* Behind the commit of that: effects that take transactions of their own. */
+    void (*behind)(struct engine *e);
     /* At submission by `client` (NONE: by an owner without one): 0, an errno that becomes the
      * operation's status, or, for what no honest library submits, -EPROTO (a field) or -EFAULT
      * (memory). NULL: no client submits this. */
@@ -89,6 +91,8 @@ extern const struct op_kind op_vector;
 extern const struct op_kind op_wake;
 extern const struct op_kind op_atomic;
 extern const struct op_kind op_signal;
+extern const struct op_kind op_collective;
+extern const struct op_kind op_team_wake;
 
 /* Indexed by enum submit_kind and OP_BATCH. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];

@@ -5,6 +5,7 @@
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/turn.h"
+#include "daemon/engine/team/letters.h"
 
 /* Flows that find no nonce, until the step is over: each is asked once, and others may need none.
  */
@@ -42,6 +43,8 @@ static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, 
     for (int which = 0; which < NOTES_QUEUES; which++)
         if (turn->waiting[which].first != NONE)
             return notes_stage(e, turn, which, work);
+    if (turn->letters.first != NONE)
+        return letters_stage(e, turn, work);
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--)
         if (turn->ready[traffic].first != NONE)
             return flow_take(e, turn, &turn->ready[traffic], aside, work);

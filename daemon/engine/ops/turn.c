@@ -79,8 +79,7 @@ uint32_t turn_client(const struct engine *e, uint32_t flow)
 
 /* ---- what clients have to stage -------------------------------------------------------------- */
 
-/* Lists a turn behind the others of its peer. */
-static void turn_list(struct engine *e, uint32_t turn)
+void turn_list(struct engine *e, uint32_t turn)
 {
     struct turn *t = &e->turns[turn];
 
@@ -192,7 +191,7 @@ static void turn_clear(struct engine *e, uint32_t turn)
         t->waiting[i] = (struct ready_list){NONE, NONE};
     for (int i = 0; i < 2; i++)
         t->ready[i] = (struct ready_list){NONE, NONE};
-    t->blocked = (struct ready_list){NONE, NONE};
+    t->letters = t->blocked = (struct ready_list){NONE, NONE};
     t->listed = false;
 }
 

@@ -3,15 +3,16 @@
  *
  *     peer     turns of clients    what one client has to stage, first things first
  *     ready -> first  client 3 --> verdicts, other notes, flows of replies, flows of requests
- *                     client 1 --> flows of requests
+ *                     client 1 --> letters, flows of requests
  *                     nobody   --> other notes
  *              last   client 8 --> verdicts
  *
  * Deficit round robin on bytes, by client: each client has the same share of a link, however many
  * contexts or flows it has, and whatever it is that it causes. Within that share its verdicts go
- * first, then its other notes, its replies, its requests; flows of one kind take turns. A note is
- * charged to the client of this node whose traffic or memory it is about: a FAIL to the target of
- * what failed. What is about no client (or one that has left) is nobody's, which has one share too.
+ * first, then its other notes, its letters, its replies, its requests; flows of one kind take
+ * turns. A note is charged to the client of this node whose traffic or memory it is about: a FAIL
+ * to the target of what failed. What is about no client (or one that has left) is nobody's, which
+ * has one share too.
  *
  * The bytes of records and of payloads beside them are counted, and TURN_POST_BYTES for each
  * operation of the fabric that carries a payload or a read. Bytes that the last operation of a
@@ -52,6 +53,7 @@ static inline struct turn turn_empty(uint32_t client, uint32_t peer)
                          .peer = peer,
                          .next = NONE,
                          .waiting = {{NONE, NONE}, {NONE, NONE}},
+                         .letters = {NONE, NONE},
                          .ready = {{NONE, NONE}, {NONE, NONE}},
                          .blocked = {NONE, NONE},
                          .left = TURN_BYTES};
@@ -65,6 +67,8 @@ void turn_join(struct engine *e, uint32_t flow, uint32_t client);
 /* The client whose turn the flow belongs to, or NONE. */
 uint32_t turn_client(const struct engine *e, uint32_t flow);
 
+/* The turn, which has something to stage, goes behind the others of its peer. */
+void turn_list(struct engine *e, uint32_t turn);
 /* The flow has something to stage. */
 void turn_ready(struct engine *e, uint32_t flow);
 /* The flow leaves its turn's list, because it is about to be freed. */
@@ -82,7 +86,8 @@ void turns_clear(struct engine *e, uint32_t peer);
 static inline bool turn_is_empty(const struct turn *t)
 {
     return t->waiting[NOTES_VERDICTS].first == NONE && t->waiting[NOTES_OTHERS].first == NONE &&
-           t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE;
+           t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE &&
+           t->letters.first == NONE;
 }
 
 /* Bytes of payloads that may be on their way to this peer: what one client sends waits behind those

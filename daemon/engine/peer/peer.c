@@ -8,6 +8,9 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/peer/region.h"
+#include "daemon/engine/team/instance.h"
+#include "daemon/engine/team/letters.h"
+#include "daemon/engine/team/progress.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/peer/marks.h"
@@ -36,6 +39,7 @@ static void peer_discard(struct engine *e, uint32_t peer)
          i = chain_next(&e->flows_of_peer, i))
         if (e->flows[i].state != FLOW_FREE)
             flow_kill(e, i);
+    teams_forget_peer(e, peer);
     bind_forget_node(e, peer);
     region_forget_node(e, peer);
     queue_clear(&e->pool, &p->sent);
@@ -145,7 +149,9 @@ static void link_rewind(struct engine *e, uint32_t peer, uint64_t consumed)
     while (ledger_rewind(e, peer, consumed, &undone)) {
         if (undone.flow != NONE)
             flow_rewind(e, undone.flow, undone.slot, undone.epoch);
-        else if (undone.epoch != NOTES_QUEUES)
+        else if (undone.epoch == SENT_LETTER)
+            letter_rewind(e, undone.slot);
+        else if (undone.epoch != SENT_NONCE)
             notes_rewind(e, peer, undone.epoch, undone.slot);
         commit(e);
     }
@@ -188,6 +194,7 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     turns_clear(e, peer);
     notes_resume(e, peer);
     live->link = LINK_UP;
+    letters_resume(e, peer);
     live->pause_ns = 0;
     live->wanted = live->broken = false;
     live->silence_at_up = live->silence;
@@ -206,7 +213,8 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
 
 bool peer_pending(const struct engine *e, uint32_t peer)
 {
-    if (queue_count(&e->peers[peer].sent) > 0 || notes_pending(e, peer))
+    if (queue_count(&e->peers[peer].sent) > 0 || notes_pending(e, peer) ||
+        e->peer_live[peer].letters > 0 || instances_await(e, peer))
         return true;
     for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
          i = chain_next(&e->flows_of_peer, i))
@@ -257,6 +265,7 @@ void engine_peer_down(struct engine *e, uint32_t peer)
         return;
     if (live->link == LINK_UP)
         step_peer(e, peer, false);
+    letters_stop(e, peer);
     live->link = LINK_DRAINING;
     live->wanted = false;
     fabric_disconnect(e->fabric, peer);

@@ -11,6 +11,7 @@
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/table.h"
+#include "daemon/engine/team/progress.h"
 
 void client_inherit(struct engine *e)
 {
@@ -147,6 +148,7 @@ void engine_session_close(struct engine *e, uint32_t session)
 {
     if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
         return;
+    teams_forget_session(e, session);
     set32(e, &e->sessions[session].state, SESSION_CLOSING);
     commit(e);
     table_leaves(e, TABLE_SESSIONS, session);

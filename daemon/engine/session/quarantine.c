@@ -18,6 +18,7 @@ const char *quarantine_text(uint32_t reason)
         [QUARANTINE_MESSAGE] = "submission: an active message that makes no sense",
         [QUARANTINE_REPLY] = "answer: a reply to a request that is not owed one",
         [QUARANTINE_REPLY_SPACE] = "submission: more replies than their ring has room for",
+        [QUARANTINE_TEAM] = "submission: a team or a collective that makes no sense",
     };
 
     return reason < QUARANTINE_REASONS ? texts[reason] : "unknown";

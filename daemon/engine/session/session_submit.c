@@ -188,18 +188,23 @@ static int batch_submit(struct engine *e, uint32_t session, const struct submit_
     return batch_take(e, session, r, (uint64_t)space, budget);
 }
 
-/* Does what is no operation. 1, or 0: its client is quarantined. */
+/* Does what is no operation. 1, or 0: not now, or its client is quarantined. */
 static int submit_at_once(struct engine *e, uint32_t session, const struct intake *in,
                           const struct submit_record *r)
 {
-    enum quarantine_reason reason = op_kind_of(r->kind)->at_once(e, session, r);
+    const struct op_kind *kind = op_kind_of(r->kind);
+    int reason = kind->at_once(e, session, r);
 
+    if (reason == -EAGAIN)
+        return 0;
     if (reason != QUARANTINE_NONE) {
-        client_quarantine(e, e->sessions[session].client, reason);
+        client_quarantine(e, e->sessions[session].client, (enum quarantine_reason)reason);
         return 0;
     }
     intake_pass(e, in, r);
     commit(e);
+    if (kind->behind)
+        kind->behind(e);
     session_dirty(e, session);
     return 1;
 }

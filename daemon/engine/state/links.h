@@ -55,12 +55,14 @@ struct sent {
     uint64_t end;   /* position behind it */
     uint64_t slot;  /* of the operation, or of the note */
     uint32_t flow;  /* NONE: a note */
-    uint32_t epoch; /* of the flow; of a note, enum notes_queue; NOTES_QUEUES: a nonce alone */
+    uint32_t epoch; /* of the flow; of a note, enum notes_queue; or one of those below */
     uint32_t nonce; /* NONE, or to be freed */
     uint32_t unused;
 };
 static_assert(sizeof(struct sent) == 32, "sent");
-#define SENT_SHIFT 5u
+#define SENT_SHIFT  5u
+#define SENT_NONCE  NOTES_QUEUES       /* a nonce alone */
+#define SENT_LETTER (NOTES_QUEUES + 1) /* of a team: team/letters.h */
 
 /* Notes are staged in turns (turn.h), so they leave in another order than they came. */
 enum note_state {
@@ -193,12 +195,13 @@ struct peer_live {
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency;  /* which; 0: that of all who have none */
-    uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
-    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
-    uint64_t again_at; /* the next */
-    bool watched;      /* keepalive.h, and so are these: */
-    bool flow_waits;
+    uint32_t latency;       /* which; 0: that of all who have none */
+    uint32_t gone;          /* flow that dies with the record being consumed, or NONE */
+    uint32_t letters;       /* of teams, that wait or are not acknowledged */
+    uint32_t pause_ns;      /* between tries of what the fabric refuses; 0: it refused nothing */
+    uint64_t again_at;      /* the next */
+    bool watched;           /* keepalive.h, and so are these: */
+    bool flow_waits;        /* a flow, or a collective */
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
     uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by the last answer */
@@ -217,6 +220,7 @@ struct turn {
     uint32_t notes;                          /* entries of the notes that wait */
     bool listed;                             /* on its peer's list */
     struct ready_list waiting[NOTES_QUEUES]; /* notes: the low bits of their indices */
+    struct ready_list letters;               /* of teams: their numbers (teams.h) */
     struct ready_list ready[2];              /* flows, by enum flow_traffic */
     struct ready_list blocked; /* flows that wait for the window; not empty: on its peer's list */
     int64_t left;              /* bytes; less than none is taken off the next turn */

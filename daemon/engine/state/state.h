@@ -1,6 +1,6 @@
 /*
- * The engine's state: its tables (clients.h, flows.h, links.h), and the fields that belong to no
- * table. Thread: the progress thread owns all of it.
+ * The engine's state: its tables (clients.h, flows.h, links.h, teams.h), and the fields that belong
+ * to no table. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_STATE_H
 #define PWC_ENGINE_STATE_H
@@ -13,6 +13,7 @@
 #include "daemon/engine/state/flows.h"
 #include "daemon/engine/state/heap.h"
 #include "daemon/engine/state/links.h"
+#include "daemon/engine/state/teams.h"
 
 /* The tables whose entries come and go. */
 enum table {
@@ -24,6 +25,7 @@ enum table {
     TABLE_REMOTES,
     TABLE_FLOWS,
     TABLE_INFLOWS,
+    TABLE_TEAMS,
     TABLES
 };
 
@@ -101,6 +103,7 @@ struct engine {
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
     struct keepalive keepalive;
+    struct teams teams;
 
     uint32_t *open_sessions;
     uint32_t open_count;

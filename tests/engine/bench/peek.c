@@ -181,11 +181,16 @@ struct peek_census peek_census(const struct engine *e)
         for (uint32_t k = 0; k < NOTES_QUEUES; k++)
             c.notes += (uint32_t)queue_count(&e->peers[i].notes[k].queue);
         c.sent += (uint32_t)queue_count(&e->peers[i].sent);
+        c.letters += e->peer_live[i].letters;
     }
-    c.lost = e->config.clients_max + e->config.sessions_max + e->config.segments_max +
+    for (uint32_t i = 0; i < TEAMS_MAX; i++)
+        c.teams += e->teams.table[i].state != TEAM_FREE;
+    for (uint32_t i = 0; c.teams == 0 && i < e->teams.heap.units; i++)
+        c.letters += e->teams.heap.used[i];
+    c.lost = TEAMS_MAX + e->config.clients_max + e->config.sessions_max + e->config.segments_max +
              e->config.regions_max + 2 * e->config.remotes_max + 2 * e->config.flows_max -
              (c.clients + c.sessions + c.segments + c.regions + c.grants + c.remotes + c.flows +
-              c.inflows);
+              c.inflows + c.teams);
     for (uint32_t t = 0; t < TABLES; t++)
         c.lost -= *e->unused[t].count;
     c.miscounted = miscounted(e, c.remotes);

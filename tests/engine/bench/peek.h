@@ -81,8 +81,9 @@ bool peek_grant_asked(const struct engine *e);
 struct peek_census {
     uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
     uint32_t notes, sent, chunks;
-    uint32_t busy;       /* fabric operations that segments, remotes and flows count */
-    uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
+    uint32_t teams, letters; /* and units of team memory that no team has */
+    uint32_t busy;           /* fabric operations that segments, remotes and flows count */
+    uint32_t lost;           /* entries of tables that are neither in use nor on their free list */
     uint32_t miscounted; /* counts of what a client or user holds (state/held.h) that are wrong */
 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define PAGE          4096u
-#define RANGES_MAX    (1u + WORLD_CLIENTS_MAX * WORLD_CONTEXTS_MAX)
+#define RANGES_MAX    (2u + WORLD_CLIENTS_MAX * WORLD_CONTEXTS_MAX)
 #define PAGES_MAX     4u /* that one instruction may touch */
 #define TRAP_FLAG     0x100
 #define CHILD_SECONDS 20u
@@ -63,6 +63,9 @@ static void collect(struct world *w, const struct world_node *n)
 {
     running.range_count = 0;
     running.ranges[running.range_count++] = (struct range){n->arena, n->arena_bytes};
+    if (w->areas[n->number].base)
+        running.ranges[running.range_count++] =
+            (struct range){w->areas[n->number].base, w->areas[n->number].bytes};
     for (uint32_t i = 0; i < w->client_count; i++)
         for (uint32_t k = 0; k < WORLD_CONTEXTS_MAX; k++) {
             const struct world_context *x = &w->clients[i].contexts[k];

@@ -94,6 +94,7 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .remotes_max = limit(l->remotes_max, 128),
         .flows_max = limit(l->flows_max, 64),
         .chunks_max = limit(l->chunks_max, 64),
+        .team_bytes = l->team_bytes,
         .ledger_bytes = l->ledger_bytes ? l->ledger_bytes : 1u << 20,
         .ledger_start = limit(l->ledger_start, 16384),
         .ledger_max = limit(l->ledger_max, 65536),

@@ -23,13 +23,14 @@
 #include "daemon/fabric/sim/sim_random.h"
 #include "daemon/fabric/sim/sim_timeline.h"
 
-#define WORLD_NODES_MAX    4u
-#define WORLD_CLIENTS_MAX  16u
+#define WORLD_NODES_MAX    10u
+#define WORLD_CLIENTS_MAX  48u
 #define WORLD_CONTEXTS_MAX 2u
 #define WORLD_REQUESTS_MAX 512u
 #define WORLD_JOB          "job"
 
 struct world;
+struct teams;
 struct owner_kind;
 
 /* When the clients of a path have a second context. */
@@ -145,6 +146,12 @@ enum world_segment_use {
     WORLD_SEGMENTS
 };
 
+/* The area of a team's members on a node. */
+struct world_area {
+    void *base;
+    size_t bytes;
+};
+
 struct world_client {
     bool live;    /* the engine knows it, and it has not ended */
     bool open;    /* its end has not been confirmed */
@@ -193,6 +200,8 @@ struct world {
     /* Called in the middle of engine calls, to change client memory under the reader. */
     void (*meddle)(void *context, struct world *w, uint32_t node);
     void *meddle_context;
+    struct teams *teams; /* teams.h; NULL: none is open */
+    struct world_area areas[WORLD_NODES_MAX];
     bool failed;
     char failure[400];
 };
@@ -280,6 +289,10 @@ void world_clients_free(struct world *w);
 int world_submit(struct world *w, uint32_t client, uint32_t context,
                  const struct submit_record *record, const void *lid, const void *rid,
                  const void *payload);
+/* A record without ids that is done at once, as SUBMIT_COLLECTIVE; and whether there is room for
+ * it. */
+int world_submit_at_once(struct world *w, uint32_t client, const struct submit_record *record);
+bool world_has_room(struct world *w, uint32_t client);
 /* A client's channel call that submits gave `rc`, 0 or 1: 0. */
 int world_submitted(struct world *w, uint32_t client, int rc);
 /* The engine has taken all that this context has submitted. */

@@ -44,9 +44,10 @@ static void tell(struct world *w, uint32_t node)
         world_fail(w,
                    "node %u is left with %u clients, %u sessions, %u segments, %u regions, %u "
                    "grants, %u remotes, %u flows, %u inflows, %u notes, %u records sent, %u "
-                   "chunks, %u operations, %u entries lost, %u counts wrong",
+                   "chunks, %u teams, %u letters, %u operations, %u entries lost, %u counts wrong",
                    node, c.clients, c.sessions, c.segments, c.regions, c.grants, c.remotes, c.flows,
-                   c.inflows, c.notes, c.sent, c.chunks, c.busy, c.lost, c.miscounted);
+                   c.inflows, c.notes, c.sent, c.chunks, c.teams, c.letters, c.busy, c.lost,
+                   c.miscounted);
 }
 
 void world_leave(struct world *w)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "tests/engine/world/teams.h"
 #include "tests/engine/world/world.h"
 
 #define RIGHTS_ALL (ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE)
@@ -335,6 +336,8 @@ void world_clients_attach(struct world *w, uint32_t node)
         if (!c->live && n->alive)
             world_command(w, node, &close);
     }
+    if (n->alive && w->teams)
+        teams_attach(w->teams, node);
     if (n->alive)
         end_strangers(w, node);
     if (n->alive)
@@ -351,6 +354,18 @@ int world_submit(struct world *w, uint32_t client, uint32_t context,
         channel_submit(&w->clients[client].contexts[context].channel, record, lid, rid, payload);
 
     return rc < 0 ? rc : world_submitted(w, client, rc);
+}
+
+int world_submit_at_once(struct world *w, uint32_t client, const struct submit_record *record)
+{
+    int rc = channel_note(&w->clients[client].contexts[0].channel, record);
+
+    return rc < 0 ? rc : world_submitted(w, client, rc);
+}
+
+bool world_has_room(struct world *w, uint32_t client)
+{
+    return channel_note_room(&w->clients[client].contexts[0].channel) == 0;
 }
 
 int world_submitted(struct world *w, uint32_t client, int rc)

@@ -2,6 +2,7 @@
  * one. */
 #include <errno.h>
 #include <string.h>
+#include "tests/engine/world/teams.h"
 #include "tests/engine/world/world.h"
 
 #define NO_COOKIE 0 /* of commands whose answer nobody waits for */
@@ -294,6 +295,10 @@ void world_notice(struct world *w, struct world_node *n, const struct engine_not
         break;
     case ENGINE_QUARANTINED:
         quarantined(w, n, notice);
+        break;
+    case ENGINE_TEAM_CLOSED:
+        if (w->teams)
+            teams_closed(w->teams, n->number, notice->handle);
         break;
     default:
         world_fail(w, "node %u: notice of unknown kind %u", n->number, notice->kind);

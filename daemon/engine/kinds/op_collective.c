@@ -1,0 +1,103 @@
+/* Collectives and wake-ups of teams: no operations, for the team's part of the engine goes on by
+ * itself. Thread: the progress thread. */
+#include "daemon/engine/ops/op.h"
+
+#include <errno.h>
+#include "daemon/engine/team/exchange.h"
+#include "daemon/engine/team/instance.h"
+#include "daemon/engine/team/progress.h"
+#include "daemon/engine/team/table.h"
+
+/* The team that a record names, which this session is a member of; or NONE. */
+static uint32_t team_given(const struct engine *e, uint32_t session, const struct submit_record *r)
+{
+    const struct team_live *live;
+
+    if (r->remote >= TEAMS_MAX || e->teams.table[r->remote].state != TEAM_OPEN)
+        return NONE;
+    live = &e->teams.live[r->remote];
+    for (uint32_t m = 0; live->attached && m < e->teams.table[r->remote].members; m++)
+        if (live->members[m].session == session && !live->members[m].left)
+            return r->remote;
+    return NONE;
+}
+
+static bool plain(const struct submit_record *r)
+{
+    return r->size == sizeof(*r) && r->flags == 0 && r->lid_len == 0 && r->rid_len == 0 &&
+           r->reserve == 0;
+}
+
+/* The members of this engine have called differently. */
+static int mismatch(struct engine *e, uint32_t team, const struct submit_record *r)
+{
+    e->teams.call = (struct team_call){.team = team,
+                                       .reason = {.status = -EBADMSG,
+                                                  .rank = {r->root, (uint32_t)r->local_offset},
+                                                  .sequence = r->instance,
+                                                  .signature = {r->signature, r->data_row}}};
+    return QUARANTINE_NONE;
+}
+
+/* Begins the instance, or joins that which letters have begun. */
+static int begin(struct engine *e, uint32_t team, const struct instance *call)
+{
+    struct instance *i = team_instance(e, team, call->sequence);
+
+    if (i->state == INSTANCE_FREE) {
+        instance_begin(e, team, call);
+    } else if (i->state == INSTANCE_OVER || i->called) {
+        return QUARANTINE_TEAM;
+    } else if (instance_differs(e, team, call, &e->teams.call.reason)) {
+        e->teams.call.team = team;
+        return QUARANTINE_NONE;
+    }
+    if (exchange_gives(e, team, i))
+        exchange_take(e, team, i);
+    set32(e, &i->called, 1);
+    e->teams.call = (struct team_call){.team = team, .advance = true, .sequence = call->sequence};
+    return QUARANTINE_NONE;
+}
+
+static int collective_at_once(struct engine *e, uint32_t session, const struct submit_record *r)
+{
+    uint32_t team = team_given(e, session, r);
+    struct instance call = {.sequence = r->instance,
+                            .signature = r->signature,
+                            .root = r->root,
+                            .length = (uint32_t)r->length,
+                            .kind = r->code,
+                            .row = r->data_row == TEAM_LINES ? WIRE_COLL_LINES
+                                                             : (uint32_t)r->data_row};
+    int room;
+
+    e->teams.call = (struct team_call){.team = NONE};
+    if (team == NONE || !plain(r))
+        return QUARANTINE_TEAM;
+    if (e->teams.table[team].reason.status != 0)
+        return QUARANTINE_NONE;
+    if (r->code == TEAM_MISMATCH)
+        return mismatch(e, team, r);
+    if (r->local_offset != 0 || r->length > UINT32_MAX ||
+        (r->data_row >= TEAM_DATA_ROWS && r->data_row != TEAM_LINES) ||
+        !instance_valid(e, team, &call))
+        return QUARANTINE_TEAM;
+    room = instance_room(e, team, &call);
+    if (room < 0)
+        return room == -EAGAIN ? -EAGAIN : QUARANTINE_TEAM;
+    call.rank = e->teams.live[team].members[0].rank;
+    return begin(e, team, &call);
+}
+
+static int team_wake_at_once(struct engine *e, uint32_t session, const struct submit_record *r)
+{
+    uint32_t team = team_given(e, session, r);
+
+    if (team == NONE || !plain(r))
+        return QUARANTINE_TEAM;
+    exchange_wake(e, team);
+    return QUARANTINE_NONE;
+}
+
+const struct op_kind op_collective = {.at_once = collective_at_once, .behind = team_go_on};
+const struct op_kind op_team_wake = {.at_once = team_wake_at_once};

@@ -1,0 +1,204 @@
+/*
+ * Teams: what this engine knows of each team, the collectives of it that are under way, and the
+ * letters that came for them or wait to leave.
+ *
+ * A team takes one piece of the arena's team memory when it opens, with all that it may ever need:
+ *
+ *     +--------------+---------+-----------+----------+---------+---------+----------+
+ *     | participants | members | instances | arrivals | letters | rooms of | rooms of |
+ *     |              |         |           |          |         | lines    | data     |
+ *     +--------------+---------+-----------+----------+---------+---------+----------+
+ *       by number      by rank   window      window x rounds      window     8
+ *
+ * An instance is one call of the team. It stands in the row of its sequence, modulo the window, and
+ * has an arrival and a letter for each round, and a room for its data:
+ *
+ *     room:  +---------+---------+---------+---------+
+ *            | side 0  | side 1  | in      | out     |
+ *            +---------+---------+---------+---------+
+ *              work      work      mail      mail
+ *
+ * The blocks of its schedule (coll/schedule.h) stand on one side. A round that combines writes the
+ * other side, and then that one counts: so a round that was cut short is done again. `in` keeps
+ * letters until their round comes, `out` until they are acknowledged.
+ *
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
+ * types die with the process. Thread: the progress thread owns all of it.
+ */
+#ifndef PWC_ENGINE_TEAMS_H
+#define PWC_ENGINE_TEAMS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+#include "daemon/engine/state/chain.h"
+#include "daemon/engine/state/heap.h"
+#include "shm_ring/team.h"
+
+#define TEAMS_MAX       1024u
+#define TEAM_UNIT_BYTES 4096u /* of team memory */
+
+/* ---- in the arena ---------------------------------------------------------------------------- */
+
+enum team_state {
+    TEAM_FREE = 0,
+    TEAM_OPEN = 1,
+};
+
+/* Bytes of the room of an instance. */
+struct team_room {
+    uint32_t work; /* of one side */
+    uint32_t mail; /* of letters, in and out each */
+};
+
+struct team {
+    uint32_t state; /* enum team_state */
+    uint32_t window;
+    uint64_t number;
+    uint32_t size;
+    uint32_t me;
+    uint32_t participants;
+    uint32_t members;
+    uint32_t fullest; /* members of the fullest participant */
+    uint32_t rounds;  /* of the longest schedule, at least 1 */
+    uint32_t left;    /* members that have left, or whose session has ended */
+    uint32_t flying;  /* its records that stand in ledgers */
+    uint64_t floor;   /* the first instance that is not finished, all letters acknowledged */
+    uint64_t place;   /* of its memory */
+    uint64_t bytes;
+    struct team_room lines, data;
+    uint64_t last[TEAM_DATA_ROWS]; /* by data row: instance that used it last, + 1; 0: none has */
+    struct team_reason reason;     /* its status: 0, or why the team is broken */
+};
+
+enum letter_kind {
+    LETTER_FREE = 0,
+    LETTER_ROUND = 1, /* COLL: data of one round */
+    LETTER_NEWS = 2,  /* FLOOR and BREAK, as bits: there is one such letter a participant */
+};
+
+enum letter_news {
+    NEWS_FLOOR = 1 << 0,
+    NEWS_BREAK = 1 << 1,
+};
+
+/* What waits to leave, or stands in a ledger. Its number is its place in team memory, in 64
+ * bytes. */
+#define LETTER_SHIFT 6u
+struct letter {
+    uint32_t kind; /* enum letter_kind */
+    uint32_t team;
+    uint32_t to;   /* participant */
+    uint32_t next; /* private in meaning, as is `listed`: number of the next of its turn */
+    uint32_t listed;
+    /* of a round's */
+    uint32_t round;
+    uint64_t sequence; /* of the instance */
+    uint32_t bytes;
+    uint32_t at;     /* in `out` of the room */
+    uint32_t staged; /* parts that stand in the ledger, or did */
+    uint32_t acked;  /* parts acknowledged */
+    /* of news: bits of enum letter_news */
+    uint32_t owed;
+    uint32_t flying;
+    uint32_t unused[2];
+};
+static_assert(sizeof(struct letter) == 1u << LETTER_SHIFT, "letter");
+
+/* An engine of the team, as the other engines see it. */
+struct participant {
+    struct letter news; /* for it */
+    uint32_t peer;
+    uint32_t members;
+    uint32_t first;  /* members of the participants before it */
+    uint32_t heard;  /* a COLL has come since it was sent our floor last */
+    uint64_t floor;  /* its own, as far as we know */
+    uint64_t said;   /* ours, that it was sent last */
+    uint64_t wanted; /* by it: FLOOR leaves when ours is at least this; 0: nothing */
+    uint64_t ask;    /* by us: of its own, in the next FLOOR to it; 0: nothing */
+    uint32_t met;    /* something has come from it, or it was asked */
+    uint32_t unused[3];
+};
+static_assert(sizeof(struct participant) == 128, "participant");
+
+struct team_member {
+    uint32_t rank;
+    uint32_t session;
+    uint32_t left;
+    uint32_t unused;
+};
+
+enum instance_state {
+    INSTANCE_FREE = 0,
+    INSTANCE_OPEN = 1,
+    INSTANCE_OVER = 2, /* one before it is not */
+};
+
+struct instance {
+    uint32_t state;  /* enum instance_state */
+    uint32_t called; /* the last member here has come, or the root */
+    uint64_t sequence;
+    uint64_t signature;
+    uint32_t rank; /* that called so: for the text of a mismatch */
+    uint32_t root; /* participant */
+    uint32_t length;
+    uint32_t kind;   /* enum team_kind */
+    uint32_t row;    /* data row, or WIRE_COLL_LINES */
+    uint32_t round;  /* under way; as many as the schedule has: behind it */
+    uint32_t posted; /* rounds whose letters have been written */
+    uint32_t side;   /* of its room, that counts */
+    uint32_t in_used, out_used;
+    uint32_t unacked; /* letters */
+    uint32_t done;    /* shown to the members here */
+    uint64_t before;  /* the instance that used its data row before, + 1; 0: none has */
+};
+static_assert(sizeof(struct instance) == 80, "instance");
+
+/* The letter of one round that an instance awaits. */
+struct arrival_slot {
+    uint64_t parts; /* bits of those that have come */
+    uint32_t at;    /* in `in` of the room */
+    uint32_t bytes;
+};
+static_assert(TEAM_DATA_BYTES / WIRE_COLL_DATA <= 64, "bits of parts");
+
+/* ---- private --------------------------------------------------------------------------------- */
+
+struct team_live {
+    struct participant *participants;
+    struct team_member *members;
+    struct instance *instances;
+    struct arrival_slot *arrivals;
+    struct letter *letters;
+    uint8_t *line_rooms, *data_rooms;
+    struct team_area area;
+    bool attached;
+    uint32_t listed;    /* letters on lists of turns */
+    bool blocked;       /* some instance may wait for a floor */
+    bool wanting;       /* some participant may wait for ours */
+    uint32_t data_over; /* instances with a data row that have ended since the floor was said */
+    uint64_t said;      /* the floor that was looked at last for who must be sent it */
+};
+
+/* What follows from a submission or a letter, behind the commit of its transaction. */
+struct team_call {
+    uint32_t team; /* NONE: nothing */
+    bool advance;  /* this instance may go on */
+    bool retry;    /* a floor has moved: so may all that wait for one */
+    uint64_t sequence;
+    struct team_reason reason; /* its status not 0: the team breaks */
+};
+
+struct teams {
+    struct team *table;
+    uint8_t *memory;  /* in the arena, as is the table */
+    struct heap heap; /* which of it is taken */
+    struct team_live *live;
+    struct chain by_number;
+    struct team_call call;
+    uint32_t open; /* how many */
+    bool resume;   /* after a restart every instance may go on */
+};
+
+#endif

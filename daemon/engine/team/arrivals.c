@@ -1,0 +1,207 @@
+/* Letters that arrive (arrivals.h). Thread: the progress thread. */
+#include "daemon/engine/team/arrivals.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/state/table.h"
+#include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/instance.h"
+#include "daemon/engine/team/letters.h"
+#include "daemon/engine/team/progress.h"
+#include "daemon/engine/team/table.h"
+
+/* Answers what names a team that is not open here: it has ended. */
+static int answer_unknown(struct engine *e, uint32_t peer, uint64_t number)
+{
+    struct wire_break record = {.head.kind = WIRE_BREAK,
+                                .team = number,
+                                .rank = {WIRE_NONE, WIRE_NONE},
+                                .status = -EHOSTDOWN,
+                                .from = WIRE_NONE};
+
+    return notes_push(e, peer, NONE, &record, sizeof(record)) < 0 ? -EAGAIN : 0;
+}
+
+/* The participant that a letter from this peer names, with the floor that it says; NULL: it is
+ * not. */
+static struct participant *sender(struct engine *e, uint32_t team, uint32_t peer, uint32_t from,
+                                  uint64_t floor)
+{
+    const struct team *t = &e->teams.table[team];
+    struct participant *p;
+
+    if (from >= t->participants || from == t->me)
+        return NULL;
+    p = &e->teams.live[team].participants[from];
+    if (p->peer != peer || floor < p->floor)
+        return NULL;
+    if (p->met == 0)
+        set32(e, &p->met, 1);
+    if (floor > p->floor) {
+        set64(e, &p->floor, floor);
+        e->teams.call.retry = e->teams.live[team].blocked;
+        if (p->ask > 0 && p->ask <= floor)
+            set64(e, &p->ask, 0);
+    }
+    e->teams.call.team = team;
+    return p;
+}
+
+/* ---- COLL ------------------------------------------------------------------------------------ */
+
+/* Keeps a part of the letter of a round. 0 or -EPROTO. */
+static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, const uint8_t *data,
+                uint32_t size)
+{
+    const struct team *t = &e->teams.table[team];
+    struct instance *i = team_instance(e, team, w->sequence);
+    struct blocks b = blocks_of(e, team, i);
+    uint32_t begin = w->part * WIRE_COLL_DATA, bytes = w->bytes - begin;
+    struct arrival_slot *slot;
+    struct coll_round now;
+
+    if (w->round >= b.algorithm->rounds(&b.shape))
+        return -EPROTO;
+    b.algorithm->round(&b.shape, b.me, w->round, &now);
+    if (now.arrivals != 1 || now.from[0].peer != w->from ||
+        w->bytes != blocks_arriving(&b, w->round, &now.from[0].blocks) ||
+        w->bytes > TEAM_DATA_BYTES || w->part >= wire_coll_parts(w->bytes))
+        return -EPROTO;
+    bytes = bytes < WIRE_COLL_DATA ? bytes : WIRE_COLL_DATA;
+    slot = team_arrival(e, team, w->sequence, w->round);
+    if (size != abi_pad8(bytes) || slot->parts >> w->part & 1)
+        return -EPROTO;
+    if (slot->parts == 0) {
+        uint32_t room = i->row == WIRE_COLL_LINES ? t->lines.mail : t->data.mail;
+
+        if (abi_pad8(w->bytes) > room - i->in_used)
+            return -EPROTO;
+        slot->at = i->in_used;
+        slot->bytes = w->bytes;
+        set32(e, &i->in_used, i->in_used + abi_pad8(w->bytes));
+    }
+    memcpy(team_mail_in(e, team, i) + slot->at + begin, data, bytes);
+    set64(e, &slot->parts, slot->parts | UINT64_C(1) << w->part);
+    return 0;
+}
+
+/* The call that a letter names: begun here, or not yet. 0, 1: it is another one than ours, which
+ * breaks the team; -EPROTO. */
+static int meet(struct engine *e, uint32_t team, const struct wire_coll *w)
+{
+    const struct team *t = &e->teams.table[team];
+    struct instance call = {.sequence = w->sequence,
+                            .signature = w->signature,
+                            .rank = w->rank,
+                            .root = w->root,
+                            .length = w->length,
+                            .kind = w->kind,
+                            .row = w->row};
+    const struct instance *i = team_instance(e, team, w->sequence);
+
+    if (!instance_valid(e, team, &call) || instance_room(e, team, &call) < 0 ||
+        i->state == INSTANCE_OVER)
+        return -EPROTO;
+    if (i->state == INSTANCE_OPEN)
+        return instance_differs(e, team, &call, &e->teams.call.reason);
+    instance_begin(e, team, &call);
+    if (t->left == t->members)
+        table_leaves(e, TABLE_TEAMS, team);
+    return 0;
+}
+
+int take_coll(struct engine *e, uint32_t peer, const struct ledger_record *record)
+{
+    struct participant *p;
+    struct wire_coll w;
+    uint32_t team;
+    int r;
+
+    e->teams.call = (struct team_call){.team = NONE};
+    memcpy(&w, record->at, sizeof(w));
+    team = team_by_number(e, w.team);
+    if (team == NONE)
+        return answer_unknown(e, peer, w.team);
+    p = sender(e, team, peer, w.from, w.floor);
+    if (!p)
+        return -EPROTO;
+    set32(e, &p->heard, 1);
+    if (e->teams.table[team].reason.status != 0) {
+        letter_owe(e, team, w.from, NEWS_BREAK);
+        return 0;
+    }
+    r = meet(e, team, &w);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    e->teams.call.advance = true;
+    e->teams.call.sequence = w.sequence;
+    return keep(e, team, &w, record->at + sizeof(w), record->size - (uint32_t)sizeof(w));
+}
+
+/* ---- FLOOR, BREAK ---------------------------------------------------------------------------- */
+
+int take_floor(struct engine *e, uint32_t peer, const struct ledger_record *record)
+{
+    struct participant *p;
+    struct wire_floor w;
+    uint32_t team;
+
+    e->teams.call = (struct team_call){.team = NONE};
+    memcpy(&w, record->at, sizeof(w));
+    team = team_by_number(e, w.team);
+    if (team == NONE)
+        return w.wanted == 0 ? 0 : answer_unknown(e, peer, w.team);
+    p = sender(e, team, peer, w.from, w.floor);
+    if (!p)
+        return -EPROTO;
+    if (w.wanted == 0)
+        return 0;
+    if (e->teams.table[team].reason.status != 0) {
+        letter_owe(e, team, w.from, NEWS_BREAK);
+    } else if (w.wanted <= e->teams.table[team].floor) {
+        letter_owe(e, team, w.from, NEWS_FLOOR);
+    } else {
+        set64(e, &p->wanted, w.wanted);
+        e->teams.live[team].wanting = true;
+    }
+    return 0;
+}
+
+/* Whether the peer is an engine of the team. */
+static bool takes_part(const struct engine *e, uint32_t team, uint32_t peer)
+{
+    const struct team *t = &e->teams.table[team];
+
+    for (uint32_t p = 0; p < t->participants; p++)
+        if (p != t->me && e->teams.live[team].participants[p].peer == peer)
+            return true;
+    return false;
+}
+
+int take_break(struct engine *e, uint32_t peer, const struct ledger_record *record)
+{
+    struct wire_break w;
+    uint32_t team;
+
+    e->teams.call = (struct team_call){.team = NONE};
+    memcpy(&w, record->at, sizeof(w));
+    team = team_by_number(e, w.team);
+    if (team == NONE)
+        return 0;
+    if (!takes_part(e, team, peer) || (w.status != -EHOSTDOWN && w.status != -EBADMSG))
+        return -EPROTO;
+    e->teams.call.team = team;
+    e->teams.call.reason = (struct team_reason){.status = w.status,
+                                                .rank = {w.rank[0], w.rank[1]},
+                                                .sequence = w.sequence,
+                                                .signature = {w.signature[0], w.signature[1]}};
+    return 0;
+}
+
+int letter_after(struct engine *e, uint32_t peer)
+{
+    (void)peer;
+    team_go_on(e);
+    return 0;
+}

@@ -1,0 +1,18 @@
+/*
+ * Letters that arrive: checked, kept until their round, and what they say of floors and breaks.
+ *
+ * A letter that makes no sense breaks the link (-EPROTO); one of another call than ours breaks the
+ * team. Hooks of records.c: results as those of record_kind.take. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_ARRIVALS_H
+#define PWC_ENGINE_ARRIVALS_H
+
+#include "daemon/engine/ledger/ledger.h"
+
+int take_coll(struct engine *e, uint32_t peer, const struct ledger_record *record);
+int take_floor(struct engine *e, uint32_t peer, const struct ledger_record *record);
+int take_break(struct engine *e, uint32_t peer, const struct ledger_record *record);
+/* Behind the commit of each of these. */
+int letter_after(struct engine *e, uint32_t peer);
+
+#endif

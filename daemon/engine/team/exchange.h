@@ -1,0 +1,23 @@
+/*
+ * The engine's side of a team area: inputs taken, results given, sleepers woken, breaks shown.
+ *
+ * The area is hostile memory: lengths come from the instance, never from there. Thread: the
+ * progress thread.
+ */
+#ifndef PWC_ENGINE_EXCHANGE_H
+#define PWC_ENGINE_EXCHANGE_H
+
+#include "daemon/engine/state/state.h"
+
+/* Whether our members give something in this call. */
+bool exchange_gives(const struct engine *e, uint32_t team, const struct instance *instance);
+/* Copies what our members give into the blocks of the instance, which nothing else uses yet. */
+void exchange_take(struct engine *e, uint32_t team, const struct instance *instance);
+/* Writes the result and ends the instance for our members. May be done twice. */
+void exchange_give(struct engine *e, uint32_t team, const struct instance *instance);
+/* Wakes members that sleep. */
+void exchange_wake(struct engine *e, uint32_t team);
+/* Shows why the team is broken, and wakes all. */
+void exchange_break(struct engine *e, uint32_t team);
+
+#endif

@@ -1,0 +1,231 @@
+/* Instances (instance.h). Thread: the progress thread. */
+#include "daemon/engine/team/instance.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/letters.h"
+#include "daemon/engine/team/table.h"
+#include "proto/word_abi.h"
+
+/* Instances with a data row behind which the floor is said. */
+#define DATA_UNSAID (TEAM_DATA_ROWS / 2)
+
+/* ---- begin ----------------------------------------------------------------------------------- */
+
+/* A call that is combined names a fold, and whole elements. */
+static bool fold_valid(const struct instance *call)
+{
+    uint8_t op = team_signature_op(call->signature), type = team_signature_type(call->signature);
+    uint8_t code = word_code((enum word_op)op, (enum word_type)type);
+
+    if (!blocks_fold(call->kind))
+        return true;
+    return op < 16 && type < 16 && fold_code_valid(code) &&
+           (call->length & ((1u << fold_shift(code)) - 1)) == 0;
+}
+
+bool instance_valid(const struct engine *e, uint32_t team, const struct instance *call)
+{
+    const struct team *t = &e->teams.table[team];
+    enum team_way way;
+
+    if (!blocks_algorithm(call->kind) || call->root >= t->participants || !fold_valid(call))
+        return false;
+    way = team_way((enum team_kind)call->kind, call->length, t->size, t->fullest);
+    return call->row == WIRE_COLL_LINES ? way == TEAM_BY_LINES
+                                        : way == TEAM_BY_DATA && call->row < TEAM_DATA_ROWS;
+}
+
+int instance_room(const struct engine *e, uint32_t team, const struct instance *call)
+{
+    const struct team *t = &e->teams.table[team];
+    uint64_t ahead = call->sequence - t->floor, last;
+
+    if (ahead >= 2ull * t->window)
+        return -ERANGE;
+    if (ahead >= t->window)
+        return -EAGAIN;
+    if (team_instance(e, team, call->sequence)->state != INSTANCE_FREE ||
+        call->row == WIRE_COLL_LINES)
+        return 0;
+    last = t->last[call->row];
+    return last == 0 || last <= t->floor || team_instance(e, team, last - 1)->state != INSTANCE_OPEN
+               ? 0
+               : -EAGAIN;
+}
+
+void instance_begin(struct engine *e, uint32_t team, const struct instance *call)
+{
+    struct team *t = &e->teams.table[team];
+    struct instance *i = team_instance(e, team, call->sequence);
+
+    *i = (struct instance){.sequence = call->sequence,
+                           .signature = call->signature,
+                           .rank = call->rank,
+                           .root = call->root,
+                           .length = call->length,
+                           .kind = call->kind,
+                           .row = call->row};
+    memset(team_arrival(e, team, call->sequence, 0), 0, t->rounds * sizeof(struct arrival_slot));
+    if (call->row != WIRE_COLL_LINES) {
+        i->before = t->last[call->row];
+        set64(e, &t->last[call->row], call->sequence + 1);
+    }
+    set32(e, &i->state, INSTANCE_OPEN);
+}
+
+bool instance_differs(const struct engine *e, uint32_t team, const struct instance *call,
+                      struct team_reason *out)
+{
+    const struct instance *i = team_instance(e, team, call->sequence);
+
+    if (i->signature == call->signature && i->kind == call->kind && i->root == call->root &&
+        i->length == call->length && i->row == call->row)
+        return false;
+    *out = (struct team_reason){.status = -EBADMSG,
+                                .rank = {i->rank, call->rank},
+                                .sequence = call->sequence,
+                                .signature = {i->signature, call->signature}};
+    return true;
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+/* Each whose last letters came behind what it was sent last, and each that has asked. */
+static void say_floor(struct engine *e, uint32_t team)
+{
+    const struct team *t = &e->teams.table[team];
+    struct team_live *live = &e->teams.live[team];
+    uint64_t unsaid = t->floor - live->said;
+    bool many = unsaid >= (t->window > 1 ? t->window / 2 : 1) || live->data_over >= DATA_UNSAID;
+    bool wanting = false;
+
+    if (!many && !live->wanting)
+        return;
+    for (uint32_t p = 0; p < t->participants; p++) {
+        struct participant *to = &live->participants[p];
+
+        if ((to->wanted > 0 && to->wanted <= t->floor) ||
+            (many && to->heard && to->said < t->floor)) {
+            letter_owe(e, team, p, NEWS_FLOOR);
+            commit(e);
+        }
+        wanting = wanting || (to->wanted > t->floor);
+    }
+    live->wanting = wanting;
+    if (!many)
+        return;
+    live->said = t->floor;
+    live->data_over = 0;
+}
+
+static bool move_floor(struct engine *e, uint32_t team)
+{
+    struct team *t = &e->teams.table[team];
+    struct instance *i = team_instance(e, team, t->floor);
+    uint64_t began = t->floor;
+
+    while (i->state == INSTANCE_OVER) {
+        e->teams.live[team].data_over += i->row != WIRE_COLL_LINES;
+        set32(e, &i->state, INSTANCE_FREE);
+        set64(e, &t->floor, t->floor + 1);
+        commit(e);
+        i = team_instance(e, team, t->floor);
+    }
+    if (t->floor == began)
+        return false;
+    say_floor(e, team);
+    return true;
+}
+
+bool instance_over(struct engine *e, uint32_t team, uint64_t sequence)
+{
+    struct instance *i = team_instance(e, team, sequence);
+
+    if (i->state != INSTANCE_OPEN || !i->done || i->unacked > 0)
+        return false;
+    set32(e, &i->state, INSTANCE_OVER);
+    commit(e);
+    return move_floor(e, team);
+}
+
+void instances_settle(struct engine *e, uint32_t team)
+{
+    e->teams.live[team].wanting = true;
+    move_floor(e, team);
+    say_floor(e, team);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+int instance_awaits(const struct engine *e, uint32_t team, const struct instance *instance,
+                    uint32_t *participants)
+{
+    struct blocks b = blocks_of(e, team, instance);
+    const struct arrival_slot *slot = team_arrival(e, team, instance->sequence, instance->round);
+    struct coll_round now;
+    int awaited = 0;
+
+    if (instance->round >= b.algorithm->rounds(&b.shape))
+        return 0;
+    b.algorithm->round(&b.shape, b.me, instance->round, &now);
+    for (uint32_t i = 0; i < now.arrivals; i++)
+        if (!arrival_whole(slot))
+            participants[awaited++] = now.from[i].peer;
+    return awaited;
+}
+
+/* Whether a member here waits for this instance. */
+static bool waits(const struct instance *i)
+{
+    return i->state == INSTANCE_OPEN && i->called && !i->done;
+}
+
+void instances_mark_awaited(struct engine *e)
+{
+    uint32_t awaited[COLL_LETTERS];
+
+    if (e->teams.open == 0)
+        return;
+    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
+        const struct team *t = &e->teams.table[team];
+        const struct team_live *live = &e->teams.live[team];
+
+        if (t->state == TEAM_FREE || t->reason.status != 0)
+            continue;
+        for (uint32_t n = 0; n < t->window; n++) {
+            int count = waits(&live->instances[n])
+                            ? instance_awaits(e, team, &live->instances[n], awaited)
+                            : 0;
+
+            while (count > 0)
+                e->peer_live[live->participants[awaited[--count]].peer].flow_waits = true;
+        }
+    }
+}
+
+bool instances_await(const struct engine *e, uint32_t peer)
+{
+    uint32_t awaited[COLL_LETTERS];
+
+    if (e->teams.open == 0)
+        return false;
+    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
+        const struct team *t = &e->teams.table[team];
+        const struct team_live *live = &e->teams.live[team];
+
+        if (t->state == TEAM_FREE || t->reason.status != 0)
+            continue;
+        for (uint32_t n = 0; n < t->window; n++) {
+            int count = waits(&live->instances[n])
+                            ? instance_awaits(e, team, &live->instances[n], awaited)
+                            : 0;
+
+            while (count > 0)
+                if (live->participants[awaited[--count]].peer == peer)
+                    return true;
+        }
+    }
+    return false;
+}

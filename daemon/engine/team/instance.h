@@ -1,0 +1,42 @@
+/*
+ * Instances: how one begins, what is wrong with a call, how it ends, and the floor of a team.
+ *
+ * An instance begins with the submission of this engine's members or with the first letter from
+ * another engine, whichever is first; the later one must name the same call. It is over when its
+ * result is shown and its letters are acknowledged. The floor is the first one that is not over.
+ *
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_INSTANCE_H
+#define PWC_ENGINE_INSTANCE_H
+
+#include "daemon/engine/state/state.h"
+
+/* Whether a call makes sense for this team: kind, root, length, row, and what its fold needs. Looks
+ * at these fields of `call` alone. */
+bool instance_valid(const struct engine *e, uint32_t team, const struct instance *call);
+/* Whether there is a row for an instance of this sequence, begun or free: 0; -EAGAIN: not yet, for
+ * the one of the lap before is not over; -ERANGE: out of any window. */
+int instance_room(const struct engine *e, uint32_t team, const struct instance *call);
+/* Within a transaction: the instance begins, in a row that is free. */
+void instance_begin(struct engine *e, uint32_t team, const struct instance *call);
+/* Whether a call differs from that of the instance in its row; then *out says how. */
+bool instance_differs(const struct engine *e, uint32_t team, const struct instance *call,
+                      struct team_reason *out);
+
+/* It may be over: then the floor moves, and those who wait for it are owed FLOOR. Transactions of
+ * its own. Whether the floor has moved. */
+bool instance_over(struct engine *e, uint32_t team, uint64_t sequence);
+/* The same for all that a process has left in the middle. */
+void instances_settle(struct engine *e, uint32_t team);
+
+/* What an instance awaits, at its round: participants, at most COLL_LETTERS of them. Their
+ * number. */
+int instance_awaits(const struct engine *e, uint32_t team, const struct instance *instance,
+                    uint32_t *participants);
+/* Marks every peer that a call of our members awaits a letter from (peer_live.flow_waits); or looks
+ * for one. */
+void instances_mark_awaited(struct engine *e);
+bool instances_await(const struct engine *e, uint32_t peer);
+
+#endif

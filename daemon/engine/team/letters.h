@@ -1,0 +1,43 @@
+/*
+ * Letters on their way out: listed in turns, staged, acknowledged, sent again.
+ *
+ * Letters are the third queue of what waits for a peer, beside notes (ledger/notes.h). A letter
+ * stands in its team's memory until it is acknowledged, so it takes no room that others might lack,
+ * and it needs no order. While the link is up, letters that wait are on the lists of turns: those
+ * of a team in the turn of the client of its lowest member here, behind that client's notes.
+ *
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_LETTERS_H
+#define PWC_ENGINE_LETTERS_H
+
+#include "daemon/engine/state/state.h"
+
+/* After the commit that wrote a letter, or within the transaction that owes news: it leaves when it
+ * can. */
+void letter_list(struct engine *e, struct letter *letter);
+/* Within a transaction: a letter of a round is there from its commit on. */
+void letter_write(struct engine *e, struct letter *letter, const struct letter *like);
+/* Within a transaction: news of this kind are owed to the participant. */
+void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum letter_news news);
+
+/* Stages letters of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
+int letters_stage(struct engine *e, struct turn *turn, int *work);
+/* Within a transaction: the part of a letter that stands there in `sent` is acknowledged. The team
+ * and the instance whose letter it was where that has none left under way; else team NONE. */
+struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);
+/* Within a transaction: it is staged again. */
+void letter_rewind(struct engine *e, uint64_t slot);
+
+/* The link is up, and the turns are empty: what waits is listed. And it is down. */
+void letters_resume(struct engine *e, uint32_t peer);
+void letters_stop(struct engine *e, uint32_t peer);
+/* All letters of this team to this participant are dropped, also those in the ledger, whose marks
+ * go too; transactions of its own. */
+void letters_drop(struct engine *e, uint32_t team, uint32_t participant);
+/* The team has ended: so have letters of it that have not left. */
+void letters_forget(struct engine *e, uint32_t team);
+/* After a restart: counts them. */
+void letters_inherit(struct engine *e);
+
+#endif

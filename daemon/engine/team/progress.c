@@ -1,0 +1,264 @@
+/* Progress of instances (progress.h). Thread: the progress thread. */
+#include "daemon/engine/team/progress.h"
+
+#include <errno.h>
+#include "daemon/engine/peer/marks.h"
+#include "daemon/engine/state/table.h"
+#include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/exchange.h"
+#include "daemon/engine/team/instance.h"
+#include "daemon/engine/team/letters.h"
+#include "daemon/engine/team/table.h"
+
+/* ---- a round --------------------------------------------------------------------------------- */
+
+/* Asks a participant for its floor, by the next FLOOR to it. */
+static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t floor)
+{
+    struct participant *p = &e->teams.live[team].participants[participant];
+
+    if (p->ask >= floor)
+        return;
+    set64(e, &p->ask, floor);
+    letter_owe(e, team, participant, NEWS_FLOOR);
+    commit(e);
+}
+
+/* Whether the participants that this round sends to have room for the instance; who has not is
+ * asked to say when. */
+static bool floors_allow(struct engine *e, uint32_t team, const struct instance *i,
+                         const struct coll_round *now)
+{
+    const struct team *t = &e->teams.table[team];
+    uint64_t floor = i->sequence < t->window ? 0 : i->sequence - t->window + 1;
+    bool allow = true;
+
+    floor = i->before > floor ? i->before : floor;
+    for (uint32_t n = 0; n < now->sends; n++) {
+        if (e->teams.live[team].participants[now->to[n].peer].floor >= floor)
+            continue;
+        ask(e, team, now->to[n].peer, floor);
+        allow = false;
+    }
+    e->teams.live[team].blocked |= !allow;
+    return allow;
+}
+
+/* Writes the letter of a round; small schedules have one at most. */
+static void post(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
+                 const struct coll_round *now)
+{
+    struct letter *letter = team_letter(e, team, i->sequence, i->round);
+    uint32_t bytes = (uint32_t)blocks_leaving(b, i->round, &now->to[0].blocks);
+
+    blocks_pack(b, i->round, &now->to[0].blocks, team_side(e, team, i, i->side),
+                team_mail_out(e, team, i) + i->out_used);
+    letter_write(e, letter,
+                 &(struct letter){.team = team,
+                                  .to = now->to[0].peer,
+                                  .round = i->round,
+                                  .sequence = i->sequence,
+                                  .bytes = bytes,
+                                  .at = i->out_used});
+    set32(e, &i->out_used, i->out_used + ((bytes + 7) & ~7u));
+    set32(e, &i->unacked, i->unacked + 1);
+    set32(e, &i->posted, i->round + 1);
+    commit(e);
+    letter_list(e, letter);
+}
+
+/* A letter is awaited: its sender is watched, and asked once whether it knows the team. */
+static void await(struct engine *e, uint32_t team, uint32_t participant)
+{
+    struct participant *p = &e->teams.live[team].participants[participant];
+
+    if (!e->peer_live[p->peer].watched)
+        peer_activate(e, p->peer);
+    peer_want(e, p->peer);
+    if (p->met)
+        return;
+    set32(e, &p->met, 1);
+    ask(e, team, participant, 1);
+    commit(e);
+}
+
+/* Puts what has come in place; the round is over. */
+static void place(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
+                  const struct coll_round *now)
+{
+    const struct arrival_slot *slot = team_arrival(e, team, i->sequence, i->round);
+    uint32_t other = blocks_turn(b, now->how) ? i->side ^ 1 : i->side;
+
+    if (now->arrivals > 0) {
+        blocks_place(b, i->round, now->how, &now->from[0].blocks, team_side(e, team, i, i->side),
+                     team_mail_in(e, team, i) + slot->at, team_side(e, team, i, other));
+        set32(e, &i->side, other);
+    }
+    set32(e, &i->round, i->round + 1);
+    commit(e);
+}
+
+/* Goes through rounds as far as letters and floors allow. Whether the last one is over. */
+static bool rounds(struct engine *e, uint32_t team, struct instance *i)
+{
+    struct blocks b = blocks_of(e, team, i);
+    uint32_t all = b.algorithm->rounds(&b.shape);
+
+    while (i->round < all) {
+        struct coll_round now;
+
+        b.algorithm->round(&b.shape, b.me, i->round, &now);
+        if (now.sends > 0 && i->posted <= i->round) {
+            if (!floors_allow(e, team, i, &now))
+                return false;
+            post(e, team, i, &b, &now);
+        }
+        if (now.arrivals > 0 && !arrival_whole(team_arrival(e, team, i->sequence, i->round))) {
+            if (i->called)
+                await(e, team, now.from[0].peer);
+            return false;
+        }
+        place(e, team, i, &b, &now);
+    }
+    return true;
+}
+
+/* Data of a bcast or a scatter goes on before our own members have called. */
+static bool may_begin(const struct engine *e, uint32_t team, const struct instance *i)
+{
+    return i->called ||
+           ((i->kind == TEAM_BCAST || i->kind == TEAM_SCATTER) && !exchange_gives(e, team, i));
+}
+
+/* Whether this has moved the floor. */
+static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
+{
+    struct instance *i = team_instance(e, team, sequence);
+
+    if (e->teams.table[team].reason.status != 0 || i->state != INSTANCE_OPEN ||
+        i->sequence != sequence || i->done || !may_begin(e, team, i) || !rounds(e, team, i) ||
+        !i->called)
+        return false;
+    exchange_give(e, team, i);
+    set32(e, &i->done, 1);
+    commit(e);
+    return instance_over(e, team, sequence);
+}
+
+/* All instances that may wait for a floor. */
+static void retry(struct engine *e, uint32_t team)
+{
+    const struct team *t = &e->teams.table[team];
+
+    e->teams.live[team].blocked = false;
+    for (uint64_t s = t->floor, end = s + t->window; s < end; s++)
+        advance(e, team, s);
+}
+
+void team_go_on(struct engine *e)
+{
+    struct team_call call = e->teams.call;
+
+    e->teams.call = (struct team_call){.team = NONE};
+    if (call.team == NONE)
+        return;
+    if (call.reason.status != 0)
+        team_fail(e, call.team, &call.reason);
+    if (call.advance)
+        advance(e, call.team, call.sequence);
+    if (call.retry && e->teams.live[call.team].blocked)
+        retry(e, call.team);
+}
+
+void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
+{
+    struct team_call ended = letter_acknowledged(e, peer, slot);
+
+    commit(e);
+    if (ended.team != NONE)
+        instance_over(e, ended.team, ended.sequence);
+}
+
+/* ---- breaks ---------------------------------------------------------------------------------- */
+
+/* The neighbours of a dissemination: at the distances 1, 2, 4, ... in both directions. */
+static void owe_break(struct engine *e, uint32_t team)
+{
+    const struct team *t = &e->teams.table[team];
+
+    for (uint32_t far = 1; far < t->participants; far *= 2) {
+        letter_owe(e, team, coll_plus(t->participants, t->me, far), NEWS_BREAK);
+        letter_owe(e, team, coll_minus(t->participants, t->me, far), NEWS_BREAK);
+    }
+}
+
+void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason)
+{
+    struct team *t = &e->teams.table[team];
+
+    if (t->state != TEAM_OPEN || t->reason.status != 0)
+        return;
+    t->reason = *reason;
+    t->reason.status = 0;
+    set32(e, (uint32_t *)&t->reason.status, (uint32_t)reason->status);
+    owe_break(e, team);
+    commit(e);
+    exchange_break(e, team);
+    table_leaves(e, TABLE_TEAMS, team);
+}
+
+void teams_forget_peer(struct engine *e, uint32_t peer)
+{
+    if (e->teams.open == 0)
+        return;
+    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
+        const struct team *t = &e->teams.table[team];
+
+        for (uint32_t p = 0; t->state == TEAM_OPEN && p < t->participants; p++) {
+            if (e->teams.live[team].participants[p].peer != peer || p == t->me)
+                continue;
+            team_fail(e, team, &(struct team_reason){.status = -EHOSTDOWN, .rank = {NONE, NONE}});
+            letters_drop(e, team, p);
+            table_leaves(e, TABLE_TEAMS, team);
+        }
+    }
+}
+
+void teams_forget_session(struct engine *e, uint32_t session)
+{
+    if (e->teams.open == 0)
+        return;
+    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
+        struct team *t = &e->teams.table[team];
+
+        for (uint32_t m = 0; t->state == TEAM_OPEN && m < t->members; m++) {
+            struct team_member *member = &e->teams.live[team].members[m];
+
+            if (member->session != session || member->left)
+                continue;
+            team_fail(e, team,
+                      &(struct team_reason){.status = -EHOSTDOWN, .rank = {member->rank, NONE}});
+            set32(e, &member->left, 1);
+            set32(e, &t->left, t->left + 1);
+            commit(e);
+            table_leaves(e, TABLE_TEAMS, team);
+        }
+    }
+}
+
+void teams_resume(struct engine *e)
+{
+    if (!e->teams.resume)
+        return;
+    e->teams.resume = false;
+    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
+        if (e->teams.table[team].state != TEAM_OPEN)
+            continue;
+        if (!e->teams.live[team].attached)
+            team_fail(e, team, &(struct team_reason){.status = -EHOSTDOWN, .rank = {NONE, NONE}});
+        instances_settle(e, team);
+        retry(e, team);
+        for (uint64_t n = 0; n < e->teams.table[team].window; n++)
+            instance_over(e, team, e->teams.live[team].instances[n].sequence);
+    }
+}

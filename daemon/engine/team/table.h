@@ -1,0 +1,109 @@
+/*
+ * The table of teams, the memory of each, and how the rest finds its parts.
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_TEAM_TABLE_H
+#define PWC_ENGINE_TEAM_TABLE_H
+
+#include "daemon/engine/state/state.h"
+
+/* The open team of this number, or NONE. */
+uint32_t team_by_number(const struct engine *e, uint64_t number);
+
+/* Takes memory for a team whose numbers are filled in: -EDQUOT. The table shows nothing yet. */
+int team_place(struct engine *e, struct team *t, const struct engine_team_participant *list);
+/* The parts of a team's memory, which it has taken. */
+void team_lay_out(struct engine *e, uint32_t team);
+/* An open team can be found from now on; and no longer. */
+void team_enter(struct engine *e, uint32_t team);
+void team_leave_table(struct engine *e, uint32_t team);
+/* After a restart: teams that were open are found again. */
+void team_table_inherit(struct engine *e);
+
+static inline struct instance *team_instance(const struct engine *e, uint32_t team,
+                                             uint64_t sequence)
+{
+    return &e->teams.live[team].instances[sequence & (e->teams.table[team].window - 1)];
+}
+
+/* The arrival and the letter of a round of this instance. */
+static inline uint64_t team_slot(const struct engine *e, uint32_t team, uint64_t sequence,
+                                 uint32_t round)
+{
+    const struct team *t = &e->teams.table[team];
+
+    return (sequence & (t->window - 1)) * t->rounds + round;
+}
+
+static inline struct arrival_slot *team_arrival(const struct engine *e, uint32_t team,
+                                                uint64_t sequence, uint32_t round)
+{
+    return &e->teams.live[team].arrivals[team_slot(e, team, sequence, round)];
+}
+
+static inline struct letter *team_letter(const struct engine *e, uint32_t team, uint64_t sequence,
+                                         uint32_t round)
+{
+    return &e->teams.live[team].letters[team_slot(e, team, sequence, round)];
+}
+
+/* The room of an instance: its sides, then letters that come, then letters that leave. */
+static inline uint8_t *team_side(const struct engine *e, uint32_t team,
+                                 const struct instance *instance, uint32_t side)
+{
+    const struct team *t = &e->teams.table[team];
+    const struct team_live *live = &e->teams.live[team];
+    bool lines = instance->row == WIRE_COLL_LINES;
+    const struct team_room *room = lines ? &t->lines : &t->data;
+    uint64_t at = lines ? instance->sequence & (t->window - 1) : instance->row;
+
+    return (lines ? live->line_rooms : live->data_rooms) +
+           at * (2ull * room->work + 2ull * room->mail) + (uint64_t)side * room->work;
+}
+
+static inline uint8_t *team_mail_in(const struct engine *e, uint32_t team,
+                                    const struct instance *instance)
+{
+    return team_side(e, team, instance, 2);
+}
+
+static inline uint8_t *team_mail_out(const struct engine *e, uint32_t team,
+                                     const struct instance *instance)
+{
+    const struct team *t = &e->teams.table[team];
+
+    return team_side(e, team, instance, 2) +
+           (instance->row == WIRE_COLL_LINES ? t->lines.mail : t->data.mail);
+}
+
+/* Whether all parts of the letter of a round have come. */
+static inline bool arrival_whole(const struct arrival_slot *slot)
+{
+    return slot->parts != 0 && slot->parts == UINT64_MAX >> (64 - wire_coll_parts(slot->bytes));
+}
+
+/* The client that pays for the team's letters; NONE: the session of its lowest rank has ended. */
+static inline uint32_t team_payer(const struct engine *e, uint32_t team)
+{
+    const struct team_member *lowest = &e->teams.live[team].members[0];
+
+    return lowest->left ? NONE : e->sessions[lowest->session].client;
+}
+
+/* A letter's number, and the letter of a number. */
+static inline uint32_t letter_number(const struct engine *e, const struct letter *letter)
+{
+    return (uint32_t)((uint64_t)((const uint8_t *)letter - e->teams.memory) >> LETTER_SHIFT);
+}
+
+static inline struct letter *letter_at(const struct engine *e, uint32_t number)
+{
+    return (struct letter *)(void *)(e->teams.memory + ((uint64_t)number << LETTER_SHIFT));
+}
+
+static inline uint32_t letter_peer(const struct engine *e, const struct letter *letter)
+{
+    return e->teams.live[letter->team].participants[letter->to].peer;
+}
+
+#endif

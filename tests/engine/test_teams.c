@@ -1,0 +1,115 @@
+/* Teams between engines: every small collective against a plain loop, over teams of many shapes;
+ * deaths, lost peers, calls that differ; floors; memory. */
+#include "tests/engine/world/teams.h"
+#include "tests/suite.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define ROUNDS   200000u
+
+struct shape {
+    uint32_t nodes;
+    uint32_t most; /* members of an engine */
+    uint32_t window;
+};
+
+static struct world *begin(uint64_t seed, uint32_t nodes)
+{
+    struct world_options options = {
+        .seed = seed, .nodes = nodes, .limits = {.team_bytes = 8u << 20}};
+    struct world *w = NULL;
+
+    CU_ASSERT_EQUAL_FATAL(world_open(&options, &w), 0);
+    return w;
+}
+
+/* Clients 0, 1, ... on the nodes, at least one on each. The number of clients. */
+static uint32_t populate(struct world *w, const struct shape *shape, struct sim_random *random,
+                         uint32_t *fullest)
+{
+    uint32_t left[WORLD_NODES_MAX], ranks = 0;
+
+    *fullest = 0;
+    for (uint32_t n = 0; n < shape->nodes; n++) {
+        left[n] = (uint32_t)sim_random_range(random, 1, shape->most);
+        *fullest = left[n] > *fullest ? left[n] : *fullest;
+        ranks += left[n];
+    }
+    for (uint32_t r = 0; r < ranks;) {
+        uint32_t n = (uint32_t)sim_random_below(random, shape->nodes);
+
+        if (left[n] == 0)
+            continue;
+        left[n]--;
+        if (world_client_open(w, n, r, 1) < 0)
+            break;
+        r++;
+    }
+    return ranks;
+}
+
+static void end(struct world *w)
+{
+    world_leave(w);
+    if (w->failed)
+        printf("seed %llu: %s\n", (unsigned long long)w->options.seed, w->failure);
+    CU_ASSERT_FALSE(w->failed);
+    world_close(w);
+}
+
+/* ---- every kind ---------------------------------------------------------------------------- */
+
+static const uint32_t lengths[] = {0, 1, 8, 40, 41, 320, 1024, 1025, 4096};
+
+/* All kinds of one length, every root of those that have one. */
+static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fullest, uint32_t length)
+{
+    uint64_t count = 0;
+
+    for (uint32_t kind = TEAM_BARRIER; kind <= TEAM_ALLTOALL; kind++) {
+        bool rooted = kind == TEAM_BCAST || kind == TEAM_REDUCE || kind == TEAM_GATHER ||
+                      kind == TEAM_SCATTER;
+        uint32_t bytes = kind == TEAM_BARRIER ? 0 : length;
+
+        if (team_way((enum team_kind)kind, bytes, ranks, fullest) == TEAM_LARGE)
+            continue;
+        for (uint32_t root = 0; root < (rooted ? ranks : 1); root++)
+            list[count++] = (struct teams_spec){kind, root, bytes};
+    }
+    return count;
+}
+
+static void run_shape(uint64_t seed, const struct shape *shape)
+{
+    static struct teams_spec list[4096];
+    struct sim_random random = {.state = seed};
+    struct world *w = begin(seed, shape->nodes);
+    uint32_t fullest, ranks = populate(w, shape, &random, &fullest);
+    struct teams t;
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        count += list_all(list + count, ranks, fullest, lengths[i]);
+    teams_open(&t, w, 77, ranks, shape->window, list, count, seed);
+    teams_run(&t, ROUNDS);
+    teams_close(&t);
+    end(w);
+}
+
+static void test_kinds(void)
+{
+    for (uint32_t nodes = 1; nodes <= 9; nodes++)
+        run_shape(nodes, &(struct shape){nodes, nodes > 4 ? 3 : 5, 16});
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"every small kind, root and threshold, 1 to 9 engines", test_kinds},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("teams", tests);
+}

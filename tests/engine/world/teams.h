@@ -1,0 +1,78 @@
+/*
+ * Teams over the world's nodes: control's part of opening and closing them, and members that call
+ * collectives through the area, each at its own pace, and check each result against a plain loop.
+ *
+ * Every member calls the same list of collectives, which a seed gives. Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_TEAMS_H
+#define PWC_TESTS_ENGINE_TEAMS_H
+
+#include "shm_ring/team.h"
+#include "tests/engine/world/world.h"
+
+#define TEAM_RANKS_MAX 64u
+
+/* One call of the list. */
+struct teams_spec {
+    uint32_t kind; /* enum team_kind */
+    uint32_t root; /* rank */
+    uint32_t length;
+};
+
+struct teams_place {
+    uint32_t node;
+    void *base; /* of the area */
+    size_t bytes;
+    struct team_area area;
+    uint32_t handle;
+    bool open, closed;
+    uint32_t members;
+    uint32_t first; /* members of places before it */
+};
+
+struct teams_member {
+    uint32_t client;
+    uint32_t place, index;
+    uint64_t called, taken; /* instances */
+    bool counted;           /* it has arrived in `called`, and has yet to submit */
+    bool left, dead;
+    int32_t status; /* why its team is broken, as it has seen */
+};
+
+struct teams {
+    struct world *world;
+    struct sim_random random;
+    uint64_t number;
+    uint32_t window;
+    uint32_t ranks;
+    uint32_t places;
+    const struct teams_spec *list;
+    uint64_t count; /* of the list */
+    struct teams_place place[WORLD_NODES_MAX];
+    struct teams_member member[TEAM_RANKS_MAX];
+    uint64_t submitted;
+};
+
+/* Opens a team of `ranks` clients, of which the i-th is client i of the world, on all their
+ * engines. */
+void teams_open(struct teams *t, struct world *w, uint64_t number, uint32_t ranks, uint32_t window,
+                const struct teams_spec *list, uint64_t count, uint64_t seed);
+/* Every member goes on, by chance, as far as it can. Whether any has. */
+bool teams_turn(struct teams *t);
+/* Whether every living member has taken all results, or seen the team broken. */
+bool teams_over(const struct teams *t);
+/* Turns and rounds until that; then what is not so is the world's failure. */
+void teams_run(struct teams *t, uint64_t rounds);
+/* A member's client dies. */
+void teams_kill(struct teams *t, uint32_t rank);
+/* All leave, and every engine closes its area. */
+void teams_close(struct teams *t);
+
+/* A call that fits a team whose fullest engine has so many members. */
+struct teams_spec teams_random_spec(struct sim_random *random, uint32_t ranks, uint32_t fullest);
+
+/* For the world: a new process has the node's arena; and a notice. */
+void teams_attach(struct teams *t, uint32_t node);
+void teams_closed(struct teams *t, uint32_t node, uint32_t handle);
+
+#endif
