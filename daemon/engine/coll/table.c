@@ -4,33 +4,50 @@
 #include <errno.h>
 #include <string.h>
 
-#define LARGE            (UINT64_C(16) << 10)
-#define HUGE             (UINT64_C(1) << 20)
-#define ANY_PARTICIPANTS 1, COLL_PARTICIPANTS
+#define LARGE  (UINT64_C(16) << 10)
+#define LARGER (UINT64_C(256) << 10)
+#define HUGE   (UINT64_C(1) << 20)
+#define HUGER  (UINT64_C(16) << 20)
+#define ANY    COLL_PARTICIPANTS
 
+/*
+ * Rings, chains and pairwise exchanges move each byte once, and take a round for each participant,
+ * or for eight of them. The rounds of all others grow with the logarithm. So the former pay where
+ * each participant has much of the data (docs/scale.md has the times).
+ */
 static const struct coll_row rows[] = {
-    {TEAM_BARRIER, 0, UINT64_MAX, ANY_PARTICIPANTS, &coll_barrier_dissemination},
-    {TEAM_BCAST, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_bcast_binomial},
-    {TEAM_BCAST, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_bcast_tree},
-    {TEAM_REDUCE, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_reduce_binomial},
-    {TEAM_REDUCE, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_reduce_halving},
-    {TEAM_ALLREDUCE, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_allreduce_doubling},
-    {TEAM_ALLREDUCE, LARGE, HUGE - 1, ANY_PARTICIPANTS, &coll_allreduce_halving},
-    {TEAM_ALLREDUCE, HUGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_allreduce_ring},
-    {TEAM_SCAN, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_scan_doubling},
-    {TEAM_SCAN, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_scan_chain},
-    {TEAM_EXSCAN, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_scan_doubling},
-    {TEAM_EXSCAN, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_scan_chain},
-    {TEAM_REDUCE_SCATTER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_reduce_scatter_halving},
-    {TEAM_REDUCE_SCATTER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_reduce_scatter_pairwise},
-    {TEAM_GATHER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_gather_binomial},
-    {TEAM_GATHER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_gather_direct},
-    {TEAM_SCATTER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_scatter_binomial},
-    {TEAM_SCATTER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_scatter_direct},
-    {TEAM_ALLGATHER, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_allgather_bruck},
-    {TEAM_ALLGATHER, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_allgather_ring},
-    {TEAM_ALLTOALL, 0, LARGE - 1, ANY_PARTICIPANTS, &coll_alltoall_bruck},
-    {TEAM_ALLTOALL, LARGE, UINT64_MAX, ANY_PARTICIPANTS, &coll_alltoall_pairwise},
+    {TEAM_BARRIER, 0, ANY, &coll_barrier_dissemination},
+    {TEAM_BCAST, LARGE, ANY, &coll_bcast_tree},
+    {TEAM_BCAST, 0, ANY, &coll_bcast_binomial},
+    {TEAM_REDUCE, LARGE, ANY, &coll_reduce_halving},
+    {TEAM_REDUCE, 0, ANY, &coll_reduce_binomial},
+    {TEAM_ALLREDUCE, HUGER, 256, &coll_allreduce_ring},
+    {TEAM_ALLREDUCE, HUGE, 64, &coll_allreduce_ring},
+    {TEAM_ALLREDUCE, LARGE, ANY, &coll_allreduce_halving},
+    {TEAM_ALLREDUCE, 0, ANY, &coll_allreduce_doubling},
+    {TEAM_SCAN, HUGER, 256, &coll_scan_chain},
+    {TEAM_SCAN, HUGE, 32, &coll_scan_chain},
+    {TEAM_SCAN, 0, ANY, &coll_scan_doubling},
+    {TEAM_EXSCAN, HUGER, 256, &coll_scan_chain},
+    {TEAM_EXSCAN, HUGE, 32, &coll_scan_chain},
+    {TEAM_EXSCAN, 0, ANY, &coll_scan_doubling},
+    {TEAM_REDUCE_SCATTER, HUGE, 256, &coll_reduce_scatter_pairwise},
+    {TEAM_REDUCE_SCATTER, LARGE, 32, &coll_reduce_scatter_pairwise},
+    {TEAM_REDUCE_SCATTER, 0, ANY, &coll_reduce_scatter_halving},
+    {TEAM_GATHER, HUGE, 256, &coll_gather_direct},
+    {TEAM_GATHER, LARGER, 64, &coll_gather_direct},
+    {TEAM_GATHER, LARGE, 8, &coll_gather_direct},
+    {TEAM_GATHER, 0, ANY, &coll_gather_binomial},
+    {TEAM_SCATTER, HUGE, 256, &coll_scatter_direct},
+    {TEAM_SCATTER, LARGER, 64, &coll_scatter_direct},
+    {TEAM_SCATTER, LARGE, 8, &coll_scatter_direct},
+    {TEAM_SCATTER, 0, ANY, &coll_scatter_binomial},
+    {TEAM_ALLGATHER, LARGE, 32, &coll_allgather_ring},
+    {TEAM_ALLGATHER, 0, ANY, &coll_allgather_bruck},
+    {TEAM_ALLTOALL, HUGE, 1024, &coll_alltoall_pairwise},
+    {TEAM_ALLTOALL, LARGER, 256, &coll_alltoall_pairwise},
+    {TEAM_ALLTOALL, LARGE, 32, &coll_alltoall_pairwise},
+    {TEAM_ALLTOALL, 0, ANY, &coll_alltoall_bruck},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -73,6 +90,11 @@ int coll_replace(struct coll_choices *choices, enum team_kind kind, const char *
     return -ENOENT;
 }
 
+static bool is_for(const struct coll_row *row, uint64_t bytes, uint32_t participants)
+{
+    return bytes >= row->bytes_least && participants <= row->participants_most;
+}
+
 const struct coll_algorithm *coll_choose(const struct coll_choices *choices, enum team_kind kind,
                                          uint64_t bytes, uint32_t participants)
 {
@@ -81,8 +103,7 @@ const struct coll_algorithm *coll_choose(const struct coll_choices *choices, enu
     if (choices->by_kind[kind])
         return choices->by_kind[kind];
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].kind == kind && bytes >= rows[i].bytes_from && bytes <= rows[i].bytes_to &&
-            participants >= rows[i].participants_from && participants <= rows[i].participants_to)
+        if (rows[i].kind == kind && is_for(&rows[i], bytes, participants))
             return rows[i].algorithm;
     return NULL;
 }
@@ -100,11 +121,10 @@ uint32_t coll_rounds_most(const struct coll_choices *choices, uint64_t bytes, ui
 
     for (int i = 0; i < ROWS; i++) {
         const struct coll_algorithm *chosen = choices->by_kind[rows[i].kind];
-        uint64_t longest = chosen || bytes < rows[i].bytes_to ? bytes : rows[i].bytes_to;
         uint32_t rounds = 0;
 
-        if (chosen || rows[i].bytes_from <= bytes)
-            rounds = rounds_of(chosen ? chosen : rows[i].algorithm, longest, participants);
+        if (chosen || is_for(&rows[i], bytes, participants))
+            rounds = rounds_of(chosen ? chosen : rows[i].algorithm, bytes, participants);
         if (rounds > most)
             most = rounds;
     }

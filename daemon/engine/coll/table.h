@@ -11,11 +11,11 @@
 #include "daemon/engine/coll/schedule.h"
 #include "proto/team_abi.h"
 
-/* The first row counts that has the kind, the length and the participants. */
+/* The first row counts that has the kind and is for a call of such a length by so many. */
 struct coll_row {
     enum team_kind kind;
-    uint64_t bytes_from, bytes_to; /* the call's length, both ends included */
-    uint32_t participants_from, participants_to;
+    uint64_t bytes_least; /* the call's length */
+    uint32_t participants_most;
     const struct coll_algorithm *algorithm;
 };
 

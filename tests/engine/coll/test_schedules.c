@@ -503,13 +503,43 @@ static void test_table(void)
         const struct coll_row *row = coll_row(i);
 
         CU_ASSERT(is_subject(coll_kind_name(row->kind), row->algorithm));
-        CU_ASSERT(row->bytes_from <= row->bytes_to);
-        CU_ASSERT(row->participants_from <= row->participants_to);
+        CU_ASSERT(row->participants_most >= 1);
     }
     CU_ASSERT_PTR_NULL(coll_choose(&none, TEAM_KINDS, 0, 1));
     CU_ASSERT_PTR_NULL(coll_choose(&none, 0, 0, 1));
     CU_ASSERT_PTR_NULL(coll_kind_name(0));
     CU_ASSERT_PTR_NULL(coll_kind_name(TEAM_KINDS));
+}
+
+/* An algorithm whose rounds grow with the participants is for so many only as have much each. */
+static void test_many_participants(void)
+{
+    static const struct {
+        enum team_kind kind;
+        uint64_t bytes;
+        uint32_t most; /* participants that still have it */
+        const struct coll_algorithm *algorithm, *beyond;
+    } cases[] = {
+        {TEAM_ALLREDUCE, 1 << 20, 64, &coll_allreduce_ring, &coll_allreduce_halving},
+        {TEAM_ALLREDUCE, 16 << 20, 256, &coll_allreduce_ring, &coll_allreduce_halving},
+        {TEAM_SCAN, 1 << 20, 32, &coll_scan_chain, &coll_scan_doubling},
+        {TEAM_EXSCAN, 16 << 20, 256, &coll_scan_chain, &coll_scan_doubling},
+        {TEAM_REDUCE_SCATTER, 16 << 10, 32, &coll_reduce_scatter_pairwise,
+         &coll_reduce_scatter_halving},
+        {TEAM_GATHER, 16 << 10, 8, &coll_gather_direct, &coll_gather_binomial},
+        {TEAM_SCATTER, 1 << 20, 256, &coll_scatter_direct, &coll_scatter_binomial},
+        {TEAM_ALLGATHER, 16 << 10, 32, &coll_allgather_ring, &coll_allgather_bruck},
+        {TEAM_ALLTOALL, 16 << 10, 32, &coll_alltoall_pairwise, &coll_alltoall_bruck},
+        {TEAM_ALLTOALL, 1 << 20, 1024, &coll_alltoall_pairwise, &coll_alltoall_bruck},
+    };
+    struct coll_choices none = {{NULL}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CU_ASSERT_PTR_EQUAL(coll_choose(&none, cases[i].kind, cases[i].bytes, cases[i].most),
+                            cases[i].algorithm);
+        CU_ASSERT_PTR_EQUAL(coll_choose(&none, cases[i].kind, cases[i].bytes, cases[i].most + 1),
+                            cases[i].beyond);
+    }
 }
 
 /* Lengths at which the algorithm changes. */
@@ -526,8 +556,10 @@ static void test_thresholds(void)
         {TEAM_ALLREDUCE, 16 << 10, &coll_allreduce_halving},
         {TEAM_ALLREDUCE, (1 << 20) - 1, &coll_allreduce_halving},
         {TEAM_ALLREDUCE, 1 << 20, &coll_allreduce_ring},
-        {TEAM_EXSCAN, 16 << 10, &coll_scan_chain},
+        {TEAM_EXSCAN, (1 << 20) - 1, &coll_scan_doubling},
+        {TEAM_EXSCAN, 1 << 20, &coll_scan_chain},
         {TEAM_ALLTOALL, UINT64_MAX, &coll_alltoall_pairwise},
+        {TEAM_GATHER, (16 << 10) - 1, &coll_gather_binomial},
     };
     struct coll_choices none = {{NULL}};
 
@@ -557,6 +589,8 @@ static void test_rounds_most(void)
         CU_ASSERT_EQUAL(coll_rounds_most(&none, 4096, p), rounds_pairs(p, 1));
     CU_ASSERT_EQUAL(coll_rounds_most(&none, 1 << 20, 64), 2 * 63);    /* ring */
     CU_ASSERT_EQUAL(coll_rounds_most(&none, 16 << 20, 64), 256 + 62); /* chain */
+    /* 16 slices down a tree: rings and chains are not for so many. */
+    CU_ASSERT(coll_rounds_most(&none, 1 << 20, 1024) < 200);
 }
 
 int main(void)
@@ -570,6 +604,7 @@ int main(void)
         {"2^24 participants", test_most_participants},
         {"the table", test_table},
         {"lengths at which the algorithm changes", test_thresholds},
+        {"participants at which it changes", test_many_participants},
         {"configuration replaces rows", test_replacement},
         {"how many rounds there are at most", test_rounds_most},
         CU_TEST_INFO_NULL,

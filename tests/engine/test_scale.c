@@ -1,0 +1,125 @@
+/*
+ * The rows of bench/scale with few nodes, to the message: what engines send, and when, is the same
+ * in every run. A change that means to send more, less or at other times changes the numbers here.
+ */
+#include <math.h>
+#include "tests/suite.h"
+#include "bench/scaling/network.h"
+#include "bench/scaling/row.h"
+
+/* L, o and G of the network `hdr`, us. */
+#define L 0.92
+#define O 0.065
+#define B 0.00004
+
+struct expected {
+    const char *row;
+    uint32_t nodes;
+    const char *figure;
+    double value;
+};
+
+static struct figures run(const char *name, uint32_t nodes)
+{
+    const struct row_run r = {
+        .row = row_named(name), .nodes = nodes, .loggp = network_named("hdr")->loggp};
+    struct figures figures = {0};
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(r.row);
+    CU_ASSERT_EQUAL(r.row->run(&r, &figures), 0);
+    if (figures.failure[0])
+        printf("\n  %s with %u nodes: %s\n", name, nodes, figures.failure);
+    return figures;
+}
+
+static void check(const struct expected *e, uint32_t count)
+{
+    for (; count > 0; count--, e++) {
+        struct figures figures = run(e->row, e->nodes);
+        double value = figure_of(&figures, e->figure);
+
+        if (fabs(value - e->value) > 1e-6)
+            printf("\n  %s with %u nodes: %s is %.9g, not %.9g\n", e->row, e->nodes, e->figure,
+                   value, e->value);
+        CU_ASSERT_DOUBLE_EQUAL(value, e->value, 1e-6);
+    }
+}
+
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof(rows[0]))
+
+/* A link is bound by a BIND, a BOUND and an acknowledgement each way. */
+static void test_exchanges(void)
+{
+    static const struct expected rows[] = {
+        /* A record of 72 bytes, in whole ns. */
+        {"neighbours", 2, "us", O + L + 0.003 + O},    {"neighbours", 2, "bind_messages_a_link", 6},
+        {"neighbours", 8, "messages_a_node", 3.25},    {"neighbours", 32, "messages_a_node", 3.25},
+        {"neighbours", 32, "bind_messages_a_link", 6}, {"peers-8", 32, "messages_a_node", 15.25},
+        {"all-to-all", 8, "messages_a_node", 13.25},   {"all-to-all", 32, "messages_a_node", 61.25},
+        {"all-to-all", 32, "bind_messages_a_link", 6},
+    };
+
+    CHECK(rows);
+}
+
+/* The home's control thread reads 31 x 64 claims, and answers each. */
+static void test_attach(void)
+{
+    static const struct expected rows[] = {
+        {"attach-64", 2, "frames_a_node", 64},
+        {"attach-64", 32, "frames_a_node", 2 * 31 * 64.0 / 32},
+        {"attach-64", 32, "home_bytes_a_rank", 4},
+    };
+    struct figures few = run("attach-64", 8), many = run("attach-64", 32);
+
+    CHECK(rows);
+    CU_ASSERT(figure_of(&many, "us") > 31 * 64 * 2 * O);
+    CU_ASSERT(figure_of(&many, "us") / figure_of(&few, "us") < 31 / 7.0);
+}
+
+/* What a node takes grows with its links, and not with the peers that there are. */
+static void test_memory(void)
+{
+    struct figures few = run("memory-1024", 32), many = run("memory-16384", 32);
+
+    CU_ASSERT(figure_of(&few, "kib_unlinked") > 0);
+    CU_ASSERT_DOUBLE_EQUAL(figure_of(&many, "kib_unlinked"), figure_of(&few, "kib_unlinked"), 64);
+    CU_ASSERT_DOUBLE_EQUAL(figure_of(&many, "kib_linked"), figure_of(&few, "kib_linked"), 64);
+    CU_ASSERT(figure_of(&few, "kib_a_link") < 50);
+}
+
+/* Schedules alone. Five rounds among 32, eleven among 2048, of which the last six leave the node.
+ */
+static void test_collectives(void)
+{
+    static const struct expected rows[] = {
+        {"barrier-1", 32, "rounds", 5},
+        {"barrier-1", 32, "messages_a_node", 5},
+        {"barrier-1", 32, "us_by_rank", 5 * (O + L + 63 * B + O)},
+        {"barrier-1", 24, "rounds", 5},
+        {"barrier-64", 32, "rounds_by_rank", 11},
+        {"barrier-64", 32, "messages_a_node", 5},
+        /* 2^r of the 64 send to the next node in round r. */
+        {"barrier-64", 32, "messages_a_node_by_rank", 63 + 5 * 64},
+        {"allreduce-8-1", 32, "us_by_rank", 5 * (O + L + 71 * B + O + 8 * 0.0001)},
+        {"allreduce-8-64", 32, "messages_a_node_by_rank", 5 * 64},
+        {"allreduce-8-1", 24, "rounds", 6}, /* 8 pairs fold first, and get the result last */
+        {"alltoall-1", 32, "messages_a_node", 5},
+        {"alltoall-64", 32, "rounds", 4}, /* 31 others, eight at once */
+        {"alltoall-64", 32, "messages_a_node", 31},
+        {"allreduce-1m-1", 32, "rounds", 62},
+    };
+
+    CHECK(rows);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"exchanges", test_exchanges},
+                           {"a job attaches", test_attach},
+                           {"memory", test_memory},
+                           {"collectives by their schedules", test_collectives},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("scale", tests);
+}
