@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 #include "daemon/fabric/sim/loggp.h"
+#include "proto/team_abi.h"
 
 #define FIGURES_MAX 16u
 
@@ -26,10 +27,12 @@ struct figures {
     char failure[200]; /* what went wrong, where the row returns an error */
 };
 
+struct row;
+
 /* What a row is asked for. */
 struct row_run {
+    const struct row *row;
     uint32_t nodes;
-    uint32_t parameter; /* the row's own, from the table */
     struct loggp loggp;
 };
 
@@ -38,9 +41,11 @@ typedef int row_function(const struct row_run *run, struct figures *out);
 struct row {
     const char *name;
     const char *what; /* in words */
-    uint32_t parameter;
     uint32_t most_nodes;
     row_function *run;
+    uint32_t parameter; /* the function's own, as are those that follow */
+    enum team_kind kind;
+    uint64_t bytes;
 };
 
 const struct row *row_named(const char *name);
@@ -56,5 +61,7 @@ double figure_of(const struct figures *figures, const char *name);
 row_function row_exchange; /* parameter: peers of each rank; 0: all */
 row_function row_attach;   /* ranks a node */
 row_function row_memory;   /* peers that the node's tables have room for */
+/* Ranks a node; the collective, and the bytes of each rank, in an alltoall to each other rank. */
+row_function row_collective;
 
 #endif

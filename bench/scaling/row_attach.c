@@ -117,8 +117,8 @@ int row_attach(const struct row_run *run, struct figures *out)
 
     if (!a)
         return rc;
-    a->a_node = run->parameter;
-    a->count = run->nodes * run->parameter;
+    a->a_node = run->row->parameter;
+    a->count = run->nodes * run->row->parameter;
     a->home = directory_home(&job, run->nodes);
     a->ranks = calloc(a->count, sizeof *a->ranks);
     directory_init(&a->directory, &memory, run->nodes, &(struct directory_shares){.alone = true});

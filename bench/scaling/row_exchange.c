@@ -12,7 +12,7 @@
 #include <string.h>
 #include "bench/scaling/fleet.h"
 
-#define ROUNDS 8u
+#define ROUNDS 4u
 
 struct talker {
     struct fleet_rank rank;
@@ -187,7 +187,7 @@ int row_exchange(const struct row_run *run, struct figures *out)
         .nodes = run->nodes, .loggp = run->loggp, .hooks = {.context = &x, .look = look}};
     int rc;
 
-    x.peers = run->parameter && run->parameter < most ? run->parameter : most;
+    x.peers = run->row->parameter && run->row->parameter < most ? run->row->parameter : most;
     x.talkers = calloc(x.count, sizeof *x.talkers);
     rc = x.talkers ? fleet_open(&options, &x.fleet) : -ENOMEM;
     if (rc == 0)

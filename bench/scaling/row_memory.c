@@ -34,7 +34,7 @@ static int link_all(struct fleet *f, struct fleet_rank *ranks, struct fleet_bind
 int row_memory(const struct row_run *run, struct figures *out)
 {
     struct fleet_options options = {
-        .nodes = run->nodes + 1, .peers = run->parameter, .loggp = run->loggp};
+        .nodes = run->nodes + 1, .peers = run->row->parameter, .loggp = run->loggp};
     struct fleet_rank *ranks = calloc(options.nodes, sizeof *ranks);
     struct fleet_bind *binds = calloc(options.nodes, sizeof *binds);
     struct fleet *f = NULL;

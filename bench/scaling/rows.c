@@ -3,16 +3,30 @@
 
 #include <string.h>
 
+#define MIB (UINT64_C(1) << 20)
+
 static const struct row rows[] = {
-    {"neighbours", "each rank puts 8 bytes to 2 neighbours and awaits theirs", 2, 1024,
-     row_exchange},
-    {"peers-8", "the same with 8 peers", 8, 1024, row_exchange},
-    {"peers-64", "the same with 64 peers", 64, 1024, row_exchange},
-    {"all-to-all", "the same with all others", 0, 256, row_exchange},
-    {"attach-1", "a job attaches, 1 rank a node", 1, 1024, row_attach},
-    {"attach-64", "a job attaches, 64 ranks a node", 64, 1024, row_attach},
-    {"memory-1024", "a node linked to N of 1,024 peers", 1024, 512, row_memory},
-    {"memory-16384", "a node linked to N of 16,384 peers", 16384, 512, row_memory},
+    {"neighbours", "8 bytes to each of 2 neighbours, and theirs", 1024, row_exchange, 2, 0, 0},
+    {"peers-8", "the same with 8 peers", 1024, row_exchange, 8, 0, 0},
+    {"peers-64", "the same with 64 peers", 1024, row_exchange, 64, 0, 0},
+    {"all-to-all", "the same with all others", 256, row_exchange, 0, 0, 0},
+    {"attach-1", "a job attaches, 1 rank a node", 1024, row_attach, 1, 0, 0},
+    {"attach-64", "a job attaches, 64 ranks a node", 1024, row_attach, 64, 0, 0},
+    {"memory-1024", "a node linked to N of 1,024 peers", 512, row_memory, 1024, 0, 0},
+    {"memory-16384", "a node linked to N of 16,384 peers", 512, row_memory, 16384, 0, 0},
+    {"barrier-1", "barrier, 1 rank a node", 1024, row_collective, 1, TEAM_BARRIER, 0},
+    {"barrier-64", "barrier, 64 ranks a node", 1024, row_collective, 64, TEAM_BARRIER, 0},
+    {"allreduce-8-1", "allreduce of 8 bytes, 1 rank a node", 1024, row_collective, 1,
+     TEAM_ALLREDUCE, 8},
+    {"allreduce-8-64", "allreduce of 8 bytes, 64 ranks a node", 1024, row_collective, 64,
+     TEAM_ALLREDUCE, 8},
+    {"allreduce-1m-1", "allreduce of 1 MiB, 1 rank a node", 1024, row_collective, 1, TEAM_ALLREDUCE,
+     MIB},
+    {"allreduce-1m-64", "allreduce of 1 MiB, 64 ranks a node", 1024, row_collective, 64,
+     TEAM_ALLREDUCE, MIB},
+    {"alltoall-1", "alltoall of 8 bytes, 1 rank a node", 1024, row_collective, 1, TEAM_ALLTOALL, 8},
+    {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 1024, row_collective, 64, TEAM_ALLTOALL,
+     8},
 };
 
 const struct row *rows_all(uint32_t *count)

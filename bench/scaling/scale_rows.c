@@ -94,7 +94,7 @@ static int parse_row(int argc, char **argv, const struct row **row, uint32_t *no
 
 static int run_row(const struct row *row, uint32_t nodes, const struct loggp *loggp)
 {
-    const struct row_run run = {.nodes = nodes, .parameter = row->parameter, .loggp = *loggp};
+    const struct row_run run = {.row = row, .nodes = nodes, .loggp = *loggp};
     struct figures figures = {0};
     int rc = row->run(&run, &figures);
 
