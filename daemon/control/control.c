@@ -30,6 +30,8 @@
 #include "daemon/control/clients/requests.h"
 #include "daemon/control/fatal.h"
 #include "daemon/control/notices.h"
+#include "daemon/control/teams/team_client.h"
+#include "daemon/control/teams/team_home.h"
 #include "daemon/control/watch/request_inspect.h"
 #include "daemon/control/watch/tracing.h"
 
@@ -263,11 +265,16 @@ static int inherit_identity(struct control *control)
 
 static int open_tables(struct control *control)
 {
+    int rc;
+
     pending_init(&control->pending);
     control->frame = malloc(FRAME_HEAD_BYTES + CLIENT_FRAME_MAX);
     if (!control->frame)
         return control_explain(control, -ENOMEM, "");
-    return control_explain(control, directory_client_open(control), "");
+    rc = directory_client_open(control);
+    if (rc == 0)
+        rc = team_home_open(control);
+    return control_explain(control, rc, "");
 }
 
 static int open_socket(struct control *control)
@@ -318,12 +325,41 @@ static int open_listener(struct control *control)
     return control_explain(control, rc, "");
 }
 
+static int take_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)
+{
+    switch (frame->body_case) {
+    case PWC__PEER_FRAME__BODY_TEAM_CALL:
+    case PWC__PEER_FRAME__BODY_TEAM_MEMBERS:
+    case PWC__PEER_FRAME__BODY_TEAM_GONE:
+    case PWC__PEER_FRAME__BODY_TEAM_READY:
+        return team_home_frame(control, from, frame);
+    case PWC__PEER_FRAME__BODY_TEAM_ASK:
+    case PWC__PEER_FRAME__BODY_TEAM_GROUP:
+    case PWC__PEER_FRAME__BODY_TEAM_START:
+        return team_client_frame(control, from, frame);
+    default:
+        return directory_client_frame(control, from, frame);
+    }
+}
+
+static void node_up(struct control *control, uint32_t node)
+{
+    directory_client_node_up(control, node);
+    team_client_node_up(control, node);
+    team_home_node_up(control, node);
+}
+
+static void node_lost(struct control *control, uint32_t node)
+{
+    directory_client_node_lost(control, node);
+    team_home_node_lost(control, node);
+    team_client_node_lost(control, node);
+}
+
 static int open_peers(struct control *control)
 {
-    static const struct peers_events events = {.frame = directory_client_frame,
-                                               .up = directory_client_node_up,
-                                               .down = directory_client_node_down,
-                                               .lost = directory_client_node_lost};
+    static const struct peers_events events = {
+        .frame = take_frame, .up = node_up, .down = directory_client_node_down, .lost = node_lost};
     char why[WHY_MAX] = "";
 
     if (control->node_count == 1 && control->worker_count == 1)
@@ -349,6 +385,7 @@ static void open_loop(struct control *control)
     uv_signal_start(&control->interrupt, on_signal, SIGINT);
     handover_open(control);
     deferred_where_open(control);
+    own_frames_open(control, take_frame);
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
@@ -426,7 +463,11 @@ static void control_close(struct control *control)
     free_clients(control);
     peers_free(control);
     deferred_where_close(control);
+    team_client_close(control);
+    node_teams_free(control);
+    team_home_close(control);
     directory_client_close(control);
+    own_frames_close(control);
     (void)uv_loop_close(&control->loop);
     pending_destroy(&control->pending);
     tracing_close(control);

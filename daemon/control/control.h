@@ -19,9 +19,11 @@
 #include "daemon/control/watch/counters.h"
 #include "daemon/peering/directory.h"
 #include "daemon/peering/handshake.h"
+#include "daemon/peering/teams.h"
 #include "daemon/control/survive/inflight.h"
 #include "daemon/control/watch/log.h"
 #include "daemon/control/nodes/nodes.h"
+#include "daemon/control/nodes/own_frames.h"
 #include "daemon/control/clients/pending.h"
 #include "daemon/control/start/socket_path.h"
 #include "daemon/control/clients/quota.h"
@@ -34,6 +36,8 @@ struct inspection;
 struct link;
 struct pair;
 struct peers;
+struct team;
+struct team_gather;
 
 #define QUARANTINE_HISTORY 32u
 
@@ -117,7 +121,9 @@ struct control {
     uint32_t in_line;   /* connections whose user has had its turn (turns.h) */
     struct pair *pairs; /* list (pairs.h) */
     uint64_t pairs_made;
-    uint32_t segments_shared; /* those with descriptors kept for neighbours */
+    struct team *node_teams;          /* list (team.h) */
+    struct team_gather *team_gathers; /* list (team_client.h) */
+    uint32_t segments_shared;         /* those with descriptors kept for neighbours */
     struct pending_table pending;
     struct quarantined history[QUARANTINE_HISTORY];
     uint32_t history_count; /* so far */
@@ -128,6 +134,8 @@ struct control {
     uint32_t lookups;    /* of names and credentials, under way on libuv's threads */
     struct directory_memory directory_memory;
     struct directory *directory;
+    struct teams *teams; /* that form here, as their jobs' home */
+    struct own_frames own_frames;
     struct deferred_where *deferred; /* list (deferred_where.h) */
     uint32_t deferred_count;
     uv_timer_t deferred_timer;

@@ -8,6 +8,7 @@
 #include "daemon/control/clients/request_memory.h"
 #include "daemon/control/fatal.h"
 #include "daemon/control/nodes/peers.h"
+#include "daemon/control/teams/team.h"
 
 static void client_closed(struct worker *w, uint32_t handle)
 {
@@ -61,6 +62,9 @@ void notice_take(void *context, const struct engine_notice *notice)
         break;
     case ENGINE_QUARANTINED:
         quarantined(w, notice);
+        break;
+    case ENGINE_TEAM_CLOSED:
+        team_closed(w, notice->handle);
         break;
     case ENGINE_FABRIC_FAILED:
         log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",

@@ -19,6 +19,18 @@ void directory_init(struct directory *d, const struct directory_memory *memory, 
     d->shares = *shares;
 }
 
+bool directory_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    if (length == 0 || length >= DIRECTORY_NAME_MAX)
+        return false;
+    for (; *name; name++)
+        if (*name <= ' ' || *name > '~')
+            return false;
+    return true;
+}
+
 /* FNV-1a: spreads names evenly, the same on every machine. */
 static uint32_t hash_of(const struct directory_id *id)
 {

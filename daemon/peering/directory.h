@@ -103,6 +103,8 @@ void directory_init(struct directory *d, const struct directory_memory *memory, 
                     const struct directory_shares *shares);
 void directory_clear(struct directory *d);
 
+/* Whether a job's name is fit for logs, screens and other nodes' tables. */
+bool directory_name_valid(const char *name);
 /* The home node of a job: the same on every node. */
 uint32_t directory_home(const struct directory_id *id, uint32_t node_count);
 

@@ -54,7 +54,7 @@ static bool is_of_job(const struct teams_gather *g, const struct directory_id *i
     return g->uid == id->uid && strcmp(g->job, id->job) == 0;
 }
 
-static bool is_over(const struct teams_gather *g, const struct teams_key *key)
+static bool is_of_parent(const struct teams_gather *g, const struct teams_key *key)
 {
     return g->parent == key->parent && g->context == key->context && is_of_job(g, &key->id);
 }
@@ -63,7 +63,7 @@ static struct teams_gather *find(struct teams *t, const struct teams_key *key)
 {
     struct teams_gather *g = *bucket_of(t, key);
 
-    while (g && (g->call != key->call || !is_over(g, key)))
+    while (g && (g->call != key->call || !is_of_parent(g, key)))
         g = g->next;
     return g;
 }
@@ -318,10 +318,10 @@ static void end_earlier(struct teams *t, const struct teams_key *key)
     uint32_t latest = 0;
 
     for (const struct teams_gather *g = *bucket_of(t, key); g; g = g->next)
-        if (is_over(g, key) && g->call > latest)
+        if (is_of_parent(g, key) && g->call > latest)
             latest = g->call;
     for (struct teams_gather *g = *bucket_of(t, key); g; g = g->next)
-        if (is_over(g, key) && g->call < latest && g->phase == TEAMS_GATHERING)
+        if (is_of_parent(g, key) && g->call < latest && g->phase == TEAMS_GATHERING)
             end(t, g, -EBADMSG, "a member has gone on to call %u over this team", latest);
 }
 
@@ -526,12 +526,13 @@ void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t 
 
     if (parent == 0)
         return;
-    for (struct teams_gather *g = *bucket_of(t, &key); g; g = g->next) {
-        struct teams_member *m = is_over(g, &key) ? member_of(g, rank) : NULL;
+    for (struct teams_gather *g = *bucket_of(t, &key); g; g = g->next)
+        for (uint32_t i = 0; is_of_parent(g, &key) && i < g->size; i++) {
+            struct teams_member *m = &g->members[i];
 
-        if (m && m->node == node)
-            member_gone(t, g, m);
-    }
+            if (m->node == node && (m->rank == rank || rank == TEAMS_NONE))
+                member_gone(t, g, m);
+        }
 }
 
 void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t rank)
@@ -584,6 +585,16 @@ void teams_node_lost(struct teams *t, uint32_t node)
 
 /* ---- for the owner's frames ------------------------------------------------------------------ */
 
+static bool is_on(const struct teams_gather *g, uint32_t node)
+{
+    if ((g->nodes[node] & INVOLVED) || (g->asked == node && g->named < g->size))
+        return true;
+    for (uint32_t i = 0; i < g->size; i++)
+        if (g->members[i].state == EXPECTED && g->members[i].node == node)
+            return true;
+    return false;
+}
+
 struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,
                                         const struct teams_gather *after)
 {
@@ -598,7 +609,7 @@ struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,
         bucket = (uint32_t)(bucket_of((struct teams *)(uintptr_t)t, &key) - t->first) + 1;
     }
     for (;;) {
-        while (g && !(g->nodes[node] & INVOLVED))
+        while (g && !is_on(g, node))
             g = g->next;
         if (g || bucket == TEAMS_BUCKETS)
             return (struct teams_gather *)(uintptr_t)g;

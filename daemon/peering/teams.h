@@ -155,7 +155,7 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
 /* A node has all new teams in its engines, or (status) has not. `ended`: TeamStart has come. */
 void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, int status,
                  const char *why, bool ended);
-/* A member of `parent` has left it, says its node. */
+/* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. */
 void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
                        uint32_t rank, uint32_t node);
 /* A rank of a job has left, the directory says; with the last one the job's gathers are over. */
@@ -166,7 +166,7 @@ void teams_node_lost(struct teams *t, uint32_t node);
 /* The next gather with something due, which is then no longer due. NULL: nothing is. The gather
  * stays until the next call of this function. */
 struct teams_gather *teams_take_due(struct teams *t, enum teams_due *due);
-/* The gathers one after another that a node takes part in: start with NULL. */
+/* The gathers one after another that a node takes part in, or is to: start with NULL. */
 struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,
                                         const struct teams_gather *after);
 

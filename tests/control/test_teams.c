@@ -406,6 +406,9 @@ static void parents(void)
     due(TEAMS_NOTHING);
     teams_member_gone(&t, &job, 77, 3, 1);
     ends(-EHOSTDOWN);
+    CU_ASSERT_EQUAL(g->gone, 1);
+    teams_member_gone(&t, &job, 77, TEAMS_NONE, 1); /* and its neighbour */
+    CU_ASSERT_EQUAL(g->gone, 2);
     finish();
 }
 

@@ -24,6 +24,7 @@ enum pending_kind {
     PENDING_BIND,         /* Bind, at the engine */
     PENDING_REGION_CLOSE, /* at the engine */
     PENDING_EXCHANGE,     /* at the job's home */
+    PENDING_TEAM,         /* likewise */
 };
 
 struct pending {

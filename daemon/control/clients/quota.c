@@ -10,6 +10,7 @@
 
 #define FIELD(member) offsetof(struct config, member)
 #define NO_KEY        SIZE_MAX
+#define CLIENT_TEAMS  64u /* by default */
 
 static const struct rule {
     const char *what, *key; /* client-`key`, user-`key` */
@@ -19,6 +20,7 @@ static const struct rule {
     [QUOTA_CONTEXTS] = {"contexts", "contexts", FIELD(client_contexts), FIELD(user_contexts)},
     [QUOTA_SEGMENTS] = {"segments", "segments", FIELD(client_segments), FIELD(user_segments)},
     [QUOTA_REGIONS] = {"regions", "regions", FIELD(client_regions), FIELD(user_regions)},
+    [QUOTA_TEAMS] = {"teams", "teams", FIELD(client_teams), FIELD(user_teams)},
     [QUOTA_MEMORY] = {"bytes", "memory", FIELD(client_memory), FIELD(user_memory)},
 };
 
@@ -44,6 +46,7 @@ void quota_open(struct control *control, bool others)
         [QUOTA_CONTEXTS] = engine->sessions_max,
         [QUOTA_SEGMENTS] = engine->segments_max,
         [QUOTA_REGIONS] = engine->regions_max,
+        [QUOTA_TEAMS] = (uint64_t)engine->clients_max * CLIENT_TEAMS,
         [QUOTA_MEMORY] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
     };
 

@@ -28,7 +28,8 @@ enum quota_kind {
     QUOTA_CONTEXTS,
     QUOTA_SEGMENTS,
     QUOTA_REGIONS,
-    QUOTA_MEMORY, /* bytes of segments, of rings, and of pairs */
+    QUOTA_TEAMS,  /* a member of one is one */
+    QUOTA_MEMORY, /* bytes of segments, rings, pairs and areas of teams */
     QUOTA_KINDS
 };
 

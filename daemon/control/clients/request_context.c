@@ -10,6 +10,7 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 #include "daemon/control/clients/pairs.h"
+#include "daemon/control/teams/team.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
@@ -303,6 +304,7 @@ void session_closed(struct worker *w, uint32_t handle)
         return;
     w->sessions[handle] = NULL;
     pairs_end(s);
+    node_teams_session_gone(s);
     keep_no_longer(s);
     client_call_in(s->client, &s->detach, CALL_DETACH, detached);
     s->detach.cookie = (uintptr_t)s;

@@ -14,6 +14,7 @@
 #include "daemon/control/clients/request_bind.h"
 #include "daemon/control/clients/request_exchange.h"
 #include "daemon/control/clients/requests.h"
+#include "daemon/control/teams/request_team.h"
 #include "daemon/control/watch/request_inspect.h"
 
 static void request_upgrade(struct client *c, uint32_t request, const Pwc__Upgrade *upgrade)
@@ -67,6 +68,12 @@ static void handle_served(struct client *c, const Pwc__ClientRequest *r)
         break;
     case PWC__CLIENT_REQUEST__BODY_EXCHANGE:
         request_exchange(c, r->id, r->exchange);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_TEAM_JOIN:
+        request_team_join(c, r->id, r->team_join);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE:
+        request_team_leave(c, r->id, r->team_leave);
         break;
     default:
         reply_error(c, r->id, -ENOSYS,

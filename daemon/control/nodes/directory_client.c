@@ -11,6 +11,7 @@
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/clients/request_bind.h"
+#include "daemon/control/teams/team_home.h"
 
 #define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
@@ -223,6 +224,7 @@ static void leave(struct control *control, const struct directory_id *id, uint32
 
     if (directory_detach(control->directory, id, rank, node, &job, &failed) < 0)
         return;
+    team_home_rank_left(control, id, rank);
     for (uint32_t i = 0; job && i < DIRECTORY_OPEN_MAX; i++)
         if (failed & 1u << i)
             fail_gather(control, job, &job->gathers[i], -EHOSTDOWN);
@@ -345,18 +347,6 @@ static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *i
         return;
     if (p->located)
         p->located(control, p, status, is->node, is->engine);
-}
-
-bool directory_name_valid(const char *name)
-{
-    size_t length = strlen(name);
-
-    if (length == 0 || length >= DIRECTORY_NAME_MAX)
-        return false;
-    for (; *name; name++)
-        if (*name <= ' ' || *name > '~')
-            return false;
-    return true;
 }
 
 int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)

@@ -14,9 +14,6 @@
 
 struct client;
 
-/* Whether a job's name is fit for logs, screens and other nodes' tables. */
-bool directory_name_valid(const char *name);
-
 int directory_client_open(struct control *control);
 void directory_client_close(struct control *control);
 

@@ -70,9 +70,10 @@ struct config {
     uint64_t delay_ns;
     uint64_t keepalive_ms, peer_deadline_ms;
     uint64_t clients_max;
-    uint64_t client_memory, client_segments, client_contexts, client_regions;
+    uint64_t client_memory, client_segments, client_contexts, client_regions, client_teams;
     uint64_t client_binds, client_pairs, client_queue;
-    uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions, user_jobs;
+    uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions, user_jobs,
+        user_teams;
     uint64_t user_binds, user_pairs, user_queue;
     char *file;    /* the file that was read, or NULL */
     int port_held; /* keeps the control port ours (launch.h), or -1 */

@@ -17,6 +17,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/clients/requests.h"
+#include "daemon/control/teams/team.h"
 
 static void drop(int descriptor)
 {
@@ -275,6 +276,7 @@ void takeover_inherit(void *context, struct engine *engine)
     inherit_clients(w, engine);
     inherit_sessions(w, engine);
     inherit_segments(w, engine);
+    node_teams_inherit(w, engine);
     close_orphans(w, engine);
 }
 

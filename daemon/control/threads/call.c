@@ -99,6 +99,14 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_TRACE:
         engine_trace(e, c->trace);
         return 0;
+    case CALL_TEAM_OPEN:
+        return engine_team_open(e, &c->team_open.info, c->team_open.area);
+    case CALL_TEAM_LEAVE:
+        engine_team_leave(e, c->team.handle, c->team.session);
+        return 0;
+    case CALL_TEAM_BREAK:
+        engine_team_break(e, c->team.handle, c->team.status, UINT32_MAX);
+        return 0;
     case CALL_DETACH:
         return detach(c);
     }

@@ -32,10 +32,13 @@ enum call_kind {
     CALL_PEER_UP,
     CALL_PEER_DOWN,
     CALL_PEER_LOST,
-    CALL_PING,   /* bytes: out */
-    CALL_PONG,   /* bytes: in */
-    CALL_ECHO,   /* nothing: that it comes back says that the thread goes round */
-    CALL_TRACE,  /* record into a ring, or no longer */
+    CALL_PING,  /* bytes: out */
+    CALL_PONG,  /* bytes: in */
+    CALL_ECHO,  /* nothing: that it comes back says that the thread goes round */
+    CALL_TRACE, /* record into a ring, or no longer */
+    CALL_TEAM_OPEN,
+    CALL_TEAM_LEAVE,
+    CALL_TEAM_BREAK,
     CALL_DETACH, /* take a closed session or segment out of the host table */
 };
 
@@ -86,6 +89,17 @@ struct call_peer {
     uint64_t bytes;
 };
 
+struct call_team_open {
+    struct engine_team_info info; /* its arrays are the owner's */
+    void *area;
+};
+
+struct call_team {
+    uint32_t handle;
+    uint32_t session; /* that leaves */
+    int status;       /* of a break */
+};
+
 struct call_detach {
     bool segment;
     uint32_t handle;
@@ -122,6 +136,8 @@ struct call {
         struct call_bind bind;
         struct call_neighbour neighbour;
         struct call_peer peer;
+        struct call_team_open team_open;
+        struct call_team team;
         struct call_detach detach;
         struct trace_ring *trace;
     };

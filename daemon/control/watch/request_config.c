@@ -36,6 +36,7 @@ static json_t *settled(const struct control *control, const struct config_key *k
         {"user-segments", control->user_limits[QUOTA_SEGMENTS], engine->segments_max},
         {"user-contexts", control->user_limits[QUOTA_CONTEXTS], engine->sessions_max},
         {"user-regions", control->user_limits[QUOTA_REGIONS], engine->regions_max},
+        {"user-teams", control->user_limits[QUOTA_TEAMS], UINT64_MAX},
         {"user-binds", engine->binds_user, 0},
         {"user-pairs", engine->pairs_user, 0},
         {"user-queue", (uint64_t)engine->chunks_user * ENGINE_CHUNK_BYTES, 0},

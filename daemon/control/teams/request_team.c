@@ -1,0 +1,142 @@
+/* Owns the checks of clients' requests for teams (request_team.h). Thread: control. */
+#include "daemon/control/teams/request_team.h"
+
+#include <errno.h>
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/teams/team_client.h"
+#include "shm_ring/team.h"
+
+typedef unsigned long long ull;
+
+/* Finds the member that calls: a context of a started team, or any of the world. 0, or the error
+ * with its text sent. */
+static int find_caller(struct client *c, uint32_t request, const Pwc__TeamJoin *join,
+                       struct teams_call *call, struct teams_key *key)
+{
+    const struct client_session *member = client_session_find(c, join->member);
+    const struct team *t = team_find(c->control, join->parent);
+    const struct team_member *m = NULL;
+    struct team_part *part;
+
+    *key = (struct teams_key){
+        .id = {.uid = c->uid, .job = c->job}, .parent = join->parent, .call = join->call};
+    call->rank = call->at = c->rank;
+    call->size = c->size;
+    if (!member) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", join->member);
+        return -EINVAL;
+    }
+    if (join->parent == 0) {
+        key->context = member->context;
+        return 0;
+    }
+    if (t && t->phase == TEAM_STARTED)
+        m = team_member_of(t, member, &part);
+    if (!m) {
+        reply_error(c, request, -EINVAL, "session %u is no member of team %llu", join->member,
+                    (ull)join->parent);
+        return -EINVAL;
+    }
+    call->at = m->rank;
+    call->size = t->size;
+    return 0;
+}
+
+/* After a restart a member asks again for what it may have already. */
+static bool reply_with_made(struct client *c, uint32_t request, const struct teams_key *key,
+                            const struct client_session *s)
+{
+    for (const struct team *t = c->control->node_teams; t; t = t->next) {
+        struct team_part *part;
+        const struct team_member *m =
+            t->phase == TEAM_STARTED && team_is_of(t, key) ? team_member_of(t, s, &part) : NULL;
+
+        if (m) {
+            team_client_reply(c, request, t, part, m);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_sane(const Pwc__TeamJoin *join)
+{
+    return (uint32_t)join->kind <= TEAMS_SHRINK &&
+           (join->parent != 0 || join->kind != PWC__TEAM_KIND__TEAM_SHRINK) && join->window > 0 &&
+           join->window <= TEAM_WINDOW_MAX && (join->window & (join->window - 1)) == 0;
+}
+
+void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *asked)
+{
+    struct control *control = c->control;
+    struct client_session *s = client_session_find(c, asked->session);
+    struct team_join join = {.session = asked->session};
+    char why[REQUEST_WHY_MAX] = "";
+    struct teams_key key;
+    struct pending *p;
+    int rc;
+
+    if (!s) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", asked->session);
+        return;
+    }
+    if (!is_sane(asked)) {
+        reply_error(c, request, -EINVAL,
+                    "kind %u with a window of %u over team %llu: kinds are 0 to 2, windows powers "
+                    "of two to 4096, and the world does not shrink",
+                    (uint32_t)asked->kind, asked->window, (ull)asked->parent);
+        return;
+    }
+    if (find_caller(c, request, asked, &join.call, &key) < 0 ||
+        reply_with_made(c, request, &key, s))
+        return;
+    p = pending_add(&control->pending, PENDING_TEAM, c, request, &join.cookie);
+    if (!p) {
+        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    p->node = directory_home(&key.id, control->node_count);
+    join.call.from = control->node;
+    join.call.context = s->context;
+    join.call.kind = (uint32_t)asked->kind;
+    join.call.color = asked->color;
+    join.call.key = asked->key;
+    join.call.window = asked->window;
+    /* A refusal goes to the home: it ends the call at all members, which would wait for it. */
+    join.call.status = quota_take(c, QUOTA_TEAMS, 1, why, sizeof(why));
+    join.call.why = why;
+    join.counted = join.call.status == 0;
+    rc = team_client_call(control, &key, &join);
+    if (rc == 0)
+        return;
+    if (join.counted)
+        quota_give(c, QUOTA_TEAMS, 1);
+    pending_remove(&control->pending, p);
+    reply_error(c, request, rc, "this daemon has no room for a question to the job's home");
+}
+
+static void left(struct call *call)
+{
+    struct client *c = call->owner;
+
+    if (c->state == CLIENT_SERVED)
+        reply_done(c, (uint32_t)call->cookie);
+}
+
+void request_team_leave(struct client *c, uint32_t request, const Pwc__TeamLeave *leave)
+{
+    struct client_session *s = client_session_find(c, leave->session);
+    struct team *t = team_find(c->control, leave->number);
+    struct team_member *m = NULL;
+    struct team_part *part;
+
+    if (s && t && t->phase == TEAM_STARTED)
+        m = team_member_of(t, s, &part);
+    if (!m) {
+        reply_error(c, request, -EINVAL, "session %u is no member of team %llu", leave->session,
+                    (ull)leave->number);
+        return;
+    }
+    team_leave(part, m, request, left);
+}

@@ -1,0 +1,115 @@
+/*
+ * The teams that contexts of this node are members of. A part of a team is what one engine has of
+ * it: members that are contexts of that engine's clients, and the area that they share.
+ *
+ *     COMING --all members named--> OPENING --all engines--> READY --TeamStart--> STARTED
+ *                                       \                      \                    \
+ *                                        a failure, or TeamStart with one, or all members left
+ *                                          --> parts close, one engine after another --> freed
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_TEAM_H
+#define PWC_CONTROL_TEAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/control/clients/client.h"
+#include "daemon/control/teams/team_roll.h"
+
+#define TEAM_WHY_MAX 192u
+
+enum team_phase {
+    TEAM_COMING = 1,
+    TEAM_OPENING,
+    TEAM_READY,
+    TEAM_STARTED,
+    TEAM_DROPPED,
+};
+
+struct team;
+
+/* A member here; owned by its part. */
+struct team_member {
+    struct client_session *session; /* NULL: it has left */
+    uint32_t job_rank, rank, context;
+    bool counted;      /* in its client's quota of teams */
+    uint64_t bytes;    /* of the area, in its client's quota of memory */
+    struct call leave; /* the last call about it: cannot fail */
+};
+
+struct team_part {
+    struct team *team;
+    struct worker *worker;
+    uint32_t handle; /* the engine's; CLIENT_NONE: it does not have it */
+    uint32_t me;     /* number of the participant that it is */
+    struct mapping area;
+    int range; /* of sigbus.h, or -1 */
+    bool closed;
+    struct team_member *members; /* in order of team rank */
+    struct engine_team_member *local;
+    uint32_t count;
+    struct call open, end; /* the calls that open and break it */
+};
+
+struct team {
+    struct team *next; /* of all */
+    struct control *control;
+    enum team_phase phase;
+    uint64_t number;
+    uint32_t window;
+    uint32_t size;    /* members in all */
+    uint32_t fullest; /* members of the engine that has the most */
+    struct teams_run *runs;
+    uint32_t run_count, run_room;
+    struct mapping roll; /* runs and what follows them, for the next process */
+    struct engine_team_participant *participants;
+    uint32_t participant_count;
+    struct team_part *parts;
+    uint32_t part_count;
+    uint32_t opening; /* engines that have not answered */
+    int status;       /* of opening: the first failure */
+    char why[TEAM_WHY_MAX];
+    void (*opened)(struct team *team);
+    /* the gather that made it */
+    uint32_t uid;
+    char job[ENGINE_JOB_MAX];
+    uint64_t parent;
+    uint32_t context, call;
+};
+
+/* NULL: this node has no members of it. */
+struct team *team_find(const struct control *control, uint64_t number);
+/* Whether this gather has made it. */
+bool team_is_of(const struct team *t, const struct teams_key *key);
+
+/* Begins a team whose members are still to be named. NULL without memory. */
+struct team *team_begin(struct control *control, const struct teams_key *key, uint64_t number,
+                        uint32_t window);
+/* Names members behind the `from` before. -EPROTO, -ENOMEM. */
+int team_name(struct team *t, uint32_t from, const struct teams_run *runs, uint32_t count);
+/* Opens the team in the engines; all members have been named. `opened` follows, with t->status. */
+void team_open(struct team *t, void (*opened)(struct team *team));
+/* Its members may use it, and are answered. */
+void team_start(struct team *t);
+/* Ends a team that its members were not answered with. Frees it, at once or later. */
+void team_drop(struct team *t, int status);
+
+/* The member of this session, and its part; NULL: it is none, or has left. */
+struct team_member *team_member_of(const struct team *t, const struct client_session *s,
+                                   struct team_part **part);
+/* A member leaves in order: `left` is called with the session's client as the call's owner, and the
+ * request as its cookie. */
+void team_leave(struct team_part *part, struct team_member *m, uint32_t request,
+                void (*left)(struct call *call));
+/* A session has ended: it leaves its teams, which its engine breaks. Calls back for each. */
+void node_teams_session_gone(struct client_session *s);
+/* ENGINE_TEAM_CLOSED. */
+void team_closed(struct worker *w, uint32_t handle);
+
+/* Inherits the parts of a worker's engine, before its first step. */
+void node_teams_inherit(struct worker *w, struct engine *e);
+/* After the workers: frees all. */
+void node_teams_free(struct control *control);
+
+#endif

@@ -1,0 +1,498 @@
+/* Owns what members of this node have asked for, until their teams are started (team_client.h). */
+#include "daemon/control/teams/team_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/nodes/own_frames.h"
+#include "daemon/control/teams/team_frames.h"
+#include "shm_ring/team.h"
+
+enum { ERRNO_MAX = 4095 };
+
+/* What has been asked for with one call. */
+struct team_gather {
+    struct team_gather *next; /* of all */
+    uint32_t uid;
+    char job[ENGINE_JOB_MAX];
+    uint64_t parent;
+    uint32_t context, call;
+    struct team_join *joins;
+    bool whole; /* the home has named all teams with members here */
+    int status; /* the first failure here */
+    char why[TEAM_WHY_MAX];
+};
+
+static struct teams_key key_of(const struct team_gather *g)
+{
+    return (struct teams_key){.id = {.uid = g->uid, .job = g->job},
+                              .parent = g->parent,
+                              .context = g->context,
+                              .call = g->call};
+}
+
+static uint32_t home_of(const struct control *control, const struct teams_key *key)
+{
+    return directory_home(&key->id, control->node_count);
+}
+
+static struct team_gather *find(const struct control *control, const struct teams_key *key)
+{
+    struct team_gather *g = control->team_gathers;
+
+    while (g && (g->uid != key->id.uid || g->parent != key->parent || g->context != key->context ||
+                 g->call != key->call || strcmp(g->job, key->id.job) != 0))
+        g = g->next;
+    return g;
+}
+
+static void gather_free(struct control *control, struct team_gather *g)
+{
+    struct team_gather **at = &control->team_gathers;
+    struct team_join *j;
+
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+    while ((j = g->joins) != NULL) {
+        g->joins = j->next;
+        free(j);
+    }
+    free(g);
+}
+
+void team_client_close(struct control *control)
+{
+    while (control->team_gathers)
+        gather_free(control, control->team_gathers);
+}
+
+/* ---- to the home ----------------------------------------------------------------------------- */
+
+static int send_call(struct control *control, const struct teams_key *key,
+                     const struct teams_call *c)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__TeamCall call = PWC__TEAM_CALL__INIT;
+    Pwc__TeamGather gather = team_gather_pack(key);
+
+    call.gather = &gather;
+    call.size = c->size;
+    call.at = c->at;
+    call.rank = c->rank;
+    call.context = c->context;
+    call.kind = (Pwc__TeamKind)c->kind;
+    call.color = c->color;
+    call.key = c->key;
+    call.window = c->window;
+    call.status = c->status;
+    if (c->why)
+        call.why = (char *)(uintptr_t)c->why;
+    frame.body_case = PWC__PEER_FRAME__BODY_TEAM_CALL;
+    frame.team_call = &call;
+    return frame_send(control, home_of(control, key), &frame);
+}
+
+static void send_ready(struct control *control, const struct teams_key *key, int status,
+                       const char *why, bool ended)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__TeamReady ready = PWC__TEAM_READY__INIT;
+    Pwc__TeamGather gather = team_gather_pack(key);
+
+    ready.gather = &gather;
+    ready.status = status;
+    ready.why = (char *)(uintptr_t)why;
+    ready.ended = ended;
+    frame.body_case = PWC__PEER_FRAME__BODY_TEAM_READY;
+    frame.team_ready = &ready;
+    (void)frame_send(control, home_of(control, key), &frame);
+}
+
+int team_client_call(struct control *control, const struct teams_key *key,
+                     const struct team_join *join)
+{
+    struct team_gather *g = find(control, key);
+    struct team_join *copy = malloc(sizeof(*copy));
+
+    if (copy && !g) {
+        g = calloc(1, sizeof(*g));
+        if (g) {
+            *g = (struct team_gather){.next = control->team_gathers,
+                                      .uid = key->id.uid,
+                                      .parent = key->parent,
+                                      .context = key->context,
+                                      .call = key->call};
+            snprintf(g->job, sizeof(g->job), "%s", key->id.job);
+            control->team_gathers = g;
+        }
+    }
+    if (!copy || !g) {
+        free(copy);
+        return -ENOMEM;
+    }
+    *copy = *join;
+    copy->call.why = NULL;
+    copy->next = g->joins;
+    g->joins = copy;
+    return send_call(control, key, &join->call);
+}
+
+/* ---- teams that the home names --------------------------------------------------------------- */
+
+static void note_failure(struct team_gather *g, int status, const char *why)
+{
+    if (g->status < 0 || status >= 0)
+        return;
+    g->status = status;
+    snprintf(g->why, sizeof(g->why), "%s", why);
+}
+
+/* Reports to the home once all teams are named, and opened in the engines. */
+static void report_if_ready(struct control *control, struct team_gather *g)
+{
+    const struct teams_key key = key_of(g);
+
+    if (!g->whole)
+        return;
+    for (const struct team *t = control->node_teams; t; t = t->next)
+        if (team_is_of(t, &key)) {
+            if (t->phase == TEAM_COMING || t->phase == TEAM_OPENING)
+                return;
+            if (t->phase == TEAM_READY)
+                note_failure(g, t->status, t->why);
+        }
+    send_ready(control, &key, g->status, g->why, false);
+}
+
+static void opened(struct team *t)
+{
+    const struct teams_key key = {.id = {.uid = t->uid, .job = t->job},
+                                  .parent = t->parent,
+                                  .context = t->context,
+                                  .call = t->call};
+    struct team_gather *g = find(t->control, &key);
+
+    if (g)
+        report_if_ready(t->control, g);
+}
+
+/* A home that was started anew forms the teams again, with other numbers: drops the earlier ones.
+ * Numbers of one gather follow one another, and those of a later process are higher. */
+static void drop_earlier(struct control *control, const struct teams_key *key, uint64_t number)
+{
+    struct team *next;
+
+    for (struct team *t = control->node_teams; t; t = next) {
+        next = t->next;
+        if (team_is_of(t, key) && t->phase < TEAM_STARTED && t->number < number &&
+            number - t->number > DIRECTORY_RANKS_MAX)
+            team_drop(t, -ECANCELED);
+    }
+}
+
+/* Runs of a team. It may be here already, when the home names it once more. */
+static void take_runs(struct control *control, struct team_gather *g, const Pwc__TeamGroup *frame)
+{
+    const struct teams_key key = key_of(g);
+    struct team *t = team_find(control, frame->number);
+    struct teams_run runs[TEAM_FRAME_RUNS];
+    int rc;
+
+    if (t && (t->phase != TEAM_COMING || !team_is_of(t, &key)))
+        return;
+    if (!t) {
+        drop_earlier(control, &key, frame->number);
+        t = team_begin(control, &key, frame->number, frame->window);
+    }
+    if (!t) {
+        note_failure(g, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    for (size_t i = 0; i < frame->n_runs; i++)
+        runs[i] = team_run_parse(frame->runs[i]);
+    rc = team_name(t, frame->from, runs, (uint32_t)frame->n_runs);
+    if (rc < 0) {
+        note_failure(g, rc, "the job's home names members that there cannot be");
+        team_drop(t, rc);
+    } else if (frame->last) {
+        team_open(t, opened);
+    }
+}
+
+static int group(struct control *control, uint32_t from, const Pwc__TeamGroup *frame)
+{
+    struct team_gather *g;
+    struct teams_key key;
+
+    if (!team_gather_parse(frame->gather, &key) || home_of(control, &key) != from ||
+        frame->n_runs > TEAM_FRAME_RUNS)
+        return -EPROTO;
+    g = find(control, &key);
+    if (!g)
+        return 0;
+    if (frame->number != 0)
+        take_runs(control, g, frame);
+    if (frame->whole) {
+        g->whole = true;
+        report_if_ready(control, g);
+    }
+    return 0;
+}
+
+/* ---- the end of a gather --------------------------------------------------------------------- */
+
+static void reply_none(struct client *c, uint32_t request)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__TeamFormed formed = PWC__TEAM_FORMED__INIT;
+
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_TEAM_FORMED;
+    reply.team_formed = &formed;
+    client_reply(c, &reply, NULL, 0);
+}
+
+void team_client_reply(struct client *c, uint32_t request, const struct team *t,
+                       const struct team_part *part, const struct team_member *m)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__TeamFormed formed = PWC__TEAM_FORMED__INIT;
+    Pwc__TeamRun *runs = calloc(t->run_count, sizeof(*runs));
+    Pwc__TeamRun **list = calloc(t->run_count, sizeof(*list));
+    int area = fcntl(part->area.fd, F_DUPFD_CLOEXEC, 0);
+
+    if (!runs || !list || area < 0) {
+        reply_error(c, request, area < 0 ? -EMFILE : -ENOMEM,
+                    "team %llu: this daemon is out of memory or descriptors: free the team",
+                    (unsigned long long)t->number);
+        if (area >= 0)
+            close(area);
+    } else {
+        for (uint32_t i = 0; i < t->run_count; i++) {
+            pwc__team_run__init(&runs[i]);
+            runs[i].rank = t->runs[i].rank;
+            runs[i].count = t->runs[i].count;
+            runs[i].context = t->runs[i].context;
+            runs[i].node = t->runs[i].node;
+            runs[i].engine = t->runs[i].engine;
+            list[i] = &runs[i];
+        }
+        formed.number = t->number;
+        formed.handle = part->handle;
+        formed.rank = m->rank;
+        formed.member = (uint32_t)(m - part->members);
+        formed.window = t->window;
+        formed.small_max = team_small_max(t->fullest);
+        formed.n_runs = t->run_count;
+        formed.runs = list;
+        reply.id = request;
+        reply.body_case = PWC__CLIENT_REPLY__BODY_TEAM_FORMED;
+        reply.team_formed = &formed;
+        client_reply(c, &reply, &area, 1);
+    }
+    free(runs);
+    free(list);
+}
+
+static const char *error_text(int status)
+{
+    switch (status) {
+    case -EHOSTDOWN:
+        return "a member has left, or its node cannot be reached";
+    case -ECONNABORTED:
+        return "the job's home was started anew: call again";
+    default:
+        return strerror(-status);
+    }
+}
+
+/* Answers one member's call; its team, if it is in one, has started. */
+static void answer(struct control *control, const struct teams_key *key, struct team_join *j,
+                   int status, const char *why)
+{
+    struct pending *p = pending_find(&control->pending, j->cookie, PENDING_TEAM);
+    struct client_session *s = p ? client_session_find(p->client, j->session) : NULL;
+    struct team_member *m = NULL;
+    struct team_part *part;
+    struct client *c;
+    uint32_t request;
+
+    if (!p)
+        return; /* the client has ended */
+    c = p->client;
+    request = p->request;
+    pending_remove(&control->pending, p);
+    for (struct team *t = control->node_teams; t && s && status == 0 && !m; t = t->next) {
+        m = t->phase == TEAM_STARTED && team_is_of(t, key) ? team_member_of(t, s, &part) : NULL;
+        if (m && j->counted && !m->counted) {
+            m->counted = true;
+            j->counted = false;
+        }
+    }
+    if (j->counted)
+        quota_give(c, QUOTA_TEAMS, 1);
+    if (status < 0)
+        reply_error(c, request, status, "call %u over team %llu: %s", key->call,
+                    (unsigned long long)key->parent, *why ? why : error_text(status));
+    else if (m)
+        team_client_reply(c, request, part->team, part, m);
+    else if (s)
+        reply_none(c, request);
+    else
+        reply_error(c, request, -EHOSTDOWN, "the context was closed while its team formed");
+    client_stream_resume(c);
+}
+
+/* Ends a gather for all of its members here. */
+static void end(struct control *control, const struct teams_key *key, int status, const char *why)
+{
+    struct team_gather *g = find(control, key);
+    struct team *next;
+
+    for (struct team *t = control->node_teams; t; t = next) {
+        next = t->next;
+        if (!team_is_of(t, key) || t->phase >= TEAM_STARTED)
+            continue;
+        if (status == 0 && t->phase == TEAM_READY && t->status == 0)
+            team_start(t);
+        else
+            team_drop(t, status < 0 ? status : -ECANCELED);
+    }
+    for (struct team_join *j = g ? g->joins : NULL; j; j = j->next)
+        answer(control, key, j, status, why);
+    if (g)
+        gather_free(control, g);
+}
+
+static int errno_of(int32_t status)
+{
+    return status < -ERRNO_MAX || status > 0 ? -EPROTO : status;
+}
+
+static int start(struct control *control, uint32_t from, const Pwc__TeamStart *frame)
+{
+    int status = errno_of(frame->status);
+    struct teams_key key;
+
+    if (!team_gather_parse(frame->gather, &key) || home_of(control, &key) != from)
+        return -EPROTO;
+    /* Members that have not asked again yet, after a restart, learn of a failure when they do. */
+    if (status < 0 && !find(control, &key))
+        return 0;
+    end(control, &key, status, frame->why);
+    send_ready(control, &key, 0, "", true);
+    return 0;
+}
+
+/* ---- a parent's members ---------------------------------------------------------------------- */
+
+static void send_gone(struct control *control, const struct teams_key *key, uint32_t rank)
+{
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__TeamGone gone = PWC__TEAM_GONE__INIT;
+
+    gone.uid = key->id.uid;
+    gone.job = (char *)(uintptr_t)key->id.job;
+    gone.parent = key->parent;
+    gone.rank = rank;
+    frame.body_case = PWC__PEER_FRAME__BODY_TEAM_GONE;
+    frame.team_gone = &gone;
+    (void)frame_send(control, home_of(control, key), &frame);
+}
+
+static void send_members(struct control *control, const struct teams_key *key, const struct team *t)
+{
+    struct team_frame_runs packed;
+    uint32_t member = 0;
+
+    for (uint32_t at = 0; at < t->run_count;) {
+        uint32_t left = t->run_count - at;
+        uint32_t count = left < TEAM_FRAME_RUNS ? left : TEAM_FRAME_RUNS;
+        Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+        Pwc__TeamMembers members = PWC__TEAM_MEMBERS__INIT;
+        Pwc__TeamGather gather = team_gather_pack(key);
+
+        team_runs_pack(&packed, t->runs + at, count);
+        members.gather = &gather;
+        members.from = member;
+        members.runs = packed.list;
+        members.n_runs = count;
+        members.last = count == left;
+        frame.body_case = PWC__PEER_FRAME__BODY_TEAM_MEMBERS;
+        frame.team_members = &members;
+        (void)frame_send(control, home_of(control, key), &frame);
+        for (; count > 0; count--)
+            member += t->runs[at++].count;
+    }
+}
+
+static int ask(struct control *control, uint32_t from, const Pwc__TeamAsk *frame)
+{
+    const struct team *t;
+    struct teams_key key;
+
+    if (!team_gather_parse(frame->gather, &key) || home_of(control, &key) != from)
+        return -EPROTO;
+    t = team_find(control, key.parent);
+    if (!t || t->uid != key.id.uid || strcmp(t->job, key.id.job) != 0) {
+        send_gone(control, &key, TEAMS_NONE);
+        return 0;
+    }
+    if (frame->members)
+        send_members(control, &key, t);
+    for (uint32_t i = 0; i < t->part_count; i++)
+        for (uint32_t j = 0; j < t->parts[i].count; j++)
+            if (!t->parts[i].members[j].session)
+                send_gone(control, &key, t->parts[i].members[j].job_rank);
+    return 0;
+}
+
+int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame)
+{
+    switch (frame->body_case) {
+    case PWC__PEER_FRAME__BODY_TEAM_ASK:
+        return ask(control, from, frame->team_ask);
+    case PWC__PEER_FRAME__BODY_TEAM_GROUP:
+        return group(control, from, frame->team_group);
+    case PWC__PEER_FRAME__BODY_TEAM_START:
+        return start(control, from, frame->team_start);
+    default:
+        return -EPROTO;
+    }
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+void team_client_node_up(struct control *control, uint32_t node)
+{
+    for (struct team_gather *g = control->team_gathers; g; g = g->next) {
+        const struct teams_key key = key_of(g);
+
+        if (home_of(control, &key) != node)
+            continue;
+        for (const struct team_join *j = g->joins; j; j = j->next)
+            if (pending_find(&control->pending, j->cookie, PENDING_TEAM))
+                (void)send_call(control, &key, &j->call);
+        report_if_ready(control, g);
+    }
+}
+
+void team_client_node_lost(struct control *control, uint32_t node)
+{
+    struct team_gather *g = control->team_gathers, *next;
+
+    for (; g; g = next) {
+        const struct teams_key key = key_of(g);
+
+        next = g->next;
+        if (home_of(control, &key) == node)
+            end(control, &key, -EHOSTDOWN, "the node that keeps the job's directory is lost");
+    }
+}

@@ -1,0 +1,39 @@
+/*
+ * This node's side of forming teams. What its clients ask for with one call over one parent is a
+ * *gather* here too: it goes from the first TeamJoin to the home's TeamStart.
+ *
+ *     TeamJoin --> TeamCall --> home --> TeamGroup --> teams opened --> TeamReady
+ *     TeamFormed <------------------------------------------- TeamStart <-- home
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_TEAM_CLIENT_H
+#define PWC_CONTROL_TEAM_CLIENT_H
+
+#include "daemon/control/teams/team.h"
+
+/* One member's call, as its client made it. Owned by its gather, once it is there. */
+struct team_join {
+    struct team_join *next;
+    uint64_t cookie;  /* of its request that waits */
+    uint32_t session; /* that is to be a member */
+    bool counted;     /* in its client's quota of teams */
+    struct teams_call call;
+};
+
+/* Sends the call to the job's home. `join` is copied. -ENOMEM, -ENOBUFS: it was not sent. */
+int team_client_call(struct control *control, const struct teams_key *key,
+                     const struct team_join *join);
+/* Answers a request with a team that this member has, to a client of this node. */
+void team_client_reply(struct client *c, uint32_t request, const struct team *t,
+                       const struct team_part *part, const struct team_member *m);
+
+/* TeamAsk, TeamGroup, TeamStart. -EPROTO: it makes no sense. */
+int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
+/* A link to a home is new: calls and answers may be lost. */
+void team_client_node_up(struct control *control, uint32_t node);
+/* A home is given up. */
+void team_client_node_lost(struct control *control, uint32_t node);
+void team_client_close(struct control *control);
+
+#endif

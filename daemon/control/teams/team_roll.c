@@ -1,0 +1,45 @@
+/* Owns the rolls of teams in memory that outlives the process (team_roll.h). */
+#include "daemon/control/teams/team_roll.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static size_t bytes_of(uint32_t runs)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (sizeof(struct team_roll) + runs * sizeof(struct teams_run) + page - 1) & ~(page - 1);
+}
+
+int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count)
+{
+    int rc = mapping_create(m, "pwc-team-roll", bytes_of(count));
+    struct team_roll *roll = m->base;
+
+    if (rc < 0)
+        return rc;
+    roll->magic = TEAM_ROLL_MAGIC;
+    roll->run_count = count;
+    memcpy(roll->runs, runs, count * sizeof(*runs));
+    return 0;
+}
+
+int team_roll_inherit(struct mapping *m, int descriptor)
+{
+    const struct team_roll *roll;
+    struct stat st;
+    int rc = fstat(descriptor, &st) == 0 ? 0 : -errno;
+
+    if (rc == 0)
+        rc = mapping_inherit(m, descriptor, (size_t)st.st_size);
+    if (rc < 0)
+        return rc;
+    roll = m->base;
+    if (roll->magic == TEAM_ROLL_MAGIC && roll->run_count <= DIRECTORY_RANKS_MAX &&
+        bytes_of(roll->run_count) == m->size)
+        return 0;
+    mapping_destroy(m);
+    return -EPROTO;
+}

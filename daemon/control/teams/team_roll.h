@@ -1,0 +1,44 @@
+/*
+ * The roll of a team: its members, in memory that outlives the process.
+ *
+ *     offset 0                             128
+ *     +----------------------------------+-------+-------+-----
+ *     | magic, number, gather, window,   | run 0 | run 1 | ...    of 20 bytes each
+ *     | started, user, job, sizes        |       |       |
+ *     +----------------------------------+-------+-------+-----
+ *
+ * Private to the daemons that follow one another. Thread: control.
+ */
+#ifndef PWC_CONTROL_TEAM_ROLL_H
+#define PWC_CONTROL_TEAM_ROLL_H
+
+#include <assert.h>
+#include <stdint.h>
+#include "daemon/peering/teams.h"
+#include "shm_ring/mapping.h"
+
+#define TEAM_ROLL_MAGIC UINT64_C(0x314c4c5254435750) /* "PWCTRLL1" */
+
+struct team_roll {
+    uint64_t magic;
+    uint64_t number;
+    uint64_t parent; /* and context, call: of the gather that made it */
+    uint32_t context, call;
+    uint32_t window;
+    uint32_t started; /* its members have it, or may have */
+    uint32_t uid;
+    uint32_t run_count;
+    char job[64];
+    uint8_t unused[16];
+    struct teams_run runs[];
+};
+static_assert(sizeof(struct team_roll) == 128, "team_roll");
+static_assert(sizeof(struct teams_run) == 20, "teams_run");
+static_assert(DIRECTORY_NAME_MAX <= 64, "a job's name fits");
+
+/* Makes a roll with these runs, zeroed but for them and their count. */
+int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count);
+/* Maps the roll of an earlier process, and takes the descriptor over. -EPROTO: it is none. */
+int team_roll_inherit(struct mapping *m, int descriptor);
+
+#endif
