@@ -15,6 +15,7 @@
 #define USER(member)        #member, offsetof(struct view_user, member)
 #define QUARANTINED(member) #member, offsetof(struct view_quarantined, member)
 #define REGION(member)      #member, offsetof(struct view_region, member)
+#define TEAM(member)        #member, offsetof(struct view_team, member)
 #define OP(member)          #member, offsetof(struct view_op, member)
 #define LATENCY(member)     #member, offsetof(struct view_latency, member)
 
@@ -23,6 +24,8 @@ static const char *const rights[] = {"none", "write", "read", "read, write", NUL
 static const char *const region_states[] = {"free", "open", "revoking", NULL};
 static const char *const step_parts[] = {"none", "commands", "intake", "peers",
                                          "poll", "sweep",    NULL};
+static const char *const team_phases[] = {"none",    "coming",  "opening", "ready",
+                                          "started", "dropped", NULL};
 static const char *const op_states[] = {"queued", "ready", "placed", NULL};
 
 const struct field fields_daemon[] = {
@@ -300,6 +303,22 @@ const struct field fields_region[] = {
     {0},
 };
 
+const struct field fields_team[] = {
+    {TEAM(number), .title = "number"},
+    {TEAM(handle), .title = "team"},
+    {TEAM(job), FIELD_CHARS, .title = "job"},
+    {TEAM(uid)},
+    {TEAM(size), .title = "size"},
+    {TEAM(participants), .title = "engines"},
+    {TEAM(members), .title = "here"},
+    {TEAM(left), .title = "left"},
+    {TEAM(window), .title = "window"},
+    {TEAM(under_way), .title = "under way"},
+    {TEAM(phase), FIELD_WORD, .title = "state", .words = team_phases},
+    {TEAM(broken), FIELD_TEXT, .title = "broken"},
+    {0},
+};
+
 const struct field fields_op[] = {
     {OP(client), .title = "client"},
     {OP(session), .title = "session"},
@@ -344,6 +363,7 @@ const struct view views[] = {
     {"queues", {{"queues", fields_session}}},
     {"ledgers", {{"ledgers", fields_peer}}},
     {"regions", {{"regions", fields_region}}},
+    {"teams", {{"teams", fields_team}}},
     {"ops", {{"ops", fields_op}}},
     {"latency", {{"latency", fields_latency}}},
     {"config", {{"config", fields_config}}},

@@ -1,6 +1,6 @@
 /*
  * The rows that the daemon shows, beside those of the counters file (counters_abi.h): what one
- * client, region, operation ... is at a moment. fields.h describes each word of them.
+ * client, region, team, operation ... is at a moment. fields.h describes each word of them.
  *
  * Thread: a row is its owner's; the strings that it points to are constants, or outlive it.
  */
@@ -34,6 +34,17 @@ struct view_region {
     uint64_t slot, generation, client, segment, offset, length;
     uint64_t rights, state; /* 1 open, 2 revoking */
     uint64_t grants;
+};
+
+/* What an engine has of a team. */
+struct view_team {
+    uint64_t number, handle, uid;
+    char job[64];
+    uint64_t size, participants;
+    uint64_t members, left; /* here, and those of them that have left */
+    uint64_t window, under_way;
+    uint64_t phase;     /* 1 coming, 2 opening, 3 ready, 4 started, 5 dropped */
+    const char *broken; /* NULL: it is not */
 };
 
 /* An operation in flight. */

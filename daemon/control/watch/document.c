@@ -13,6 +13,7 @@
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
+#include "daemon/control/teams/team_view.h"
 #include "daemon/control/watch/request_config.h"
 #include "views/json.h"
 #include "views/rows.h"
@@ -320,6 +321,22 @@ static void fill_regions(struct answer *a)
     }
 }
 
+static void fill_teams(struct answer *a)
+{
+    (void)json_array_in(a->document, "teams");
+    for (const struct team *t = a->control->node_teams; t && !a->truncated; t = t->next)
+        for (uint32_t i = 0; i < t->part_count && sees(a, t->uid); i++) {
+            json_t *row = row_of(a, "teams", ROWS_MAX, t->parts[i].worker);
+            char broken[TEAM_BROKEN_MAX];
+            struct view_team view;
+
+            if (!row)
+                return;
+            team_part_view(&t->parts[i], &view, broken);
+            json_put_fields(row, &view, sizeof(view), fields_team);
+        }
+}
+
 /* The oldest of each flow, which are as many as `rows` has. */
 static void fill_ops(struct answer *a)
 {
@@ -432,10 +449,10 @@ static void fill_config(struct answer *a)
 }
 
 static const struct topic topics[] = {
-    {"status", fill_status}, {"nodes", fill_nodes},       {"clients", fill_clients},
-    {"queues", fill_queues}, {"ledgers", fill_ledgers},   {"regions", fill_regions},
-    {"ops", fill_ops},       {"counters", fill_counters}, {"latency", fill_latency},
-    {"config", fill_config},
+    {"status", fill_status},   {"nodes", fill_nodes},     {"clients", fill_clients},
+    {"queues", fill_queues},   {"ledgers", fill_ledgers}, {"regions", fill_regions},
+    {"teams", fill_teams},     {"ops", fill_ops},         {"counters", fill_counters},
+    {"latency", fill_latency}, {"config", fill_config},
 };
 
 const struct topic *topic_find(const char *name)

@@ -1,0 +1,15 @@
+/* Teams as pwcctl shows them. Thread: control. */
+#ifndef PWC_CONTROL_TEAM_VIEW_H
+#define PWC_CONTROL_TEAM_VIEW_H
+
+#include "daemon/control/teams/team.h"
+#include "views/rows.h"
+
+#define TEAM_BROKEN_MAX 128u
+
+/* Fills in a row; `broken` is room for its text. What members write into their area counts here as
+ * what they say: it is only shown. */
+void team_part_view(const struct team_part *part, struct view_team *out,
+                    char broken[TEAM_BROKEN_MAX]);
+
+#endif
