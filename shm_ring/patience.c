@@ -3,7 +3,10 @@
 
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after)
 {
-    if (after - before <= p->long_ns) {
+    uint64_t took = after - before;
+
+    p->look_until = after + (took < PATIENCE_LOOK_NS ? took : PATIENCE_LOOK_NS);
+    if (took <= p->long_ns) {
         if (p->block_ns > 0 && after - p->blocked_until >= p->block_ns)
             p->block_ns = 0;
         return;

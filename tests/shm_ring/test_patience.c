@@ -179,6 +179,34 @@ static void test_long_yields(void)
         check(&rows[i]);
 }
 
+/* Behind a yield that has brought nothing: for as long as it took, and no longer than a look may.
+ */
+static void test_looks(void)
+{
+    static const struct {
+        uint64_t took, looks;
+    } rows[] = {
+        {1, 1},
+        {2 * US, 2 * US},
+        {PATIENCE_LOOK_NS, PATIENCE_LOOK_NS},
+        {PATIENCE_LOOK_NS + 1, PATIENCE_LOOK_NS},
+        {4 * MS, PATIENCE_LOOK_NS},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct patience p;
+
+        patience_init(&p, PATIENCE_ADAPTIVE, LONG);
+        CU_ASSERT_FALSE(patience_looks(&p, T));
+        patience_yielded(&p, T - rows[i].took, T);
+        CU_ASSERT(patience_looks(&p, T));
+        CU_ASSERT(patience_looks(&p, T + rows[i].looks - 1));
+        CU_ASSERT_FALSE(patience_looks(&p, T + rows[i].looks));
+        patience_worked(&p, T);
+        CU_ASSERT_FALSE(patience_looks(&p, T));
+    }
+}
+
 /* Somebody computes for good: it is asked seldom in the end, but for ever. */
 static void test_seldom(void)
 {
@@ -202,11 +230,9 @@ static void test_seldom(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"the window", test_window},
-        {"deadlines", test_deadlines},
-        {"long yields", test_long_yields},
-        {"seldom, but for ever", test_seldom},
-        CU_TEST_INFO_NULL,
+        {"the window", test_window},           {"deadlines", test_deadlines},
+        {"long yields", test_long_yields},     {"looks", test_looks},
+        {"seldom, but for ever", test_seldom}, CU_TEST_INFO_NULL,
     };
 
     return suite_run("patience", tests);

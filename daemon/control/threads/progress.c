@@ -336,7 +336,8 @@ static void wait_for_work(struct progress *p, uint64_t now, uint64_t deadline)
     case PATIENCE_POLL:
         break;
     case PATIENCE_YIELD:
-        yield_core(p);
+        if (!patience_looks(&p->patience, now))
+            yield_core(p);
         break;
     case PATIENCE_HASTEN:
         p->hastened = step_time(p, deadline);
