@@ -212,7 +212,8 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *
  * There is one such record for an instance, from whichever member comes last (of a bcast and a
  * scatter, at the engine of the root: from the root). A second one, or one for an instance outside
- * of the team's window, is never an honest library's.
+ * of the team's window, is never an honest library's. Records for a team that this context has left
+ * are dropped.
  */
 enum submit_kind {
     SUBMIT_PAD = 0,

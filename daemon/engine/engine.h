@@ -265,15 +265,16 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
 /* After a takeover, before the first step: the area of a team that was open. The first step breaks
  * a team without. -EINVAL: there is no such team. */
 int engine_team_inherit(struct engine *e, uint32_t team, void *area);
-/* How a team of an inherited arena was opened. -ENOENT: there is none of this handle. */
+/* How the team was opened that has the place `index` of 1024. -ENOENT: there is none. */
 struct engine_team_found {
+    uint32_t handle;
     uint64_t number;
     uint32_t size, window, me;
     uint32_t participants, members;
     int32_t status; /* 0, or why it is broken */
 };
-int engine_team_find(const struct engine *e, uint32_t team, struct engine_team_found *out);
-/* Its participant or member of that index, which is less than their number. */
+int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_found *out);
+/* The participant or member of an open team, by an index less than their number. */
 struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t team,
                                                        uint32_t index);
 struct engine_team_member engine_team_member(const struct engine *e, uint32_t team, uint32_t index);

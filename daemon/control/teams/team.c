@@ -13,7 +13,7 @@
 #include "shm_ring/sigbus.h"
 #include "shm_ring/team.h"
 
-#define ENGINE_TEAMS 1024u /* handles of an engine: engine_team_open */
+#define ENGINE_TEAMS 1024u /* places of an engine: engine_team_find */
 
 struct team *team_find(const struct control *control, uint64_t number)
 {
@@ -621,9 +621,10 @@ void node_teams_inherit(struct worker *w, struct engine *e)
 {
     struct engine_team_found found;
 
-    for (uint32_t handle = 0; handle < ENGINE_TEAMS; handle++)
-        if (engine_team_find(e, handle, &found) == 0 && !inherit_part(w, e, handle, found.number))
-            store_untake(&w->control->store, "%u.team.%u", w->engine, handle);
+    for (uint32_t index = 0; index < ENGINE_TEAMS; index++)
+        if (engine_team_find(e, index, &found) == 0 &&
+            !inherit_part(w, e, found.handle, found.number))
+            store_untake(&w->control->store, "%u.team.%u", w->engine, found.handle);
 }
 
 void node_teams_free(struct control *control)

@@ -11,14 +11,15 @@
 /* The team that a record names, which this session is a member of; or NONE. */
 static uint32_t team_given(const struct engine *e, uint32_t session, const struct submit_record *r)
 {
+    uint32_t team = team_of_handle(e, r->remote);
     const struct team_live *live;
 
-    if (r->remote >= TEAMS_MAX || e->teams.table[r->remote].state != TEAM_OPEN)
+    if (team == NONE)
         return NONE;
-    live = &e->teams.live[r->remote];
-    for (uint32_t m = 0; live->attached && m < e->teams.table[r->remote].members; m++)
+    live = &e->teams.live[team];
+    for (uint32_t m = 0; live->attached && m < e->teams.table[team].members; m++)
         if (live->members[m].session == session && !live->members[m].left)
-            return r->remote;
+            return team;
     return NONE;
 }
 
@@ -72,9 +73,11 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
     int room;
 
     e->teams.call = (struct team_call){.team = NONE};
-    if (team == NONE || !plain(r))
+    if (!plain(r))
         return QUARANTINE_TEAM;
-    if (e->teams.table[team].reason.status != 0)
+    /* A member may have left a broken team meanwhile: leaving does not wait until this ring is
+     * empty. */
+    if (team == NONE || e->teams.table[team].reason.status != 0)
         return QUARANTINE_NONE;
     if (r->code == TEAM_MISMATCH)
         return mismatch(e, team, r);
@@ -93,9 +96,10 @@ static int team_wake_at_once(struct engine *e, uint32_t session, const struct su
 {
     uint32_t team = team_given(e, session, r);
 
-    if (team == NONE || !plain(r))
+    if (!plain(r))
         return QUARANTINE_TEAM;
-    exchange_wake(e, team);
+    if (team != NONE)
+        exchange_wake(e, team);
     return QUARANTINE_NONE;
 }
 

@@ -36,8 +36,10 @@
 #include "daemon/engine/state/heap.h"
 #include "shm_ring/team.h"
 
-#define TEAMS_MAX       1024u
-#define TEAM_UNIT_BYTES 4096u /* of team memory */
+#define TEAMS_SHIFT      10u
+#define TEAMS_MAX        (1u << TEAMS_SHIFT)
+#define TEAM_GENERATIONS (1u << (31 - TEAMS_SHIFT))
+#define TEAM_UNIT_BYTES  4096u /* of team memory */
 
 /* ---- in the arena ---------------------------------------------------------------------------- */
 
@@ -53,7 +55,8 @@ struct team_room {
 };
 
 struct team {
-    uint32_t state; /* enum team_state */
+    uint32_t state;      /* enum team_state */
+    uint32_t generation; /* of the entry: a handle that was another team's leads nowhere */
     uint32_t window;
     uint64_t number;
     uint32_t size;
@@ -64,8 +67,9 @@ struct team {
     uint32_t rounds;  /* of the longest schedule, at least 1 */
     uint32_t left;    /* members that have left, or whose session has ended */
     uint32_t flying;  /* its records that stand in ledgers */
-    uint64_t floor;   /* the first instance that is not finished, all letters acknowledged */
-    uint64_t place;   /* of its memory */
+    uint32_t unused;
+    uint64_t floor; /* the first instance that is not finished, all letters acknowledged */
+    uint64_t place; /* of its memory */
     uint64_t bytes;
     struct team_room lines, data;
     uint64_t last[TEAM_DATA_ROWS]; /* by data row: instance that used it last, + 1; 0: none has */

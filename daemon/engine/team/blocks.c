@@ -205,38 +205,42 @@ static uint64_t most_of(uint64_t a, uint64_t b, uint64_t c)
     return most > c ? most : c;
 }
 
-/* Bytes of an alltoall of length 1: in blocks at most, in all letters, in the longest letter. */
-struct cross {
+/* Bytes of a call of length 1: in blocks at most, in all letters, in the longest letter. */
+struct load {
     uint64_t work, mail, letter;
 };
 
-static struct cross alltoall_bytes(const struct team *t, const struct participant *list)
+/* For the kinds whose letters depend on how members are spread, whatever the root. */
+static struct load load_of(const struct team *t, const struct participant *list, uint32_t kind)
 {
-    struct blocks b = {.algorithm = &coll_alltoall_bruck,
+    const struct coll_algorithm *algorithm = blocks_algorithm(kind);
+    struct blocks b = {.algorithm = algorithm,
                        .shape = {.participants = t->participants, .blocks = t->participants},
                        .list = list,
                        .me = t->me,
-                       .kind = TEAM_ALLTOALL,
+                       .kind = kind,
                        .length = 1};
-    uint32_t rounds = coll_alltoall_bruck.rounds(&b.shape);
+    uint32_t rounds = algorithm->rounds(&b.shape);
     struct coll_range all = coll_piece(0, t->participants);
-    struct cross cross = {.work = bytes_of_range(&b, 0, &all)};
+    struct load load = {.work = bytes_of_range(&b, 0, &all)};
     uint64_t out = 0, in = 0;
 
     for (uint32_t r = 0; r < rounds; r++) {
-        uint64_t leaving, arriving;
+        uint64_t leaving = 0, arriving = 0;
         struct coll_round now;
 
-        coll_alltoall_bruck.round(&b.shape, t->me, r, &now);
-        leaving = blocks_leaving(&b, r, &now.to[0].blocks);
-        arriving = blocks_arriving(&b, r, &now.from[0].blocks);
+        algorithm->round(&b.shape, t->me, r, &now);
+        if (now.sends > 0)
+            leaving = blocks_leaving(&b, r, &now.to[0].blocks);
+        if (now.arrivals > 0)
+            arriving = blocks_arriving(&b, r, &now.from[0].blocks);
         out += leaving;
         in += arriving;
-        cross.letter = most_of(cross.letter, leaving, arriving);
-        cross.work = most_of(cross.work, bytes_of_range(&b, r + 1, &all), 0);
+        load.letter = most_of(load.letter, leaving, arriving);
+        load.work = most_of(load.work, bytes_of_range(&b, r + 1, &all), 0);
     }
-    cross.mail = in > out ? in : out;
-    return cross;
+    load.mail = in > out ? in : out;
+    return load;
 }
 
 struct team_room blocks_room(const struct team *t, const struct participant *list, bool lines)
@@ -244,16 +248,18 @@ struct team_room blocks_room(const struct team *t, const struct participant *lis
     uint64_t whole = lines ? TEAM_LINE_BYTES : team_small_max(t->fullest);
     uint64_t given = lines ? TEAM_LINE_BYTES : TEAM_DATA_BYTES;
     uint64_t each = given / t->size < TEAM_INPUT_MAX ? given / t->size : TEAM_INPUT_MAX;
-    uint64_t length = given / t->fullest / t->size, work, mail;
-    struct cross cross = alltoall_bytes(t, list);
+    uint64_t cross = given / t->fullest / t->size, work, mail;
+    struct load alltoall = load_of(t, list, TEAM_ALLTOALL);
+    struct load halving = load_of(t, list, TEAM_REDUCE_SCATTER);
+    struct load allgather = load_of(t, list, TEAM_ALLGATHER);
 
-    length = length < TEAM_INPUT_MAX ? length : TEAM_INPUT_MAX;
-    if (length * cross.letter > TEAM_DATA_BYTES) /* more parts than an arrival has bits */
+    cross = cross < TEAM_INPUT_MAX ? cross : TEAM_INPUT_MAX;
+    if (cross * alltoall.letter > TEAM_DATA_BYTES) /* more parts than an arrival has bits */
         return (struct team_room){.mail = UINT32_MAX};
-    /* A scan has its blocks twice; a reduce-scatter's letters are all blocks, perhaps, and then
-     * halves. */
-    work = most_of(2 * whole, each * t->size, length * cross.work);
-    mail = most_of(t->rounds * whole, 2 * each * t->size, length * cross.mail) + 8 * t->rounds;
+    /* A scan has its blocks twice; a gather or a scatter sends and gets each block once. */
+    work = most_of(2 * whole, each * t->size, cross * alltoall.work);
+    mail = most_of(t->rounds * whole, each * t->size, cross * alltoall.mail);
+    mail = most_of(mail, each * halving.mail, each * allgather.mail) + 8 * t->rounds;
     return (struct team_room){.work = (uint32_t)((work + 7) & ~UINT64_C(7)),
                               .mail = (uint32_t)((mail + 7) & ~UINT64_C(7))};
 }

@@ -25,12 +25,20 @@ static bool fold_valid(const struct instance *call)
            (call->length & ((1u << fold_shift(code)) - 1)) == 0;
 }
 
+static bool root_valid(const struct team *t, const struct instance *call)
+{
+    bool rooted = call->kind == TEAM_BCAST || call->kind == TEAM_REDUCE ||
+                  call->kind == TEAM_GATHER || call->kind == TEAM_SCATTER;
+
+    return rooted ? call->root < t->participants : call->root == 0;
+}
+
 bool instance_valid(const struct engine *e, uint32_t team, const struct instance *call)
 {
     const struct team *t = &e->teams.table[team];
     enum team_way way;
 
-    if (!blocks_algorithm(call->kind) || call->root >= t->participants || !fold_valid(call))
+    if (!blocks_algorithm(call->kind) || !root_valid(t, call) || !fold_valid(call))
         return false;
     way = team_way((enum team_kind)call->kind, call->length, t->size, t->fullest);
     return call->row == WIRE_COLL_LINES ? way == TEAM_BY_LINES

@@ -20,6 +20,21 @@ void team_leave_table(struct engine *e, uint32_t team);
 /* After a restart: teams that were open are found again. */
 void team_table_inherit(struct engine *e);
 
+/* The handle of an open team, and the team of a handle; NONE: it is open no more. */
+static inline uint32_t team_handle(const struct engine *e, uint32_t team)
+{
+    return e->teams.table[team].generation << TEAMS_SHIFT | team;
+}
+
+static inline uint32_t team_of_handle(const struct engine *e, uint32_t handle)
+{
+    const struct team *t = &e->teams.table[handle & (TEAMS_MAX - 1)];
+
+    return t->state == TEAM_OPEN && t->generation == handle >> TEAMS_SHIFT
+               ? handle & (TEAMS_MAX - 1)
+               : NONE;
+}
+
 static inline struct instance *team_instance(const struct engine *e, uint32_t team,
                                              uint64_t sequence)
 {

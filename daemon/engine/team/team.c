@@ -85,7 +85,8 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
     if (team == NONE)
         return -ENOSPC;
     t = &e->teams.table[team];
-    *t = (struct team){.window = info->window,
+    *t = (struct team){.generation = (t->generation + 1) % TEAM_GENERATIONS,
+                       .window = info->window,
                        .number = info->number,
                        .size = info->size,
                        .me = info->me,
@@ -108,7 +109,7 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
     enlist(e, team, info);
     set32(e, &t->state, TEAM_OPEN);
     commit(e);
-    return (int)team;
+    return (int)team_handle(e, team);
 }
 
 /* ---- after a takeover ------------------------------------------------------------------------ */
@@ -119,29 +120,25 @@ void teams_inherit(struct engine *e)
     letters_inherit(e);
 }
 
-static bool is_open(const struct engine *e, uint32_t team)
+int engine_team_inherit(struct engine *e, uint32_t handle, void *area)
 {
-    return team < TEAMS_MAX && e->teams.table[team].state == TEAM_OPEN;
-}
+    uint32_t team = team_of_handle(e, handle);
 
-int engine_team_inherit(struct engine *e, uint32_t team, void *area)
-{
-    int r = is_open(e, team) ? attach(e, team, area) : -EINVAL;
-
-    if (r < 0)
+    if (team == NONE || attach(e, team, area) < 0)
         return -EINVAL;
     if (e->teams.table[team].reason.status != 0)
         exchange_break(e, team);
     return 0;
 }
 
-int engine_team_find(const struct engine *e, uint32_t team, struct engine_team_found *out)
+int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_found *out)
 {
-    const struct team *t = &e->teams.table[team];
+    const struct team *t = &e->teams.table[index];
 
-    if (!is_open(e, team))
+    if (index >= TEAMS_MAX || t->state != TEAM_OPEN)
         return -ENOENT;
-    *out = (struct engine_team_found){.number = t->number,
+    *out = (struct engine_team_found){.handle = team_handle(e, index),
+                                      .number = t->number,
                                       .size = t->size,
                                       .window = t->window,
                                       .me = t->me,
@@ -151,34 +148,38 @@ int engine_team_find(const struct engine *e, uint32_t team, struct engine_team_f
     return 0;
 }
 
-struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t team,
+struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t handle,
                                                        uint32_t index)
 {
-    const struct participant *p = &e->teams.live[team].participants[index];
+    const struct participant *p = &e->teams.live[handle & (TEAMS_MAX - 1)].participants[index];
 
     return (struct engine_team_participant){.peer = p->peer, .members = p->members};
 }
 
-struct engine_team_member engine_team_member(const struct engine *e, uint32_t team, uint32_t index)
+struct engine_team_member engine_team_member(const struct engine *e, uint32_t handle,
+                                             uint32_t index)
 {
-    const struct team_member *m = &e->teams.live[team].members[index];
+    const struct team_member *m = &e->teams.live[handle & (TEAMS_MAX - 1)].members[index];
 
     return (struct engine_team_member){.rank = m->rank, .session = m->session};
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-void engine_team_break(struct engine *e, uint32_t team, int32_t status, uint32_t rank)
+void engine_team_break(struct engine *e, uint32_t handle, int32_t status, uint32_t rank)
 {
-    if (is_open(e, team))
+    uint32_t team = team_of_handle(e, handle);
+
+    if (team != NONE)
         team_fail(e, team, &(struct team_reason){.status = status, .rank = {rank, NONE}});
 }
 
-void engine_team_leave(struct engine *e, uint32_t team, uint32_t session)
+void engine_team_leave(struct engine *e, uint32_t handle, uint32_t session)
 {
-    struct team *t = &e->teams.table[team];
+    uint32_t team = team_of_handle(e, handle);
+    struct team *t = &e->teams.table[handle & (TEAMS_MAX - 1)];
 
-    for (uint32_t m = 0; is_open(e, team) && m < t->members; m++) {
+    for (uint32_t m = 0; team != NONE && m < t->members; m++) {
         struct team_member *member = &e->teams.live[team].members[m];
 
         if (member->session != session || member->left)
@@ -233,6 +234,7 @@ bool team_leaves(struct engine *e, uint32_t team)
     commit(e);
     letters_forget(e, team);
     team_leave_table(e, team);
-    notice_push(e, &(struct engine_notice){.kind = ENGINE_TEAM_CLOSED, .handle = team});
+    notice_push(
+        e, &(struct engine_notice){.kind = ENGINE_TEAM_CLOSED, .handle = team_handle(e, team)});
     return false;
 }

@@ -15,17 +15,25 @@ struct open_call {
     int result;
 };
 
-static void call_open(void *argument)
+/* The handle of the team of this number, or -ENOENT. */
+static int find(struct engine *e, uint64_t number)
 {
-    struct open_call *c = argument;
     struct engine_team_found found;
 
     for (uint32_t i = 0; i < 1024; i++)
-        if (engine_team_find(c->engine, i, &found) == 0 && found.number == c->info->number) {
-            c->result = engine_team_inherit(c->engine, i, c->area) < 0 ? -EINVAL : (int)i;
-            return;
-        }
-    c->result = engine_team_open(c->engine, c->info, c->area);
+        if (engine_team_find(e, i, &found) == 0 && found.number == number)
+            return (int)found.handle;
+    return -ENOENT;
+}
+
+/* One that was asked before may be open. */
+static void call_open(void *argument)
+{
+    struct open_call *c = argument;
+
+    c->result = find(c->engine, c->info->number);
+    if (c->result < 0)
+        c->result = engine_team_open(c->engine, c->info, c->area);
 }
 
 /* Numbers places by their lowest ranks. */
@@ -109,7 +117,7 @@ void teams_open(struct teams *t, struct world *w, uint64_t number, uint32_t rank
 
 struct attach_call {
     struct engine *engine;
-    uint32_t handle;
+    uint64_t number;
     void *area;
     int result;
 };
@@ -118,20 +126,26 @@ static void call_attach(void *argument)
 {
     struct attach_call *c = argument;
 
-    c->result = engine_team_inherit(c->engine, c->handle, c->area);
+    c->result = find(c->engine, c->number);
+    if (c->result >= 0 && engine_team_inherit(c->engine, (uint32_t)c->result, c->area) < 0)
+        c->result = -EINVAL;
 }
 
+/* A team that was open and is not known any more has closed, and only its notice was lost. */
 void teams_attach(struct teams *t, uint32_t node)
 {
     for (uint32_t p = 0; p < t->places; p++) {
         struct world_node *n = &t->world->nodes[node];
-        struct attach_call c = {
-            .engine = n->engine, .handle = t->place[p].handle, .area = t->place[p].base};
+        struct attach_call c = {.engine = n->engine, .number = t->number, .area = t->place[p].base};
 
-        if (t->place[p].node != node || !t->place[p].open || t->place[p].closed)
+        if (t->place[p].node != node || t->place[p].closed)
             continue;
-        if (world_call(t->world, n, call_attach, &c) && c.result < 0)
-            t->place[p].closed = true; /* only its notice was lost */
+        if (!world_call(t->world, n, call_attach, &c))
+            return;
+        if (c.result == -ENOENT)
+            t->place[p].closed = t->place[p].open;
+        else if (c.result < 0)
+            world_fail(t->world, "node %u: the team is not inherited", node);
     }
 }
 
@@ -284,13 +298,16 @@ static uint64_t turn_of_call(const struct teams *t, uint64_t sequence, uint64_t 
     return turn;
 }
 
+static bool is_rooted(uint32_t kind)
+{
+    return kind == TEAM_BCAST || kind == TEAM_REDUCE || kind == TEAM_GATHER || kind == TEAM_SCATTER;
+}
+
 static uint64_t signature_of(const struct teams_spec *spec)
 {
-    bool rooted = spec->kind == TEAM_BCAST || spec->kind == TEAM_REDUCE ||
-                  spec->kind == TEAM_GATHER || spec->kind == TEAM_SCATTER;
-
     return team_signature((enum team_kind)spec->kind, folds(spec->kind) ? WORD_ADD : 0,
-                          folds(spec->kind) ? WORD_U8 : 0, rooted ? spec->root : 0, spec->length);
+                          folds(spec->kind) ? WORD_U8 : 0, is_rooted(spec->kind) ? spec->root : 0,
+                          spec->length);
 }
 
 static void submit(struct teams *t, uint32_t rank, uint64_t sequence)
@@ -305,7 +322,7 @@ static void submit(struct teams *t, uint32_t rank, uint64_t sequence)
                               .length = spec->length,
                               .signature = signature_of(spec),
                               .data_row = by_lines(t, spec) ? TEAM_LINES : turn % TEAM_DATA_ROWS,
-                              .root = t->member[spec->root].place};
+                              .root = is_rooted(spec->kind) ? t->member[spec->root].place : 0};
 
     if (world_submit_at_once(t->world, m->client, &r) < 0)
         world_fail(t->world, "rank %u has no room to submit", rank);

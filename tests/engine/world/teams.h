@@ -25,7 +25,7 @@ struct teams_place {
     size_t bytes;
     struct team_area area;
     uint32_t handle;
-    bool open, closed;
+    bool open, closed; /* closed: its area may go */
     uint32_t members;
     uint32_t first; /* members of places before it */
 };
