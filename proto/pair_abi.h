@@ -42,6 +42,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/session_abi.h"
@@ -85,6 +86,12 @@ static inline uint64_t pair_head(uint64_t position, enum pair_kind kind, uint32_
 {
     return (uint32_t)(position + 1) | (uint64_t)kind << 32 | (uint64_t)flags << 40 |
            (uint64_t)id_len << 48;
+}
+
+/* The head of a notification: the first record behind operations through the daemon has another. */
+static inline bool pair_heads_notification(uint64_t head)
+{
+    return (uint8_t)(head >> 32) - 1u < PAIR_ATOMIC && head >> 40 == PAIR_NOTIFY;
 }
 
 enum pair_gone {

@@ -46,6 +46,7 @@
 /* Lines, as measured: fewer hide less of the latency between the processors, more take lines that
  * the reader still reads. */
 #define PAIR_FETCH_AHEAD 4u
+#define PAIR_READ_AHEAD  2u
 
 struct pair_writer {
     struct pair_shared *shared;
@@ -268,10 +269,16 @@ static inline bool pair_pending(const struct pair_reader *r)
 
 static inline void pair_pass(struct pair_reader *r, const struct pair_record *record)
 {
+    bool more;
+
     r->head += record->lines;
+    more = pair_pending(r);
     /* The last one too: a writer that waits for room may be waiting for just that line. */
-    if (r->head - r->released >= PAIR_LINES / 4 || !pair_pending(r))
+    if (r->head - r->released >= PAIR_LINES / 4 || !more)
         pair_release(r);
+    /* A writer that is ahead does not wait for us: its next lines may come while we work. */
+    if (more)
+        __builtin_prefetch(&r->lines[(r->head + PAIR_READ_AHEAD) & r->mask]);
 }
 
 #endif

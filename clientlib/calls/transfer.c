@@ -7,6 +7,7 @@
 #include <errno.h>
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
+#include "clientlib/calls/transfer.h"
 #include "clientlib/neighbours/direct.h"
 
 enum {
@@ -121,21 +122,27 @@ static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t o
     return rc;
 }
 
-int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid, pwc_cid rid,
-            unsigned flags)
+int transfer_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, const pwc_cid *lid,
+                 const pwc_cid *rid, unsigned flags)
 {
     struct pwc_ctx *ctx = dst->ctx;
     int rc;
 
-    if (lid.size > PWC_CID_MAX)
-        return put_for_request(dst, off, src, len, lid, rid, flags);
-    rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
+    if (lid->size > PWC_CID_MAX)
+        return put_for_request(dst, off, src, len, *lid, *rid, flags);
+    rc = check(ctx, dst, off, len, lid, rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
     if (rc == 0 && dst->pair) {
         rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
         if (rc == 1)
-            return direct_put(ctx, dst, off, src, len, &lid, &rid, flags);
+            return direct_put(ctx, dst, off, src, len, lid, rid, flags);
     }
-    return rc < 0 ? rc : put_by_daemon(ctx, dst, off, src, len, &lid, &rid, flags);
+    return rc < 0 ? rc : put_by_daemon(ctx, dst, off, src, len, lid, rid, flags);
+}
+
+int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid, pwc_cid rid,
+            unsigned flags)
+{
+    return transfer_put(dst, off, src, len, &lid, &rid, flags);
 }
 
 static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src, uint64_t off,
@@ -192,19 +199,25 @@ static __attribute__((noinline)) int get_for_request(pwc_remote *src, uint64_t o
     return rc;
 }
 
-int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
-            unsigned flags)
+int transfer_get(pwc_remote *src, uint64_t off, void *dst, size_t len, const pwc_cid *lid,
+                 const pwc_cid *rid, unsigned flags)
 {
     struct pwc_ctx *ctx = src->ctx;
     int rc;
 
-    if (lid.size > PWC_CID_MAX)
-        return get_for_request(src, off, dst, len, &lid, &rid, flags);
-    rc = check(ctx, src, off, len, &lid, &rid, flags, GET_FLAGS, PWC_REMOTE_READ);
+    if (lid->size > PWC_CID_MAX)
+        return get_for_request(src, off, dst, len, lid, rid, flags);
+    rc = check(ctx, src, off, len, lid, rid, flags, GET_FLAGS, PWC_REMOTE_READ);
     if (rc == 0 && src->pair) {
         rc = direct_choose(ctx, src, !(flags & PWC_NO_RCE));
         if (rc == 1)
-            return direct_get(ctx, src, off, dst, len, &lid, &rid, flags);
+            return direct_get(ctx, src, off, dst, len, lid, rid, flags);
     }
-    return rc < 0 ? rc : get_by_daemon(ctx, src, off, dst, len, &lid, &rid, flags);
+    return rc < 0 ? rc : get_by_daemon(ctx, src, off, dst, len, lid, rid, flags);
+}
+
+int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
+            unsigned flags)
+{
+    return transfer_get(src, off, dst, len, &lid, &rid, flags);
 }

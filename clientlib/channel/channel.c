@@ -91,8 +91,8 @@ void channel_destroy(struct channel *ch)
 {
     neighbours_destroy(&ch->neighbours);
     pending_close(&ch->pending);
+    channel_notify_destroy(ch);
     request_pool_destroy(&ch->requests);
-    channel_notify_destroy(&ch->notify);
     kept_destroy(&ch->kept);
 }
 

@@ -74,14 +74,10 @@ struct channel_space {
     uint32_t number;
 };
 
-struct channel_posting;
-
 /* Notifications: what is asked for, what is unexpected. */
 struct channel_notify {
     struct matcher matcher;
-    uint64_t matched;                /* notifications that requests have taken */
-    struct channel_posting **chunks; /* as those of the pool of requests */
-    uint32_t chunk_count;
+    uint64_t matched;       /* notifications that requests have taken */
     uint32_t highest_space; /* that this context has had, or that is the program's own */
     struct channel_space *spaces;
     bool held; /* in the ring of a neighbour, when these were last looked into: no room for it */
@@ -207,6 +203,9 @@ int channel_collect(struct channel *ch);
  * keeps remote events before they fill their ring, since their senders may wait for us as we wait
  * for them. 0; -ENOBUFS: no more can be kept, and the ring is filling. */
 int channel_run(struct channel *ch);
+/* The part of channel_run that looks into the rings of neighbours. True: that has ended a request,
+ * so that the rings of the session may wait for the next call, but not for ever. */
+bool channel_run_direct(struct channel *ch);
 
 /* All submitted operations have ended. */
 bool channel_idle(const struct channel *ch);
@@ -264,11 +263,35 @@ void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, 
 
 /* ---- persistent requests (request.h) -------------------------------------------------------- */
 
+/* Posts the local event of a request whose round has ended, into the room that it holds. */
+void channel_post_event(struct channel *ch, const struct pwc_request *r);
+
 /* Begins a round of a request that is not under way, whose local event then has room: 0; -EAGAIN:
  * take local events first; -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over. */
-int channel_start_request(struct channel *ch, struct pwc_request *r);
+static inline int channel_start_request(struct channel *ch, struct pwc_request *r)
+{
+    int rc = channel_state(ch);
+
+    if (rc == 0 && request_has_lid(r))
+        rc = channel_own_hold(ch, r->lid_size);
+    if (rc < 0)
+        return rc;
+    r->status.status = 0;
+    r->status.count = 0;
+    r->status.bytes = 0;
+    r->reported = false;
+    r->left = r->wanted;
+    return 0;
+}
 /* The round has not begun after all. */
 void channel_unstart_request(struct channel *ch, struct pwc_request *r);
+/* The round of a request has ended: nothing is left of it, and its status stands. */
+static inline void channel_ended_request(struct channel *ch, struct pwc_request *r)
+{
+    if (request_has_lid(r))
+        channel_post_event(ch, r);
+    request_show(&ch->requests, r);
+}
 /* Ends the round of a request that is under way, with its local event. An error that it has had
  * stands. */
 void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
@@ -276,7 +299,8 @@ void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
 /* ---- notifications (pwc/notify.h) ----------------------------------------------------------- */
 
 void channel_notify_init(struct channel_notify *n);
-void channel_notify_destroy(struct channel_notify *n);
+/* Before request_pool_destroy. */
+void channel_notify_destroy(struct channel *ch);
 /* Says what a request asks for, before it is first started: 0 or -ENOMEM. */
 int channel_notify_open(struct channel *ch, struct pwc_request *r,
                         const struct matcher_pattern *pattern);

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include "clientlib/channel/channel_route.h"
 
-/* The notifications that one request asks for; its place is that of its request in the pool. */
+/* The notifications that one request asks for, in a line of its own; its place is that of its
+ * request in the chunk. */
 struct channel_posting {
-    struct matcher_request asks; /* first: the matcher gives it back */
+    _Alignas(64) struct matcher_request asks; /* first: the matcher gives it back */
     struct pwc_request *request;
 };
+static_assert(sizeof(struct channel_posting) == 64, "channel_posting");
 
 void channel_notify_init(struct channel_notify *n)
 {
@@ -20,14 +22,11 @@ void channel_notify_init(struct channel_notify *n)
     matcher_init(&n->matcher, MATCHER_UNEXPECTED);
 }
 
-void channel_notify_destroy(struct channel_notify *n)
+void channel_notify_destroy(struct channel *ch)
 {
-    for (uint32_t i = 0; i < n->chunk_count; i++)
-        free(n->chunks[i]);
-    free(n->chunks);
-    n->chunks = NULL;
-    n->chunk_count = 0;
-    matcher_destroy(&n->matcher);
+    for (uint32_t i = 0; i < ch->requests.chunk_count; i++)
+        free(request_head(ch->requests.chunks[i])->postings);
+    matcher_destroy(&ch->notify.matcher);
 }
 
 void channel_set_unexpected(struct channel *ch, uint32_t max)
@@ -38,68 +37,65 @@ void channel_set_unexpected(struct channel *ch, uint32_t max)
 /* ---- requests ---------------------------------------------------------------------------------
  */
 
-static struct channel_posting *posting_of(const struct channel *ch, const struct pwc_request *r)
+static struct channel_posting *posting_of(const struct pwc_request *r)
 {
-    uint32_t number = request_number(r);
-
-    return &ch->notify.chunks[number / REQUESTS_A_CHUNK][number % REQUESTS_A_CHUNK];
+    return &request_head(r)->postings[request_place(r)];
 }
 
-/* The places of the requests up to this one's chunk. */
-static int make_places(struct channel_notify *n, const struct pwc_request *r)
+/* The places of the requests of this one's chunk. */
+static int make_places(const struct pwc_request *r)
 {
-    uint32_t needed = request_number(r) / REQUESTS_A_CHUNK + 1;
-    struct channel_posting **chunks;
+    struct request_chunk_head *head = request_head(r);
 
-    if (needed <= n->chunk_count)
-        return 0;
-    chunks = realloc(n->chunks, needed * sizeof(chunks[0]));
-    if (!chunks)
-        return -ENOMEM;
-    n->chunks = chunks;
-    for (; n->chunk_count < needed; n->chunk_count++) {
-        chunks[n->chunk_count] = calloc(REQUESTS_A_CHUNK, sizeof(*chunks[0]));
-        if (!chunks[n->chunk_count])
-            return -ENOMEM;
-    }
-    return 0;
+    if (!head->postings)
+        head->postings = aligned_alloc(64, REQUESTS_A_CHUNK * sizeof(struct channel_posting));
+    return head->postings ? 0 : -ENOMEM;
 }
 
 int channel_notify_open(struct channel *ch, struct pwc_request *r,
                         const struct matcher_pattern *pattern)
 {
-    int rc = make_places(&ch->notify, r);
+    int rc = make_places(r);
 
     if (rc == 0)
-        *posting_of(ch, r) = (struct channel_posting){.asks = {.pattern = *pattern}, .request = r};
+        *posting_of(r) = (struct channel_posting){.asks = {.pattern = *pattern}, .request = r};
     return rc;
 }
 
-/* Shows what has changed to people who look (session_notices). */
-static void publish(struct channel *ch)
+/* Shows how many requests are started, and what they have taken, to people who look
+ * (session_notices). */
+static inline void publish_matched(struct channel *ch)
 {
     struct session_notices *notices = &ch->shared->notices;
     const struct channel_notify *n = &ch->notify;
 
     atomic_store_explicit(&notices->started, n->matcher.started, memory_order_relaxed);
-    atomic_store_explicit(&notices->unexpected, n->matcher.kept, memory_order_relaxed);
     atomic_store_explicit(&notices->matched, n->matched, memory_order_relaxed);
 }
 
+/* Shows this, and how many are unexpected. */
+static void publish(struct channel *ch)
+{
+    publish_matched(ch);
+    atomic_store_explicit(&ch->shared->notices.unexpected, ch->notify.matcher.kept,
+                          memory_order_relaxed);
+}
+
 /* One notification more of those that the request waits for. */
-static void note(struct channel *ch, struct pwc_request *r, const struct matcher_notice *notice)
+static inline void note(struct channel *ch, struct pwc_request *r, uint64_t peer, uint64_t id,
+                        uint32_t bytes)
 {
     ch->notify.matched++;
     r->status.count++;
-    r->status.peer = notice->peer;
-    r->status.id = notice->id;
-    r->status.bytes = notice->bytes;
+    r->status.peer = peer;
+    r->status.id = id;
+    r->status.bytes = bytes;
     r->left--;
 }
 
 int channel_notify_start(struct channel *ch, struct pwc_request *r)
 {
-    struct channel_posting *posting = posting_of(ch, r);
+    struct channel_posting *posting = posting_of(r);
     struct matcher *matcher = &ch->notify.matcher;
     struct matcher_notice notice;
     int rc = matcher_prepare(matcher);
@@ -107,7 +103,7 @@ int channel_notify_start(struct channel *ch, struct pwc_request *r)
     if (rc < 0)
         return rc;
     while (r->left > 0 && matcher_take(matcher, &posting->asks.pattern, &notice))
-        note(ch, r, &notice);
+        note(ch, r, notice.peer, notice.id, notice.bytes);
     if (r->left > 0)
         matcher_start(matcher, &posting->asks);
     else
@@ -118,7 +114,7 @@ int channel_notify_start(struct channel *ch, struct pwc_request *r)
 
 void channel_notify_stop(struct channel *ch, struct pwc_request *r)
 {
-    matcher_stop(&ch->notify.matcher, &posting_of(ch, r)->asks);
+    matcher_stop(&ch->notify.matcher, &posting_of(r)->asks);
     publish(ch);
 }
 
@@ -162,17 +158,21 @@ static bool space_is_over(const struct channel_notify *n, uint64_t number)
 /* ---- notifications ----------------------------------------------------------------------------
  */
 
-static void give(struct channel *ch, struct matcher_request *asks,
-                 const struct matcher_notice *notice)
+bool channel_match(struct channel *ch, uint64_t peer, uint64_t id, uint32_t bytes)
 {
-    struct pwc_request *r = ((struct channel_posting *)(void *)asks)->request;
+    struct matcher_request *asks = matcher_find(&ch->notify.matcher, peer, id);
+    struct pwc_request *r;
 
-    note(ch, r, notice);
+    if (!asks)
+        return false;
+    r = ((struct channel_posting *)(void *)asks)->request;
+    note(ch, r, peer, id, bytes);
     if (r->left == 0) {
         matcher_stop(&ch->notify.matcher, asks);
-        channel_end_request(ch, r, 0);
+        channel_ended_request(ch, r);
     }
-    publish(ch);
+    publish_matched(ch);
+    return true;
 }
 
 int channel_notified(struct channel *ch, const struct event_record *event,
@@ -180,13 +180,10 @@ int channel_notified(struct channel *ch, const struct event_record *event,
 {
     const struct matcher_notice notice = {
         .peer = event->peer, .id = event->id, .bytes = (uint32_t)event->bytes, .op = event->op};
-    struct matcher_request *asks = matcher_find(&ch->notify.matcher, notice.peer, notice.id);
     int rc;
 
-    if (asks) {
-        give(ch, asks, &notice);
+    if (channel_match(ch, notice.peer, notice.id, notice.bytes))
         return ROUTE_KEPT;
-    }
     if (channel_asks(asked, PWC_NOTIFICATION, notice.peer)) {
         channel_show(event, NULL, out);
         return ROUTE_SHOWN;

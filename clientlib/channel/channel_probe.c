@@ -10,7 +10,6 @@
 
 enum {
     MESSAGES_MAX = 64, /* handlers that one call runs for a ring before it looks into the others */
-    DIRECT_MAX = 16,   /* events of neighbours before the rings have their turn */
 };
 
 static struct event_record *current(struct channel *ch)
@@ -235,13 +234,14 @@ static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer
 
     if (kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, peer, out))
         return 1;
-    if (neighbours && ch->direct_run < DIRECT_MAX && channel_take_direct(ch, peer, kinds, out)) {
+    if (neighbours && ch->direct_run < CHANNEL_DIRECT_MAX &&
+        channel_take_direct(ch, peer, kinds, out)) {
         ch->direct_run++;
         return 1;
     }
     rc = probe_rings(ch, only_ring(ch, kinds), peer, kinds, out);
     if (neighbours) {
-        if (rc == 0 && ch->direct_run >= DIRECT_MAX)
+        if (rc == 0 && ch->direct_run >= CHANNEL_DIRECT_MAX)
             rc = channel_take_direct(ch, peer, kinds, out);
         ch->direct_run = 0;
     }
@@ -385,26 +385,12 @@ static bool is_crowded(struct channel *ch)
            (inbox_pending(&ch->remote) && ring->tail_seen - ring->head > ring->size / 2);
 }
 
-/* Looks into the rings of neighbours. True: that has ended a request, so that the rings of the
- * session may wait for the next call, but not for ever. */
-static bool run_direct(struct channel *ch)
-{
-    uint32_t started = ch->notify.matcher.started;
-
-    if (ch->neighbours.awaited > 0 || (channel_sorts(ch) && ch->neighbours.count > 0))
-        (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
-    if (ch->notify.matcher.started < started && ch->direct_run++ < DIRECT_MAX)
-        return true;
-    ch->direct_run = 0;
-    return false;
-}
-
 int channel_run(struct channel *ch)
 {
     const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
     int rc = 0;
 
-    if (run_direct(ch))
+    if (channel_run_direct(ch))
         return 0;
     if (ch->deliver)
         rc = take_until_shown(ch, &ch->reply_event, &nothing, NULL);

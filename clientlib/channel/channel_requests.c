@@ -8,20 +8,12 @@
 #include <errno.h>
 #include "clientlib/channel/channel.h"
 
-int channel_start_request(struct channel *ch, struct pwc_request *r)
+void channel_post_event(struct channel *ch, const struct pwc_request *r)
 {
-    int rc = channel_state(ch);
+    const pwc_cid lid = request_lid(r);
 
-    if (rc == 0 && request_has_lid(r))
-        rc = channel_own_hold(ch, r->lid_size);
-    if (rc < 0)
-        return rc;
-    r->status.status = 0;
-    r->status.count = 0;
-    r->status.bytes = 0;
-    r->reported = false;
-    r->left = r->wanted;
-    return 0;
+    channel_own_release(ch, r->lid_size);
+    channel_own(ch, PWC_OP_REQUEST, r->status.peer, r->status.bytes, &lid, r->status.status);
 }
 
 void channel_unstart_request(struct channel *ch, struct pwc_request *r)
@@ -37,11 +29,5 @@ void channel_end_request(struct channel *ch, struct pwc_request *r, int status)
     r->left = 0;
     if (r->status.status == 0)
         r->status.status = status;
-    if (request_has_lid(r)) {
-        const pwc_cid lid = request_lid(r);
-
-        channel_own_release(ch, r->lid_size);
-        channel_own(ch, PWC_OP_REQUEST, r->status.peer, r->status.bytes, &lid, r->status.status);
-    }
-    request_show(&ch->requests, r);
+    channel_ended_request(ch, r);
 }

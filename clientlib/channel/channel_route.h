@@ -42,6 +42,8 @@ enum route {
 int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,
                   const struct asked *asked, struct pwc_event *out);
 
+/* Gives a notification to the started request that it matches: false where there is none. */
+bool channel_match(struct channel *ch, uint64_t peer, uint64_t id, uint32_t bytes);
 /* Routes a notification: as channel_route. */
 int channel_notified(struct channel *ch, const struct event_record *event,
                      const struct asked *asked, struct pwc_event *out);
@@ -75,6 +77,9 @@ static inline void channel_show(const struct event_record *event, const void *id
 }
 
 /* ---- the rings that it comes by ------------------------------------------------------------- */
+
+/* Events of neighbours before the rings of the session have their turn. */
+#define CHANNEL_DIRECT_MAX 16
 
 /* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);

@@ -100,35 +100,23 @@ static void insert(struct matcher *m, struct matcher_request *r)
 
 /* The sole request enters the hash together with the next one. Fewer buckets than entries are
  * slower, and no error. */
-int matcher_prepare(struct matcher *m)
+int matcher_prepare_more(struct matcher *m)
 {
-    if (m->started == 0)
-        return 0;
     if (m->buckets && m->hashed + 2 <= UINT32_C(1) << m->bucket_bits)
         return 0;
     return grow_buckets(m) < 0 && !m->buckets ? -ENOMEM : 0;
 }
 
-void matcher_start(struct matcher *m, struct matcher_request *r)
+void matcher_start_more(struct matcher *m, struct matcher_request *r)
 {
-    r->number = ++m->starts;
-    if (m->started++ == 0) {
-        m->sole = r;
-        return;
-    }
     if (m->sole)
         insert(m, m->sole);
     m->sole = NULL;
     insert(m, r);
 }
 
-void matcher_stop(struct matcher *m, struct matcher_request *r)
+void matcher_stop_one(struct matcher *m, struct matcher_request *r)
 {
-    m->started--;
-    if (m->sole) {
-        m->sole = NULL;
-        return;
-    }
     unlink_started(list_of(m, r), r);
     m->hashed -= !is_wild(r);
 }
@@ -301,11 +289,9 @@ static bool take_exact(struct matcher *m, uint64_t peer, uint64_t id, struct mat
     return true;
 }
 
-bool matcher_take(struct matcher *m, const struct matcher_pattern *pattern,
-                  struct matcher_notice *out)
+bool matcher_take_matching(struct matcher *m, const struct matcher_pattern *pattern,
+                           struct matcher_notice *out)
 {
-    if (m->kept == 0)
-        return false;
     if (!pattern->any_peer && !pattern->any_tag)
         return take_exact(m, pattern->peer, pattern->id, out);
     for (uint32_t i = m->first; i != MATCHER_NONE; i = m->entries[i].next)

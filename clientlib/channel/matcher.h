@@ -105,14 +105,37 @@ static inline bool matcher_matches(const struct matcher_pattern *pattern, uint64
            (pattern->any_tag ? differs >> 32 : differs) == 0;
 }
 
+/* The next three where others are started. */
+int matcher_prepare_more(struct matcher *m);
+void matcher_start_more(struct matcher *m, struct matcher_request *r);
+void matcher_stop_one(struct matcher *m, struct matcher_request *r);
+
 /* Makes room for one more started request: 0 or -ENOMEM. */
-int matcher_prepare(struct matcher *m);
+static inline int matcher_prepare(struct matcher *m)
+{
+    return m->started == 0 ? 0 : matcher_prepare_more(m);
+}
+
 /* Starts a request, after matcher_prepare, which has taken from the unexpected what there is for
- * it.
- */
-void matcher_start(struct matcher *m, struct matcher_request *r);
+ * it. */
+static inline void matcher_start(struct matcher *m, struct matcher_request *r)
+{
+    r->number = ++m->starts;
+    if (m->started++ == 0)
+        m->sole = r;
+    else
+        matcher_start_more(m, r);
+}
+
 /* A started request has all that it waits for, or is taken back. */
-void matcher_stop(struct matcher *m, struct matcher_request *r);
+static inline void matcher_stop(struct matcher *m, struct matcher_request *r)
+{
+    m->started--;
+    if (m->sole)
+        m->sole = NULL;
+    else
+        matcher_stop_one(m, r);
+}
 /* How many of the started ask for notifications of this space (the id's upper half). */
 uint32_t matcher_started_in(const struct matcher *m, uint32_t space);
 
@@ -133,9 +156,15 @@ static inline struct matcher_request *matcher_find(const struct matcher *m, uint
 int matcher_keep(struct matcher *m, const struct matcher_notice *notice);
 /* 0: one more could be kept; or as matcher_keep. */
 int matcher_room(struct matcher *m);
+/* matcher_take where there are some. */
+bool matcher_take_matching(struct matcher *m, const struct matcher_pattern *pattern,
+                           struct matcher_notice *out);
 /* Moves the oldest of the unexpected that matches to *out: true, or false when there is none. */
-bool matcher_take(struct matcher *m, const struct matcher_pattern *pattern,
-                  struct matcher_notice *out);
+static inline bool matcher_take(struct matcher *m, const struct matcher_pattern *pattern,
+                                struct matcher_notice *out)
+{
+    return m->kept > 0 && matcher_take_matching(m, pattern, out);
+}
 /* Takes the oldest notification of this peer, or of any. */
 bool matcher_take_from(struct matcher *m, uint64_t peer, bool any_peer, struct matcher_notice *out);
 /* Drops all unexpected of a space. */

@@ -75,14 +75,14 @@ int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct
     return 0;
 }
 
-/* The wait that is running has marked it, or has it on its list. */
+/* The wait that is running is for it alone, has marked it, or has it on its list. */
 static bool is_awaited(const struct request_pool *pool, const struct pwc_request *r)
 {
     uint32_t listed = pool->ended > 0 ? pool->ended_first : REQUEST_NONE;
 
     while (listed != REQUEST_NONE && listed != request_number(r))
         listed = request_at(pool, listed)->next;
-    return listed != REQUEST_NONE || r->waiter == pool->wait;
+    return r == pool->awaited || listed != REQUEST_NONE || r->waiter == pool->wait;
 }
 
 int request_pool_give(struct pwc_request *r)

@@ -7,7 +7,8 @@
  *     +--------+------+--------+----------+------+------+------+----------+--------+-----+
  *
  * The pool grows by chunks of 4 KiB. A chunk's first 64 bytes name the pool, so a request need
- * not. A request's number is 64 times that of its chunk, and its place in there.
+ * not, and lead to what its requests ask for, if any does. A request's number is 64 times that of
+ * its chunk, and its place in there.
  *
  * An operation that was given a request is submitted with SUBMIT_SLOT and request_cid as its local
  * id, without SUBMIT_NO_LCE. Its local event comes back with that id, which no slot of pending.h
@@ -57,18 +58,22 @@ static_assert(offsetof(struct pwc_request, left) == 32, "pwc_request.left");
 #define REQUEST_NO_WAIT     1u  /* nor a wait */
 
 struct request_pool;
+struct channel_posting;
 
 struct request_chunk_head {
     struct request_pool *pool;
     uint32_t first; /* number of the place that this head takes */
+    /* The places of what its requests for notifications ask for: channel_notify.c. NULL: none. */
+    struct channel_posting *postings;
 };
 static_assert(sizeof(struct request_chunk_head) <= sizeof(struct pwc_request), "a place");
 
 struct request_pool {
     struct pwc_request **chunks;
     uint32_t chunk_count;
-    uint32_t free;  /* number of the first free one */
-    uint32_t wait;  /* odd: the wait that is running; even: none is */
+    uint32_t free;                     /* number of the first free one */
+    const struct pwc_request *awaited; /* by a wait for this one alone */
+    uint32_t wait;                     /* odd: the wait that is running; even: none is */
     uint32_t ended; /* of those that this wait has marked; they stand in a list, by their ends */
     uint32_t ended_first, ended_last;
 };
@@ -78,19 +83,23 @@ void request_pool_destroy(struct request_pool *pool);
 
 /* 0 or -ENOMEM. */
 int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct pwc_request **out);
-/* 0; -EBUSY: it is under way, or the wait that is running has marked it. */
+/* 0; -EBUSY: it is under way, or the wait that is running is for it. */
 int request_pool_give(struct pwc_request *r);
 
-static inline const struct request_chunk_head *request_head(const struct pwc_request *r)
+static inline struct request_chunk_head *request_head(const struct pwc_request *r)
 {
-    return (const struct request_chunk_head *)((uintptr_t)r &
-                                               ~(uintptr_t)(REQUEST_CHUNK_BYTES - 1));
+    return (struct request_chunk_head *)((uintptr_t)r & ~(uintptr_t)(REQUEST_CHUNK_BYTES - 1));
+}
+
+/* Its place in the chunk. */
+static inline uint32_t request_place(const struct pwc_request *r)
+{
+    return (uint32_t)((uintptr_t)r % REQUEST_CHUNK_BYTES / sizeof(struct pwc_request));
 }
 
 static inline uint32_t request_number(const struct pwc_request *r)
 {
-    return request_head(r)->first +
-           (uint32_t)((uintptr_t)r % REQUEST_CHUNK_BYTES / sizeof(struct pwc_request));
+    return request_head(r)->first + request_place(r);
 }
 
 /* The request with this number, or NULL. */

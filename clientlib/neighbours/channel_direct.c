@@ -87,10 +87,12 @@ static __attribute__((noinline)) int route(struct channel *ch, struct neighbour 
     return ROUTE_STAYS;
 }
 
-/* As route, of a notification, without a copy. */
-static int route_notification(struct channel *ch, const struct neighbour *from,
-                              const struct pair_record *record, uint64_t peer, unsigned kinds,
-                              struct pwc_event *out)
+/* As route, of a notification that matches no request, without a copy. */
+static __attribute__((noinline)) int route_notification(struct channel *ch,
+                                                        const struct neighbour *from,
+                                                        const struct pair_record *record,
+                                                        uint64_t peer, unsigned kinds,
+                                                        struct pwc_event *out)
 {
     const struct asked asked = {.peer = peer, .kinds = kinds};
     const struct event_record event = as_event(record, from->peer, EVENT_NOTIFY);
@@ -118,7 +120,10 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
     rc = look(ch, from, &record);
     if (rc != 1)
         return rc;
-    if (record.flags & PAIR_NOTIFY) {
+    if (record.flags & PAIR_NOTIFY &&
+        channel_match(ch, from->peer, record.id, (uint32_t)record.bytes)) {
+        rc = ROUTE_KEPT;
+    } else if (record.flags & PAIR_NOTIFY) {
         rc = route_notification(ch, from, &record, peer, kinds, out);
     } else if (asked_for && kinds & PWC_REMOTE &&
                record.kind <= PAIR_ATOMIC) { /* the shortest way */
@@ -215,6 +220,24 @@ static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
     return left;
 }
 
+/* ---- notifications that are asked for ------------------------------------------------------- */
+
+/* Takes one from the head of a neighbour's ring, without the steps that others need, if a started
+ * request matches it. Each word of it is loaded once. */
+static inline bool take_notification(struct channel *ch, struct neighbour *from)
+{
+    const struct pair_line *line = &from->ring.lines[from->ring.head & from->ring.mask];
+    uint64_t head = atomic_load_explicit(&line->head, memory_order_acquire); /* E */
+    const struct pair_record record = {.lines = 1, .bytes = line->bytes, .id = line->id};
+
+    atomic_signal_fence(memory_order_seq_cst); /* as in pair_look */
+    if (!pair_arrived(head, from->ring.head) || !pair_heads_notification(head) ||
+        !channel_match(ch, from->peer, record.id, (uint32_t)record.bytes))
+        return false;
+    drop(&ch->neighbours, from, &record);
+    return true;
+}
+
 /* ---- both ----------------------------------------------------------------------------------- */
 
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
@@ -239,6 +262,34 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
             return 1;
     }
     return 0;
+}
+
+/* One notification that is asked for, or whatever else has come. */
+static void take_some(struct channel *ch)
+{
+    struct neighbours *n = &ch->neighbours;
+
+    if (n->awaited > 0 || !take_notification(ch, &n->list[n->turn]))
+        (void)channel_take_direct(ch, PWC_ANY, 0, NULL);
+    else if (++n->turn >= n->active)
+        n->turn = 0;
+}
+
+bool channel_run_direct(struct channel *ch)
+{
+    struct neighbours *n = &ch->neighbours;
+    uint32_t started = ch->notify.matcher.started;
+
+    ch->notify.held = false; /* until something is found that has to wait */
+    if (neighbours_may_rest(n))
+        neighbours_listen(n);
+    if (n->awaited == 0 && (!channel_sorts(ch) || next_pending(n, n->active) == 0))
+        return false;
+    take_some(ch);
+    if (ch->notify.matcher.started < started && ch->direct_run++ < CHANNEL_DIRECT_MAX)
+        return true;
+    ch->direct_run = 0;
+    return false;
 }
 
 /* The record at the head is worth a probe for these kinds. */

@@ -246,7 +246,9 @@ static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
     return 1;
 }
 
-int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record)
+/* direct_choose where something has changed, or may have to. */
+static __attribute__((noinline)) int choose_anew(struct pwc_ctx *ctx,
+                                                 const struct pwc_remote *remote, bool record)
 {
     struct direct_pair *pair = remote->pair;
     int rc = channel_state(&ctx->channel);
@@ -260,12 +262,32 @@ int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool rec
     return pair->by_daemon ? come_back(ctx, pair, record) : 1;
 }
 
+int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record)
+{
+    if (remote->way && !remote->pair->by_daemon && !ctx->channel.submit.open &&
+        channel_state(&ctx->channel) == 0 && !direct_has_ended(ctx, remote))
+        return 1;
+    return choose_anew(ctx, remote, record);
+}
+
 bool direct_idle(const struct pwc_remote *remote)
 {
     return remote->pair && !remote->pair->by_daemon;
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */
+
+/* Only the target learns of it, by an id by value: the most frequent way has code of its own. */
+static inline bool is_short(const pwc_cid *rid, unsigned flags)
+{
+    return rid->size == 0 && (flags & (PWC_NO_LCE | PWC_NO_RCE)) == PWC_NO_LCE;
+}
+
+/* The flags of such an operation, as the compiler knows them. */
+static inline unsigned short_flags(unsigned flags)
+{
+    return (flags & PWC_NOTIFY) | PWC_NO_LCE;
+}
 
 /* Room for both events. */
 static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_cid *lid,
@@ -344,8 +366,11 @@ static inline void get_ends(struct pwc_ctx *ctx, struct pwc_remote *src, size_t 
     atomic_store_explicit(&counts->get_bytes, pair->get_bytes, memory_order_relaxed);
 }
 
-int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
-               size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+/* As direct_put. Compiled into each of the two ways below. */
+static inline __attribute__((always_inline)) int put(struct pwc_ctx *ctx, struct pwc_remote *dst,
+                                                     uint64_t off, const void *src, size_t len,
+                                                     const pwc_cid *lid, const pwc_cid *rid,
+                                                     unsigned flags)
 {
     int rc = 0;
 
@@ -359,6 +384,22 @@ int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const 
         word_place(dst->memory + off, src, len);
     put_ends(ctx, dst, len, lid, rid, flags);
     return 0;
+}
+
+static __attribute__((noinline)) int put_any(struct pwc_ctx *ctx, struct pwc_remote *dst,
+                                             uint64_t off, const void *src, size_t len,
+                                             const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    return put(ctx, dst, off, src, len, lid, rid, flags);
+}
+
+int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
+               size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    if (is_short(rid, flags))
+        return put(ctx, dst, off, src, len, lid, &(pwc_cid){.value = rid->value},
+                   short_flags(flags));
+    return put_any(ctx, dst, off, src, len, lid, rid, flags);
 }
 
 int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
@@ -386,8 +427,11 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
     return 0;
 }
 
-int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
-               const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+/* As direct_get. */
+static inline __attribute__((always_inline)) int get(struct pwc_ctx *ctx, struct pwc_remote *src,
+                                                     uint64_t off, void *dst, size_t len,
+                                                     const pwc_cid *lid, const pwc_cid *rid,
+                                                     unsigned flags)
 {
     int rc = 0;
 
@@ -401,6 +445,22 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
         memcpy(dst, src->memory + off, len);
     get_ends(ctx, src, len, lid, rid, flags);
     return 0;
+}
+
+static __attribute__((noinline)) int get_any(struct pwc_ctx *ctx, struct pwc_remote *src,
+                                             uint64_t off, void *dst, size_t len,
+                                             const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    return get(ctx, src, off, dst, len, lid, rid, flags);
+}
+
+int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,
+               const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    if (is_short(rid, flags))
+        return get(ctx, src, off, dst, len, lid, &(pwc_cid){.value = rid->value},
+                   short_flags(flags));
+    return get_any(ctx, src, off, dst, len, lid, rid, flags);
 }
 
 /* ---- vectors -------------------------------------------------------------------------------- */

@@ -4,39 +4,33 @@
  */
 #include <errno.h>
 #include "clientlib/requests/request.h"
+#include "clientlib/calls/transfer.h"
 #include "clientlib/memory/window.h"
 
-/* The remote of a rank, for an operation with this tag: 0, -EINVAL, or as pwc_window_remote. */
-static inline int target(pwc_window *w, uint32_t rank, uint32_t tag, pwc_remote **out)
+/* The remote of a rank that is bound already; NULL: it is not, or there is no such rank. */
+static inline pwc_remote *bound(const pwc_window *w, uint32_t rank)
 {
-    if (tag == PWC_ANY_TAG)
-        return -EINVAL;
-    if (rank >= w->size || !w->remotes[rank])
-        return pwc_window_remote(w, rank, out);
-    *out = w->remotes[rank];
-    return 0;
+    return rank < w->size ? w->remotes[rank] : NULL;
 }
 
 int pwc_put_notify(pwc_window *w, uint32_t rank, uint64_t off, const void *src, size_t len,
                    uint32_t tag, pwc_cid lid, unsigned flags)
 {
-    pwc_remote *remote;
-    int rc = target(w, rank, tag, &remote);
+    const pwc_cid rid = pwc_notice(w->space.number, tag);
+    pwc_remote *remote = bound(w, rank);
+    int rc = tag == PWC_ANY_TAG ? -EINVAL : remote ? 0 : pwc_window_remote(w, rank, &remote);
 
-    return rc < 0 ? rc
-                  : pwc_put(remote, off, src, len, lid, pwc_notice(w->space.number, tag),
-                            flags | PWC_NOTIFY);
+    return rc < 0 ? rc : transfer_put(remote, off, src, len, &lid, &rid, flags | PWC_NOTIFY);
 }
 
 int pwc_get_notify(pwc_window *w, uint32_t rank, uint64_t off, void *dst, size_t len, uint32_t tag,
                    pwc_cid lid, unsigned flags)
 {
-    pwc_remote *remote;
-    int rc = target(w, rank, tag, &remote);
+    const pwc_cid rid = pwc_notice(w->space.number, tag);
+    pwc_remote *remote = bound(w, rank);
+    int rc = tag == PWC_ANY_TAG ? -EINVAL : remote ? 0 : pwc_window_remote(w, rank, &remote);
 
-    return rc < 0 ? rc
-                  : pwc_get(remote, off, dst, len, lid, pwc_notice(w->space.number, tag),
-                            flags | PWC_NOTIFY);
+    return rc < 0 ? rc : transfer_get(remote, off, dst, len, &lid, &rid, flags | PWC_NOTIFY);
 }
 
 int pwc_notify_init(pwc_window *w, uint32_t source, uint32_t tag, uint32_t count, pwc_cid lid,

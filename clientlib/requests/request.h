@@ -29,7 +29,13 @@ struct request_kind {
 extern const struct request_kind request_notify;     /* notify.c */
 extern const struct request_kind request_collective; /* teams/again.c */
 
-const struct request_kind *request_kind_of(const struct pwc_request *r);
+/* Indexed by enum request_kinds. */
+extern const struct request_kind *const request_kinds[];
+
+static inline const struct request_kind *request_kind_of(const struct pwc_request *r)
+{
+    return request_kinds[r->kind];
+}
 
 /* Takes what has come: 0, or why a wait for requests that end by events of these kinds cannot go
  * on. Where the session is over, all requests end. */

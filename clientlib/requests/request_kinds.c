@@ -5,13 +5,8 @@
 
 static const struct request_kind plain = {.ended_by = PWC_LOCAL};
 
-static const struct request_kind *const kinds[] = {
+const struct request_kind *const request_kinds[] = {
     [REQUEST_PLAIN] = &plain,
     [REQUEST_NOTIFY] = &request_notify,
     [REQUEST_COLLECTIVE] = &request_collective,
 };
-
-const struct request_kind *request_kind_of(const struct pwc_request *r)
-{
-    return kinds[r->kind];
-}

@@ -9,14 +9,18 @@
  */
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
+#include "clientlib/attach/wake.h"
 #include "clientlib/requests/request.h"
 #include "clientlib/calls/wait.h"
+
+enum { GLANCES = 8 }; /* at the rings of neighbours, for each look at everything */
 
 struct wait {
     struct pwc_ctx *ctx; /* NULL before the first request is looked at */
     struct request_pool *pool;
-    uint32_t marked;   /* and neither reported nor gone */
-    unsigned ended_by; /* enum pwc_kinds */
+    const struct pwc_request *sole; /* the one that is waited for, where it is alone; or NULL */
+    uint32_t marked;                /* and neither reported nor gone */
+    unsigned ended_by;              /* enum pwc_kinds */
     int timeout_ms;
     int64_t deadline; /* 0: not yet known */
 };
@@ -61,14 +65,37 @@ static struct pwc_request *next_ended(struct wait *wait)
     return NULL;
 }
 
+/* So many of the marked requests have ended. */
+static inline bool is_over(const struct wait *wait, uint32_t needed)
+{
+    return wait->sole ? wait->sole->left == 0 : wait->pool->ended >= needed;
+}
+
+/* Looks at what neighbours write, which costs less than to look at everything, a few times. */
+static inline void glance(const struct wait *wait, uint32_t needed)
+{
+    struct channel *ch = &wait->ctx->channel;
+
+    for (unsigned i = GLANCES; i > 0 && !is_over(wait, needed); i--)
+        if (channel_run_direct(ch))
+            break;
+    if (ch->neighbours.wakes_due)
+        wake_retry(wait->ctx);
+}
+
 /* 1: so many of the marked requests have ended; 0: not yet; or why waiting is of no use. */
 static int progress_awhile(const struct wait *wait, uint32_t needed)
 {
+    bool neighbours = wait->ctx->channel.neighbours.count > 0;
     int rc = 0;
 
-    for (unsigned i = wait_spins(wait->ctx); i > 0 && rc == 0 && wait->pool->ended < needed; i--)
-        rc = request_progress(wait->ctx, wait->ended_by);
-    return wait->pool->ended >= needed ? 1 : rc;
+    for (unsigned i = wait_spins(wait->ctx); i > 0 && rc == 0 && !is_over(wait, needed); i--) {
+        if (neighbours)
+            glance(wait, needed);
+        if (!is_over(wait, needed))
+            rc = request_progress(wait->ctx, wait->ended_by);
+    }
+    return is_over(wait, needed) ? 1 : rc;
 }
 
 /* Waits until so many of the marked requests have ended: 1; 0 after the timeout; or an error. */
@@ -94,16 +121,24 @@ static int wait_for(struct wait *wait, uint32_t needed)
 
 int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms)
 {
-    struct wait wait;
-    int rc = begin(&wait, request, timeout_ms);
+    struct pwc_ctx *ctx = request_ctx(request);
+    struct request_pool *pool = &ctx->channel.requests;
+    int rc = client_may_block(ctx->client);
 
     if (rc < 0)
         return rc;
-    for (rc = 1; rc == 1 && request->left > 0; (void)next_ended(&wait)) {
-        mark(&wait, request, 0);
+    rc = 1;
+    if (request->left > 0) {
+        struct wait wait = {.ctx = ctx,
+                            .pool = pool,
+                            .sole = request,
+                            .ended_by = request_kind_of(request)->ended_by,
+                            .timeout_ms = timeout_ms};
+
+        pool->awaited = request;
         rc = wait_for(&wait, 1);
+        pool->awaited = NULL;
     }
-    request_wait_end(wait.pool);
     if (rc == 1)
         request_report(request, out);
     return rc;

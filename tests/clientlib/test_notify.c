@@ -148,6 +148,46 @@ static void started_and_unexpected(void)
     }
 }
 
+/* An event whose id is that of a notification goes to no request. */
+static void events_match_nothing(void)
+{
+    struct hall *h = hall_new(8);
+    struct pwc_request *r = request(h, NEAR, 5, 1);
+    const struct pair_record event = {.kind = PAIR_PUT, .lines = 1, .bytes = 1, .id = id_of(5)};
+
+    start(h, r);
+    CU_ASSERT_FALSE(channel_run_direct(&h->channel));
+    pair_show(&h->writer, &event);
+    CU_ASSERT_FALSE(channel_run_direct(&h->channel));
+    CU_ASSERT_EQUAL(r->left, 1);
+    CU_ASSERT_EQUAL(notify(h, NEAR, 6, 2), 0);
+    CU_ASSERT_EQUAL(notify(h, NEAR, 5, 3), 0);
+    for (int look = 0; look < 3 && r->left > 0; look++)
+        (void)channel_run_direct(&h->channel);
+    expect(r, NEAR, 5, 3);
+    hall_free(h);
+}
+
+/* A notification that waited in its neighbour's ring holds nothing up once a request has taken it.
+ */
+static void held_then_matched(void)
+{
+    struct hall *h = hall_new(1);
+    struct pwc_request *other = request(h, NEAR, 9, 1), *r = request(h, NEAR, 6, 1);
+
+    start(h, other);
+    CU_ASSERT_EQUAL(notify(h, NEAR, 5, 1), 0);
+    CU_ASSERT_EQUAL(notify(h, NEAR, 6, 2), 0);
+    (void)channel_run(&h->channel);
+    CU_ASSERT_TRUE(channel_is_full(&h->channel));
+    start(h, r);
+    CU_ASSERT_TRUE(channel_run_direct(&h->channel));
+    expect(r, NEAR, 6, 2);
+    CU_ASSERT_EQUAL(channel_run(&h->channel), 0);
+    CU_ASSERT_FALSE(channel_is_full(&h->channel));
+    hall_free(h);
+}
+
 /* A notification that matches several requests goes to the one that was started first, whichever is
  * tested. */
 static void the_first_started(void)
@@ -422,6 +462,8 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
         {"started and unexpected", started_and_unexpected},
+        {"events match nothing", events_match_nothing},
+        {"held, then matched", held_then_matched},
         {"the first started", the_first_started},
         {"raw", raw},
         {"local ids", lids},

@@ -256,6 +256,9 @@ static void test_wait_list(void)
             CU_ASSERT_EQUAL(popped->position, i - 2);
         }
         CU_ASSERT_PTR_NULL(request_pop(pool));
+        pool->awaited = r[1]; /* by a wait for it alone */
+        CU_ASSERT_EQUAL(request_pool_give(r[1]), -EBUSY);
+        pool->awaited = NULL;
         request_wait_end(pool);
 
         /* Outside of a wait nothing is listed. */
