@@ -63,6 +63,7 @@ void peer_want(struct engine *e, uint32_t peer)
 
     if (live->link == LINK_UP || live->wanted)
         return;
+    peer_know(e, peer);
     live->wanted = true;
     if (peer != e->config.self)
         notice_push(e, &(struct engine_notice){.kind = ENGINE_WANT_PEER, .peer = peer});

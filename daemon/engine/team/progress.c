@@ -72,9 +72,9 @@ static void await(struct engine *e, uint32_t team, uint32_t participant)
 {
     struct participant *p = &e->teams.live[team].participants[participant];
 
+    peer_want(e, p->peer);
     if (!e->peer_live[p->peer].watched)
         peer_activate(e, p->peer);
-    peer_want(e, p->peer);
     if (p->met)
         return;
     set32(e, &p->met, 1);

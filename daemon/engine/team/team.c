@@ -2,7 +2,6 @@
 #include "daemon/engine/team/team.h"
 
 #include <errno.h>
-#include "daemon/engine/peer/marks.h"
 #include "daemon/engine/state/notice.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/team/exchange.h"
@@ -47,7 +46,6 @@ static int attach(struct engine *e, uint32_t team, void *area)
     return r;
 }
 
-/* The members, and what is kept for each peer. */
 static void enlist(struct engine *e, uint32_t team, const struct engine_team_info *info)
 {
     struct team_live *live = &e->teams.live[team];
@@ -55,8 +53,6 @@ static void enlist(struct engine *e, uint32_t team, const struct engine_team_inf
     for (uint32_t i = 0; i < info->members; i++)
         live->members[i] =
             (struct team_member){.rank = info->local[i].rank, .session = info->local[i].session};
-    for (uint32_t i = 0; i < info->participants; i++)
-        peer_know(e, info->list[i].peer);
 }
 
 static uint32_t fullest_of(const struct engine_team_info *info)
