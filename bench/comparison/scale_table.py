@@ -22,7 +22,8 @@ SHOWN = [
 CONSTANT, LOGARITHM, LINEAR = 0.1, 0.3, 1.1
 MAY_GROW = {
     "neighbours": CONSTANT, "peers-8": CONSTANT, "peers-64": CONSTANT, "all-to-all": LINEAR,
-    "attach-1": LINEAR, "attach-64": LINEAR, "memory-1024": CONSTANT, "memory-16384": CONSTANT,
+    "hub": LINEAR, "team-barrier-1": LOGARITHM, "team-barrier-64": LOGARITHM,
+    "team-allreduce-1": LOGARITHM, "team-allreduce-64": LOGARITHM, "attach-1": LINEAR, "attach-64": LINEAR, "memory-1024": CONSTANT, "memory-16384": CONSTANT,
     "barrier-1": LOGARITHM, "barrier-64": LOGARITHM, "allreduce-8-1": LOGARITHM,
     "allreduce-8-64": LOGARITHM, "allreduce-1m-1": LOGARITHM, "allreduce-1m-64": LOGARITHM,
     "alltoall-1": LINEAR, "alltoall-64": LINEAR,
@@ -30,15 +31,16 @@ MAY_GROW = {
 FREE = {"kib_linked", "us_by_rank", "messages_a_node_by_rank"}  # a sum, and what is not ours
 MANY = 128  # nodes, from which on a logarithm looks like one
 PANELS = [
-    ("Exchanges", ["neighbours", "peers-8", "peers-64", "all-to-all"], ["us"]),
+    ("Exchanges", ["neighbours", "peers-8", "peers-64", "all-to-all", "hub"], ["us"]),
     ("Attaching", ["attach-1", "attach-64"], ["us"]),
     ("Barrier and allreduce of 8 bytes",
-     ["barrier-1", "barrier-64", "allreduce-8-1", "allreduce-8-64"], ["us", "us_by_rank"]),
+     ["team-barrier-1", "team-allreduce-64", "barrier-64", "allreduce-8-64"],
+     ["us", "us_by_rank"]),
     ("Allreduce of 1 MiB, alltoall of 8 bytes",
      ["allreduce-1m-1", "allreduce-1m-64", "alltoall-1", "alltoall-64"], ["us", "us_by_rank"]),
     ("Messages", ["neighbours", "peers-64", "all-to-all", "barrier-64", "alltoall-64"],
      ["messages_a_node", "messages_a_node_by_rank"]),
-    ("Memory of a node", ["neighbours", "peers-64", "all-to-all", "memory-16384"],
+    ("Memory of a node", ["neighbours", "peers-64", "all-to-all", "memory-16384", "team-barrier-64"],
      ["kib_a_node", "kib_linked"]),
 ]
 UNITS = {"us": "us", "messages_a_node": "messages a node", "kib_a_node": "KiB"}

@@ -176,7 +176,7 @@ static void step(struct fleet *f, uint32_t node)
     f->count.steps += work > 0;
     while (!f->failed && engine_notice(n->engine, &notice) == 1)
         fleet_notice(f, node, &notice);
-    if (engine_published(n->engine) && f->options.hooks.look)
+    if ((work > 0 || engine_published(n->engine)) && f->options.hooks.look)
         f->options.hooks.look(f->options.hooks.context, f, node);
     if (work > 0) {
         fleet_rouse(f, node);

@@ -26,7 +26,7 @@ struct fleet;
 /* What a row does in between; each may be NULL. */
 struct fleet_hooks {
     void *context;
-    /* The node has shown its clients something. */
+    /* The node has done something, which its clients may see. */
     void (*look)(void *context, struct fleet *f, uint32_t node);
     /* A frame of fleet_send has come. */
     void (*frame)(void *context, struct fleet *f, const struct sim_entry *frame);

@@ -5,12 +5,11 @@
 #include "bench/scaling/fleet.h"
 
 #define SEGMENT_BYTES 4096u
-#define SUBMIT_BYTES  65536u /* a put to each of a thousand peers at once */
-#define EVENT_BYTES   65536u
+#define RING_BYTES    262144u /* as by default */
 
-static const struct session_sizes sizes = {.submit = SUBMIT_BYTES,
-                                           .local = EVENT_BYTES,
-                                           .remote = EVENT_BYTES,
+static const struct session_sizes sizes = {.submit = RING_BYTES,
+                                           .local = RING_BYTES,
+                                           .remote = RING_BYTES,
                                            .reply_submit = SESSION_RING_MIN,
                                            .reply_event = SESSION_RING_MIN};
 

@@ -59,9 +59,10 @@ double figure_of(const struct figures *figures, const char *name);
 /* ---- the rows -------------------------------------------------------------------------------- */
 
 row_function row_exchange; /* parameter: peers of each rank; 0: all */
+row_function row_hub;      /* none */
 row_function row_attach;   /* ranks a node */
 row_function row_memory;   /* peers that the node's tables have room for */
 /* Ranks a node; the collective, and the bytes of each rank, in an alltoall to each other rank. */
-row_function row_collective;
+row_function row_collective, row_team;
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The exchange with k peers: one rank a node puts 8 bytes to each of its peers, awaits as many, and
- * begins the next round by itself. The peers of rank r are r - k/2 to r + k/2; or all.
+ * Exchanges: one rank a node puts 8 bytes to each of its peers, awaits as many, and begins the next
+ * round by itself. The peers of rank r are r - k/2 to r + k/2; or all; or, around a hub, the hub
+ * alone, whose peers are all others.
  *
  * Thread: one.
  */
@@ -14,8 +15,11 @@
 
 #define ROUNDS 4u
 
+#define HUB 0u
+
 struct talker {
     struct fleet_rank rank;
+    uint32_t peers;
     struct fleet_bind *binds; /* one for each peer */
     uint32_t round;           /* that it is in */
     uint32_t next;            /* peer that it puts to next */
@@ -25,18 +29,25 @@ struct talker {
 struct exchange {
     struct fleet *fleet;
     struct talker *talkers;
-    uint32_t count, peers;
-    uint32_t bound; /* binds that have been seen to be done, from the first on */
+    uint32_t count;
+    uint32_t puts;  /* of all ranks, a round */
+    uint32_t bound; /* talkers whose binds have been seen to be done, from the first on */
     uint32_t until; /* rounds that all are to end */
     uint32_t ended; /* talkers that have */
+    uint32_t (*peer)(const struct exchange *x, uint32_t self, uint32_t i); /* the i-th */
 };
 
 /* Alternately to the right and to the left, the nearest first. */
-static uint32_t peer_of(const struct exchange *x, uint32_t self, uint32_t i)
+static uint32_t peer_around(const struct exchange *x, uint32_t self, uint32_t i)
 {
     uint32_t distance = i / 2 + 1;
 
     return (self + (i % 2 == 0 ? distance : x->count - distance)) % x->count;
+}
+
+static uint32_t peer_of_hub(const struct exchange *x, uint32_t self, uint32_t i)
+{
+    return self == HUB ? i + 1 : HUB;
 }
 
 static void put_all(struct exchange *x, struct talker *t)
@@ -44,7 +55,7 @@ static void put_all(struct exchange *x, struct talker *t)
     static const uint64_t payload = UINT64_C(0x0102030405060708);
     int rc = 0;
 
-    for (; t->next < x->peers && rc >= 0; t->next += rc >= 0)
+    for (; t->next < t->peers && rc >= 0; t->next += rc >= 0)
         rc = channel_put(&t->rank.channel, t->binds[t->next].remote, 0, &payload, sizeof payload, 0,
                          t->round, SUBMIT_NO_LCE);
     if (rc < 0 && rc != -EAGAIN)
@@ -73,9 +84,9 @@ static void look(void *context, struct fleet *f, uint32_t node)
                        (unsigned long long)event.id);
         t->arrived[event.id % 2]++;
     }
-    if (t->round < x->until && t->next < x->peers)
+    if (t->round < x->until && t->next < t->peers)
         put_all(x, t);
-    if (t->round == x->until || t->next < x->peers || t->arrived[t->round % 2] < x->peers)
+    if (t->round == x->until || t->next < t->peers || t->arrived[t->round % 2] < t->peers)
         return;
     t->arrived[t->round++ % 2] = 0;
     t->next = 0;
@@ -117,7 +128,7 @@ static int open_ranks(struct exchange *x)
     for (uint32_t i = 0; rc == 0 && i < x->count; i++) {
         struct talker *t = &x->talkers[i];
 
-        t->binds = calloc(x->peers, sizeof *t->binds);
+        t->binds = calloc(t->peers, sizeof *t->binds);
         rc = t->binds ? fleet_rank_open(x->fleet, i, i, x->count, &t->rank) : -ENOMEM;
         if (rc == 0)
             rc = fleet_rank_talks(&t->rank);
@@ -130,9 +141,10 @@ static bool all_bound(void *context)
 {
     struct exchange *x = context;
 
-    for (; x->bound < x->count * x->peers; x->bound++)
-        if (!x->talkers[x->bound / x->peers].binds[x->bound % x->peers].done)
-            return false;
+    for (; x->bound < x->count; x->bound++)
+        for (uint32_t i = 0; i < x->talkers[x->bound].peers; i++)
+            if (!x->talkers[x->bound].binds[i].done)
+                return false;
     return true;
 }
 
@@ -141,13 +153,13 @@ static int bind_all(struct exchange *x)
     int rc = 0;
 
     for (uint32_t i = 0; i < x->count; i++)
-        for (uint32_t k = 0; rc == 0 && k < x->peers; k++)
-            rc = fleet_bind(x->fleet, &x->talkers[i].rank, &x->talkers[peer_of(x, i, k)].rank,
+        for (uint32_t k = 0; rc == 0 && k < x->talkers[i].peers; k++)
+            rc = fleet_bind(x->fleet, &x->talkers[i].rank, &x->talkers[x->peer(x, i, k)].rank,
                             &x->talkers[i].binds[k]);
     if (rc == 0 && !fleet_run(x->fleet, all_bound, x))
         rc = -EPROTO;
     for (uint32_t i = 0; rc == 0 && i < x->count; i++)
-        for (uint32_t k = 0; rc == 0 && k < x->peers; k++)
+        for (uint32_t k = 0; rc == 0 && k < x->talkers[i].peers; k++)
             rc = x->talkers[i].binds[k].status;
     return rc;
 }
@@ -155,7 +167,7 @@ static int bind_all(struct exchange *x)
 static int measure(struct exchange *x, struct figures *out)
 {
     struct fleet_count start = fleet_counted(x->fleet), bound, settled, cost;
-    double links = (double)x->count * x->peers / 2, all = (double)ROUNDS * x->count;
+    double links = (double)x->puts / 2, all = (double)ROUNDS * x->count;
     int rc = bind_all(x);
 
     if (rc != 0)
@@ -174,34 +186,58 @@ static int measure(struct exchange *x, struct figures *out)
     figure_add(out, "messages_a_node", (double)cost.messages / all);
     figure_add(out, "bytes_a_node", (double)cost.bytes / all);
     figure_add(out, "steps_a_node", (double)cost.steps / all);
-    figure_add(out, "real_us_a_put", (double)cost.real_ns / 1e3 / (all * x->peers));
-    figure_add(out, "kib_a_node", (double)fleet_resident(x->fleet, x->count / 2) / 1024);
+    figure_add(out, "real_us_a_put", (double)cost.real_ns / 1e3 / ((double)ROUNDS * x->puts));
+    figure_add(out, "kib_a_node", (double)fleet_resident(x->fleet, HUB) / 1024);
     return 0;
+}
+
+static void close_ranks(struct exchange *x)
+{
+    for (uint32_t i = 0; x->talkers && i < x->count; i++) {
+        fleet_rank_close(&x->talkers[i].rank);
+        free(x->talkers[i].binds);
+    }
+    free(x->talkers);
+}
+
+/* `hub_peers` of the hub, `peers` of each other one. */
+static int exchange(struct exchange *x, const struct row_run *run, uint32_t hub_peers,
+                    uint32_t peers, struct figures *out)
+{
+    struct fleet_options options = {
+        .nodes = run->nodes, .loggp = run->loggp, .hooks = {.context = x, .look = look}};
+    int rc;
+
+    x->count = run->nodes;
+    x->puts = hub_peers + (x->count - 1) * peers;
+    x->talkers = calloc(x->count, sizeof *x->talkers);
+    rc = x->talkers ? fleet_open(&options, &x->fleet) : -ENOMEM;
+    for (uint32_t i = 0; rc == 0 && i < x->count; i++)
+        x->talkers[i].peers = i == HUB ? hub_peers : peers;
+    if (rc == 0)
+        rc = open_ranks(x);
+    if (rc == 0)
+        rc = measure(x, out);
+    if (x->fleet && x->fleet->failed)
+        snprintf(out->failure, sizeof out->failure, "%s", x->fleet->failure);
+    close_ranks(x);
+    if (x->fleet)
+        fleet_close(x->fleet);
+    return rc;
 }
 
 int row_exchange(const struct row_run *run, struct figures *out)
 {
-    uint32_t most = run->nodes - 1;
-    struct exchange x = {.count = run->nodes};
-    struct fleet_options options = {
-        .nodes = run->nodes, .loggp = run->loggp, .hooks = {.context = &x, .look = look}};
-    int rc;
+    struct exchange x = {.peer = peer_around};
+    uint32_t most = run->nodes - 1, wanted = run->row->parameter;
+    uint32_t peers = wanted && wanted < most ? wanted : most;
 
-    x.peers = run->row->parameter && run->row->parameter < most ? run->row->parameter : most;
-    x.talkers = calloc(x.count, sizeof *x.talkers);
-    rc = x.talkers ? fleet_open(&options, &x.fleet) : -ENOMEM;
-    if (rc == 0)
-        rc = open_ranks(&x);
-    if (rc == 0)
-        rc = measure(&x, out);
-    if (x.fleet && x.fleet->failed)
-        snprintf(out->failure, sizeof out->failure, "%s", x.fleet->failure);
-    for (uint32_t i = 0; x.talkers && i < x.count; i++) {
-        fleet_rank_close(&x.talkers[i].rank);
-        free(x.talkers[i].binds);
-    }
-    free(x.talkers);
-    if (x.fleet)
-        fleet_close(x.fleet);
-    return rc;
+    return exchange(&x, run, peers, peers, out);
+}
+
+int row_hub(const struct row_run *run, struct figures *out)
+{
+    struct exchange x = {.peer = peer_of_hub};
+
+    return exchange(&x, run, run->nodes - 1, 1, out);
 }

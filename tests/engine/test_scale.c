@@ -56,7 +56,8 @@ static void test_exchanges(void)
         {"neighbours", 8, "messages_a_node", 3.25},    {"neighbours", 32, "messages_a_node", 3.25},
         {"neighbours", 32, "bind_messages_a_link", 6}, {"peers-8", 32, "messages_a_node", 15.25},
         {"all-to-all", 8, "messages_a_node", 13.25},   {"all-to-all", 32, "messages_a_node", 61.25},
-        {"all-to-all", 32, "bind_messages_a_link", 6},
+        {"all-to-all", 32, "bind_messages_a_link", 6}, {"hub", 32, "bind_messages_a_link", 6},
+        {"hub", 32, "messages_a_node", 3.125},
     };
 
     CHECK(rows);
@@ -113,12 +114,33 @@ static void test_collectives(void)
     CHECK(rows);
 }
 
+/* Engines take what their schedules say: a round is 2 o + L and the letter's bytes, in whole ns.
+ * The rows check the sums. */
+static void test_teams(void)
+{
+    static const struct expected rows[] = {
+        {"team-barrier-1", 2, "us", O + L + 0.004 + O},
+        {"team-barrier-1", 32, "messages_a_node", 5 + 1.25},
+        {"team-barrier-64", 32, "messages_a_node", 5 + 1.25},
+        {"team-allreduce-64", 32, "messages_a_node", 5 + 1.25},
+        {"team-allreduce-1", 24, "messages_a_node", 4},
+    };
+    struct figures engines = run("team-allreduce-64", 32), schedule = run("allreduce-8-1", 32);
+    struct figures few = run("team-barrier-1", 32), many = run("team-barrier-1", 128);
+
+    CHECK(rows);
+    CU_ASSERT_DOUBLE_EQUAL(figure_of(&engines, "us"), figure_of(&schedule, "us_by_rank"), 0.01);
+    /* Four links more. That the team has 96 participants more costs little. */
+    CU_ASSERT(figure_of(&many, "kib_a_node") - figure_of(&few, "kib_a_node") < 4 * 50);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"exchanges", test_exchanges},
                            {"a job attaches", test_attach},
                            {"memory", test_memory},
                            {"collectives by their schedules", test_collectives},
+                           {"collectives by engines", test_teams},
                            CU_TEST_INFO_NULL};
 
     return suite_run("scale", tests);
