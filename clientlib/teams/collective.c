@@ -53,7 +53,8 @@ int pwc_team_gather(pwc_team *t, const void *in, void *out, size_t len, uint32_t
 int pwc_team_gatherv(pwc_team *t, const void *in, size_t len, void *out, const size_t *lens,
                      const size_t *offsets, uint32_t root, pwc_cid lid, unsigned flags)
 {
-    return team_call(t, describe_varying(TEAM_GATHERV, root), lid, flags);
+    return team_call(t, describe_gatherv(TEAM_GATHERV, in, len, out, lens, offsets, root), lid,
+                     flags);
 }
 
 int pwc_team_scatter(pwc_team *t, const void *in, void *out, size_t len, uint32_t root, pwc_cid lid,
@@ -65,7 +66,7 @@ int pwc_team_scatter(pwc_team *t, const void *in, void *out, size_t len, uint32_
 int pwc_team_scatterv(pwc_team *t, const void *in, const size_t *lens, const size_t *offsets,
                       void *out, size_t len, uint32_t root, pwc_cid lid, unsigned flags)
 {
-    return team_call(t, describe_varying(TEAM_SCATTERV, root), lid, flags);
+    return team_call(t, describe_scatterv(in, lens, offsets, out, len, root), lid, flags);
 }
 
 int pwc_team_allgather(pwc_team *t, const void *in, void *out, size_t len, pwc_cid lid,
@@ -77,7 +78,8 @@ int pwc_team_allgather(pwc_team *t, const void *in, void *out, size_t len, pwc_c
 int pwc_team_allgatherv(pwc_team *t, const void *in, size_t len, void *out, const size_t *lens,
                         const size_t *offsets, pwc_cid lid, unsigned flags)
 {
-    return team_call(t, describe_varying(TEAM_ALLGATHERV, 0), lid, flags);
+    return team_call(t, describe_gatherv(TEAM_ALLGATHERV, in, len, out, lens, offsets, 0), lid,
+                     flags);
 }
 
 int pwc_team_alltoall(pwc_team *t, const void *in, void *out, size_t len, pwc_cid lid,
@@ -90,7 +92,8 @@ int pwc_team_alltoallv(pwc_team *t, const void *in, const size_t *in_lens, const
                        void *out, const size_t *out_lens, const size_t *out_offsets, pwc_cid lid,
                        unsigned flags)
 {
-    return team_call(t, describe_varying(TEAM_ALLTOALLV, 0), lid, flags);
+    return team_call(t, describe_alltoallv(in, in_lens, in_offsets, out, out_lens, out_offsets),
+                     lid, flags);
 }
 
 int pwc_team_allreduce_user(pwc_team *t, const void *in, void *out, size_t count, size_t element,

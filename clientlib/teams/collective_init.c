@@ -59,7 +59,8 @@ int pwc_team_gather_init(pwc_team *t, const void *in, void *out, size_t len, uin
 int pwc_team_gatherv_init(pwc_team *t, const void *in, size_t len, void *out, const size_t *lens,
                           const size_t *offsets, uint32_t root, pwc_cid lid, pwc_request **request)
 {
-    return team_make_again(t, describe_varying(TEAM_GATHERV, root), lid, request);
+    return team_make_again(t, describe_gatherv(TEAM_GATHERV, in, len, out, lens, offsets, root),
+                           lid, request);
 }
 
 int pwc_team_scatter_init(pwc_team *t, const void *in, void *out, size_t len, uint32_t root,
@@ -71,7 +72,7 @@ int pwc_team_scatter_init(pwc_team *t, const void *in, void *out, size_t len, ui
 int pwc_team_scatterv_init(pwc_team *t, const void *in, const size_t *lens, const size_t *offsets,
                            void *out, size_t len, uint32_t root, pwc_cid lid, pwc_request **request)
 {
-    return team_make_again(t, describe_varying(TEAM_SCATTERV, root), lid, request);
+    return team_make_again(t, describe_scatterv(in, lens, offsets, out, len, root), lid, request);
 }
 
 int pwc_team_allgather_init(pwc_team *t, const void *in, void *out, size_t len, pwc_cid lid,
@@ -83,7 +84,8 @@ int pwc_team_allgather_init(pwc_team *t, const void *in, void *out, size_t len, 
 int pwc_team_allgatherv_init(pwc_team *t, const void *in, size_t len, void *out, const size_t *lens,
                              const size_t *offsets, pwc_cid lid, pwc_request **request)
 {
-    return team_make_again(t, describe_varying(TEAM_ALLGATHERV, 0), lid, request);
+    return team_make_again(t, describe_gatherv(TEAM_ALLGATHERV, in, len, out, lens, offsets, 0),
+                           lid, request);
 }
 
 int pwc_team_alltoall_init(pwc_team *t, const void *in, void *out, size_t len, pwc_cid lid,
@@ -96,7 +98,8 @@ int pwc_team_alltoallv_init(pwc_team *t, const void *in, const size_t *in_lens,
                             const size_t *in_offsets, void *out, const size_t *out_lens,
                             const size_t *out_offsets, pwc_cid lid, pwc_request **request)
 {
-    return team_make_again(t, describe_varying(TEAM_ALLTOALLV, 0), lid, request);
+    return team_make_again(
+        t, describe_alltoallv(in, in_lens, in_offsets, out, out_lens, out_offsets), lid, request);
 }
 
 int pwc_team_allreduce_user_init(pwc_team *t, const void *in, void *out, size_t count,

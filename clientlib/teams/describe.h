@@ -47,10 +47,50 @@ static inline struct team_spec describe_move(enum team_kind kind, const void *in
     };
 }
 
-/* The same with blocks whose lengths members do not share. */
-static inline struct team_spec describe_varying(enum team_kind kind, uint32_t root)
+/* gatherv and allgatherv: blocks of all ranks come out. */
+static inline struct team_spec describe_gatherv(enum team_kind kind, const void *in, size_t len,
+                                                void *out, const size_t *lens,
+                                                const size_t *offsets, uint32_t root)
 {
-    return (struct team_spec){.kind = (uint8_t)kind, .root = root};
+    return (struct team_spec){
+        .kind = (uint8_t)kind,
+        .root = root,
+        .own = len,
+        .in = in,
+        .out = out,
+        .out_lens = lens,
+        .out_offsets = offsets,
+    };
+}
+
+static inline struct team_spec describe_scatterv(const void *in, const size_t *lens,
+                                                 const size_t *offsets, void *out, size_t len,
+                                                 uint32_t root)
+{
+    return (struct team_spec){
+        .kind = TEAM_SCATTERV,
+        .root = root,
+        .own = len,
+        .in = in,
+        .out = out,
+        .in_lens = lens,
+        .in_offsets = offsets,
+    };
+}
+
+static inline struct team_spec describe_alltoallv(const void *in, const size_t *in_lens,
+                                                  const size_t *in_offsets, void *out,
+                                                  const size_t *out_lens, const size_t *out_offsets)
+{
+    return (struct team_spec){
+        .kind = TEAM_ALLTOALLV,
+        .in = in,
+        .out = out,
+        .in_lens = in_lens,
+        .in_offsets = in_offsets,
+        .out_lens = out_lens,
+        .out_offsets = out_offsets,
+    };
 }
 
 static inline struct team_spec describe_bcast(const pwc_team *t, void *data, size_t len,
@@ -67,7 +107,7 @@ static inline struct team_spec describe_user(const void *in, void *out, size_t c
     return (struct team_spec){
         .kind = TEAM_USER,
         .count = count,
-        .length = element,
+        .element = element,
         .in = in,
         .out = out,
         .fold = fold,

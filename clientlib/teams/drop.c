@@ -22,6 +22,7 @@ void team_drop(struct pwc_team *t)
     mapping_destroy(&t->mapping);
     free(t->ids);
     free(t->calls);
+    free(t->steps);
     free(t);
 }
 

@@ -161,7 +161,9 @@ static int build(struct pwc_ctx *ctx, struct formed *formed, struct pwc_team **o
         rc = map_area(t, formed);
     if (rc == 0) {
         t->calls = calloc(t->window, sizeof(*t->calls));
-        rc = t->calls ? 0 : -ENOMEM;
+        t->steps = calloc(t->window, sizeof(*t->steps));
+        rc = t->calls && t->steps ? 0 : -ENOMEM;
+        team_find_slices(t);
     }
     t->next = ctx->teams.all;
     ctx->teams.all = t;

@@ -66,9 +66,9 @@ int pwc_team_free(pwc_team *t)
         return team_refuse(t, -EBUSY,
                            "%u persistent requests of the team are left: free them first",
                            t->persistent);
-    if (!t->farewell && t->begun > t->ended)
+    if (!t->farewell && t->called > t->over)
         return team_refuse(t, -EBUSY, "%llu collectives are under way: wait for them first",
-                           (unsigned long long)(t->begun - t->ended));
+                           (unsigned long long)(t->called - t->over));
     rc = t->status == 0 ? meet(t) : 0;
     if (rc < 0)
         return rc;

@@ -1,6 +1,6 @@
 /*
- * Ends collectives, in the order of calls, and puts members to sleep and awake. Only the oldest
- * instance of each team is looked at.
+ * Ends steps and calls, in the order of calls, and puts members to sleep and awake. Only the oldest
+ * step of each team is looked at.
  *
  * Thread: the one that owns the context.
  */
@@ -8,6 +8,8 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/teams/team.h"
 #include "clientlib/teams/teams.h"
+
+enum { ROUNDS_MAX = 8 }; /* of a window of steps each, that one call may end */
 
 void team_activate(struct pwc_team *t)
 {
@@ -36,13 +38,16 @@ void team_wake(struct pwc_team *t)
         team_activate(t);
 }
 
-/* Shows the end of a call that is no longer among those under way. */
-static void show_end(struct pwc_team *t, uint64_t sequence, const struct team_call *call,
-                     int status, uint64_t bytes)
+/* Shows the end of the oldest call. */
+static void end_call(struct pwc_team *t, int status)
 {
+    const struct team_call *call = team_call_at(t, t->over);
     struct channel *ch = &t->ctx->channel;
     pwc_peer peer = pwc_peer_of(t->ctx->client->rank, t->ctx->number);
+    uint64_t bytes = status == 0 ? spec_received(t, &call->spec) : 0;
+    pwc_cid lid;
 
+    t->over++;
     if (call->request != REQUEST_NONE) {
         struct pwc_request *r = request_at(&ch->requests, call->request);
 
@@ -57,46 +62,49 @@ static void show_end(struct pwc_team *t, uint64_t sequence, const struct team_ca
         return;
     }
     channel_own_release(ch, call->lid_size);
-    if (status == -ESHUTDOWN) /* as of operations: nobody looks for events any more */
+    /* After a session nobody looks for events, as of operations. */
+    if (status == -ESHUTDOWN || (call->silent && status == 0))
         return;
-    if (!call->silent || status < 0) {
-        pwc_cid lid = call->lid_size > 0 ? pwc_cid_bytes(team_ids_at(t, sequence), call->lid_size)
-                                         : pwc_cid_u64(call->lid);
-
-        channel_own(ch, PWC_OP_COLLECTIVE, peer, bytes, &lid, status);
-    }
+    lid = call->lid_size > 0 ? pwc_cid_bytes(team_ids_of(t, call), call->lid_size)
+                             : pwc_cid_u64(call->lid);
+    channel_own(ch, PWC_OP_COLLECTIVE, peer, bytes, &lid, status);
 }
 
-/* Takes the result of an instance that has ended here. */
-static void end_one(struct pwc_team *t)
+/* Takes the result of the oldest step, which has ended here. */
+static void end_step(struct pwc_team *t)
 {
     uint64_t sequence = t->ended;
-    struct team_call call = *team_call_at(t, sequence);
-    uint64_t bytes = work_take(t, sequence, &call);
-    bool last = call.way == TEAM_BY_DATA && team_take_data(&t->area, call.turn);
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct team_call *call = step->call;
+    bool is_last = step->last;
+    bool freed = false;
 
-    last |= team_take(&t->area, sequence);
+    work_take(t, sequence);
+    if (step->asks && call->whole < spec_longest(t, &call->spec))
+        team_fail(t, -EPROTO);
+    if (step->way == TEAM_BY_DATA)
+        freed = team_take_data(&t->area, step->turn);
+    freed |= team_take(&t->area, sequence);
     t->ended++;
-    show_end(t, sequence, &call, 0, bytes);
-    if (last && team_others_sleep(&t->area, t->me))
+    if (is_last)
+        end_call(t, 0);
+    if (freed && team_others_sleep(&t->area, t->me))
         team_wake(t);
 }
 
-/* Whether the oldest call has ended for this member: 1, 0, -EPROTO. */
+/* Whether the oldest step has ended for this member: 1, 0, -EPROTO. */
 static int oldest_has_ended(const struct pwc_team *t)
 {
-    return work_only_gives(t, team_call_at(t, t->ended)) ? 1 : team_ended(&t->area, t->ended);
+    return work_only_gives(t, team_step_at(t, t->ended)) ? 1 : team_ended(&t->area, t->ended);
 }
 
 /* All that is under way ends with the team's error. */
 static void end_all(struct pwc_team *t)
 {
-    while (t->ended < t->begun) {
-        uint64_t sequence = t->ended++;
-        const struct team_call call = *team_call_at(t, sequence);
-
-        show_end(t, sequence, &call, t->status, 0);
-    }
+    while (t->over < t->called)
+        end_call(t, t->status);
+    t->whole = t->called;
+    t->ended = t->begun;
 }
 
 static void find_broken(struct pwc_team *t)
@@ -112,16 +120,20 @@ static void find_broken(struct pwc_team *t)
 
 void team_progress(struct pwc_team *t)
 {
+    unsigned rounds = ROUNDS_MAX;
     int rc = 0;
 
     if (t->ending)
         return;
     t->ending = true;
     /* What has ended has, also where the team broke behind it. */
-    while (t->status == 0 && t->ended < t->begun && (rc = oldest_has_ended(t)) == 1)
-        end_one(t);
-    if (rc < 0)
-        team_fail(t, rc);
+    do {
+        while (t->status == 0 && t->ended < t->begun && (rc = oldest_has_ended(t)) == 1)
+            end_step(t);
+        if (rc < 0)
+            team_fail(t, rc);
+        team_begin_steps(t);
+    } while (t->status == 0 && t->ended < t->begun && oldest_has_ended(t) == 1 && --rounds > 0);
     find_broken(t);
     if (t->status < 0)
         end_all(t);
@@ -130,19 +142,9 @@ void team_progress(struct pwc_team *t)
         team_wake(t);
 }
 
-int team_has_room(const struct pwc_team *t, uint8_t way)
-{
-    const struct team_area *a = &t->area;
-    int rc = t->begun - t->ended > a->row_mask ? -EAGAIN : team_row_room(a, t->begun);
-
-    if (rc == 0 && way == TEAM_BY_DATA)
-        rc = team_data_room(a, t->turns, t->used_by[t->turns % TEAM_DATA_ROWS]);
-    return rc;
-}
-
 static bool is_idle(const struct pwc_team *t)
 {
-    return t->ended == t->begun && !t->lacks_room && !t->wake_due;
+    return t->over == t->called && !t->lacks_room && !t->wake_due;
 }
 
 void teams_progress_active(struct pwc_ctx *ctx)
@@ -169,6 +171,8 @@ void teams_progress_active(struct pwc_ctx *ctx)
 static bool has_news(struct pwc_team *t)
 {
     if (t->ended < t->begun && oldest_has_ended(t) != 0)
+        return true;
+    if (team_can_begin(t))
         return true;
     if (t->status == 0 && team_is_broken(&t->area))
         return true;

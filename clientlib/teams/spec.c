@@ -14,7 +14,20 @@ static bool is_root(const struct pwc_team *t, const struct team_spec *spec)
     return spec->root == t->rank;
 }
 
-uint64_t spec_given(const struct pwc_team *t, const struct team_spec *spec)
+/* Blocks of all ranks, one after another or where the caller says. */
+static uint64_t all_blocks(const struct pwc_team *t, const struct team_spec *spec,
+                           const size_t *lens)
+{
+    uint64_t sum = 0;
+
+    if (!lens)
+        return t->roster.size * spec->length;
+    for (uint32_t rank = 0; rank < t->roster.size; rank++)
+        sum += lens[rank];
+    return sum;
+}
+
+static uint64_t given(const struct pwc_team *t, const struct team_spec *spec)
 {
     switch (spec->kind) {
     case TEAM_BARRIER:
@@ -22,12 +35,14 @@ uint64_t spec_given(const struct pwc_team *t, const struct team_spec *spec)
     case TEAM_BCAST:
         return is_root(t, spec) ? spec->length : 0;
     case TEAM_SCATTER:
-        return is_root(t, spec) ? t->roster.size * spec->length : 0;
+    case TEAM_SCATTERV:
+        return is_root(t, spec) ? all_blocks(t, spec, spec->in_lens) : 0;
     case TEAM_REDUCE_SCATTER:
     case TEAM_ALLTOALL:
-        return t->roster.size * spec->length;
+    case TEAM_ALLTOALLV:
+        return all_blocks(t, spec, spec->in_lens);
     default:
-        return spec->length;
+        return spec->own;
     }
 }
 
@@ -43,12 +58,15 @@ uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec)
     case TEAM_EXSCAN:
         return t->rank > 0 ? spec->length : 0;
     case TEAM_GATHER:
-        return is_root(t, spec) ? t->roster.size * spec->length : 0;
+    case TEAM_GATHERV:
+        return is_root(t, spec) ? all_blocks(t, spec, spec->out_lens) : 0;
     case TEAM_ALLGATHER:
+    case TEAM_ALLGATHERV:
     case TEAM_ALLTOALL:
-        return t->roster.size * spec->length;
+    case TEAM_ALLTOALLV:
+        return all_blocks(t, spec, spec->out_lens);
     default:
-        return spec->length;
+        return spec->own;
     }
 }
 
@@ -62,8 +80,16 @@ static void find_input(const struct pwc_team *t, struct team_spec *spec)
     switch (spec->kind) {
     case TEAM_BCAST:
     case TEAM_SCATTER:
+    case TEAM_SCATTERV:
     case TEAM_ALLTOALL:
+    case TEAM_ALLTOALLV:
         return;
+    case TEAM_GATHERV:
+    case TEAM_ALLGATHERV:
+        if (!spec->out_offsets)
+            return;
+        at = spec->out_offsets[t->rank];
+        break;
     case TEAM_GATHER:
     case TEAM_ALLGATHER:
         at = t->rank * spec->length;
@@ -82,7 +108,7 @@ static bool has_fold(uint8_t kind)
 /* The length of an operand: 0, -EINVAL, -EMSGSIZE. */
 static int find_length(struct team_spec *spec)
 {
-    if (spec->count > COUNT_MAX || spec->length > COUNT_MAX)
+    if (spec->count > COUNT_MAX || spec->length > COUNT_MAX || spec->own > COUNT_MAX)
         return -EMSGSIZE;
     if (has_fold(spec->kind)) {
         if (!fold_code_valid(spec->code))
@@ -90,15 +116,39 @@ static int find_length(struct team_spec *spec)
         spec->length = spec->count << fold_shift(spec->code);
     }
     if (spec->kind == TEAM_USER) {
-        if (!spec->fold || spec->length == 0)
+        if (!spec->fold || spec->element == 0)
             return -EINVAL;
-        if (spec->count > COUNT_MAX / spec->length)
+        if (spec->count > COUNT_MAX / spec->element)
             return -EMSGSIZE;
-        spec->user_count = spec->count;
-        spec->length *= spec->count;
+        spec->length = spec->element * spec->count;
         spec->count = spec->length;
     }
+    if (spec->kind < TEAM_GATHERV || spec->kind == TEAM_USER)
+        spec->own = spec->length;
     return 0;
+}
+
+/* Lengths and places of blocks, where this member needs them: 0, -EINVAL, -EMSGSIZE. */
+static int check_blocks(const struct pwc_team *t, const size_t *lens, const size_t *offsets)
+{
+    if (!lens || !offsets)
+        return -EINVAL;
+    for (uint32_t rank = 0; rank < t->roster.size; rank++)
+        if (lens[rank] > COUNT_MAX || offsets[rank] > SIZE_MAX - lens[rank])
+            return -EMSGSIZE;
+    return 0;
+}
+
+static int check_varying(const struct pwc_team *t, const struct team_spec *spec)
+{
+    int rc = 0;
+
+    if (spec->kind == TEAM_ALLTOALLV || (spec->kind == TEAM_SCATTERV && is_root(t, spec)))
+        rc = check_blocks(t, spec->in_lens, spec->in_offsets);
+    if (rc == 0 && (spec->kind == TEAM_ALLGATHERV || spec->kind == TEAM_ALLTOALLV ||
+                    (spec->kind == TEAM_GATHERV && is_root(t, spec))))
+        rc = check_blocks(t, spec->out_lens, spec->out_offsets);
+    return rc;
 }
 
 int spec_settle(const struct pwc_team *t, struct team_spec *spec)
@@ -109,13 +159,15 @@ int spec_settle(const struct pwc_team *t, struct team_spec *spec)
     if (spec->root >= t->roster.size)
         return -EINVAL;
     rc = find_length(spec);
+    if (rc == 0)
+        rc = check_varying(t, spec);
     if (rc < 0)
         return rc;
     find_input(t, spec);
     received = spec_received(t, spec);
-    if (spec->kind == TEAM_SCATTER && is_root(t, spec) && !spec->out)
+    if (team_root_gives(spec_shape(t, spec->kind)) && is_root(t, spec) && !spec->out)
         received = 0;
-    if ((spec_given(t, spec) > 0 && !spec->in) || (received > 0 && !spec->out))
+    if ((given(t, spec) > 0 && !spec->in) || (received > 0 && !spec->out))
         return -EINVAL;
     if (received == 0)
         spec->out = NULL;
@@ -124,6 +176,52 @@ int spec_settle(const struct pwc_team *t, struct team_spec *spec)
 
 uint64_t spec_signature(const struct team_spec *spec)
 {
+    if (spec->kind >= TEAM_GATHERV && spec->kind <= TEAM_ALLTOALLV)
+        return team_signature(spec->kind, WORD_MAX, WORD_U64, spec->root, 0);
     return team_signature(spec->kind, word_op(spec->code), (uint8_t)word_type(spec->code),
                           spec->root, spec->count);
+}
+
+static uint64_t longest(const struct pwc_team *t, const size_t *lens)
+{
+    uint64_t most = 0;
+
+    for (uint32_t rank = 0; lens && rank < t->roster.size; rank++)
+        if (lens[rank] > most)
+            most = lens[rank];
+    return most;
+}
+
+uint64_t spec_longest(const struct pwc_team *t, const struct team_spec *spec)
+{
+    bool root = is_root(t, spec);
+    uint64_t in = 0, out = 0;
+
+    if (spec->kind == TEAM_ALLTOALLV || (spec->kind == TEAM_SCATTERV && root))
+        in = longest(t, spec->in_lens);
+    if (spec->kind == TEAM_ALLTOALLV || spec->kind == TEAM_ALLGATHERV ||
+        (spec->kind == TEAM_GATHERV && root))
+        out = longest(t, spec->out_lens);
+    in = in > out ? in : out;
+    return in > spec->own ? in : spec->own;
+}
+
+uint8_t spec_shape(const struct pwc_team *t, uint8_t kind)
+{
+    switch (kind) {
+    case TEAM_SCAN:
+    case TEAM_EXSCAN:
+        return roster_in_blocks(&t->roster) ? kind : TEAM_ALLGATHER;
+    case TEAM_GATHERV:
+        return TEAM_GATHER;
+    case TEAM_SCATTERV:
+        return TEAM_SCATTER;
+    case TEAM_ALLGATHERV:
+    case TEAM_USER:
+        return TEAM_ALLGATHER;
+    case TEAM_ALLTOALLV:
+        return TEAM_ALLTOALL;
+    default:
+        return kind;
+    }
 }

@@ -1,10 +1,14 @@
 /*
  * A team, as its member sees it: the roster, the area that it shares with the members of its
- * engine, and the collectives that are under way, each of which is one instance of the area.
+ * engine, the calls that have not ended, and their *steps*, each of which is one instance of the
+ * area. A small call is one step. A longer one is cut into slices, a step each; where members do
+ * not share its lengths, a step before finds the longest. Steps begin and end in the order of
+ * calls; a call whose turn has not come begins within a later probe.
  *
- *     call.c       begins a collective: checks, parts, arrival, submission
+ *     call.c       takes calls, with all that their end needs
+ *     step.c       cuts calls into steps, and begins these: part, arrival, submission
  *     work.c       moves data: a member's part in, the last one's work, results out
- *     progress.c   ends collectives, in the order of calls; sleepers
+ *     progress.c   ends steps and calls; sleepers
  *     spec.c       what callers describe, checked
  *     reason.c     why a team is broken, in words
  *     again.c      what persistent requests do
@@ -22,29 +26,45 @@
 
 /* A collective, as its caller describes it. */
 struct team_spec {
-    uint8_t kind;    /* enum team_kind */
-    uint8_t code;    /* of a fold: proto/word_abi.h */
-    uint32_t root;   /* team rank; 0 where there is none */
-    uint64_t count;  /* elements; of kinds without a type, bytes */
-    uint64_t length; /* of one operand or block, in bytes */
-    const void *in;  /* where the input stands, in place or not */
-    void *out;       /* NULL: nothing is received */
-    pwc_fold *fold;  /* TEAM_USER: the program's operation */
+    uint8_t kind;                       /* enum team_kind */
+    uint8_t code;                       /* of a fold: proto/word_abi.h */
+    uint32_t root;                      /* team rank; 0 where there is none */
+    uint64_t count;                     /* elements; of kinds without a type, bytes */
+    uint64_t length;                    /* of one operand or block, in bytes; of the kinds in v 0 */
+    uint64_t own;                       /* of the block that is this member's alone */
+    const void *in;                     /* where the input stands, in place or not */
+    void *out;                          /* NULL: nothing is received */
+    const size_t *in_lens, *in_offsets; /* of blocks by rank, of the kinds in v */
+    const size_t *out_lens, *out_offsets;
+    pwc_fold *fold; /* TEAM_USER: the program's operation, on elements */
     void *arg;
-    size_t user_count; /* of its elements */
+    size_t element; /* of these */
 };
 
-/* A collective that is under way. */
+/* A call that has not ended. */
 struct team_call {
     struct team_spec spec;
-    uint64_t turn;     /* of a call by a data row: its number among those */
+    uint64_t signature;
+    uint64_t whole;    /* bytes to cut: the longest block */
+    uint64_t next;     /* where the next slice begins */
     uint64_t lid;      /* by value, where lid_size is 0 */
     uint32_t request;  /* number of the request that it ends; REQUEST_NONE: it has a lid */
     uint16_t lid_size; /* its bytes stand in pwc_team.ids */
-    uint8_t shape;     /* enum team_kind: the columns of team_abi.h that it goes by */
-    uint8_t way;       /* enum team_way */
+    bool asks;         /* `whole` is to be found first; */
+    bool asked;        /* the step for that has begun */
     bool silent;       /* the lid is shown only if the call fails */
     bool persistent;   /* so is the request */
+};
+
+/* A step of a call, which is an instance of the area. */
+struct team_step {
+    struct team_call *call;
+    uint64_t offset, length; /* of the slice, in each operand or block */
+    uint64_t turn;           /* of a step by a data row: its number among those */
+    uint8_t shape;           /* enum team_kind: the columns of team_abi.h that it goes by */
+    uint8_t way;             /* enum team_way */
+    bool asks;               /* for the longest block; its result is the call's `whole` */
+    bool last;               /* of its call */
 };
 
 struct pwc_team {
@@ -61,19 +81,24 @@ struct pwc_team {
     struct roster roster;
     struct mapping mapping;
     struct team_area area;
-    uint64_t begun;                   /* instances */
-    uint64_t ended;                   /* the same; begun - ended are under way */
-    uint64_t turns;                   /* calls that took a data row */
+    uint32_t slice[TEAM_KINDS];       /* the longest that goes by the area, by shape; 0: none */
+    uint64_t called;                  /* calls; */
+    uint64_t whole;                   /* of these, those whose steps have all begun, */
+    uint64_t over;                    /* and those that have ended */
+    uint64_t begun;                   /* steps, by their instances; */
+    uint64_t ended;                   /* begun - ended are under way */
+    uint64_t turns;                   /* steps that took a data row */
     uint64_t used_by[TEAM_DATA_ROWS]; /* by data row: the last instance */
     int status;                       /* 0, or why the team is broken */
     bool active;
-    bool lacks_room;         /* the last call has found none, */
-    uint8_t lacking_way;     /* for this enum team_way */
-    bool wake_due;           /* sleepers are to be woken: not submitted yet */
-    bool ending;             /* a fold of the program's runs */
-    pwc_request *farewell;   /* of the barrier of pwc_team_free, once it has been called */
-    uint8_t *ids;            /* PWC_CID_MAX bytes a call, once a lid of bytes is used */
-    struct team_call *calls; /* by instance, as rows */
+    bool lacks_room;       /* the last call has found none, */
+    uint8_t lacking_way;   /* for this enum team_way */
+    bool wake_due;         /* sleepers are to be woken: not submitted yet */
+    bool ending;           /* calls are being ended: a fold of the program may run */
+    pwc_request *farewell; /* of the barrier of pwc_team_free, once it has been called */
+    uint8_t *ids;          /* PWC_CID_MAX bytes a call, once a lid of bytes is used */
+    struct team_call *calls;
+    struct team_step *steps; /* by instance, as rows */
     char text[256];
 };
 
@@ -83,55 +108,84 @@ static inline bool team_is_alone(const struct pwc_team *t)
     return t->roster.participants == 1;
 }
 
-static inline struct team_call *team_call_at(const struct pwc_team *t, uint64_t sequence)
+static inline struct team_call *team_call_at(const struct pwc_team *t, uint64_t number)
 {
-    return &t->calls[sequence & t->area.row_mask];
+    return &t->calls[number & t->area.row_mask];
 }
 
-static inline uint8_t *team_ids_at(const struct pwc_team *t, uint64_t sequence)
+static inline struct team_step *team_step_at(const struct pwc_team *t, uint64_t sequence)
 {
-    return t->ids + (sequence & t->area.row_mask) * PWC_CID_MAX;
+    return &t->steps[sequence & t->area.row_mask];
+}
+
+static inline uint8_t *team_ids_of(const struct pwc_team *t, const struct team_call *call)
+{
+    return t->ids + (uint64_t)(call - t->calls) * PWC_CID_MAX;
 }
 
 /* Kinds whose data comes from the root alone: it passes on without the others. */
-static inline bool team_root_gives(uint8_t kind)
+static inline bool team_root_gives(uint8_t shape)
 {
-    return kind == TEAM_BCAST || kind == TEAM_SCATTER;
+    return shape == TEAM_BCAST || shape == TEAM_SCATTER;
 }
 
 /* ---- work.c --------------------------------------------------------------------------------- */
 
 /* The member's own part, into the area. */
-void work_give(const struct pwc_team *t, uint64_t sequence, const struct team_call *call,
-               uint64_t signature);
+void work_give(const struct pwc_team *t, uint64_t sequence);
 /* The root's data, which the others need: to where the engine looks for it, or as the result. */
-void work_give_root(const struct pwc_team *t, uint64_t sequence, const struct team_call *call);
+void work_give_root(const struct pwc_team *t, uint64_t sequence);
 /* The last one's: what the engine gives, or the result where it has all members. */
-void work_combine(const struct pwc_team *t, uint64_t sequence, const struct team_call *call);
-/* Nothing comes back to this member: its call has ended when its part is given. */
-bool work_only_gives(const struct pwc_team *t, const struct team_call *call);
-/* The result, to where the caller wants it: how many bytes. */
-uint64_t work_take(const struct pwc_team *t, uint64_t sequence, const struct team_call *call);
+void work_combine(const struct pwc_team *t, uint64_t sequence);
+/* Nothing comes back to this member: its step has ended when its part is given. */
+bool work_only_gives(const struct pwc_team *t, const struct team_step *step);
+/* The result, to where the caller wants it. */
+void work_take(const struct pwc_team *t, uint64_t sequence);
 
 /* ---- spec.c --------------------------------------------------------------------------------- */
 
-/* What this member gives to one call, and receives, in bytes. */
-uint64_t spec_given(const struct pwc_team *t, const struct team_spec *spec);
+/* What this member receives from one call, in bytes. */
 uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec);
 /* Fills in what follows from the rest: 0, -EINVAL, -EMSGSIZE. */
 int spec_settle(const struct pwc_team *t, struct team_spec *spec);
 uint64_t spec_signature(const struct team_spec *spec);
+/* The longest block that this member knows of, of those that members do not share. */
+uint64_t spec_longest(const struct pwc_team *t, const struct team_spec *spec);
+/* The columns of team_abi.h that a kind goes by. */
+uint8_t spec_shape(const struct pwc_team *t, uint8_t kind);
+
+/* Of a block of so many bytes, those in a slice. */
+static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
+{
+    if (block <= step->offset)
+        return 0;
+    return block - step->offset < step->length ? block - step->offset : step->length;
+}
+
+/* ---- step.c --------------------------------------------------------------------------------- */
+
+/* Finds the slices of a new team. */
+void team_find_slices(struct pwc_team *t);
+/* The longest slice of a call, in whole elements; 0: none fits. */
+uint64_t team_slice_max(const struct pwc_team *t, const struct team_spec *spec);
+/* Whether the first step of a new call, which no other is before, has its row, data row, and room
+ * for its records: 0, -EAGAIN, -EBUSY, -EPROTO, -ESHUTDOWN. */
+int team_first_room(struct pwc_team *t, const struct team_call *call);
+/* Whether the next step can begin. */
+bool team_can_begin(const struct pwc_team *t);
+/* Begins all steps that can, in the order of calls. */
+void team_begin_steps(struct pwc_team *t);
+/* Whether there is a row, and a data row where this way needs one: 0, -EAGAIN, -EPROTO. */
+int team_has_room(const struct pwc_team *t, uint8_t way);
 
 /* ---- call.c, progress.c, reason.c ----------------------------------------------------------- */
 
-/* Begins a collective that ends by a local event or a plain request, or by the persistent request
+/* Takes a collective that ends by a local event or a plain request, or by the persistent request
  * `r`, which is started. As the public calls. */
 int team_call(struct pwc_team *t, struct team_spec spec, pwc_cid lid, unsigned flags);
 int team_call_again(struct pwc_team *t, const struct team_spec *spec, struct pwc_request *r);
 
-/* Whether the next call, by this way, has a row and a data row: 0, -EAGAIN, -EPROTO. */
-int team_has_room(const struct pwc_team *t, uint8_t way);
-/* Ends what has ended. */
+/* Ends what has ended, and begins what can begin. */
 void team_progress(struct pwc_team *t);
 /* Has sleeping members woken. */
 void team_wake(struct pwc_team *t);

@@ -1,6 +1,7 @@
 /*
- * Owns nothing: moves the data of a collective between the caller's memory and the area, and does
- * the work of the last to come. team_abi.h says what stands where.
+ * Owns nothing: moves the data of a step between the caller's memory and the area, and does the
+ * work of the last to come. team_abi.h says what stands where. What is in the caller's memory one
+ * block of the call, or one of each rank, is in the area a slice of it.
  *
  * Other members may write to the area at any time: nothing that is read here but data decides
  * anything.
@@ -9,36 +10,47 @@
  */
 #include <string.h>
 #include "clientlib/teams/team.h"
+#include "proto/word_abi.h"
 #include "shm_ring/fold.h"
 
-/* The member's input in a call, rounded as the area has it. */
-static uint64_t part_bytes(const struct pwc_team *t, const struct team_call *call)
-{
-    bool blocks = call->shape == TEAM_REDUCE_SCATTER || call->shape == TEAM_ALLTOALL;
+/* ---- places --------------------------------------------------------------------------------- */
 
-    return blocks ? t->roster.size * call->spec.length : call->spec.length;
+static bool gives_blocks(const struct team_step *step)
+{
+    return step->shape == TEAM_REDUCE_SCATTER || step->shape == TEAM_ALLTOALL;
+}
+
+/* A member's part of a step, in bytes. */
+static uint64_t part_bytes(const struct pwc_team *t, const struct team_step *step)
+{
+    return gives_blocks(step) ? t->roster.size * step->length : step->length;
 }
 
 /* Where the part of a member stands. */
-static uint8_t *part(const struct pwc_team *t, uint64_t sequence, const struct team_call *call,
-                     uint32_t member)
+static uint8_t *part(const struct pwc_team *t, uint64_t sequence, uint32_t member)
 {
-    if (call->way == TEAM_BY_LINES)
+    const struct team_step *step = team_step_at(t, sequence);
+
+    if (step->way == TEAM_BY_LINES)
         return team_row(&t->area, sequence)->lines[member].data;
-    return team_data(&t->area, call->turn)->inputs + member * team_stride(part_bytes(t, call));
+    return team_data(&t->area, step->turn)->inputs + member * team_stride(part_bytes(t, step));
 }
 
 /* Where this engine's gift stands that is one piece. */
-static uint8_t *given(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+static uint8_t *given(const struct pwc_team *t, uint64_t sequence)
 {
-    return call->way == TEAM_BY_LINES ? team_row(&t->area, sequence)->node.data
-                                      : team_data(&t->area, call->turn)->inputs;
+    const struct team_step *step = team_step_at(t, sequence);
+
+    return step->way == TEAM_BY_LINES ? team_row(&t->area, sequence)->node.data
+                                      : team_data(&t->area, step->turn)->inputs;
 }
 
-static uint8_t *result(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+static uint8_t *result(const struct pwc_team *t, uint64_t sequence)
 {
-    return call->way == TEAM_BY_LINES ? team_row(&t->area, sequence)->result.data
-                                      : team_data(&t->area, call->turn)->result;
+    const struct team_step *step = team_step_at(t, sequence);
+
+    return step->way == TEAM_BY_LINES ? team_row(&t->area, sequence)->result.data
+                                      : team_data(&t->area, step->turn)->result;
 }
 
 static void copy(void *to, const void *from, uint64_t bytes)
@@ -47,145 +59,200 @@ static void copy(void *to, const void *from, uint64_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* Blocks by rank to blocks by place. */
-static void copy_to_places(const struct pwc_team *t, uint8_t *to, const uint8_t *from,
-                           uint64_t block)
+/* The slice is all there is of each block, and blocks stand side by side as in the area. */
+static bool is_plain(const struct pwc_team *t, const struct team_step *step, const size_t *lens)
 {
-    if (roster_in_blocks(&t->roster)) {
-        copy(to, from, t->roster.size * block);
-        return;
-    }
-    for (uint32_t rank = 0; rank < t->roster.size; rank++)
-        copy(to + roster_place(&t->roster, rank) * block, from + rank * block, block);
+    return !lens && step->length == step->call->spec.length && roster_in_blocks(&t->roster);
 }
 
-static void copy_from_places(const struct pwc_team *t, uint8_t *to, const uint8_t *from,
-                             uint64_t block)
+/* The slice of a block, by rank, of the caller's memory: where it begins in it, and its bytes. */
+static uint64_t slice_of(const struct team_step *step, const size_t *lens, const size_t *offsets,
+                         uint32_t rank, uint64_t *bytes)
 {
-    if (roster_in_blocks(&t->roster)) {
-        copy(to, from, t->roster.size * block);
+    uint64_t length = step->call->spec.length;
+
+    *bytes = spec_within(lens ? lens[rank] : length, step);
+    return (offsets ? offsets[rank] : rank * length) + step->offset;
+}
+
+/* Blocks by rank to slices by place. */
+static void copy_to_places(const struct pwc_team *t, const struct team_step *step, uint8_t *to)
+{
+    const struct team_spec *spec = &step->call->spec;
+    const uint8_t *from = spec->in;
+    uint64_t bytes;
+
+    if (is_plain(t, step, spec->in_lens)) {
+        copy(to, from, t->roster.size * step->length);
         return;
     }
-    for (uint32_t rank = 0; rank < t->roster.size; rank++)
-        copy(to + rank * block, from + roster_place(&t->roster, rank) * block, block);
+    for (uint32_t rank = 0; rank < t->roster.size; rank++) {
+        uint64_t at = slice_of(step, spec->in_lens, spec->in_offsets, rank, &bytes);
+
+        if (bytes > 0)
+            copy(to + roster_place(&t->roster, rank) * step->length, from + at, bytes);
+    }
+}
+
+static void copy_from_places(const struct pwc_team *t, const struct team_step *step,
+                             const uint8_t *from)
+{
+    const struct team_spec *spec = &step->call->spec;
+    uint8_t *to = spec->out;
+    uint64_t bytes;
+
+    if (is_plain(t, step, spec->out_lens)) {
+        copy(to, from, t->roster.size * step->length);
+        return;
+    }
+    for (uint32_t rank = 0; rank < t->roster.size; rank++) {
+        uint64_t at = slice_of(step, spec->out_lens, spec->out_offsets, rank, &bytes);
+
+        if (bytes > 0)
+            copy(to + at, from + roster_place(&t->roster, rank) * step->length, bytes);
+    }
+}
+
+/* Elements in a slice of an operand. */
+static uint64_t elements(const struct team_step *step)
+{
+    return step->length >> fold_shift(step->call->spec.code);
+}
+
+/* Where the slice stands in the caller's operand, or block of its own. */
+static uint8_t *out_slice(const struct team_step *step)
+{
+    return (uint8_t *)step->call->spec.out + step->offset;
 }
 
 /* ---- in ------------------------------------------------------------------------------------- */
 
-void work_give(const struct pwc_team *t, uint64_t sequence, const struct team_call *call,
-               uint64_t signature)
+void work_give(const struct pwc_team *t, uint64_t sequence)
 {
-    bool blocks = call->shape == TEAM_REDUCE_SCATTER || call->shape == TEAM_ALLTOALL;
-    bool gives = call->shape != TEAM_BARRIER && !team_root_gives(call->shape);
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct team_spec *spec = &step->call->spec;
     uint8_t line[TEAM_LINE_BYTES];
     uint32_t in_line = 0;
+    uint8_t *to = line;
 
-    if (gives) {
-        uint8_t *to = line;
+    if (step->way == TEAM_BY_DATA)
+        to = part(t, sequence, t->me);
+    else if (!team_root_gives(step->shape))
+        in_line = (uint32_t)part_bytes(t, step);
+    if (step->asks) {
+        uint64_t most = spec_longest(t, spec);
 
-        if (call->way == TEAM_BY_LINES)
-            in_line = (uint32_t)part_bytes(t, call);
-        else
-            to = part(t, sequence, call, t->me);
-        if (blocks)
-            copy_to_places(t, to, call->spec.in, call->spec.length);
-        else
-            copy(to, call->spec.in, call->spec.length);
+        copy(to, &most, sizeof(most));
+    } else if (gives_blocks(step)) {
+        copy_to_places(t, step, to);
+    } else if (!team_root_gives(step->shape) && spec->in) {
+        copy(to, (const uint8_t *)spec->in + step->offset, spec_within(spec->own, step));
     }
-    team_line_write(&t->area, sequence, t->me, signature, line, in_line);
+    team_line_write(&t->area, sequence, t->me, step->call->signature, line, in_line);
 }
 
-void work_give_root(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+void work_give_root(const struct pwc_team *t, uint64_t sequence)
 {
-    const struct team_spec *spec = &call->spec;
-    uint8_t *to = team_is_alone(t) ? result(t, sequence, call) : given(t, sequence, call);
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct team_spec *spec = &step->call->spec;
+    uint8_t *to = team_is_alone(t) ? result(t, sequence) : given(t, sequence);
+    uint64_t bytes, at;
 
-    if (spec->kind == TEAM_BCAST) {
-        copy(to, spec->in, spec->length);
+    if (step->shape == TEAM_BCAST) {
+        copy(to, (const uint8_t *)spec->in + step->offset, step->length);
         return;
     }
-    copy_to_places(t, to, spec->in, spec->length);
-    if (spec->out)
-        copy(spec->out, (const uint8_t *)spec->in + t->rank * spec->length, spec->length);
+    copy_to_places(t, step, to);
+    if (!spec->out)
+        return;
+    at = slice_of(step, spec->in_lens, spec->in_offsets, t->rank, &bytes);
+    copy(out_slice(step), (const uint8_t *)spec->in + at, bytes);
 }
 
 /* ---- the last to come ----------------------------------------------------------------------- */
 
-/* All parts into one. */
-static void combine_one(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+/* The code of a step's fold. */
+static uint8_t code_of(const struct team_step *step)
 {
-    uint8_t *into = team_is_alone(t) ? result(t, sequence, call) : given(t, sequence, call);
-    const uint8_t *first = part(t, sequence, call, 0);
-    uint64_t count = call->spec.count;
+    return step->asks ? word_code(WORD_MAX, WORD_U64) : step->call->spec.code;
+}
 
-    if (call->shape == TEAM_REDUCE_SCATTER)
-        count *= t->roster.size;
+/* All parts into one. */
+static void combine_one(const struct pwc_team *t, uint64_t sequence)
+{
+    const struct team_step *step = team_step_at(t, sequence);
+    uint8_t *into = team_is_alone(t) ? result(t, sequence) : given(t, sequence);
+    const uint8_t *first = part(t, sequence, 0);
+    uint64_t bytes = part_bytes(t, step);
+    uint8_t code = code_of(step);
+
     if (into != first)
-        copy(into, first, part_bytes(t, call));
+        copy(into, first, bytes);
     for (uint32_t m = 1; m < t->area.members; m++)
-        fold(call->spec.code, into, part(t, sequence, call, m), count);
+        fold(code, into, part(t, sequence, m), bytes >> fold_shift(code));
 }
 
 /* Each part becomes the fold of all up to it. */
-static void combine_up(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+static void combine_up(const struct pwc_team *t, uint64_t sequence)
 {
+    const struct team_step *step = team_step_at(t, sequence);
     uint32_t last = t->area.members - 1;
 
     for (uint32_t m = 1; m <= last; m++)
-        fold(call->spec.code, part(t, sequence, call, m), part(t, sequence, call, m - 1),
-             call->spec.count);
-    if (!team_is_alone(t) && call->way == TEAM_BY_LINES)
-        copy(given(t, sequence, call), part(t, sequence, call, last), call->spec.length);
+        fold(step->call->spec.code, part(t, sequence, m), part(t, sequence, m - 1), elements(step));
+    if (!team_is_alone(t) && step->way == TEAM_BY_LINES)
+        copy(given(t, sequence), part(t, sequence, last), step->length);
 }
 
 /* All parts side by side. */
-static void gather(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+static void gather(const struct pwc_team *t, uint64_t sequence)
 {
-    uint64_t bytes = part_bytes(t, call);
+    const struct team_step *step = team_step_at(t, sequence);
+    uint64_t bytes = part_bytes(t, step);
     uint8_t *to;
 
     if (team_is_alone(t))
-        to = result(t, sequence, call);
-    else if (call->way == TEAM_BY_LINES)
-        to = given(t, sequence, call);
+        to = result(t, sequence);
+    else if (step->way == TEAM_BY_LINES)
+        to = given(t, sequence);
     else
         return; /* the engine takes them from where they stand */
     for (uint32_t m = 0; m < t->area.members; m++)
-        copy(to + m * bytes, part(t, sequence, call, m), bytes);
+        copy(to + m * bytes, part(t, sequence, m), bytes);
 }
 
 /* Block m of member s becomes block s of member m. */
-static void transpose(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+static void transpose(const struct pwc_team *t, uint64_t sequence)
 {
-    uint8_t *to = result(t, sequence, call);
-    uint64_t block = call->spec.length;
+    uint64_t block = team_step_at(t, sequence)->length;
+    uint8_t *to = result(t, sequence);
 
     for (uint32_t m = 0; m < t->area.members; m++)
         for (uint32_t s = 0; s < t->area.members; s++, to += block)
-            copy(to, part(t, sequence, call, s) + m * block, block);
+            copy(to, part(t, sequence, s) + m * block, block);
 }
 
-void work_combine(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+void work_combine(const struct pwc_team *t, uint64_t sequence)
 {
-    switch (call->shape) {
+    switch (team_step_at(t, sequence)->shape) {
     case TEAM_REDUCE:
     case TEAM_ALLREDUCE:
     case TEAM_REDUCE_SCATTER:
-        combine_one(t, sequence, call);
+        combine_one(t, sequence);
         break;
     case TEAM_SCAN:
     case TEAM_EXSCAN:
-        combine_up(t, sequence, call);
+        combine_up(t, sequence);
         break;
     case TEAM_GATHER:
     case TEAM_ALLGATHER:
-        gather(t, sequence, call);
+        gather(t, sequence);
         break;
     case TEAM_ALLTOALL:
         if (team_is_alone(t))
-            transpose(t, sequence, call);
+            transpose(t, sequence);
         else
-            gather(t, sequence, call);
+            gather(t, sequence);
         break;
     default:
         break;
@@ -194,90 +261,101 @@ void work_combine(const struct pwc_team *t, uint64_t sequence, const struct team
 
 /* ---- out ------------------------------------------------------------------------------------ */
 
-bool work_only_gives(const struct pwc_team *t, const struct team_call *call)
+bool work_only_gives(const struct pwc_team *t, const struct team_step *step)
 {
-    return call->spec.kind != TEAM_BARRIER &&
-           (!call->spec.out || (call->spec.kind == TEAM_SCATTER && call->spec.root == t->rank));
+    const struct team_spec *spec = &step->call->spec;
+
+    if (step->asks || spec->kind == TEAM_BARRIER)
+        return false;
+    return !spec->out || (step->shape == TEAM_SCATTER && spec->root == t->rank);
 }
 
-/* By SCAN's and EXSCAN's own shape: what earlier engines give, and the members here up to `m`. */
-static void take_scan(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+/* By SCAN's and EXSCAN's own shape: what earlier engines give, and the members here up to one. */
+static void take_scan(const struct pwc_team *t, uint64_t sequence)
 {
-    const struct team_spec *spec = &call->spec;
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct team_spec *spec = &step->call->spec;
     uint32_t parts = t->me + (spec->kind == TEAM_SCAN); /* here, that it is made of */
     bool earlier = t->roster.participant > 0;
 
     if (earlier)
-        copy(spec->out, result(t, sequence, call), spec->length);
+        copy(out_slice(step), result(t, sequence), step->length);
     if (parts == 0)
         return;
     if (earlier)
-        fold(spec->code, spec->out, part(t, sequence, call, parts - 1), spec->count);
+        fold(spec->code, out_slice(step), part(t, sequence, parts - 1), elements(step));
     else
-        copy(spec->out, part(t, sequence, call, parts - 1), spec->length);
+        copy(out_slice(step), part(t, sequence, parts - 1), step->length);
 }
 
 /* Folds the inputs of ranks 0 to `last`, which are here, in this order. */
-static void fold_ranks(const struct pwc_team *t, uint64_t sequence, const struct team_call *call,
-                       uint32_t last)
+static void fold_ranks(const struct pwc_team *t, uint64_t sequence, uint32_t last)
 {
-    const struct team_spec *spec = &call->spec;
-    const uint8_t *all = result(t, sequence, call);
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct team_spec *spec = &step->call->spec;
+    const uint8_t *all = result(t, sequence);
+    uint8_t *into = out_slice(step);
 
-    copy(spec->out, all + roster_place(&t->roster, 0) * spec->length, spec->length);
+    copy(into, all + roster_place(&t->roster, 0) * step->length, step->length);
     for (uint32_t rank = 1; rank <= last; rank++) {
-        const uint8_t *from = all + roster_place(&t->roster, rank) * spec->length;
+        const uint8_t *from = all + roster_place(&t->roster, rank) * step->length;
 
         if (spec->kind == TEAM_USER)
-            spec->fold(spec->out, from, spec->user_count, spec->arg);
+            spec->fold(into, from, step->length / spec->element, spec->arg);
         else
-            fold(spec->code, spec->out, from, spec->count);
+            fold(spec->code, into, from, elements(step));
     }
 }
 
-static void take_all(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+static void take_all(const struct pwc_team *t, uint64_t sequence)
 {
-    switch (call->spec.kind) {
+    const struct team_step *step = team_step_at(t, sequence);
+
+    switch (step->call->spec.kind) {
     case TEAM_SCAN:
-        fold_ranks(t, sequence, call, t->rank);
+        fold_ranks(t, sequence, t->rank);
         break;
     case TEAM_EXSCAN:
-        fold_ranks(t, sequence, call, t->rank - 1);
+        fold_ranks(t, sequence, t->rank - 1);
         break;
     case TEAM_USER:
-        fold_ranks(t, sequence, call, t->roster.size - 1);
+        fold_ranks(t, sequence, t->roster.size - 1);
         break;
     default:
-        copy_from_places(t, call->spec.out, result(t, sequence, call), call->spec.length);
+        copy_from_places(t, step, result(t, sequence));
     }
 }
 
-uint64_t work_take(const struct pwc_team *t, uint64_t sequence, const struct team_call *call)
+void work_take(const struct pwc_team *t, uint64_t sequence)
 {
-    const struct team_spec *spec = &call->spec;
-    const uint8_t *from = result(t, sequence, call);
-    uint64_t block = spec->length;
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct team_spec *spec = &step->call->spec;
+    const uint8_t *from = result(t, sequence);
+    uint64_t block = step->length;
 
-    if (work_only_gives(t, call))
-        return spec->out ? block : 0; /* the root of a scatter has had its block */
-    switch (call->shape) {
+    if (step->asks) {
+        memcpy(&step->call->whole, from, sizeof(step->call->whole));
+        return;
+    }
+    if (!spec->out || work_only_gives(t, step))
+        return;
+    switch (step->shape) {
     case TEAM_SCAN:
     case TEAM_EXSCAN:
-        take_scan(t, sequence, call);
+        take_scan(t, sequence);
         break;
     case TEAM_REDUCE_SCATTER:
     case TEAM_SCATTER:
-        copy(spec->out, from + t->me * block, block);
+        copy(out_slice(step), from + t->me * block, spec_within(spec->own, step));
         break;
     case TEAM_GATHER:
     case TEAM_ALLGATHER:
-        take_all(t, sequence, call);
+        take_all(t, sequence);
         break;
     case TEAM_ALLTOALL:
-        copy_from_places(t, spec->out, from + t->me * t->roster.size * block, block);
+        copy_from_places(t, step, from + t->me * t->roster.size * block);
         break;
     default:
-        copy(spec->out, from, block);
+        copy(out_slice(step), from, block);
     }
-    return spec_received(t, spec);
 }

@@ -71,7 +71,10 @@ static void open_team(struct hall *h, uint32_t rank, enum hall_layout layout)
                                          h->window),
                           0);
     t->calls = calloc(h->window, sizeof(*t->calls));
+    t->steps = calloc(h->window, sizeof(*t->steps));
     CU_ASSERT_PTR_NOT_NULL_FATAL(t->calls);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(t->steps);
+    team_find_slices(t);
     t->next = m->ctx->teams.all;
     m->ctx->teams.all = t;
     m->team = t;

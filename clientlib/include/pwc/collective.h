@@ -23,8 +23,7 @@
  *   - In place: `in` NULL says that the input stands where the output goes, or, of gather, that
  *     this member's block stands in its place in `out`; of scatter, `out` NULL at the root leaves
  *     its block where it is. Alltoall and alltoallv are not done in place (-EINVAL). Otherwise `in`
- *     and `out` must not overlap. Input may be changed when the call returns where it is small
- *     (below), else at the end.
+ *     and `out` must not overlap.
  *   - A team of one, and counts and lengths of 0, are ordinary cases.
  *   - Results are the same bits at every member, and in every run in which ranks stand on nodes in
  *     the same way: what is combined, is so in the order of ranks, never of arrival.
@@ -32,15 +31,17 @@
  *
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
  * or block, and neither what the fullest node's members give together nor what one of its members
- * gets is more than 64 KiB. Small calls read and write any memory. Larger calls, and gatherv,
- * scatterv, allgatherv and alltoallv, whose lengths not all members know, are not there yet:
- * -ENOTSUP, with words in pwc_team_error_text.
+ * gets is more than 64 KiB. A longer one is cut into slices of that size, of which up to 8 are on
+ * their way at once: slices behind these, and calls behind such a call, begin as this member
+ * probes, tests or waits, so overlap ends there. Of gatherv, scatterv and alltoallv the members
+ * find the longest block first, and all blocks travel as slices of that. Memory is any memory; it
+ * is read and written until the end, so leave input alone, also of a small call.
  *
  * Results of every call, after which nothing has begun:
  *     -EAGAIN      too many are under way, or there is no room for its local event, or in the
  *                  submission ring: probe, try again
  *     -EINVAL      unknown flags, no such root, type or operation, an id over PWC_CID_MAX
- *     -ENOTSUP     longer than is possible yet
+ *     -ENOTSUP     so many members that 64 KiB have no room for a byte of each pair
  *     -EMSGSIZE    longer than anything could be: counts whose bytes do not fit
  *     -EHOSTDOWN, -EBADMSG   the team is broken
  *     -EBUSY       an active message has been prepared
@@ -135,7 +136,7 @@ PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_
 typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 
 /* Allreduce of `count` elements of `element` bytes by such an operation. -EMSGSIZE: what all
- * members give is more than 64 KiB. */
+ * members give is more than 1 MiB, or one element of all of them more than 64 KiB. */
 PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, size_t count,
                                     size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
                                     unsigned flags);

@@ -1,0 +1,243 @@
+/*
+ * Owns nothing: cuts calls into steps, and begins these. A step either begins whole, or leaves the
+ * area as it was: all that it needs is there before the member counts itself as arrived.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include "clientlib/attach/wake.h"
+#include "clientlib/teams/team.h"
+#include "proto/word_abi.h"
+
+/* ---- cutting -------------------------------------------------------------------------------- */
+
+static uint32_t find_slice(const struct pwc_team *t, uint8_t shape)
+{
+    uint32_t low = 0, high = TEAM_INPUT_MAX + 1;
+
+    while (high - low > 1) {
+        uint32_t middle = (low + high) / 2;
+
+        if (team_way(shape, middle, t->roster.size, t->roster.fullest) == TEAM_LARGE)
+            high = middle;
+        else
+            low = middle;
+    }
+    return low;
+}
+
+void team_find_slices(struct pwc_team *t)
+{
+    for (uint8_t shape = TEAM_BARRIER; shape <= TEAM_ALLTOALL; shape++)
+        t->slice[shape] = find_slice(t, shape);
+}
+
+uint64_t team_slice_max(const struct pwc_team *t, const struct team_spec *spec)
+{
+    uint64_t most = t->slice[spec_shape(t, spec->kind)];
+
+    if (spec->kind >= TEAM_REDUCE && spec->kind <= TEAM_REDUCE_SCATTER)
+        return most >> fold_shift(spec->code) << fold_shift(spec->code);
+    if (spec->kind == TEAM_USER && spec->length > most)
+        return most / spec->element * spec->element;
+    return most;
+}
+
+/* The next step of a call, but for its `call`. */
+static struct team_step cut(const struct pwc_team *t, const struct team_call *call)
+{
+    struct team_step step = {.shape = spec_shape(t, call->spec.kind), .offset = call->next};
+    uint64_t left = call->whole - call->next, most = team_slice_max(t, &call->spec);
+
+    step.length = left < most ? left : most;
+    step.last = step.length == left;
+    if (call->asks && !call->asked)
+        step =
+            (struct team_step){.shape = TEAM_ALLREDUCE, .length = sizeof(uint64_t), .asks = true};
+    step.way = (uint8_t)team_way(step.shape, step.length, t->roster.size, t->roster.fullest);
+    return step;
+}
+
+/* ---- room ----------------------------------------------------------------------------------- */
+
+int team_has_room(const struct pwc_team *t, uint8_t way)
+{
+    const struct team_area *a = &t->area;
+    int rc = t->begun - t->ended > a->row_mask ? -EAGAIN : team_row_room(a, t->begun);
+
+    if (rc == 0 && way == TEAM_BY_DATA)
+        rc = team_data_room(a, t->turns, t->used_by[t->turns % TEAM_DATA_ROWS]);
+    return rc;
+}
+
+/* The same, and room for a step's records. */
+static int step_room(const struct pwc_team *t, const struct team_step *step)
+{
+    int rc = team_has_room(t, step->way);
+
+    return rc == 0 ? channel_note_room(&t->ctx->channel) : rc;
+}
+
+int team_first_room(struct pwc_team *t, const struct team_call *call)
+{
+    struct team_step step = cut(t, call);
+    int rc = step_room(t, &step);
+
+    t->lacks_room = rc == -EAGAIN;
+    t->lacking_way = step.way;
+    return rc;
+}
+
+/* The length of the call is still to come. */
+static bool is_asking(const struct team_call *call)
+{
+    return call->asked && call->whole == UINT64_MAX;
+}
+
+bool team_can_begin(const struct pwc_team *t)
+{
+    const struct team_call *call = team_call_at(t, t->whole);
+    struct team_step step;
+
+    if (t->status < 0 || t->whole == t->called || is_asking(call))
+        return false;
+    step = cut(t, call);
+    return step_room(t, &step) == 0;
+}
+
+/* ---- beginning ------------------------------------------------------------------------------ */
+
+/* Publishes a record for the daemon. Room for it has been found before. */
+static void submit(struct pwc_team *t, const struct submit_record *record)
+{
+    if (channel_note(&t->ctx->channel, record) == 1)
+        wake_daemon(t->ctx);
+}
+
+static void submit_instance(struct pwc_team *t, uint64_t sequence)
+{
+    const struct team_step *step = team_step_at(t, sequence);
+    const struct submit_record record = {
+        .kind = SUBMIT_COLLECTIVE,
+        .code = step->shape,
+        .remote = t->handle,
+        .instance = sequence,
+        .length = step->length,
+        .signature = step->call->signature,
+        .data_row = step->way == TEAM_BY_DATA ? step->turn % TEAM_DATA_ROWS : TEAM_LINES,
+        .root = roster_run(&t->roster, step->call->spec.root)->participant,
+    };
+
+    submit(t, &record);
+}
+
+/* A member here has called something else: the daemon breaks the team for all. */
+static void submit_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t member, uint64_t other)
+{
+    struct team_reason reason = {
+        .status = -EBADMSG,
+        .rank = {t->rank, roster_member(&t->roster, member)},
+        .sequence = sequence,
+        .signature = {team_step_at(t, sequence)->call->signature, other},
+    };
+    const struct submit_record record = {
+        .kind = SUBMIT_COLLECTIVE,
+        .code = TEAM_MISMATCH,
+        .remote = t->handle,
+        .instance = sequence,
+        .lid = reason.signature[0],
+        .rid = other,
+        .segment = reason.rank[0],
+        .local_offset = reason.rank[1],
+    };
+
+    team_explain(t, &reason);
+    team_fail(t, -EBADMSG);
+    submit(t, &record);
+}
+
+/* Ends an instance whose result is there. */
+static void end_here(struct pwc_team *t, uint64_t sequence)
+{
+    team_end(&t->area, sequence, 0, 0);
+    if (team_others_sleep(&t->area, t->me))
+        team_wake(t);
+}
+
+/* All members here have come. */
+static void finish(struct pwc_team *t, uint64_t sequence)
+{
+    const struct team_step *step = team_step_at(t, sequence);
+    uint32_t member;
+    uint64_t other;
+    int rc = team_compare(&t->area, sequence, step->call->signature, &member, &other);
+
+    if (rc == -EBADMSG) {
+        submit_mismatch(t, sequence, member, other);
+        return;
+    }
+    if (rc < 0) {
+        team_fail(t, rc);
+        return;
+    }
+    if (team_root_gives(step->shape)) {
+        if (roster_run(&t->roster, step->call->spec.root)->participant != t->roster.participant)
+            submit_instance(t, sequence);
+        return;
+    }
+    work_combine(t, sequence);
+    if (team_is_alone(t))
+        end_here(t, sequence);
+    else
+        submit_instance(t, sequence);
+}
+
+/* Takes part in the next instance. From here on the step cannot fail, but the team can. */
+static void begin(struct pwc_team *t, struct team_call *call, struct team_step *cut_off)
+{
+    uint64_t sequence = t->begun++;
+    struct team_step *step = team_step_at(t, sequence);
+    int rc;
+
+    *step = *cut_off;
+    step->call = call;
+    if (step->way == TEAM_BY_DATA) {
+        t->used_by[t->turns % TEAM_DATA_ROWS] = sequence;
+        step->turn = t->turns++;
+    }
+    call->asked |= step->asks;
+    call->next += step->asks ? 0 : step->length;
+    t->whole += step->last;
+    work_give(t, sequence);
+    if (team_root_gives(step->shape) && call->spec.root == t->rank) {
+        work_give_root(t, sequence);
+        if (team_is_alone(t))
+            end_here(t, sequence);
+        else
+            submit_instance(t, sequence);
+    }
+    rc = team_arrive(&t->area, sequence);
+    if (rc == 1)
+        finish(t, sequence);
+    else if (rc < 0)
+        team_fail(t, rc);
+}
+
+void team_begin_steps(struct pwc_team *t)
+{
+    while (t->status == 0 && t->whole < t->called) {
+        struct team_call *call = team_call_at(t, t->whole);
+        struct team_step step;
+        int rc;
+
+        if (is_asking(call))
+            return;
+        step = cut(t, call);
+        rc = step_room(t, &step);
+        if (rc == -EPROTO)
+            team_fail(t, rc);
+        if (rc < 0)
+            return;
+        begin(t, call, &step);
+    }
+}
