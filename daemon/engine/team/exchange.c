@@ -75,6 +75,10 @@ void exchange_take(struct engine *e, uint32_t team, const struct instance *i)
     case TEAM_ALLTOALL:
         take_alltoall(t, live->participants, i, from, side);
         break;
+    case TEAM_SCAN:
+    case TEAM_EXSCAN: /* the last member's part is the fold of all */
+        memcpy(side, i->row == WIRE_COLL_LINES ? from : from + (t->members - 1) * row, i->length);
+        break;
     default:
         memcpy(side, from, i->length);
     }
