@@ -1,0 +1,454 @@
+/*
+ * Collectives of teams over real daemons, against plain loops; teams of teams; a thousand under way
+ * at once; members that call differently, and one that ends.
+ *
+ *     test_collectives PWCD PROVIDER NODES RANKS [--KEY VALUE]...
+ *
+ * Each rank is a client with a thread of its own in this process, rank r on node r % NODES. What
+ * fails is counted by rank, with the first line.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "pwc/collective.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/rank.h"
+#include "tests/suite.h"
+
+enum { RANKS_MAX = 33, WORDS_MAX = 3000, THOUSAND = 1000 };
+
+static struct cluster cluster;
+static uint32_t size;
+static pthread_barrier_t together;
+
+struct member {
+    uint32_t rank;
+    struct rank client;
+    pwc_team *world;
+    uint64_t *in, *out;
+    unsigned wrong;
+    int line, value; /* of the first failure */
+};
+static struct member members[RANKS_MAX];
+
+static void note(struct member *m, bool right, int line, int value)
+{
+    if (!right && m->wrong++ == 0) {
+        m->line = line;
+        m->value = value;
+    }
+}
+#define CHECK(m, condition)     note(m, condition, __LINE__, 0)
+#define CHECK_IS(m, rc, wanted) check_is(m, rc, wanted, __LINE__)
+
+static void check_is(struct member *m, int rc, int wanted, int line)
+{
+    note(m, rc == wanted, line, rc);
+}
+
+/* Runs `part` in a thread for each rank. */
+static void run(void *(*part)(void *))
+{
+    pthread_t threads[RANKS_MAX];
+
+    for (uint32_t r = 0; r < size; r++)
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[r], NULL, part, &members[r]), 0);
+    for (uint32_t r = 0; r < size; r++)
+        pthread_join(threads[r], NULL);
+    for (uint32_t r = 0; r < size; r++) {
+        if (members[r].wrong > 0)
+            printf("rank %u: %u wrong, the first in line %d: %d\n", r, members[r].wrong,
+                   members[r].line, members[r].value);
+        CU_ASSERT_EQUAL(members[r].wrong, 0);
+        members[r].wrong = 0;
+    }
+}
+
+/* ---- one collective ------------------------------------------------------------------------- */
+
+static uint64_t value(uint32_t rank, uint64_t at)
+{
+    return (rank + 1) * UINT64_C(0x9e3779b97f4a7c15) + at * UINT64_C(0xc2b2ae3d27d4eb4f);
+}
+
+static uint64_t sum(uint32_t ranks, uint64_t at)
+{
+    uint64_t total = 0;
+
+    for (uint32_t r = 0; r < ranks; r++)
+        total += value(r, at);
+    return total;
+}
+
+enum kind {
+    BARRIER,
+    BCAST,
+    REDUCE,
+    ALLREDUCE,
+    SCAN,
+    EXSCAN,
+    REDUCE_SCATTER,
+    GATHER,
+    SCATTER,
+    ALLGATHER,
+    ALLTOALL,
+    KINDS
+};
+
+static int begin(pwc_team *t, enum kind kind, uint32_t root, const uint64_t *in, uint64_t *out,
+                 uint64_t n, pwc_cid lid)
+{
+    switch (kind) {
+    case BARRIER:
+        return pwc_team_barrier(t, lid, 0);
+    case BCAST:
+        return pwc_team_bcast(t, out, 8 * n, root, lid, 0);
+    case REDUCE:
+        return pwc_team_reduce(t, in, out, n, PWC_U64, PWC_ADD, root, lid, 0);
+    case ALLREDUCE:
+        return pwc_team_allreduce(t, in, out, n, PWC_U64, PWC_ADD, lid, 0);
+    case SCAN:
+        return pwc_team_scan(t, in, out, n, PWC_U64, PWC_ADD, lid, 0);
+    case EXSCAN:
+        return pwc_team_exscan(t, in, out, n, PWC_U64, PWC_ADD, lid, 0);
+    case REDUCE_SCATTER:
+        return pwc_team_reduce_scatter(t, in, out, n, PWC_U64, PWC_ADD, lid, 0);
+    case GATHER:
+        return pwc_team_gather(t, in, out, 8 * n, root, lid, 0);
+    case SCATTER:
+        return pwc_team_scatter(t, in, out, 8 * n, root, lid, 0);
+    case ALLGATHER:
+        return pwc_team_allgather(t, in, out, 8 * n, lid, 0);
+    default:
+        return pwc_team_alltoall(t, in, out, 8 * n, lid, 0);
+    }
+}
+
+/* The word of a member's output that has to stand there, in a team of `ranks`. */
+static uint64_t wanted(enum kind kind, uint32_t root, uint32_t rank, uint32_t ranks, uint64_t n,
+                       uint64_t at)
+{
+    switch (kind) {
+    case BCAST:
+        return value(root, at);
+    case SCAN:
+        return sum(rank + 1, at);
+    case EXSCAN:
+        return sum(rank, at);
+    case REDUCE_SCATTER:
+        return sum(ranks, rank * n + at);
+    case GATHER:
+    case ALLGATHER:
+        return value((uint32_t)(at / n), at % n);
+    case SCATTER:
+        return value(root, rank * n + at);
+    case ALLTOALL:
+        return value((uint32_t)(at / n), rank * n + at % n);
+    default:
+        return sum(ranks, at);
+    }
+}
+
+static uint64_t words_of(enum kind kind, uint32_t root, uint32_t rank, uint32_t ranks, uint64_t n)
+{
+    bool rooted = kind == REDUCE || kind == GATHER;
+
+    if (kind == BARRIER || (rooted && rank != root) || (kind == EXSCAN && rank == 0))
+        return 0;
+    return kind == GATHER || kind == ALLGATHER || kind == ALLTOALL ? ranks * n : n;
+}
+
+static void wait_for(struct member *m, pwc_request *request, int status)
+{
+    struct pwc_status end = {.status = 1};
+
+    CHECK_IS(m, pwc_request_wait(request, &end, RANK_WAIT_MS), 1);
+    CHECK_IS(m, end.status, status);
+}
+
+/* A member that only gives may be as far ahead as its team allows: it tries again then. */
+static int begin_soon(struct member *m, pwc_team *t, enum kind kind, uint32_t root, uint64_t n,
+                      pwc_request *request)
+{
+    struct pwc_event event;
+    int rc;
+
+    do {
+        rc = begin(t, kind, root, m->in, m->out, n, pwc_cid_request(request));
+    } while (rc == -EAGAIN && pwc_wait(m->client.ctx, PWC_ANY, PWC_REMOTE, &event, 1) == 0);
+    return rc;
+}
+
+static void one(struct member *m, pwc_team *t, enum kind kind, uint32_t root, uint64_t n,
+                pwc_request *request)
+{
+    uint32_t rank = pwc_team_rank(t), ranks = pwc_team_size(t);
+    uint64_t given =
+        n * (kind == REDUCE_SCATTER || kind == SCATTER || kind == ALLTOALL ? ranks : 1);
+    uint64_t got = words_of(kind, root, rank, ranks, n);
+
+    for (uint64_t i = 0; i < given; i++)
+        m->in[i] = value(rank, i);
+    memset(m->out, 0x5a, (got + 1) * 8);
+    if (kind == BCAST && rank == root)
+        memcpy(m->out, m->in, n * 8);
+    CHECK_IS(m, begin_soon(m, t, kind, root, n, request), 0);
+    wait_for(m, request, 0);
+    for (uint64_t i = 0; i < got; i++)
+        if (m->out[i] != wanted(kind, root, rank, ranks, n, i)) {
+            note(m, false, __LINE__, (int)(kind * 1000000 + root * 10000 + n));
+            return;
+        }
+    CHECK(m, m->out[got] == UINT64_C(0x5a5a5a5a5a5a5a5a));
+}
+
+static bool has_root(enum kind kind)
+{
+    return kind == BCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+static void *attach(void *argument)
+{
+    struct member *m = argument;
+    const struct pwc_team_attr attr = {.window = 1024};
+
+    CHECK_IS(m,
+             rank_attach(&m->client, cluster.nodes[m->rank % cluster.options.nodes].socket,
+                         "collectives", m->rank, size, 4096),
+             0);
+    m->in = calloc(RANKS_MAX * WORDS_MAX + 1, 8);
+    m->out = calloc(RANKS_MAX * WORDS_MAX + 1, 8);
+    CHECK(m, m->in && m->out);
+    if (m->wrong == 0)
+        CHECK_IS(m, pwc_team_world(m->client.ctx, &attr, &m->world), 0);
+    return NULL;
+}
+
+static void *all_kinds(void *argument)
+{
+    static const uint64_t counts[] = {0, 1, 5, 6, 100, 513, WORDS_MAX};
+    struct member *m = argument;
+    pwc_request *request = NULL;
+
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    for (int kind = BARRIER; kind < KINDS && m->wrong == 0; kind++)
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]) && m->wrong == 0; c++)
+            for (uint32_t root = 0; root < (has_root((enum kind)kind) ? size : 1); root++)
+                if (counts[c] < 500 || root < 3)
+                    one(m, m->world, (enum kind)kind, root, counts[c], request);
+    CHECK_IS(m, pwc_request_free(request), 0);
+    return NULL;
+}
+
+/* Calls that no member waits in between. */
+static void *thousand(void *argument)
+{
+    struct member *m = argument;
+    pwc_request *request = NULL;
+
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    for (uint64_t lap = 0; lap < 3; lap++) {
+        for (uint64_t i = 0; i < THOUSAND; i++) {
+            m->in[i] = value(m->rank, lap * THOUSAND + i);
+            m->out[i] = 0;
+            CHECK_IS(m,
+                     pwc_team_allreduce(m->world, &m->in[i], &m->out[i], 1, PWC_U64, PWC_ADD,
+                                        pwc_cid_request(request), 0),
+                     0);
+        }
+        wait_for(m, request, 0);
+        for (uint64_t i = 0; i < THOUSAND; i++)
+            CHECK(m, m->out[i] == sum(size, lap * THOUSAND + i));
+        one(m, m->world, BARRIER, 0, 0, request);
+    }
+    CHECK_IS(m, pwc_request_free(request), 0);
+    return NULL;
+}
+
+/* Every kind over a team in which this member has this rank. */
+static void check_team(struct member *m, pwc_team *t, uint32_t ranks, uint32_t rank)
+{
+    pwc_request *request = NULL;
+    pwc_peer peer;
+
+    CHECK(m, t != NULL);
+    if (!t)
+        return;
+    CHECK_IS(m, (int)pwc_team_size(t), (int)ranks);
+    CHECK_IS(m, (int)pwc_team_rank(t), (int)rank);
+    CHECK_IS(m, pwc_team_peer(t, rank, &peer), 0);
+    CHECK(m, peer == pwc_ctx_peer(m->client.ctx));
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    for (int kind = BARRIER; kind < KINDS; kind++)
+        one(m, t, (enum kind)kind, ranks - 1, 3, request);
+    CHECK_IS(m, pwc_request_free(request), 0);
+}
+
+static void *teams(void *argument)
+{
+    struct member *m = argument;
+    uint32_t nodes = cluster.options.nodes, half = (size + 1) / 2;
+    pwc_team *t = NULL;
+
+    /* Even ranks in descending order, the others in none. */
+    CHECK_IS(m, pwc_team_split(m->world, m->rank % 2 ? -1 : 5, -(int)m->rank, NULL, &t), 0);
+    if (m->rank % 2)
+        CHECK(m, t == NULL);
+    else
+        check_team(m, t, half, half - 1 - m->rank / 2);
+    if (t)
+        CHECK_IS(m, pwc_team_free(t), 0);
+    t = NULL;
+    CHECK_IS(m, pwc_team_split_strided(m->world, 0, 2, half, &t), 0);
+    if (m->rank % 2 == 0) {
+        check_team(m, t, half, m->rank / 2);
+        CHECK_IS(m, t ? pwc_team_free(t) : 0, 0);
+    }
+    t = NULL;
+    CHECK_IS(m, pwc_team_split_node(m->world, &t), 0);
+    check_team(m, t, size / nodes + (m->rank % nodes < size % nodes), m->rank / nodes);
+    CHECK_IS(m, t ? pwc_team_free(t) : 0, 0);
+    t = NULL;
+    CHECK_IS(m, pwc_team_dup(m->world, NULL, &t), 0);
+    check_team(m, t, size, m->rank);
+    CHECK_IS(m, t ? pwc_team_free(t) : 0, 0);
+    return NULL;
+}
+
+/* The last rank calls something else, behind calls that fit. */
+static void *mismatch(void *argument)
+{
+    struct member *m = argument;
+    pwc_request *request = NULL;
+    pwc_team *t = NULL, *next = NULL;
+    char text[256];
+    int rc;
+
+    CHECK_IS(m, pwc_team_dup(m->world, NULL, &t), 0);
+    if (!t)
+        return NULL;
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    one(m, t, ALLREDUCE, 0, 2, request);
+    (void)pthread_barrier_wait(&together); /* a team that breaks ends what is under way */
+    rc = m->rank + 1 == size ? pwc_team_barrier(t, pwc_cid_request(request), 0)
+                             : begin(t, ALLREDUCE, 0, m->in, m->out, 2, pwc_cid_request(request));
+    if (rc == 0)
+        wait_for(m, request, -EBADMSG);
+    else
+        CHECK_IS(m, rc, -EBADMSG); /* others have found out before this member called */
+    CHECK(m, pwc_team_error_text(t, text, sizeof(text)) > 0);
+    CHECK(m, strstr(text, "call 1 of the team") != NULL);
+    CHECK(m, strstr(text, "barrier") != NULL);
+    CHECK(m, strstr(text, "allreduce of 2 u64 by add") != NULL);
+    CHECK_IS(m, pwc_team_barrier(t, PWC_CID_NONE, 0), -EBADMSG);
+    CHECK_IS(m, pwc_team_shrink(t, &next), 0);
+    CHECK_IS(m, pwc_team_free(t), 0);
+    check_team(m, next, size, m->rank);
+    CHECK_IS(m, next ? pwc_team_free(next) : 0, 0);
+    CHECK_IS(m, pwc_request_free(request), 0);
+    return NULL;
+}
+
+/* The last rank ends while the others wait for it. */
+static void *death(void *argument)
+{
+    struct member *m = argument;
+    pwc_request *request = NULL;
+    pwc_team *next = NULL;
+    unsigned begun = 0;
+    char text[256];
+
+    (void)pthread_barrier_wait(&together);
+    if (m->rank + 1 == size) {
+        rank_detach(&m->client);
+        m->client.client = NULL;
+        return NULL;
+    }
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        int rc = begin(m->world, ALLREDUCE, 0, m->in, m->out, 1 + i, pwc_cid_request(request));
+
+        CHECK(m, rc == 0 || rc == -EAGAIN || rc == -EHOSTDOWN);
+        begun += rc == 0;
+    }
+    wait_for(m, request, begun > 0 ? -EHOSTDOWN : 0);
+    CHECK(m, pwc_team_error_text(m->world, text, sizeof(text)) > 0);
+    CHECK(m, strstr(text, "has ended") != NULL);
+    CHECK_IS(m, pwc_team_barrier(m->world, PWC_CID_NONE, 0), -EHOSTDOWN);
+    CHECK_IS(m, pwc_team_shrink(m->world, &next), 0);
+    check_team(m, next, size - 1, m->rank);
+    CHECK_IS(m, next ? pwc_team_free(next) : 0, 0);
+    CHECK_IS(m, pwc_team_free(m->world), 0);
+    CHECK_IS(m, pwc_request_free(request), 0);
+    return NULL;
+}
+
+static void test_attach(void)
+{
+    run(attach);
+}
+
+static void test_kinds(void)
+{
+    run(all_kinds);
+}
+
+static void test_thousand(void)
+{
+    run(thousand);
+}
+
+static void test_teams(void)
+{
+    run(teams);
+}
+
+static void test_mismatch(void)
+{
+    if (size > 1)
+        run(mismatch);
+}
+
+static void test_death(void)
+{
+    if (size > 1)
+        run(death);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"attach", test_attach},
+                           {"all kinds", test_kinds},
+                           {"a thousand at once", test_thousand},
+                           {"teams of teams", test_teams},
+                           {"members that call differently", test_mismatch},
+                           {"a member that ends", test_death},
+                           CU_TEST_INFO_NULL};
+    struct cluster_options options = {0};
+    int status = 1;
+
+    if (argc < 5) {
+        fprintf(stderr, "usage: %s PWCD PROVIDER NODES RANKS [--KEY VALUE]...\n", argv[0]);
+        return 2;
+    }
+    options.pwcd = argv[1];
+    options.provider = argv[2];
+    options.nodes = (unsigned)strtoul(argv[3], NULL, 10);
+    size = (uint32_t)strtoul(argv[4], NULL, 10);
+    options.more = (const char *const *)argv + 5;
+    if (size < 1 || size > RANKS_MAX || options.nodes < 1 || options.nodes > CLUSTER_NODES_MAX)
+        return 2;
+    for (uint32_t r = 0; r < size; r++)
+        members[r].rank = r;
+    (void)pthread_barrier_init(&together, NULL, size);
+    if (cluster_open(&cluster, &options) == 0)
+        status = suite_run("collectives", tests);
+    for (uint32_t r = 0; r < size; r++)
+        if (members[r].client.client)
+            rank_detach(&members[r].client);
+    return cluster_end(&cluster, status);
+}
