@@ -1,10 +1,11 @@
 """The table and the plot of bench/applications: a column a side, a line a row."""
 from . import mpi
-from .applications import APPS, BOUNDS, CASES, OUR_NAME, PLACES, WAYS, verdicts
+from .applications import (APPS, BOUNDS, CASES, OUR_BLOCKING, OUR_NAME, PLACES, WAYS,
+                           verdicts)
 from .table import number, table
 
 COLORS = {"send": "tab:blue", "ring": "tab:green", "fence": "tab:red", "pscw": "tab:purple",
-          "reduce": "tab:brown"}
+          "reduce": "tab:brown", "blocking": "tab:blue", "overlapped": "tab:green"}
 
 
 def head(facts):
@@ -17,7 +18,7 @@ def head(facts):
 
 def columns(app, figures):
     """Names of the sides with a figure in a row of the application: ours, then by way."""
-    wanted = [OUR_NAME] + [f"{name} {way}" for way in WAYS[app] for name in mpi.NAMES.values()]
+    wanted = [OUR_NAME, OUR_BLOCKING] + [f"{name} {way}" for way in WAYS[app] for name in mpi.NAMES.values()]
     return [name for name in wanted
             if any(figures.of(case.name, name) for case in CASES if case.app == app)]
 

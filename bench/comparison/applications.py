@@ -1,4 +1,4 @@
-"""The three applications: pwcd's in examples/apps, MPI's in bench/apps, over the same computations."""
+"""The applications: pwcd's in examples/apps, MPI's in bench/apps, over the same computations."""
 import os
 from dataclasses import dataclass
 
@@ -8,12 +8,13 @@ from .setting import CPUS, NODE, TCP
 
 PROVIDER = "stream"
 OUR_NAME = "pwcd"
-STENCIL, TREE, CHOLESKY = "stencil", "tree", "cholesky"
-PARTS = {STENCIL: "grid.c", TREE: "sums.c", CHOLESKY: "tiles.c"}  # of examples/apps
+OUR_BLOCKING = "pwcd blocking"
+STENCIL, TREE, CHOLESKY, CONJUGATE = "stencil", "tree", "cholesky", "conjugate"
+PARTS = {STENCIL: "grid.c", TREE: "sums.c", CHOLESKY: "tiles.c", CONJUGATE: "poisson.c"}  # of examples/apps
 APPS = tuple(PARTS)
 PLACES = {TCP: "Two nodes, TCP", NODE: "One node"}
 WAYS = {STENCIL: ("send", "fence", "pscw"), TREE: ("send", "fence", "pscw", "reduce"),
-        CHOLESKY: ("send", "ring", "fence", "pscw")}
+        CHOLESKY: ("send", "ring", "fence", "pscw"), CONJUGATE: ("blocking", "overlapped")}
 PUTS = ("ring", "fence", "pscw")
 
 
@@ -57,6 +58,8 @@ CASES = [
       for ranks in (17, 33)),
     *(Case(CHOLESKY, place, 2, size, f"{size} x {size} tiles", "Gflop/s", "gflops", 1)
       for place in (TCP, NODE) for size in (4, 8, 16)),
+    *(Case(CONJUGATE, place, 2, size, f"{size} x {size} cells", "iterations/s", "iterations_per_s", 1)
+      for place in (TCP, NODE) for size in (64, 256)),
 ]
 
 BOUNDS = [
@@ -79,6 +82,8 @@ ROUNDS = {
     (TREE, NODE): {"send": 4000, "fence": 1000, "pscw": 4000, "reduce": 4000, OUR_NAME: 4000},
     (CHOLESKY, TCP): {"send": 80, "ring": 20, "fence": 80, "pscw": 80, OUR_NAME: 200},
     (CHOLESKY, NODE): {"send": 400, "ring": 200, "fence": 200, "pscw": 200, OUR_NAME: 400},
+    (CONJUGATE, TCP): {"blocking": 20, "overlapped": 20, OUR_NAME: 20},
+    (CONJUGATE, NODE): {"blocking": 40, "overlapped": 40, OUR_NAME: 40},
 }
 MPICH_TREE = {"send": 10, "pscw": 5, "reduce": 5}
 
@@ -87,7 +92,8 @@ def rounds(case, way, which=""):
     if (which, case.app) == ("mpich", TREE):
         return MPICH_TREE.get(way, 0)
     count = ROUNDS[case.app, case.place].get(way, 0)
-    return max(count // 4, 4) if count and case.size >= 16 and case.app == CHOLESKY else count
+    large = {CHOLESKY: 16, CONJUGATE: 256}.get(case.app)
+    return max(count // 4, 4) if count and large and case.size >= large else count
 
 
 def commands(bench, out):
@@ -126,15 +132,15 @@ def peer(setting, case, which, way):
                 measure=lambda: process.json_field(process.run(command), case.key) * case.scale)
 
 
-def ours(setting, case):
+def ours(setting, case, name=OUR_NAME):
     path = setting.ours("examples", case.app)
     command = [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon", setting.ours("daemon", "pwcd"),
                "--provider", PROVIDER, "-n", str(case.ranks)]
     # Two nodes: each daemon shares a processor with its rank.
     command += ["--nodes", "2", "--pin", "--", path] if case.place == TCP else [
         "--nodes", "1", "--", path, "--cpu", CPUS]
-    command += options(setting, case, rounds(case, OUR_NAME))
-    return Side(case.name, OUR_NAME, "", OURS, process.shown(command, hide=setting.hidden),
+    command += [*name.split()[1:], *options(setting, case, rounds(case, OUR_NAME))]
+    return Side(case.name, name, "", OURS, process.shown(command, hide=setting.hidden),
                 skip="" if os.path.exists(path) else f"{path} is not built",
                 measure=lambda: process.json_field(process.run(command), case.key) * case.scale)
 
@@ -142,6 +148,8 @@ def ours(setting, case):
 def sides(setting):
     for case in CASES:
         yield ours(setting, case)
+        if case.app == CONJUGATE:
+            yield ours(setting, case, OUR_BLOCKING)
         for which in mpi.NAMES:
             for way in WAYS[case.app]:
                 if rounds(case, way, which):

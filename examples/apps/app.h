@@ -1,10 +1,11 @@
 /*
- * Code that the three applications share, whatever moves their data: the command line, the
+ * Code that the applications share, whatever moves their data: the command line, the
  * clock, and the line with the result. Each rank is a process with one thread.
  *
  *     stencil.c   values flow from rank to rank, row by row     grid.h    the computation
  *     tree.c      sums flow up a tree of ranks                  sums.h
  *     cholesky.c  tiles flow to the ranks that need them    tiles.h
+ *     conjugate.c edges to neighbours, sums over all ranks  poisson.h
  *
  * The computations know nothing of communication: the programs of bench/apps do the same work with
  * the same code over MPI.
@@ -19,7 +20,7 @@ struct app {
     const char *name;
     const char *way;       /* how data moves */
     uint32_t rank, ranks;  /* set before app_parse */
-    uint32_t size;         /* columns of a rank, numbers to sum, or tiles in a column */
+    uint32_t size;         /* columns of a rank or of a grid, numbers to sum, tiles in a column */
     uint32_t rounds;       /* how often the computation is done; the first round is not measured */
     double started, ended; /* seconds */
 };
