@@ -11,7 +11,11 @@ TIMEOUT = 25  # seconds; none takes 10
 
 
 class Failure(Exception):
-    """A program did not give its figure; the text says why."""
+    """A program did not give its figure, or ended badly; the text says why."""
+
+    def __init__(self, why, out=""):
+        super().__init__(why)
+        self.out = out  # what it had printed
 
 
 def start(command, env=None):
@@ -61,7 +65,7 @@ def finish(process, command, timeout=TIMEOUT):
         raise
     if process.returncode != 0:
         said = (err.strip() or out.strip() or "nothing said").splitlines()[-1]
-        raise Failure(f"{os.path.basename(command[0])}: status {process.returncode}: {said}")
+        raise Failure(f"{os.path.basename(command[0])}: status {process.returncode}: {said}", out)
     return out
 
 
