@@ -317,6 +317,28 @@ static void full(void)
     }
 }
 
+/* What stays in its ring then fills it: from half of it on, who waits for what may stand behind
+ * learns that. */
+static void crowded(void)
+{
+    struct hall *h = hall_new(2);
+    struct pwc_request *all = request(h, FAR, PWC_ANY_TAG, UINT32_MAX);
+    uint32_t half = 2 + RING / 2 / event_bytes(0);
+    struct pwc_event event;
+
+    for (uint32_t i = 0; i < half; i++)
+        CU_ASSERT_EQUAL(notify(h, FAR, i, i), 0);
+    CU_ASSERT_EQUAL(channel_run(&h->channel), 0);
+    CU_ASSERT_EQUAL(channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event), -ENOBUFS);
+    CU_ASSERT_EQUAL(notify(h, FAR, 1, 1), 0);
+    CU_ASSERT_EQUAL(channel_run(&h->channel), -ENOBUFS);
+    CU_ASSERT_EQUAL(channel_probe(&h->channel, PWC_ANY, PWC_LOCAL, &event), 0);
+    start(h, all);
+    CU_ASSERT_EQUAL(channel_run(&h->channel), 0);
+    CU_ASSERT_EQUAL(all->status.count, half + 1);
+    hall_free(h);
+}
+
 /* A full list must not keep a sleeper awake, and a request that makes room must wake it. */
 static void sleepers(void)
 {
@@ -469,6 +491,7 @@ int main(int argc, char **argv)
         {"local ids", lids},
         {"cancelled", cancelled},
         {"full", full},
+        {"crowded", crowded},
         {"sleepers", sleepers},
         {"spaces", spaces},
         {"nothing is lost", nothing_is_lost},
