@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
 #include "clientlib/attach/deadline.h"
+#include "pwc/atomic.h"
 #include "pwc/signal.h"
 #include "pwc/vector.h"
 
@@ -129,6 +130,36 @@ static int submit_plain(pwc_remote *remote, const struct path_op *op, uint8_t *l
     }
 }
 
+static int submit_atomic(struct daemon_path *p, pwc_remote *remote, const struct path_op *op,
+                         pwc_cid lid)
+{
+    struct daemon_fetch *f = &p->fetches[p->fetch_count % DAEMON_PATH_FETCHES];
+    const uint64_t one = 1;
+    int rc;
+
+    if (!op->fetch)
+        return pwc_atomic(remote, op->remote_offset, PWC_ADD, PWC_U64, &one, 1, lid, op->rid,
+                          op->flags);
+    f->lid = op->lid.value;
+    rc = pwc_fetch_atomic(remote, op->remote_offset, PWC_ADD, PWC_U64, &one, 1, &f->value, lid,
+                          op->rid, op->flags);
+    p->fetch_count += rc == 0;
+    return rc;
+}
+
+/* To the suite the local event of such an atomic brings the word. */
+static void show_fetched(const struct daemon_path *p, struct pwc_event *event)
+{
+    for (uint32_t i = 0; i < DAEMON_PATH_FETCHES && i < p->fetch_count; i++) {
+        const struct daemon_fetch *f = &p->fetches[(p->fetch_count - 1 - i) % DAEMON_PATH_FETCHES];
+
+        if (f->lid == event->id) {
+            event->length = f->value;
+            return;
+        }
+    }
+}
+
 static int path_submit(void *context, const struct path_op *op)
 {
     struct daemon_path *p = context;
@@ -141,8 +172,9 @@ static int path_submit(void *context, const struct path_op *op)
 
     if (rc < 0)
         return rc;
-    rc = op->pieces > 1 ? submit_vector(remote, op, local, lid)
-                        : submit_plain(remote, op, local, lid);
+    rc = op->kind == PATH_ATOMIC ? submit_atomic(p, remote, op, lid)
+         : op->pieces > 1        ? submit_vector(remote, op, local, lid)
+                                 : submit_plain(remote, op, local, lid);
     if (rc == 0)
         p->moved = true;
     else if (request)
@@ -167,6 +199,8 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
             rc = ended != 0 ? ended : rc;
         }
     }
+    if (rc == 1 && out->kind == PWC_LOCAL && out->op == PWC_OP_ATOMIC && out->status == 0)
+        show_fetched(p, out);
     if (rc == 1)
         p->moved = true;
     return rc;

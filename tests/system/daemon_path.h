@@ -23,6 +23,12 @@
 
 #define DAEMON_PATH_ENDS    4u
 #define DAEMON_PATH_REMOTES 64u
+#define DAEMON_PATH_FETCHES 1024u /* more than are in flight at once */
+
+/* The word that an atomic fetches, with the operation's id. */
+struct daemon_fetch {
+    uint64_t lid, value;
+};
 
 struct daemon_end {
     pwc_client *client; /* NULL: dead */
@@ -50,6 +56,8 @@ struct daemon_path {
         pwc_peer peer;
     } remotes[DAEMON_PATH_REMOTES];
     uint32_t remote_count;
+    struct daemon_fetch fetches[DAEMON_PATH_FETCHES]; /* the last ones, in turns */
+    uint32_t fetch_count;
     bool moved;       /* something has happened since the last turn */
     int64_t moved_ns; /* when something happened last */
 };

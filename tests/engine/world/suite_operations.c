@@ -1,5 +1,6 @@
 /* The suite of the operations' meaning (suite_operations.h). Thread: one. */
 #include "tests/engine/world/suite_operations.h"
+#include "tests/engine/world/model_counters.h"
 #include "tests/engine/world/suite_lives.h"
 
 #include <errno.h>
@@ -81,6 +82,69 @@ static void case_signals(struct driver *s)
                                            .length = lengths[driver_random(s, COUNT(lengths))],
                                            .flags = flags[driver_random(s, COUNT(flags))],
                                            .lid_len = i % 5 ? 0 : 33});
+    }
+    driver_finish(s);
+}
+
+/* Sets counters aside at the front of each end's memory, which is not used yet: their offset. */
+static uint64_t begin_counters(struct driver *s)
+{
+    enum { FRONT = 64 };
+    uint64_t at = 0;
+
+    for (uint32_t end = 0; end < s->path->ends; end++)
+        at = driver_range(s, end, false, FRONT + 8 * MODEL_COUNTERS) + FRONT;
+    model_counters(&s->model, at);
+    return at;
+}
+
+/* Some in a row, which may become a batch, with the value before or without, beside puts: each is
+ * done once, and no two fetch one value. */
+static void case_atomics(struct driver *s)
+{
+    static const unsigned flags[] = {0,         PWC_NO_LCE,    PWC_NO_RCE, PWC_NO_LCE | PWC_NO_RCE,
+                                     PWC_FENCE, PWC_UNORDERED, PWC_NOTIFY, PWC_NO_LCE | PWC_NOTIFY};
+    uint64_t at = begin_counters(s);
+
+    for (uint32_t i = 0; i < 900 && !s->failed; i++) {
+        uint32_t row = i / 5, from = pairs[row % COUNT(pairs)][0],
+                 to = pairs[row % COUNT(pairs)][1];
+        struct model_op op = {.from = from,
+                              .to = to,
+                              .kind = PATH_ATOMIC,
+                              .length = 8,
+                              .remote_offset = at + 8 * driver_random(s, MODEL_COUNTERS),
+                              .flags = flags[row / COUNT(pairs) % COUNT(flags)],
+                              .fetch = row % 3 != 0};
+
+        op.lid_len = op.fetch || row % 2 ? 0 : 33;
+        op.rid_len = op.flags & PWC_NOTIFY || row % 5 ? 0 : 100;
+        if (i % 20 == 0)
+            driver_submit(s,
+                          (struct model_op){
+                              .from = from, .to = to, .kind = PATH_PUT, .length = 8 + i % 3 * 200});
+        (void)driver_submit_over(s, driver_remote(s, from, to), &op);
+    }
+    driver_finish(s);
+}
+
+/* A word behind the end changes nothing. */
+static void case_atomics_refused(struct driver *s)
+{
+    uint64_t size = s->model.ends[1].length;
+    const uint64_t offsets[] = {size, size + 8, UINT64_MAX - 7};
+
+    (void)begin_counters(s);
+    for (size_t i = 0; i < 2 * COUNT(offsets); i++) {
+        const struct model_op op = {.from = 0,
+                                    .to = 1,
+                                    .kind = PATH_ATOMIC,
+                                    .length = 8,
+                                    .remote_offset = offsets[i / 2],
+                                    .fetch = i % 2,
+                                    .status = -ERANGE};
+
+        driver_finish_one(s, driver_submit_over(s, driver_remote(s, 0, 1), &op));
     }
     driver_finish(s);
 }
@@ -510,6 +574,8 @@ const struct suite_case suite_cases[] = {
     {"get of each length", case_get_lengths, 0},
     {"put with signal of each length", case_signal_lengths, 0},
     {"puts with signal in a row", case_signals, 0},
+    {"atomics in a row", case_atomics, 0},
+    {"atomics out of bounds", case_atomics_refused, 0},
     {"pure notification", case_notification, 0},
     {"ids of each length", case_ids, 0},
     {"all flags", case_flags, 0},
