@@ -1,11 +1,13 @@
 /*
  * Owns windows: what their ranks contribute, and the remotes that are bound so far. Creating and
- * freeing one is an exchange of all ranks. Thread: the one that owns the context.
+ * freeing one is an exchange of all ranks, or an allgather and a barrier of a team. Thread: the one
+ * that owns the context.
  */
 #include "clientlib/memory/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include "clientlib/teams/team.h"
 
 /* The number of a new window's space: above all that a member has had. */
 static int choose_space(const struct pwc_window *w, uint32_t *number)
@@ -24,22 +26,65 @@ static int choose_space(const struct pwc_window *w, uint32_t *number)
     return 0;
 }
 
-static struct pwc_window *allocate(struct pwc_ctx *ctx)
+static void release(struct pwc_window *w)
+{
+    free(w->members);
+    free(w->remotes);
+    free(w->places);
+    free(w);
+}
+
+static struct pwc_window *allocate(struct pwc_ctx *ctx, struct pwc_team *team)
 {
     struct pwc_window *w = calloc(1, sizeof(*w));
 
     if (!w)
         return NULL;
     w->ctx = ctx;
-    w->size = ctx->client->size;
+    w->team = team;
+    w->size = team ? pwc_team_size(team) : ctx->client->size;
     w->members = calloc(w->size, sizeof(*w->members));
     w->remotes = calloc(w->size, sizeof(*w->remotes));
-    if (w->members && w->remotes)
+    w->places = team ? calloc(w->size, sizeof(*w->places)) : NULL;
+    if (w->members && w->remotes && (!team || w->places))
         return w;
-    free(w->members);
-    free(w->remotes);
-    free(w);
+    release(w);
     return NULL;
+}
+
+static int by_peer(const void *left, const void *right)
+{
+    const struct window_place *a = left, *b = right;
+
+    return a->peer < b->peer ? -1 : a->peer > b->peer;
+}
+
+/* Gathers what all ranks contribute. Blocks. */
+static int gather(struct pwc_window *w, const struct window_member *mine)
+{
+    int rc;
+
+    if (!w->team)
+        return pwc_exchange(w->ctx, mine, sizeof(*mine), w->members);
+    rc = pwc_team_allgather(w->team, mine, w->members, sizeof(*mine), PWC_CID_NONE, PWC_NO_LCE);
+    if (rc == 0)
+        rc = team_finish(w->team);
+    for (uint32_t rank = 0; rank < w->size && rc == 0; rank++)
+        w->places[rank] = (struct window_place){w->members[rank].peer, rank};
+    if (rc == 0)
+        qsort(w->places, w->size, sizeof(*w->places), by_peer);
+    return rc;
+}
+
+/* Waits until all ranks have come here. */
+static int meet(struct pwc_window *w)
+{
+    int rc;
+
+    if (!w->team)
+        return pwc_barrier(w->ctx);
+    rc = pwc_team_barrier(w->team, PWC_CID_NONE, PWC_NO_LCE);
+    return rc < 0 ? rc : team_finish(w->team);
 }
 
 /* Fills in this rank's contribution: 0, or why it has no part. */
@@ -67,24 +112,22 @@ int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window
 
     if (rc < 0)
         return rc;
-    if (team)
+    if (team && team->ctx != ctx)
         return -EINVAL;
     rc = contribute(ctx, mine, &member);
-    w = allocate(ctx);
+    w = allocate(ctx, team);
     if (!w)
         return -ENOMEM; /* the others wait for this rank until their timeout */
     /* A rank that has no part takes part in the exchange, so that no other waits for it. */
     if (rc < 0) {
-        (void)pwc_exchange(ctx, &member, sizeof(member), w->members);
+        (void)gather(w, &member);
     } else {
-        rc = pwc_exchange(ctx, &member, sizeof(member), w->members);
+        rc = gather(w, &member);
         if (rc == 0)
             rc = choose_space(w, &w->space.number);
     }
     if (rc < 0) {
-        free(w->members);
-        free(w->remotes);
-        free(w);
+        release(w);
         return rc;
     }
     channel_space_open(&ctx->channel, &w->space);
@@ -102,9 +145,7 @@ void window_free(struct pwc_window *w)
         at = &(*at)->next;
     *at = w->next;
     channel_space_close(&w->ctx->channel, &w->space);
-    free(w->members);
-    free(w->remotes);
-    free(w);
+    release(w);
 }
 
 int pwc_window_free(pwc_window *w)
@@ -118,7 +159,7 @@ int pwc_window_free(pwc_window *w)
         return -EBUSY;
     rc = pwc_flush(ctx, PWC_ANY, ctx->client->link.timeout_ms);
     if (rc == 0)
-        rc = pwc_barrier(ctx);
+        rc = meet(w);
     for (uint32_t i = 0; i < w->size && rc == 0; i++) {
         if (w->remotes[i])
             rc = pwc_unbind(w->remotes[i]);
@@ -149,7 +190,13 @@ int pwc_window_remote(pwc_window *w, uint32_t rank, pwc_remote **out)
 
 int pwc_window_rank(const pwc_window *w, pwc_peer peer)
 {
+    const struct window_place wanted = {.peer = peer};
+    const struct window_place *place;
     uint32_t rank = pwc_peer_rank(peer);
 
+    if (w->team) {
+        place = bsearch(&wanted, w->places, w->size, sizeof(*w->places), by_peer);
+        return place ? (int)place->rank : -ENOENT;
+    }
     return rank < w->size && w->members[rank].peer == peer ? (int)rank : -ENOENT;
 }

@@ -1,6 +1,6 @@
 /*
- * A window: a region of each rank of the job (or none), and a space that keeps its notifications
- * apart from those of other windows.
+ * A window: a region of each rank of the job or of a team (or none), and a space that keeps its
+ * notifications apart from those of other windows.
  *
  * Thread: the one that owns the context.
  */
@@ -19,13 +19,21 @@ struct window_member {
 };
 static_assert(sizeof(struct window_member) == 48, "window_member");
 
+/* A member of a window over a team, found by its peer. */
+struct window_place {
+    pwc_peer peer;
+    uint32_t rank;
+};
+
 struct pwc_window {
     struct pwc_ctx *ctx;
+    struct pwc_team *team;   /* NULL: all ranks of the job */
     struct pwc_window *next; /* of the context */
     struct channel_space space;
     uint32_t size;                 /* ranks */
     struct window_member *members; /* by rank */
     pwc_remote **remotes;          /* by rank; NULL: not bound yet */
+    struct window_place *places;   /* over a team: by peer */
 };
 
 /* Frees what the window holds in this process. Its remotes stay the context's. */

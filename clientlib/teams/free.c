@@ -9,32 +9,19 @@
 
 enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a note */
 
-/* Begins the barrier by which all members show that they leave; only once, also where a member
- * comes here again after its time was up. */
-static int begin_farewell(struct pwc_team *t)
-{
-    int rc = t->farewell ? 0 : pwc_request_create(t->ctx, &t->farewell);
-
-    if (rc < 0)
-        return rc;
-    rc = pwc_team_barrier(t, pwc_cid_request(t->farewell), 0);
-    if (rc < 0) {
-        (void)pwc_request_free(t->farewell);
-        t->farewell = NULL;
-    }
-    return rc;
-}
-
-/* Waits until all members have come here: 0, or an error after which the team stays. */
+/* Waits until all members have come here, which a barrier shows: 0, or an error after which the
+ * team stays. A member that comes here again after its time was up waits for the same barrier. */
 static int meet(struct pwc_team *t)
 {
-    int rc = t->farewell ? 0 : begin_farewell(t);
+    int rc = t->leaving ? 0 : pwc_team_barrier(t, PWC_CID_NONE, PWC_NO_LCE);
 
-    if (rc == 0)
-        rc = pwc_request_wait(t->farewell, NULL, t->ctx->client->link.timeout_ms);
-    if (rc == 0)
-        return team_refuse(t, -ETIMEDOUT, "not all members have called pwc_team_free in time");
-    return rc == 1 || t->status < 0 ? 0 : rc;
+    if (rc < 0)
+        return t->status < 0 ? 0 : rc;
+    t->leaving = true;
+    rc = team_finish(t);
+    if (rc == -ETIMEDOUT)
+        return team_refuse(t, rc, "not all members have called pwc_team_free in time");
+    return t->status < 0 ? 0 : rc;
 }
 
 /* Waits until the daemon has taken what this member has submitted, which is a member's to submit.
@@ -66,14 +53,12 @@ int pwc_team_free(pwc_team *t)
         return team_refuse(t, -EBUSY,
                            "%u persistent requests of the team are left: free them first",
                            t->persistent);
-    if (!t->farewell && t->called > t->over)
+    if (!t->leaving && t->called > t->over)
         return team_refuse(t, -EBUSY, "%llu collectives are under way: wait for them first",
                            (unsigned long long)(t->called - t->over));
     rc = t->status == 0 ? meet(t) : 0;
     if (rc < 0)
         return rc;
-    if (t->farewell)
-        (void)pwc_request_free(t->farewell);
     settle(t);
     team_leave(ctx, t->number);
     team_drop(t);

@@ -13,6 +13,7 @@
  *     reason.c     why a team is broken, in words
  *     again.c      what persistent requests do
  *     form.c       makes teams; free.c and drop.c end them
+ *     meet.c       waits, for calls that block
  *
  * Thread: the one that owns the context.
  */
@@ -91,12 +92,12 @@ struct pwc_team {
     uint64_t used_by[TEAM_DATA_ROWS]; /* by data row: the last instance */
     int status;                       /* 0, or why the team is broken */
     bool active;
-    bool lacks_room;       /* the last call has found none, */
-    uint8_t lacking_way;   /* for this enum team_way */
-    bool wake_due;         /* sleepers are to be woken: not submitted yet */
-    bool ending;           /* calls are being ended: a fold of the program may run */
-    pwc_request *farewell; /* of the barrier of pwc_team_free, once it has been called */
-    uint8_t *ids;          /* PWC_CID_MAX bytes a call, once a lid of bytes is used */
+    bool lacks_room;     /* the last call has found none, */
+    uint8_t lacking_way; /* for this enum team_way */
+    bool wake_due;       /* sleepers are to be woken: not submitted yet */
+    bool ending;         /* calls are being ended: a fold of the program may run */
+    bool leaving;        /* the barrier of pwc_team_free is under way */
+    uint8_t *ids;        /* PWC_CID_MAX bytes a call, once a lid of bytes is used */
     struct team_call *calls;
     struct team_step *steps; /* by instance, as rows */
     char text[256];
@@ -199,6 +200,12 @@ int team_refuse(struct pwc_team *t, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Says why the area is broken. */
 void team_explain(struct pwc_team *t, const struct team_reason *reason);
+
+/* ---- meet.c --------------------------------------------------------------------------------- */
+
+/* Waits until all calls that this member has made have ended: 0, the team's error, -ETIMEDOUT after
+ * the client's timeout, or why waiting is of no use. */
+int team_finish(struct pwc_team *t);
 
 /* ---- drop.c --------------------------------------------------------------------------------- */
 

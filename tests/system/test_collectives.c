@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "pwc/collective.h"
+#include "pwc/notify.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 #include "tests/suite.h"
@@ -319,6 +320,38 @@ static void *teams(void *argument)
     return NULL;
 }
 
+/* A window over a team in descending order: each notifies the next one. */
+static void *windows(void *argument)
+{
+    struct member *m = argument;
+    pwc_request *request = NULL;
+    pwc_window *window = NULL;
+    pwc_team *t = NULL;
+    struct pwc_status end;
+    uint32_t rank = size - 1 - m->rank;
+    uint64_t word = m->rank + 100;
+
+    CHECK_IS(m, pwc_team_split(m->world, 0, -(int)m->rank, NULL, &t), 0);
+    if (!t)
+        return NULL;
+    CHECK_IS(m, pwc_window_create(m->client.ctx, t, m->client.region, &window), 0);
+    if (!window)
+        return NULL;
+    CHECK_IS(m, pwc_notify_init(window, (rank + size - 1) % size, 7, 1, PWC_CID_NONE, &request), 0);
+    CHECK_IS(m, pwc_start(request), 0);
+    CHECK_IS(m, pwc_put_notify(window, (rank + 1) % size, 0, &word, 8, 7, PWC_CID_NONE, PWC_NO_LCE),
+             0);
+    CHECK_IS(m, pwc_request_wait(request, &end, RANK_WAIT_MS), 1);
+    CHECK_IS(m, pwc_window_rank(window, end.peer), (int)((rank + size - 1) % size));
+    CHECK_IS(m, pwc_window_rank(window, pwc_peer_of(m->rank, 5)), -ENOENT);
+    memcpy(&word, m->client.memory, 8);
+    CHECK(m, word == (m->rank + 1) % size + 100);
+    CHECK_IS(m, pwc_request_free(request), 0);
+    CHECK_IS(m, pwc_window_free(window), 0);
+    CHECK_IS(m, pwc_team_free(t), 0);
+    return NULL;
+}
+
 /* The last rank calls something else, behind calls that fit. */
 static void *mismatch(void *argument)
 {
@@ -407,6 +440,11 @@ static void test_teams(void)
     run(teams);
 }
 
+static void test_windows(void)
+{
+    run(windows);
+}
+
 static void test_mismatch(void)
 {
     if (size > 1)
@@ -425,6 +463,7 @@ int main(int argc, char **argv)
                            {"all kinds", test_kinds},
                            {"a thousand at once", test_thousand},
                            {"teams of teams", test_teams},
+                           {"windows over teams", test_windows},
                            {"members that call differently", test_mismatch},
                            {"a member that ends", test_death},
                            CU_TEST_INFO_NULL};

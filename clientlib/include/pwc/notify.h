@@ -55,11 +55,13 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
 }
 
 /*
- * A window: all ranks of the job, each with the context that it passes, a region of each, and a
- * space of its own. `mine` may be NULL; then the rank can be notified, but its memory not reached.
- * The region stays the caller's, and must outlive the window. `team` is NULL. Collective as
- * pwc_exchange, and blocks. -EINVAL: a team; -ENOTSUP: the region is local only; -ECANCELED: a rank
- * could not take part; -ENOSPC: all spaces are used up; else as pwc_exchange.
+ * A window: the members of a team, or, where `team` is NULL, all ranks of the job, each with the
+ * context that it passes; a region of each, and a space of its own. Ranks are those of the team.
+ * `mine` may be NULL; then the rank can be notified, but its memory not reached. The region stays
+ * the caller's, and must outlive the window, as must the team. Collective as pwc_exchange, and
+ * blocks. -EINVAL: a team of another context; -EHOSTDOWN, -EBADMSG: a broken team; -ENOTSUP: the
+ * region is local only; -ECANCELED: a rank could not take part; -ENOSPC: all spaces are used up;
+ * else as pwc_exchange.
  */
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 

@@ -1,0 +1,32 @@
+/*
+ * Waits for collectives, for calls of the library that block. Thread: the one that owns the
+ * context.
+ */
+#include <errno.h>
+#include "clientlib/attach/deadline.h"
+#include "clientlib/calls/wait.h"
+#include "clientlib/teams/team.h"
+
+int team_finish(struct pwc_team *t)
+{
+    struct pwc_ctx *ctx = t->ctx;
+    int64_t deadline = deadline_after_ms(ctx->client->link.timeout_ms);
+    int64_t now = clock_now();
+    uint64_t all = t->called;
+    int rc = 0;
+
+    patience_worked(&ctx->patience, (uint64_t)now);
+    for (;;) {
+        rc = wait_collect(ctx, 0);
+        if (t->over >= all || rc < 0)
+            break;
+        rc = channel_state(&ctx->channel);
+        if (rc == 0 && now >= deadline)
+            rc = -ETIMEDOUT;
+        if (rc < 0)
+            break;
+        wait_pause(ctx, PWC_MESSAGE, now, deadline); /* events stay for probes */
+        now = clock_now();
+    }
+    return t->over >= all ? t->status : rc;
+}
