@@ -13,7 +13,7 @@
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 
 /* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
- * time than a yield takes, and so many looks take about a microsecond. */
+ * time than a yield takes, and so many looks take a few microseconds. */
 static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 {
     const struct neighbours *n = &ctx->channel.neighbours;
