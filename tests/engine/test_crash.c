@@ -321,7 +321,7 @@ static const struct crash_scenario scenarios[] = {
 /* The scenarios of messages and of control come behind ours. */
 static size_t scenario_count(void)
 {
-    return COUNT(scenarios) + crash_message_count + crash_control_count;
+    return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count;
 }
 
 static const struct crash_scenario *scenario_of(size_t number)
@@ -329,8 +329,11 @@ static const struct crash_scenario *scenario_of(size_t number)
     if (number < COUNT(scenarios))
         return &scenarios[number];
     number -= COUNT(scenarios);
-    return number < crash_message_count ? &crash_message_scenarios[number]
-                                        : &crash_control_scenarios[number - crash_message_count];
+    if (number < crash_message_count)
+        return &crash_message_scenarios[number];
+    number -= crash_message_count;
+    return number < crash_control_count ? &crash_control_scenarios[number]
+                                        : &crash_team_scenarios[number - crash_control_count];
 }
 
 struct deaths {
@@ -362,6 +365,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
                    .ledger_bytes = 256 * 1024,
                    .packed_max = 256,
                    .chunks_max = 32,
+                   .team_bytes = 1u << 20,
                    .spill_max = 4096},
         .sim = {.ordered_write_max = s->ordered_write_max, .rails = s->rails},
     };

@@ -21,5 +21,7 @@ struct crash_scenario {
 
 extern const struct crash_scenario crash_control_scenarios[];
 extern const size_t crash_control_count;
+extern const struct crash_scenario crash_team_scenarios[]; /* crash_teams.c */
+extern const size_t crash_team_count;
 
 #endif

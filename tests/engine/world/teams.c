@@ -105,7 +105,7 @@ void teams_open(struct teams *t, struct world *w, uint64_t number, uint32_t rank
 
         place->bytes = team_area_bytes(place->members, window);
         place->base =
-            mmap(NULL, place->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            mmap(NULL, place->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         team_area_format(place->base, place->members, window);
         team_area_view(&place->area, place->base, place->bytes, place->members, window);
         w->areas[place->node] = (struct world_area){place->base, place->bytes};

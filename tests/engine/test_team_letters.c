@@ -1,0 +1,727 @@
+/*
+ * Letters of teams in one engine over a fabric that only remembers; the test is the other engine of
+ * the team, its member's library, and whoever sends letters that make no sense. One thread.
+ */
+#include "tests/suite.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "daemon/engine/engine.h"
+#include "proto/session_abi.h"
+#include "proto/wire_abi.h"
+#include "proto/word_abi.h"
+#include "shm_ring/team.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+
+#define COUNT(a)  (sizeof(a) / sizeof *(a))
+#define NUMBER    77u
+#define WINDOW    4u
+#define MUTATIONS 100000u
+
+/* A bench whose client is rank 0 of two; we have the other one. */
+struct pair {
+    struct bench *b;
+    void *base;
+    struct team_area area;
+    uint32_t handle;
+};
+
+static uint64_t sum_signature(void)
+{
+    return team_signature(TEAM_ALLREDUCE, WORD_ADD, WORD_U64, 0, 1);
+}
+
+static int open_team(struct pair *p, uint64_t number, uint32_t window)
+{
+    static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
+    static const struct engine_team_member local[] = {{0, 0}};
+    const struct engine_team_info info = {.number = number,
+                                          .size = 2,
+                                          .window = window,
+                                          .participants = 2,
+                                          .members = 1,
+                                          .list = list,
+                                          .local = local};
+
+    return engine_team_open(p->b->engine, &info, p->base);
+}
+
+static struct pair new_pair(void)
+{
+    uint64_t bytes = team_area_bytes(1, WINDOW);
+    struct pair p = {.b = unbound_bench(false)};
+    int handle;
+
+    p.base = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p.base);
+    memset(p.base, 0, bytes);
+    team_area_format(p.base, 1, WINDOW);
+    CU_ASSERT_EQUAL_FATAL(team_area_view(&p.area, p.base, bytes, 1, WINDOW), 0);
+    handle = open_team(&p, NUMBER, WINDOW);
+    CU_ASSERT_FATAL(handle >= 0);
+    p.handle = (uint32_t)handle;
+    return p;
+}
+
+static void free_pair(struct pair *p)
+{
+    bench_free(p->b);
+    free(p->base);
+}
+
+struct letter_record {
+    struct wire_coll coll;
+    uint64_t data;
+};
+
+/* Our part of instance `sequence`, an allreduce. */
+static struct letter_record letter(uint64_t sequence, uint64_t value)
+{
+    return (struct letter_record){
+        .coll = {.head = {.words = sizeof(struct letter_record) / 8, .kind = WIRE_COLL},
+                 .team = NUMBER,
+                 .sequence = sequence,
+                 .signature = sum_signature(),
+                 .from = 1,
+                 .rank = 1,
+                 .length = 8,
+                 .bytes = 8,
+                 .kind = TEAM_ALLREDUCE,
+                 .row = WIRE_COLL_LINES},
+        .data = value};
+}
+
+static struct submit_record submission(const struct pair *p, uint64_t sequence)
+{
+    return (struct submit_record){.size = sizeof(struct submit_record),
+                                  .kind = SUBMIT_COLLECTIVE,
+                                  .code = TEAM_ALLREDUCE,
+                                  .remote = p->handle,
+                                  .instance = sequence,
+                                  .length = 8,
+                                  .signature = sum_signature(),
+                                  .data_row = TEAM_LINES};
+}
+
+static void call(struct pair *p, uint64_t sequence, uint64_t value)
+{
+    struct submit_record r = submission(p, sequence);
+
+    memcpy(team_row(&p->area, sequence)->node.data, &value, 8);
+    bench_submit(p->b, &r);
+}
+
+static void send_letter(struct pair *p, struct letter_record l)
+{
+    CU_ASSERT_TRUE(bench_send(p->b, &l, sizeof(l)));
+}
+
+/* Whether the instance has ended with this sum. */
+static bool ended(const struct pair *p, uint64_t sequence, uint64_t value)
+{
+    const struct team_row *row = team_row(&p->area, sequence);
+
+    return team_ended(&p->area, sequence) == 1 && row->result.status == 0 &&
+           row->result.length == 8 && memcmp(row->result.data, &value, 8) == 0;
+}
+
+static int32_t broken(const struct pair *p, struct team_reason *reason)
+{
+    team_reason(&p->area, reason);
+    return reason->status;
+}
+
+/* Whether a record of this kind has left. */
+static bool has_left(const struct pair *p, enum wire_kind kind)
+{
+    return p->b->fabric.kinds >> kind & 1;
+}
+
+/* ---- good letters ---------------------------------------------------------------------------- */
+
+static void early_letters_are_kept(void)
+{
+    struct pair p = new_pair();
+
+    send_letter(&p, letter(1, 50));
+    send_letter(&p, letter(0, 40));
+    CU_ASSERT_FALSE(p.b->broken);
+    CU_ASSERT_EQUAL(team_ended(&p.area, 0), 0);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
+    call(&p, 0, 2);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+    CU_ASSERT_TRUE(ended(&p, 0, 42));
+    call(&p, 1, 3);
+    CU_ASSERT_TRUE(ended(&p, 1, 53));
+    CU_ASSERT_FALSE(p.b->quarantined);
+    free_pair(&p);
+}
+
+/* A bcast's data goes into the result as soon as the last member comes. */
+static void data_comes_in_parts(void)
+{
+    struct {
+        struct wire_coll coll;
+        uint8_t data[WIRE_COLL_DATA];
+    } part = {.coll = letter(0, 0).coll};
+    struct pair p = new_pair();
+    struct submit_record r = submission(&p, 0);
+
+    part.coll.kind = r.code = TEAM_BCAST;
+    part.coll.root = r.root = 1;
+    part.coll.length = part.coll.bytes = 2500;
+    r.length = 2500;
+    part.coll.row = 3;
+    r.data_row = 3;
+    for (int i = 2; i >= 0; i--) { /* in any order */
+        uint32_t bytes = i == 2 ? 2500 - 2048 : 1024;
+
+        part.coll.part = (uint16_t)i;
+        memset(part.data, 'a' + i, bytes);
+        part.coll.head.words = (uint16_t)((sizeof(part.coll) + abi_pad8(bytes)) / 8);
+        CU_ASSERT_TRUE(bench_send(p.b, &part, part.coll.head.words * 8u));
+        CU_ASSERT_FALSE(p.b->broken);
+        if (i == 1)
+            bench_submit(p.b, &r);
+        CU_ASSERT_EQUAL(team_ended(&p.area, 0), i == 0);
+    }
+    CU_ASSERT_EQUAL(team_row(&p.area, 0)->result.length, 2500);
+    CU_ASSERT_EQUAL(p.area.data[3].result[1023], 'a');
+    CU_ASSERT_EQUAL(p.area.data[3].result[2047], 'b');
+    CU_ASSERT_EQUAL(p.area.data[3].result[2499], 'c');
+    free_pair(&p);
+}
+
+static void sleepers_are_woken(void)
+{
+    struct pair p = new_pair();
+    uint32_t before;
+
+    call(&p, 0, 1);
+    team_sleep(&p.area, 0);
+    atomic_store(&p.b->session->event_bell.armed, 1);
+    before = p.b->woken;
+    send_letter(&p, letter(0, 1));
+    CU_ASSERT_EQUAL(p.b->woken, before + 1);
+    CU_ASSERT_EQUAL(atomic_load(&p.area.shared->sleepers[0]), 0);
+    free_pair(&p);
+}
+
+/* ---- bad letters ----------------------------------------------------------------------------- */
+
+/* Letters that make no sense, by number. What is wrong with one; NULL: there are no more. */
+static const char *make_bad(struct letter_record *l, size_t number)
+{
+    switch (number) {
+    case 0:
+        l->coll.from = 0;
+        return "from ourselves";
+    case 1:
+        l->coll.from = 2;
+        return "from nobody";
+    case 2:
+        l->coll.sequence = WINDOW;
+        return "beyond the window";
+    case 3:
+        l->coll.root = 1;
+        return "a root where there is none";
+    case 4:
+        l->coll.kind = TEAM_USER;
+        return "no kind";
+    case 5:
+        l->coll.round = 1;
+        return "no such round";
+    case 6:
+        l->coll.part = 1;
+        return "no such part";
+    case 7:
+        l->coll.bytes = 16;
+        return "more bytes than the round has";
+    case 8:
+        l->coll.length = l->coll.bytes = 4104;
+        return "longer than small";
+    case 9:
+        l->coll.length = l->coll.bytes = 48;
+        return "longer than a line";
+    case 10:
+        l->coll.row = TEAM_DATA_ROWS;
+        return "no such data row";
+    case 11:
+        l->coll.length = l->coll.bytes = 7;
+        return "half an element";
+    case 12:
+        l->coll.signature = team_signature(TEAM_ALLREDUCE, WORD_AND, WORD_F64, 0, 1);
+        return "no fold";
+    case 13:
+        l->coll.signature = team_signature(TEAM_ALLREDUCE, 200, 17, 0, 1);
+        return "no type";
+    case 14:
+        l->coll.head.words--;
+        return "less data than it says";
+    default:
+        return NULL;
+    }
+}
+
+static void bad_letters_break_the_link(void)
+{
+    struct letter_record l = letter(0, 5);
+    struct team_reason reason;
+    const char *what;
+
+    for (size_t i = 0; (what = make_bad(&l, i)) != NULL; i++, l = letter(0, 5)) {
+        struct pair p = new_pair();
+
+        bench_send(p.b, &l, l.coll.head.words * 8u);
+        if (!p.b->broken)
+            printf("%s is taken\n", what);
+        CU_ASSERT_TRUE(p.b->broken);
+        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
+        free_pair(&p);
+    }
+}
+
+static void no_letter_comes_twice(void)
+{
+    struct pair p = new_pair();
+
+    send_letter(&p, letter(0, 5));
+    CU_ASSERT_FALSE(p.b->broken);
+    send_letter(&p, letter(0, 5));
+    CU_ASSERT_TRUE(p.b->broken);
+    free_pair(&p);
+}
+
+/* A floor never moves back. */
+static void floors_only_grow(void)
+{
+    struct pair p = new_pair();
+    struct letter_record l = letter(0, 5);
+
+    l.coll.floor = 3;
+    send_letter(&p, l);
+    CU_ASSERT_FALSE(p.b->broken);
+    l = letter(1, 5);
+    l.coll.floor = 2;
+    send_letter(&p, l);
+    CU_ASSERT_TRUE(p.b->broken);
+    free_pair(&p);
+}
+
+/* ---- breaks ---------------------------------------------------------------------------------- */
+
+/* Whichever comes first: the other call is named second. */
+static void other_calls_break_the_team(void)
+{
+    for (int first = 0; first < 2; first++) {
+        struct pair p = new_pair();
+        struct letter_record l = letter(0, 5);
+        struct team_reason reason;
+
+        l.coll.signature = team_signature(TEAM_ALLREDUCE, WORD_XOR, WORD_U64, 0, 1);
+        if (first == 0)
+            send_letter(&p, l);
+        call(&p, 0, 1);
+        if (first == 1)
+            send_letter(&p, l);
+        CU_ASSERT_FALSE(p.b->broken);
+        CU_ASSERT_EQUAL(broken(&p, &reason), -EBADMSG);
+        CU_ASSERT_EQUAL(reason.sequence, 0);
+        CU_ASSERT_EQUAL(reason.rank[first == 0], 0);
+        CU_ASSERT_EQUAL(reason.rank[first == 1], 1);
+        CU_ASSERT_EQUAL(reason.signature[first == 0], sum_signature());
+        CU_ASSERT_EQUAL(reason.signature[first == 1], l.coll.signature);
+        CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
+        CU_ASSERT_EQUAL(team_ended(&p.area, 0), 0);
+        free_pair(&p);
+    }
+}
+
+static void members_that_differ_break_the_team(void)
+{
+    struct pair p = new_pair();
+    struct submit_record r = submission(&p, 2);
+    struct team_reason reason;
+
+    r.code = TEAM_MISMATCH;
+    r.root = 3;
+    r.local_offset = 9;
+    r.data_row = 6;
+    bench_submit(p.b, &r);
+    CU_ASSERT_EQUAL(broken(&p, &reason), -EBADMSG);
+    CU_ASSERT(reason.sequence == 2 && reason.rank[0] == 3 && reason.rank[1] == 9 &&
+              reason.signature[0] == sum_signature() && reason.signature[1] == 6);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    free_pair(&p);
+}
+
+static void breaks_are_passed_on_and_answered(void)
+{
+    struct pair p = new_pair();
+    struct wire_break w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_BREAK},
+                           .team = NUMBER,
+                           .status = -EHOSTDOWN,
+                           .rank = {1, UINT32_MAX},
+                           .from = 1};
+    struct team_reason reason;
+
+    call(&p, 0, 1);
+    bench_send(p.b, &w, sizeof(w));
+    CU_ASSERT_FALSE(p.b->broken);
+    CU_ASSERT_EQUAL(broken(&p, &reason), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(reason.rank[0], 1);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
+    bench_ack(p.b);
+    p.b->fabric.kinds = 0;
+    bench_steps(p.b, 4);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK)); /* once */
+    send_letter(&p, letter(0, 5));
+    CU_ASSERT_FALSE(p.b->broken);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
+    CU_ASSERT_EQUAL(team_ended(&p.area, 0), 0);
+    call(&p, 1, 1); /* of a member that has not seen it */
+    CU_ASSERT_FALSE(p.b->quarantined);
+    free_pair(&p);
+}
+
+/* Whose state is lost is answered by who has it no more. */
+static void unknown_teams_are_answered(void)
+{
+    struct pair p = new_pair();
+    struct wire_floor w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR},
+                           .team = NUMBER + 1,
+                           .wanted = 1,
+                           .from = 1};
+    struct letter_record l = letter(0, 5);
+
+    l.coll.team = NUMBER + 1;
+    send_letter(&p, l);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
+    p.b->fabric.kinds = 0;
+    bench_send(p.b, &w, sizeof(w));
+    CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
+    p.b->fabric.kinds = 0;
+    w.wanted = 0;
+    bench_send(p.b, &w, sizeof(w));
+    CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK));
+    CU_ASSERT_FALSE(p.b->broken);
+    free_pair(&p);
+}
+
+/* ---- floors ---------------------------------------------------------------------------------- */
+
+/* Nothing is sent for an instance that is a window ahead of the other engine's floor. */
+static void floors_hold_letters(void)
+{
+    struct letter_record l = letter(WINDOW, 1);
+    struct pair p = new_pair();
+    struct wire_floor w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR},
+                           .team = NUMBER,
+                           .floor = 1,
+                           .from = 1};
+
+    for (uint64_t s = 0; s < WINDOW; s++) {
+        send_letter(&p, letter(s, 1));
+        call(&p, s, 1);
+        CU_ASSERT_TRUE(ended(&p, s, 2));
+    }
+    bench_ack(p.b);
+    p.b->fabric.kinds = 0;
+    call(&p, WINDOW, 1);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
+    CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR)); /* which asks for ours */
+    bench_send(p.b, &w, sizeof(w));
+    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+    l.coll.floor = 1;
+    send_letter(&p, l);
+    CU_ASSERT_TRUE(ended(&p, WINDOW, 2));
+    free_pair(&p);
+}
+
+/* A row is not free before its letters are acknowledged: the submission waits in the ring. */
+static void submissions_wait_for_acknowledgements(void)
+{
+    struct pair p = new_pair();
+
+    for (uint64_t s = 0; s < WINDOW; s++) {
+        send_letter(&p, letter(s, 1));
+        call(&p, s, 1);
+    }
+    p.b->fabric.kinds = 0;
+    call(&p, WINDOW, 1);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    CU_ASSERT_NOT_EQUAL(atomic_load(&p.b->session->submit.head),
+                        atomic_load(&p.b->session->submit.tail));
+    bench_ack(p.b);
+    bench_steps(p.b, 2);
+    CU_ASSERT_EQUAL(atomic_load(&p.b->session->submit.head),
+                    atomic_load(&p.b->session->submit.tail));
+    free_pair(&p);
+}
+
+/* ---- submissions ----------------------------------------------------------------------------- */
+
+/* Submissions that make no sense, by number. False: there are no more. */
+static bool make_bad_submission(struct submit_record *r, size_t number)
+{
+    switch (number) {
+    case 0:
+        r->flags = SUBMIT_NO_LCE;
+        return true;
+    case 1:
+        r->lid_len = 8;
+        return true;
+    case 2:
+        r->reserve = 48;
+        return true;
+    case 3:
+        r->local_offset = 1;
+        return true;
+    case 4:
+        r->code = TEAM_GATHERV;
+        return true;
+    case 5:
+        r->root = 1;
+        return true;
+    case 6:
+        r->data_row = TEAM_DATA_ROWS;
+        return true;
+    case 7:
+        r->length = 48;
+        return true;
+    case 8:
+        r->length = UINT64_C(1) << 32 | 8;
+        return true;
+    case 9:
+        r->instance = 2 * WINDOW;
+        return true;
+    case 10:
+        r->instance = UINT64_MAX;
+        return true;
+    case 11:
+        r->signature = team_signature(TEAM_ALLREDUCE, WORD_AND, WORD_F64, 0, 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void bad_submissions_are_quarantined(void)
+{
+    struct submit_record r;
+
+    for (size_t i = 0;; i++) {
+        struct pair p = new_pair();
+        bool more;
+
+        r = submission(&p, 0);
+        more = make_bad_submission(&r, i);
+        bench_submit(p.b, &r);
+        if (p.b->quarantined != more)
+            printf("submission %zu: quarantined %d\n", i, p.b->quarantined);
+        CU_ASSERT_EQUAL(p.b->quarantined, more);
+        free_pair(&p);
+        if (!more)
+            return;
+    }
+}
+
+static void one_submission_an_instance(void)
+{
+    struct pair p = new_pair();
+
+    call(&p, 0, 1);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    call(&p, 0, 1);
+    CU_ASSERT_TRUE(p.b->quarantined);
+    free_pair(&p);
+}
+
+/* A member may leave before its ring is empty, and its handle may be another team's soon. */
+static void submissions_of_who_has_left_are_dropped(void)
+{
+    struct pair p = new_pair();
+    uint32_t old = p.handle;
+
+    engine_team_leave(p.b->engine, p.handle, 0);
+    bench_steps(p.b, 2);
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
+    call(&p, 0, 1);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    p.handle = (uint32_t)open_team(&p, NUMBER, WINDOW);
+    CU_ASSERT_NOT_EQUAL(p.handle, old);
+    old ^= p.handle;
+    p.handle ^= old;
+    call(&p, 0, 1); /* by the old one */
+    CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
+    p.handle ^= old;
+    call(&p, 0, 1);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+    free_pair(&p);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void teams_take_what_memory_there_is(void)
+{
+    struct pair p = new_pair();
+    int opened = 0, r;
+
+    CU_ASSERT_EQUAL(open_team(&p, NUMBER, WINDOW), -EADDRINUSE);
+    CU_ASSERT_EQUAL(open_team(&p, 0, WINDOW), -EINVAL);
+    CU_ASSERT_EQUAL(open_team(&p, 5, WINDOW - 1), -EINVAL);
+    while ((r = open_team(&p, NUMBER + 1 + (uint32_t)opened, WINDOW)) >= 0 && opened < 2000)
+        opened++;
+    CU_ASSERT_EQUAL(r, -EDQUOT);
+    CU_ASSERT(opened > 0 && peek_census(p.b->engine).teams == (uint32_t)opened + 1);
+    engine_client_close(p.b->engine, 0);
+    for (int i = 0; i < 50; i++) {
+        bench_ack(p.b);
+        bench_steps(p.b, 10);
+    }
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).letters, 0);
+    free_pair(&p);
+}
+
+/* ---- mutations ------------------------------------------------------------------------------- */
+
+static uint64_t random_word(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* A letter of any kind, nearly right. */
+static uint32_t random_letter(uint64_t number, uint64_t *state, uint64_t *words)
+{
+    struct letter_record l = letter(random_word(state) % (WINDOW + 1), 1);
+    struct wire_floor f = {.head = {.words = sizeof(f) / 8, .kind = WIRE_FLOOR},
+                           .team = number,
+                           .wanted = random_word(state) % 3,
+                           .from = 1};
+    struct wire_break b = {.head = {.words = sizeof(b) / 8, .kind = WIRE_BREAK},
+                           .team = number,
+                           .status = -EHOSTDOWN,
+                           .from = 1};
+    uint32_t size, which = (uint32_t)(random_word(state) % 40);
+
+    l.coll.team = number;
+    if (which == 0) {
+        size = sizeof(b);
+        memcpy(words, &b, size);
+    } else if (which < 4) {
+        size = sizeof(f);
+        memcpy(words, &f, size);
+    } else {
+        static const uint32_t lengths[] = {0, 8, 40, 41, 1024, 1500, 4096};
+
+        l.coll.kind = (uint8_t)(1 + random_word(state) % TEAM_ALLTOALL);
+        l.coll.length = l.coll.bytes = lengths[random_word(state) % COUNT(lengths)];
+        if (l.coll.length > 40)
+            l.coll.row = (uint8_t)(random_word(state) % TEAM_DATA_ROWS);
+        l.coll.part = (uint16_t)(random_word(state) % 3);
+        size = sizeof(l.coll) + abi_pad8(l.coll.bytes < 1024 ? l.coll.bytes : 1024);
+        l.coll.head.words = (uint16_t)(size / 8);
+        memset(words, 0, size);
+        memcpy(words, &l, sizeof(l.coll));
+    }
+    if (random_word(state) % 2) {
+        uint32_t at = 2 + (uint32_t)(random_word(state) % (sizeof(l.coll) / 2 - 4));
+        uint16_t *half = (uint16_t *)(void *)words + 2 * at;
+
+        if (at * 4 < size)
+            *half = (uint16_t)(random_word(state) >> (random_word(state) % 16));
+    }
+    return size;
+}
+
+/* The link begins anew: we have consumed all that was sent to us. */
+static bool relink(struct bench *b)
+{
+    b->position = peek_peer(b->engine, 1).posted;
+    return bench_link(b) == 0;
+}
+
+/* A link and a team that are whole again: the same, or new ones. The team's number. */
+static uint64_t renew(struct pair *p, uint64_t number)
+{
+    bool linked = !p->b->broken || relink(p->b);
+    struct team_reason reason;
+    int handle = -EPROTO;
+
+    if (linked && broken(p, &reason) == 0 && !p->b->quarantined)
+        return number;
+    if (linked && !p->b->quarantined) {
+        engine_team_leave(p->b->engine, p->handle, 0);
+        bench_ack(p->b);
+        memset(p->base, 0, team_area_bytes(1, WINDOW));
+        team_area_format(p->base, 1, WINDOW);
+        handle = open_team(p, number + 1, WINDOW);
+    }
+    if (handle >= 0) {
+        p->handle = (uint32_t)handle;
+        return number + 1;
+    }
+    free_pair(p);
+    *p = new_pair();
+    return NUMBER;
+}
+
+/* The daemon stays well, whatever comes. */
+static void mutations(void)
+{
+    uint64_t words[(sizeof(struct wire_coll) + WIRE_COLL_DATA) / 8 + 1], state = 1, calls = 0;
+    uint64_t number = NUMBER, before, taken = 0;
+    struct pair p = new_pair();
+
+    for (uint32_t i = 0; i < MUTATIONS; i++) {
+        uint32_t size = random_letter(number, &state, words);
+
+        if (!bench_send(p.b, words, size))
+            p.b->broken = true; /* its ring is full: a new one */
+        taken += !p.b->broken;
+        before = number;
+        number = renew(&p, number);
+        calls = number == before ? calls : 0;
+        if (random_word(&state) % 4 == 0 && calls < WINDOW)
+            call(&p, calls++, 1);
+        if (random_word(&state) % 8 == 0)
+            bench_ack(p.b);
+    }
+    CU_ASSERT(taken > MUTATIONS / 8 && taken < MUTATIONS - MUTATIONS / 8);
+    CU_ASSERT(number > NUMBER + 100); /* teams that broke */
+    free_pair(&p);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"letters that come before the call are kept", early_letters_are_kept},
+        {"data comes in parts", data_comes_in_parts},
+        {"sleepers are woken", sleepers_are_woken},
+        {"letters that make no sense break the link", bad_letters_break_the_link},
+        {"no letter comes twice", no_letter_comes_twice},
+        {"floors only grow", floors_only_grow},
+        {"calls that differ break the team", other_calls_break_the_team},
+        {"members that differ break the team", members_that_differ_break_the_team},
+        {"breaks are passed on once, and are the answer to letters",
+         breaks_are_passed_on_and_answered},
+        {"letters for a team that is not known are answered", unknown_teams_are_answered},
+        {"the other engine's floor holds letters", floors_hold_letters},
+        {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},
+        {"submissions that make no sense", bad_submissions_are_quarantined},
+        {"one submission for an instance", one_submission_an_instance},
+        {"submissions for a team that was left", submissions_of_who_has_left_are_dropped},
+        {"opening, and memory", teams_take_what_memory_there_is},
+        {"10^5 mutations", mutations},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("team_letters", tests);
+}
