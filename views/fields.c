@@ -16,6 +16,7 @@
 #define QUARANTINED(member) #member, offsetof(struct view_quarantined, member)
 #define REGION(member)      #member, offsetof(struct view_region, member)
 #define TEAM(member)        #member, offsetof(struct view_team, member)
+#define COLLECTIVE(member)  #member, offsetof(struct view_collective, member)
 #define OP(member)          #member, offsetof(struct view_op, member)
 #define LATENCY(member)     #member, offsetof(struct view_latency, member)
 
@@ -319,6 +320,16 @@ const struct field fields_team[] = {
     {0},
 };
 
+const struct field fields_collective[] = {
+    {COLLECTIVE(kind), FIELD_TEXT, .title = "kind"},
+    {COLLECTIVE(algorithm), FIELD_TEXT, .title = "algorithm"},
+    {COLLECTIVE(calls), .title = "calls"},
+    {COLLECTIVE(bytes), .title = "bytes"},
+    {COLLECTIVE(letters), .title = "letters"},
+    {COLLECTIVE(letter_bytes), .title = "bytes in letters"},
+    {0},
+};
+
 const struct field fields_op[] = {
     {OP(client), .title = "client"},
     {OP(session), .title = "session"},
@@ -364,6 +375,7 @@ const struct view views[] = {
     {"ledgers", {{"ledgers", fields_peer}}},
     {"regions", {{"regions", fields_region}}},
     {"teams", {{"teams", fields_team}}},
+    {"collectives", {{"collectives", fields_collective}}},
     {"ops", {{"ops", fields_op}}},
     {"latency", {{"latency", fields_latency}}},
     {"config", {{"config", fields_config}}},

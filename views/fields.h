@@ -81,6 +81,7 @@ extern const struct field fields_user[];
 extern const struct field fields_quarantined[];
 extern const struct field fields_region[];
 extern const struct field fields_team[];
+extern const struct field fields_collective[];
 extern const struct field fields_op[];
 extern const struct field fields_latency[];
 extern const struct field fields_config[];

@@ -47,6 +47,13 @@ struct view_team {
     const char *broken; /* NULL: it is not */
 };
 
+/* What an engine has done for collectives of one kind between engines, since its process began. */
+struct view_collective {
+    const char *kind, *algorithm;
+    uint64_t calls, bytes;          /* that have ended; bytes of a member in each, summed */
+    uint64_t letters, letter_bytes; /* to other engines; of their data */
+};
+
 /* An operation in flight. */
 struct view_op {
     uint64_t client, session, sequence;

@@ -433,6 +433,9 @@ int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters
 /* `node` is the peer's number + 1. */
 int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_peer *rows, int room);
 int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room);
+/* A row for each kind of collective that this engine has had between engines. */
+int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_collective *rows,
+                            int room);
 int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room);
 /* False: contexts end just now; look again. */
 bool engine_view_totals(const struct engine *e, struct engine_totals_view *out);

@@ -159,6 +159,25 @@ static void early_letters_are_kept(void)
     free_pair(&p);
 }
 
+static void calls_and_letters_are_counted(void)
+{
+    struct pair p = new_pair();
+    struct view_collective rows[4];
+    uint32_t from = 0;
+
+    CU_ASSERT_EQUAL(engine_view_collectives(p.b->engine, &from, rows, 4), 0);
+    call(&p, 0, 2);
+    call(&p, 1, 3);
+    send_letter(&p, letter(1, 50));
+    from = 0;
+    CU_ASSERT_EQUAL_FATAL(engine_view_collectives(p.b->engine, &from, rows, 4), 1);
+    CU_ASSERT_STRING_EQUAL(rows[0].kind, "allreduce");
+    CU_ASSERT_STRING_EQUAL(rows[0].algorithm, "doubling");
+    CU_ASSERT(rows[0].calls == 1 && rows[0].bytes == 8);
+    CU_ASSERT(rows[0].letters == 2 && rows[0].letter_bytes == 16);
+    free_pair(&p);
+}
+
 /* A bcast's data goes into the result as soon as the last member comes. */
 static void data_comes_in_parts(void)
 {
@@ -703,6 +722,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"letters that come before the call are kept", early_letters_are_kept},
+        {"calls and letters are counted", calls_and_letters_are_counted},
         {"data comes in parts", data_comes_in_parts},
         {"sleepers are woken", sleepers_are_woken},
         {"letters that make no sense break the link", bad_letters_break_the_link},

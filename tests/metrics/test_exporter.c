@@ -362,8 +362,9 @@ static json_int_t counter(const char *key)
  * else, however often they are asked for. */
 static void views_cost_an_echo(void)
 {
-    static const char *const views[] = {"status",  "nodes", "clients", "queues",   "ledgers",
-                                        "regions", "teams", "ops",     "counters", "latency"};
+    static const char *const views[] = {"status",  "nodes",    "clients", "queues",
+                                        "ledgers", "regions",  "teams",   "collectives",
+                                        "ops",     "counters", "latency"};
     enum { VIEWS = sizeof(views) / sizeof(views[0]), ROUNDS = 50 };
     json_int_t commands, work;
 

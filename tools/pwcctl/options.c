@@ -15,7 +15,8 @@
 
 static const char usage[] =
     "[--socket PATH] [--json] [--watch[=SECONDS]]\n"
-    "              status|nodes|clients|queues|ledgers|regions|teams|ops|latency|config|counters\n"
+    "              "
+    "status|nodes|clients|queues|ledgers|regions|teams|collectives|ops|latency|config|counters\n"
     "       pwcctl [--socket PATH] [--json] doctor\n"
     "       pwcctl [--socket PATH] [--watch[=SECONDS]] top [--batch] [--count N]\n"
     "       pwcctl [--socket PATH] upgrade [PROGRAM]\n"
@@ -31,6 +32,7 @@ static const char about[] =
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  teams      teams of contexts, and their collectives under way\n"
+    "  collectives  kinds of collectives between engines: calls, letters, bytes\n"
     "  ops        operations in flight, with age\n"
     "  latency    how long operations take, by peer and step\n"
     "  config     the values of all keys, and where each came from\n"

@@ -337,6 +337,27 @@ static void fill_teams(struct answer *a)
         }
 }
 
+static void fill_collectives(struct answer *a)
+{
+    struct view_collective rows[BATCH];
+
+    (void)json_array_in(a->document, "collectives");
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+        int got;
+
+        while (e && (got = engine_view_collectives(e, &from, rows, BATCH)) > 0)
+            for (int r = 0; r < got; r++) {
+                json_t *row = row_of(a, "collectives", ROWS_MAX, w);
+
+                if (row)
+                    json_put_fields(row, &rows[r], sizeof(rows[r]), fields_collective);
+            }
+    }
+}
+
 /* The oldest of each flow, which are as many as `rows` has. */
 static void fill_ops(struct answer *a)
 {
@@ -449,9 +470,11 @@ static void fill_config(struct answer *a)
 }
 
 static const struct topic topics[] = {
-    {"status", fill_status},   {"nodes", fill_nodes},     {"clients", fill_clients},
-    {"queues", fill_queues},   {"ledgers", fill_ledgers}, {"regions", fill_regions},
-    {"teams", fill_teams},     {"ops", fill_ops},         {"counters", fill_counters},
+    {"status", fill_status},   {"nodes", fill_nodes},
+    {"clients", fill_clients}, {"queues", fill_queues},
+    {"ledgers", fill_ledgers}, {"regions", fill_regions},
+    {"teams", fill_teams},     {"collectives", fill_collectives},
+    {"ops", fill_ops},         {"counters", fill_counters},
     {"latency", fill_latency}, {"config", fill_config},
 };
 

@@ -194,6 +194,13 @@ struct team_call {
     struct team_reason reason; /* its status not 0: the team breaks */
 };
 
+/* Collectives of one kind since this process began. */
+struct team_sums {
+    uint64_t calls;                 /* that have ended here */
+    uint64_t bytes;                 /* a member's, of these */
+    uint64_t letters, letter_bytes; /* written, and their data */
+};
+
 struct teams {
     struct team *table;
     uint8_t *memory;  /* in the arena, as is the table */
@@ -201,6 +208,7 @@ struct teams {
     struct team_live *live;
     struct chain by_number;
     struct team_call call;
+    struct team_sums sums[TEAM_KINDS];
     uint32_t open; /* how many */
     bool resume;   /* after a restart every instance may go on */
 };

@@ -64,6 +64,8 @@ static void post(struct engine *e, uint32_t team, struct instance *i, const stru
     set32(e, &i->unacked, i->unacked + 1);
     set32(e, &i->posted, i->round + 1);
     commit(e);
+    e->teams.sums[i->kind].letters++;
+    e->teams.sums[i->kind].letter_bytes += bytes;
     letter_list(e, letter);
 }
 
@@ -142,6 +144,8 @@ static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
     exchange_give(e, team, i);
     set32(e, &i->done, 1);
     commit(e);
+    e->teams.sums[i->kind].calls++;
+    e->teams.sums[i->kind].bytes += i->length;
     return instance_over(e, team, sequence);
 }
 

@@ -6,6 +6,8 @@
  *
  * Thread: any; the progress thread does nothing for it, but for `departures`.
  */
+#include "daemon/engine/coll/table.h"
+#include "daemon/engine/team/blocks.h"
 #include "daemon/engine/engine.h"
 
 #include <string.h>
@@ -245,6 +247,27 @@ int engine_view_regions(const struct engine *e, uint32_t *from, struct view_regi
                                          .offset = r->offset,
                                          .length = r->length,
                                          .grants = grants_of(e, r)};
+    }
+    return n;
+}
+
+int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_collective *rows,
+                            int room)
+{
+    int n = 0;
+
+    for (; *from < TEAM_KINDS && n < room; ++*from) {
+        const struct team_sums *sums = &e->teams.sums[*from];
+        const struct coll_algorithm *algorithm = blocks_algorithm(*from);
+
+        if (!algorithm || PEEK(sums->calls) + PEEK(sums->letters) == 0)
+            continue;
+        rows[n++] = (struct view_collective){.kind = coll_kind_name(*from),
+                                             .algorithm = algorithm->name,
+                                             .calls = PEEK(sums->calls),
+                                             .bytes = PEEK(sums->bytes),
+                                             .letters = PEEK(sums->letters),
+                                             .letter_bytes = PEEK(sums->letter_bytes)};
     }
     return n;
 }
