@@ -357,6 +357,8 @@ static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
             used += lines ? bytes : (uint32_t)team_stride(bytes);
         }
     }
+    if (!lines && (spec->kind == TEAM_SCAN || spec->kind == TEAM_EXSCAN))
+        to += (place->members - 1) * team_stride(used); /* the last member's part */
     memcpy(to, gifts, used);
 }
 
