@@ -121,6 +121,39 @@ static void test_queue_follows_a_model(void)
     CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS);
 }
 
+/* A chunk for entries that stand in one, one more for links where they stand in two, and none for
+ * those of an empty queue; wherever in their chunks head and tail stand. */
+static void test_queue_takes_few_chunks(void)
+{
+    uint64_t head = 0;
+
+    queue_init(&ground->queue, 7);
+    memset(ground->chunks, 0xff, sizeof(ground->chunks)); /* no links */
+    for (uint32_t round = 0; round < 300; round++, head += 3) {
+        bool two = head % 128 > 125;
+
+        CU_ASSERT_EQUAL(queue_growth(&ground->queue, 3), two ? 3 : 1);
+        CU_ASSERT_EQUAL_FATAL(queue_push(&pool, &ground->queue, 3, 0), 0);
+        CU_ASSERT_EQUAL(queue_chunks(&ground->queue), two ? 3 : 1);
+        CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS - (two ? 3 : 1));
+        for (uint64_t i = head; i < head + 3; i++)
+            *(uint64_t *)queue_at(&pool, &ground->queue, i) = i;
+        arena_commit(&arena);
+        queue_pop(&pool, &ground->queue, 2);
+        if (round % 2) {
+            arena_rollback(&arena);
+            CU_ASSERT_EQUAL(*(uint64_t *)queue_at(&pool, &ground->queue, head), head);
+            queue_pop(&pool, &ground->queue, 2);
+        }
+        arena_commit(&arena);
+        CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS - 1);
+        CU_ASSERT_EQUAL(*(uint64_t *)queue_at(&pool, &ground->queue, head + 2), head + 2);
+        queue_pop(&pool, &ground->queue, 1);
+        arena_commit(&arena);
+        CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS);
+    }
+}
+
 static void test_queue_rolls_back_whole(void)
 {
     queue_init(&ground->queue, 7);
@@ -219,6 +252,7 @@ int main(void)
         {"commit keeps", test_commit_keeps},
         {"another layout is refused", test_another_layout_is_refused},
         {"a queue follows a model", test_queue_follows_a_model},
+        {"a queue takes few chunks", test_queue_takes_few_chunks},
         {"a queue rolls back whole", test_queue_rolls_back_whole},
         {"a queue leaves a share", test_queue_leaves_a_share},
         {"ledger memory is aligned", test_heap_gives_aligned_pieces},

@@ -25,9 +25,9 @@ static void chunk_give(struct chunk_pool *pool, uint32_t chunk)
     arena_set32(pool->arena, &pool->state->free, free + 1);
 }
 
-static uint32_t *queue_links(const struct chunk_pool *pool, const struct queue *q)
+static uint32_t *links_in(const struct chunk_pool *pool, uint32_t chunk)
 {
-    return (uint32_t *)(pool->chunks + (uint64_t)q->directory * CHUNK_BYTES);
+    return (uint32_t *)(pool->chunks + (uint64_t)chunk * CHUNK_BYTES);
 }
 
 /* Chunks that [head, tail) touches. */
@@ -40,7 +40,7 @@ uint32_t queue_chunks(const struct queue *q)
 {
     uint64_t chunks = chunks_between(q->head, q->tail, 14 - q->shift);
 
-    return (uint32_t)chunks + (chunks > 0);
+    return (uint32_t)chunks + (chunks > 1);
 }
 
 uint32_t queue_growth(const struct queue *q, uint32_t n)
@@ -61,25 +61,38 @@ int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n)
                : -ENOBUFS;
 }
 
+/* Within a transaction: from now on the queue has links, with its one chunk among them. */
+static void links_begin(struct chunk_pool *pool, struct queue *q)
+{
+    uint32_t chunk = chunk_take(pool);
+
+    links_in(pool, chunk)[(q->head >> (14 - q->shift)) & (CHUNK_LINKS - 1)] = q->first;
+    arena_set32(pool->arena, &q->first, chunk);
+}
+
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
-    uint32_t per_chunk = 14 - q->shift;
+    uint32_t per_chunk = 14 - q->shift, need = queue_growth(q, n);
     uint64_t have = chunks_between(q->head, q->tail, per_chunk);
     uint64_t want = chunks_between(q->head, q->tail + n, per_chunk);
-    uint64_t need = want - have + (have == 0 && n > 0 ? 1 : 0);
-    uint64_t first = (q->head >> per_chunk) + have;
+    uint64_t first = q->head >> per_chunk;
 
     if ((need > 0 && need + keep > pool->state->free) || want > CHUNK_LINKS)
         return -ENOBUFS;
-    if (have == 0 && n > 0)
-        arena_set32(pool->arena, &q->directory, chunk_take(pool));
-    for (uint64_t i = 0; i < want - have; i++)
-        queue_links(pool, q)[(first + i) & (CHUNK_LINKS - 1)] = chunk_take(pool);
+    if (have == 0 && want > 0) {
+        arena_set32(pool->arena, &q->first, chunk_take(pool));
+        have = 1;
+    }
+    if (have == 1 && want > 1)
+        links_begin(pool, q);
+    for (; have < want; have++)
+        links_in(pool, q->first)[(first + have) & (CHUNK_LINKS - 1)] = chunk_take(pool);
     arena_set64(pool->arena, &q->tail, q->tail + n);
     return 0;
 }
 
-/* Gives back the chunks of a range that no longer stands; the directory too once nothing does. */
+/* Gives back the chunks of a range that no longer stands, and the links where one is left at most.
+ */
 static void queue_shrink(struct chunk_pool *pool, struct queue *q, uint64_t head, uint64_t tail)
 {
     uint32_t per_chunk = 14 - q->shift;
@@ -87,12 +100,22 @@ static void queue_shrink(struct chunk_pool *pool, struct queue *q, uint64_t head
     uint64_t old_end = old_first + chunks_between(q->head, q->tail, per_chunk);
     uint64_t new_first = head == tail ? old_end : head >> per_chunk;
     uint64_t new_end = head == tail ? old_end : ((tail - 1) >> per_chunk) + 1;
+    uint32_t whole = q->first;
+    const uint32_t *links = links_in(pool, whole);
 
+    if (old_end - old_first <= 1) {
+        if (old_end > old_first && head == tail)
+            chunk_give(pool, whole);
+        return;
+    }
     for (uint64_t i = old_first; i < old_end; i++)
         if (i < new_first || i >= new_end)
-            chunk_give(pool, queue_links(pool, q)[i & (CHUNK_LINKS - 1)]);
-    if (head == tail && old_first != old_end)
-        chunk_give(pool, q->directory);
+            chunk_give(pool, links[i & (CHUNK_LINKS - 1)]);
+    if (new_end - new_first > 1)
+        return;
+    if (new_end > new_first)
+        arena_set32(pool->arena, &q->first, links[new_first & (CHUNK_LINKS - 1)]);
+    chunk_give(pool, whole);
 }
 
 void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n)

@@ -2,14 +2,16 @@
  * Queues in the arena: circular tables of fixed entries, indexed directly, that grow and shrink by
  * chunks.
  *
- * An index only grows; entry i stands in chunk directory[(i / per_chunk) % CHUNK_LINKS]. The
- * directory is a chunk itself, there only while the queue is not empty, so an idle queue takes no
- * memory and one of half a million entries is reached in two steps like one of ten.
+ * An index only grows; entry i stands in chunk links[(i / per_chunk) % CHUNK_LINKS]. The links are
+ * a chunk themselves, there only while the entries take more than one chunk. So an idle queue takes
+ * no memory, one of a few entries a chunk, and one of half a million is reached in two steps.
  *
- *     queue {head, tail, directory} --> [ c0 | c1 | c2 | ... ]      4096 links
- *                                         |    |
- *                                         v    v
- *                                       16 KiB of entries each
+ *     queue {head, tail, first} --> 16 KiB of entries               one chunk of entries
+ *
+ *     queue {head, tail, first} --> [ c0 | c1 | c2 | ... ]          more: 4096 links
+ *                                     |    |
+ *                                     v    v
+ *                                   16 KiB of entries each
  *
  * All changes of head, tail and the pool go through the arena's transaction; entries past the tail
  * are written freely before the push that makes them visible is committed. Thread: the progress
@@ -42,8 +44,8 @@ struct chunk_pool {
 struct queue {
     uint64_t head;
     uint64_t tail;
-    uint32_t directory; /* chunk, meaningless while empty */
-    uint32_t shift;     /* log2 of the entry's bytes */
+    uint32_t first; /* chunk: of the entries, or of links to theirs; meaningless while empty */
+    uint32_t shift; /* log2 of the entry's bytes */
 };
 
 void chunk_pool_init(struct chunk_pool *pool, uint32_t count);
@@ -51,7 +53,7 @@ void chunk_pool_init(struct chunk_pool *pool, uint32_t count);
 static inline void queue_init(struct queue *q, uint32_t shift)
 {
     q->head = q->tail = 0;
-    q->directory = CHUNK_NONE;
+    q->first = CHUNK_NONE;
     q->shift = shift;
 }
 
@@ -60,25 +62,27 @@ static inline uint64_t queue_count(const struct queue *q)
     return q->tail - q->head;
 }
 
+/* Whether both indices stand in one chunk. */
+static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b)
+{
+    return ((a ^ b) >> (14 - q->shift)) == 0;
+}
+
+/* An entry, from the head up to the tail. */
 static inline void *queue_at(const struct chunk_pool *pool, const struct queue *q, uint64_t index)
 {
-    uint32_t per_chunk = 14 - q->shift;
-    const uint32_t *links = (const uint32_t *)(pool->chunks + (uint64_t)q->directory * CHUNK_BYTES);
-    uint32_t chunk = links[(index >> per_chunk) & (CHUNK_LINKS - 1)];
+    uint32_t per_chunk = 14 - q->shift, chunk = q->first;
     uint64_t in_chunk = index & ((UINT64_C(1) << per_chunk) - 1);
+    const uint32_t *links = (const uint32_t *)(pool->chunks + (uint64_t)chunk * CHUNK_BYTES);
 
+    if (!queue_one_chunk(q, q->head, q->tail - 1))
+        chunk = links[(index >> per_chunk) & (CHUNK_LINKS - 1)];
     return pool->chunks + (uint64_t)chunk * CHUNK_BYTES + (in_chunk << q->shift);
 }
 
 /* queue_push and queue_pop where a chunk is taken or given back. */
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
 void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n);
-
-/* Whether both indices stand in one chunk. */
-static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b)
-{
-    return ((a ^ b) >> (14 - q->shift)) == 0;
-}
 
 /* Whether a push of n entries takes no chunk, or a pop of n entries gives none back. */
 static inline bool queue_push_stays(const struct queue *q, uint32_t n)
@@ -95,7 +99,7 @@ static inline bool queue_pop_stays(const struct queue *q, uint32_t n)
  * Within a transaction: makes entries [tail, tail + n) exist and moves the tail behind them; the
  * caller fills them before the commit. At least `keep` chunks stay free: a push that must not fail
  * keeps 0, a push that can wait leaves a share to the others. -ENOBUFS, nothing changed, when the
- * pool or the directory is full.
+ * pool or the links are full.
  */
 static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
@@ -114,7 +118,7 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
         queue_pop_chunks(pool, q, n);
 }
 
-/* The number of chunks that the queue holds, its directory included; and how many more n more
+/* The number of chunks that the queue holds, links included; and how many more n more
  * entries take. */
 uint32_t queue_chunks(const struct queue *q);
 uint32_t queue_growth(const struct queue *q, uint32_t n);

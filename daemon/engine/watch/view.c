@@ -299,13 +299,14 @@ int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_
 /* The operation, as queue_at gives it. NULL: its chunk is being taken away. */
 static const struct op *op_at(const struct engine *e, const struct queue *q, uint64_t slot)
 {
-    uint32_t per_chunk = 14 - OP_SHIFT, directory = PEEK(q->directory), chunk;
+    uint32_t per_chunk = 14 - OP_SHIFT, chunk = PEEK(q->first);
     const uint32_t *links;
 
-    if (directory >= e->pool.state->count)
+    if (chunk >= e->pool.state->count)
         return NULL;
-    links = (const void *)(e->pool.chunks + (uint64_t)directory * CHUNK_BYTES);
-    chunk = PEEK(links[(slot >> per_chunk) & (CHUNK_LINKS - 1)]);
+    links = (const void *)(e->pool.chunks + (uint64_t)chunk * CHUNK_BYTES);
+    if (!queue_one_chunk(q, PEEK(q->head), PEEK(q->tail) - 1))
+        chunk = PEEK(links[(slot >> per_chunk) & (CHUNK_LINKS - 1)]);
     if (chunk >= e->pool.state->count)
         return NULL;
     return (const struct op *)(const void *)(e->pool.chunks + (uint64_t)chunk * CHUNK_BYTES) +
