@@ -274,7 +274,7 @@ static const char *make_bad(struct letter_record *l, size_t number)
         l->coll.signature = team_signature(TEAM_ALLREDUCE, WORD_AND, WORD_F64, 0, 1);
         return "no fold";
     case 13:
-        l->coll.signature = team_signature(TEAM_ALLREDUCE, 200, 17, 0, 1);
+        l->coll.signature = team_signature(TEAM_ALLREDUCE, 16 | WORD_ADD, WORD_I8, 0, 1);
         return "no type";
     case 14:
         l->coll.head.words--;
