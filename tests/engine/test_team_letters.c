@@ -228,6 +228,22 @@ static void sleepers_are_woken(void)
     free_pair(&p);
 }
 
+/* The progress thread yields to members that poll on its core. */
+static void a_result_is_published(void)
+{
+    struct pair p = new_pair();
+    struct letter_record l = letter(0, 5);
+
+    call(&p, 0, 1);
+    CU_ASSERT_TRUE(bench_send_unseen(p.b, &l, sizeof(l)));
+    bench_steps(p.b, 1);
+    CU_ASSERT_TRUE(ended(&p, 0, 6));
+    CU_ASSERT_TRUE(engine_published(p.b->engine));
+    bench_steps(p.b, 1);
+    CU_ASSERT_FALSE(engine_published(p.b->engine));
+    free_pair(&p);
+}
+
 /* ---- bad letters ----------------------------------------------------------------------------- */
 
 /* Letters that make no sense, by number. What is wrong with one; NULL: there are no more. */
@@ -725,6 +741,7 @@ int main(void)
         {"calls and letters are counted", calls_and_letters_are_counted},
         {"data comes in parts", data_comes_in_parts},
         {"sleepers are woken", sleepers_are_woken},
+        {"a result is published", a_result_is_published},
         {"letters that make no sense break the link", bad_letters_break_the_link},
         {"no letter comes twice", no_letter_comes_twice},
         {"floors only grow", floors_only_grow},

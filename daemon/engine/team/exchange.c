@@ -147,6 +147,7 @@ void exchange_give(struct engine *e, uint32_t team, const struct instance *i)
     else
         memcpy(results(live, i), from, bytes);
     team_end(&live->area, i->sequence, 0, (uint32_t)bytes);
+    e->published = true; /* members that poll on this core take it when the thread yields */
     exchange_wake(e, team);
 }
 
