@@ -336,13 +336,16 @@ static void find_the_gone(struct teams *t, struct teams_gather *g)
             member_gone(t, g, &g->members[i]);
 }
 
+/* A node that calls, also one that calls again: what it has reported before is not counted. */
 static void involve(struct teams_gather *g, uint32_t node)
 {
     if (g->nodes[node] & CONFIRMED)
         g->confirmed--;
+    if (g->nodes[node] & READY)
+        g->ready--;
     if (!(g->nodes[node] & INVOLVED))
         g->involved++;
-    g->nodes[node] = INVOLVED | (g->nodes[node] & READY);
+    g->nodes[node] = INVOLVED;
 }
 
 static void take_call(struct teams_gather *g, const struct teams_call *c, struct teams_member *m,
@@ -373,7 +376,7 @@ static void compare(struct teams *t, struct teams_gather *g, const struct teams_
         end(t, g, -EBADMSG, "rank %u calls kind %u, another member kind %u", c->rank, c->kind,
             g->kind);
     else if (c->window != g->window)
-        end(t, g, -EBADMSG, "rank %u gives a window of %u, another member %u: give the same",
+        end(t, g, -EINVAL, "rank %u gives a window of %u, another member %u: give the same",
             c->rank, c->window, g->window);
 }
 
@@ -483,19 +486,32 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
         make_due(t, g, TEAMS_ASK_GONE);
 }
 
-void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, int status,
-                 const char *why, bool ended)
+/* Whether members there are waited for. */
+static bool is_expected(const struct teams_gather *g, uint32_t node)
+{
+    for (uint32_t i = 0; i < g->size; i++)
+        if (g->members[i].state == EXPECTED && g->members[i].node == node)
+            return true;
+    return false;
+}
+
+void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, uint64_t first,
+                 int status, const char *why, bool ended)
 {
     struct teams_gather *g = find(t, key);
 
-    if (!g || node >= t->node_count || !(g->nodes[node] & INVOLVED))
+    if (!g || node >= t->node_count)
+        return;
+    if (ended && g->phase == TEAMS_GATHERING && is_expected(g, node))
+        end(t, g, status < 0 ? status : 0, "%s", why ? why : "");
+    if (!(g->nodes[node] & INVOLVED))
         return;
     if (ended && g->phase == TEAMS_ENDED && !(g->nodes[node] & CONFIRMED)) {
         g->nodes[node] |= CONFIRMED;
         g->confirmed++;
         look_at(t, g);
     }
-    if (ended || g->phase != TEAMS_FORMING)
+    if (ended || g->phase != TEAMS_FORMING || first != g->number)
         return;
     if (status < 0) {
         end(t, g, status, "node %u: %s", node, why ? why : "");
@@ -587,12 +603,8 @@ void teams_node_lost(struct teams *t, uint32_t node)
 
 static bool is_on(const struct teams_gather *g, uint32_t node)
 {
-    if ((g->nodes[node] & INVOLVED) || (g->asked == node && g->named < g->size))
-        return true;
-    for (uint32_t i = 0; i < g->size; i++)
-        if (g->members[i].state == EXPECTED && g->members[i].node == node)
-            return true;
-    return false;
+    return (g->nodes[node] & INVOLVED) || (g->asked == node && g->named < g->size) ||
+           is_expected(g, node);
 }
 
 struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,

@@ -152,9 +152,11 @@ int teams_call(struct teams *t, const struct teams_key *key, const struct teams_
 /* Members of the parent, by the node that was asked: `count` runs behind `from_member` members. */
 void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uint32_t from_member,
                 const struct teams_run *runs, uint32_t count, bool last);
-/* A node has all new teams in its engines, or (status) has not. `ended`: TeamStart has come. */
-void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, int status,
-                 const char *why, bool ended);
+/* A node has all new teams, from this number on, in its engines, or (status) has not. `ended`:
+ * TeamStart has come, with this status; where this home still gathers, an earlier process of it has
+ * sent that. */
+void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, uint64_t first,
+                 int status, const char *why, bool ended);
 /* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. */
 void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
                        uint32_t rank, uint32_t node);

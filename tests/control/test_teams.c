@@ -88,6 +88,16 @@ static struct teams_call by(uint32_t rank)
         .from = node_of(rank), .size = SIZE, .at = rank, .rank = rank, .window = 64};
 }
 
+/* Of the gather's first team. */
+static uint64_t number_of(const struct teams_key *key)
+{
+    for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
+        for (const struct teams_gather *g = t.first[i]; g; g = g->next)
+            if (g->parent == key->parent && g->call == key->call)
+                return g->number;
+    return 0;
+}
+
 static int call(const struct teams_key *key, const struct teams_call *c)
 {
     struct teams_gather *g;
@@ -117,7 +127,7 @@ static void ends(int status)
 static void ready_on(const struct teams_key *key, uint32_t nodes, int status, bool ended)
 {
     for (uint32_t node = 0; node < nodes; node++)
-        teams_ready(&t, key, node, status, "no memory", ended);
+        teams_ready(&t, key, node, number_of(key), status, "no memory", ended);
 }
 
 /* "3@1.1 0@0.0 |": ranks with node and engine, in order of team rank. */
@@ -267,7 +277,7 @@ static void refused_calls(void)
 static void different_calls(void)
 {
     static const struct teams_call seconds[] = {
-        {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 32},
+        {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 32}, /* -EINVAL, the others -EBADMSG */
         {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 64, .kind = TEAMS_BY_NODE},
         {.from = 0, .size = 2, .at = 0, .rank = 1, .window = 64},
         {.from = 0, .size = 3, .at = 1, .rank = 1, .window = 64},
@@ -280,7 +290,7 @@ static void different_calls(void)
         CU_ASSERT_EQUAL(call(&team, &first), 0);
         due(TEAMS_ASK_MEMBERS);
         (void)call(&team, &seconds[i]);
-        ends(-EBADMSG);
+        ends(i == 0 ? -EINVAL : -EBADMSG);
         CU_ASSERT_EQUAL(call(&team, &first), 1); /* who asks again is to be answered again */
         finish();
     }
@@ -329,12 +339,13 @@ static void a_node_that_is_not_ready(void)
     begin();
     all_call(&world, SIZE, TEAMS_SPLIT);
     due(TEAMS_GROUP);
-    teams_ready(&t, &world, 3, -EDQUOT, "", false);     /* no node of this gather */
-    teams_ready(&t, &world, NODES, -EDQUOT, "", false); /* none at all */
-    teams_ready(&t, &world, 0, 0, NULL, true);          /* it has not ended */
+    teams_ready(&t, &world, 3, number_of(&world), -EDQUOT, "", false); /* no node of this gather */
+    teams_ready(&t, &world, NODES, number_of(&world), -EDQUOT, "", false); /* none at all */
+    teams_ready(&t, &world, 0, number_of(&world), 0, NULL, true);          /* it has not ended */
+    teams_ready(&t, &world, 1, number_of(&world) - 1, -EDQUOT, "", false); /* an earlier home's */
     due(TEAMS_NOTHING);
-    teams_ready(&t, &world, 0, 0, NULL, false);
-    teams_ready(&t, &world, 1, -EDQUOT, "no memory", false);
+    teams_ready(&t, &world, 0, number_of(&world), 0, NULL, false);
+    teams_ready(&t, &world, 1, number_of(&world), -EDQUOT, "no memory", false);
     ends(-EDQUOT);
     finish();
 }
@@ -395,6 +406,8 @@ static void parents(void)
     due(TEAMS_NOTHING);
     name_all(&team, 0, 4);
     g = due(TEAMS_ASK_GONE);
+    teams_ready(&t, &team, 2, 0, 0, NULL, true); /* no member is waited for there */
+    due(TEAMS_NOTHING);
     CU_ASSERT_EQUAL(teams_next_expected(g, &at), 0); /* rank 1, then 2 and 3 */
     CU_ASSERT_EQUAL(teams_next_expected(g, &at), 1);
     CU_ASSERT_EQUAL(teams_next_expected(g, &at), 1);
@@ -410,6 +423,26 @@ static void parents(void)
     teams_member_gone(&t, &job, 77, TEAMS_NONE, 1); /* and its neighbour */
     CU_ASSERT_EQUAL(g->gone, 2);
     finish();
+}
+
+/* An earlier process of this home has ended the gather, says a node: so it ends for all others. */
+static void ended_before(void)
+{
+    static const int statuses[] = {0, -EHOSTDOWN};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct teams_call c = by(0);
+
+        begin();
+        c.size = 4;
+        CU_ASSERT_EQUAL(call(&team, &c), 0);
+        due(TEAMS_ASK_MEMBERS);
+        name_all(&team, 0, 4);
+        due(TEAMS_ASK_GONE);
+        teams_ready(&t, &team, 1, 0, statuses[i], NULL, true);
+        ends(statuses[i]);
+        finish();
+    }
 }
 
 /* Names that make no sense. */
@@ -547,15 +580,15 @@ static void asked_again(void)
     CU_ASSERT_EQUAL(teams_next_node(&t, g, &at), TEAMS_NONE);
     ready_on(&world, NODES, 0, false);
     ends(0);
-    teams_ready(&t, &world, 1, 0, NULL, true);
+    teams_ready(&t, &world, 1, number_of(&world), 0, NULL, true);
     CU_ASSERT_EQUAL(call(&world, &c), 1); /* its node has lost the end */
-    teams_ready(&t, &world, 0, 0, NULL, true);
-    teams_ready(&t, &world, 2, 0, NULL, true);
+    teams_ready(&t, &world, 0, number_of(&world), 0, NULL, true);
+    teams_ready(&t, &world, 2, number_of(&world), 0, NULL, true);
     due(TEAMS_NOTHING);
     CU_ASSERT_PTR_EQUAL(teams_next_of_node(&t, 1, NULL), g);
     CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 1, g));
     CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 3, NULL));
-    teams_ready(&t, &world, 1, 0, NULL, true);
+    teams_ready(&t, &world, 1, number_of(&world), 0, NULL, true);
     due(TEAMS_NOTHING);
     CU_ASSERT_EQUAL(t.gathers, 0);
     finish();
@@ -604,6 +637,7 @@ int main(void)
                            {"a node that is not ready", a_node_that_is_not_ready},
                            {"ranks that leave", ranks_that_leave},
                            {"parents", parents},
+                           {"ended before", ended_before},
                            {"hostile names", hostile_names},
                            {"shrinks", shrinks},
                            {"an asked node is lost", an_asked_node_is_lost},

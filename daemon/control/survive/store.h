@@ -9,7 +9,7 @@
  *     E.session.H, E.doorbell.H, E.wake.H      of its session H
  *     E.board.H                    its board, for neighbours that reach it by pairs
  *     E.segment.H, E.reader.H      of its segment H
- *     E.team.H                     area of its team H
+ *     E.team.N                     area of what it has of team N
  *     roll.N                       members of team N (team_roll.h)
  *     pair.N.E.H.F.K.S             pair N from session H of engine E to session K of engine F, with
  *                                  slot S of its board; without S: none

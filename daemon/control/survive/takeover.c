@@ -17,7 +17,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/clients/requests.h"
-#include "daemon/control/teams/team.h"
+#include "daemon/control/teams/team_client.h"
 
 static void drop(int descriptor)
 {
@@ -338,6 +338,7 @@ void takeover_resume(struct control *control)
     if (!control->inherited)
         return;
     inherit_pairs(control);
+    team_client_resume(control);
     for (struct client *c = control->clients; c; c = next) {
         next = c->next;
         count += c->state == CLIENT_SERVED;

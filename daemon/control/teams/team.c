@@ -63,8 +63,8 @@ static void part_free(struct team_part *part)
 {
     struct store *store = &part->team->control->store;
 
-    if (part->handle != CLIENT_NONE)
-        store_remove(store, "%u.team.%u", part->worker->engine, part->handle);
+    if (part->area.fd >= 0)
+        store_remove(store, "%u.team.%" PRIu64, part->worker->engine, part->team->number);
     part->handle = CLIENT_NONE;
     if (part->range >= 0)
         sigbus_remove(part->range);
@@ -159,7 +159,7 @@ void team_closed(struct worker *w, uint32_t handle)
 /* ---- members --------------------------------------------------------------------------------- */
 
 struct team *team_begin(struct control *control, const struct teams_key *key, uint64_t number,
-                        uint32_t window)
+                        uint64_t first, uint32_t window)
 {
     struct team *t = calloc(1, sizeof(*t));
 
@@ -174,6 +174,7 @@ struct team *team_begin(struct control *control, const struct teams_key *key, ui
                        .parent = key->parent,
                        .context = key->context,
                        .call = key->call,
+                       .first = first,
                        .next = control->node_teams};
     snprintf(t->job, sizeof(t->job), "%s", key->id.job);
     control->node_teams = t;
@@ -383,7 +384,11 @@ static int make_area(struct team_part *part)
         return rc;
     }
     team_area_format(part->area.base, part->count, part->team->window);
-    return 0;
+    if (store_add(&part->team->control->store, part->area.fd, "%u.team.%" PRIu64,
+                  part->worker->engine, part->team->number))
+        return 0;
+    fail(part->team, -ENOSPC, "as many descriptors are kept for the next process as can be");
+    return -ENOSPC;
 }
 
 static void opened(struct call *call)
@@ -398,9 +403,6 @@ static void opened(struct call *call)
                                        : strerror(-call->result));
     else
         part->handle = (uint32_t)call->result;
-    if (part->handle != CLIENT_NONE && !store_add(&t->control->store, part->area.fd, "%u.team.%u",
-                                                  part->worker->engine, part->handle))
-        fail(t, -ENOSPC, "as many descriptors are kept for the next process as can be");
     if (--t->opening > 0)
         return;
     if (t->phase == TEAM_DROPPED) {
@@ -461,10 +463,27 @@ static int make_roll(struct team *t)
     roll->parent = t->parent;
     roll->context = t->context;
     roll->call = t->call;
+    roll->first = t->first;
     roll->window = t->window;
     roll->uid = t->uid;
     snprintf(roll->job, sizeof(roll->job), "%s", t->job);
     return store_add(&t->control->store, t->roll.fd, "roll.%" PRIu64, t->number) ? 0 : -ENOSPC;
+}
+
+/* Opens the parts that their engines do not have. */
+static void open_parts(struct team *t)
+{
+    for (uint32_t i = 0; i < t->part_count && t->status == 0; i++)
+        if (t->parts[i].handle == CLIENT_NONE)
+            (void)prepare(&t->parts[i]);
+    t->opening = 1;
+    for (uint32_t i = 0; i < t->part_count && t->status == 0; i++)
+        if (t->parts[i].handle == CLIENT_NONE)
+            open_part(&t->parts[i]);
+    if (--t->opening > 0)
+        return;
+    t->phase = TEAM_READY;
+    t->opened(t);
 }
 
 void team_open(struct team *t, void (*on_opened)(struct team *team))
@@ -475,19 +494,11 @@ void team_open(struct team *t, void (*on_opened)(struct team *team))
     t->phase = TEAM_OPENING;
     if (rc == 0)
         rc = make_roll(t);
-    for (uint32_t i = 0; i < t->part_count && rc == 0; i++)
-        rc = prepare(&t->parts[i]);
     if (rc < 0)
         fail(t, rc, "%s", strerror(-rc));
     if (t->part_count == 0)
         fail(t, -EPROTO, "the job's home names a team without members here");
-    t->opening = 1;
-    for (uint32_t i = 0; i < t->part_count && t->status == 0; i++)
-        open_part(&t->parts[i]);
-    if (--t->opening > 0)
-        return;
-    t->phase = TEAM_READY;
-    t->opened(t);
+    open_parts(t);
 }
 
 void team_start(struct team *t)
@@ -558,7 +569,7 @@ static struct team *inherit_roll(struct control *control, uint64_t number)
                                            .parent = roll->parent,
                                            .context = roll->context,
                                            .call = roll->call},
-                       number, roll->window);
+                       number, roll->first, roll->window);
     }
     if (t) {
         t->roll = m;
@@ -606,14 +617,14 @@ static bool inherit_part(struct worker *w, struct engine *e, uint32_t handle, ui
             part = &t->parts[i];
     if (!part)
         return false;
-    descriptor = store_take(&control->store, "%u.team.%u", w->engine, handle);
+    part->handle = handle;
+    inherit_members(part);
+    descriptor = store_take(&control->store, "%u.team.%" PRIu64, w->engine, number);
     if (mapping_inherit(&part->area, descriptor, area_bytes(part)) < 0) {
         part->area.fd = -1;
         return false;
     }
     part->range = sigbus_add(part->area.base, part->area.size);
-    part->handle = handle;
-    inherit_members(part);
     return engine_team_inherit(e, handle, part->area.base) == 0;
 }
 
@@ -624,7 +635,20 @@ void node_teams_inherit(struct worker *w, struct engine *e)
     for (uint32_t index = 0; index < ENGINE_TEAMS; index++)
         if (engine_team_find(e, index, &found) == 0 &&
             !inherit_part(w, e, found.handle, found.number))
-            store_untake(&w->control->store, "%u.team.%u", w->engine, found.handle);
+            store_untake(&w->control->store, "%u.team.%" PRIu64, w->engine, found.number);
+}
+
+void team_open_rest(struct team *t, void (*on_opened)(struct team *team))
+{
+    bool whole = true;
+
+    for (uint32_t i = 0; i < t->part_count; i++)
+        whole = whole && t->parts[i].handle != CLIENT_NONE;
+    t->opened = on_opened;
+    if (whole || t->phase != TEAM_READY)
+        return;
+    t->phase = TEAM_OPENING;
+    open_parts(t);
 }
 
 void node_teams_free(struct control *control)

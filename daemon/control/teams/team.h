@@ -33,6 +33,8 @@ struct team;
 struct team_member {
     struct client_session *session; /* NULL: it has left */
     uint32_t job_rank, rank, context;
+    uint32_t answered; /* calls over this team that it has been answered: the last one, and 1 */
+    int answer;        /* the status of that one */
     bool counted;      /* in its client's quota of teams */
     uint64_t bytes;    /* of the area, in its client's quota of memory */
     struct call leave; /* the last call about it: cannot fail */
@@ -76,6 +78,7 @@ struct team {
     char job[ENGINE_JOB_MAX];
     uint64_t parent;
     uint32_t context, call;
+    uint64_t first; /* number of its first team */
 };
 
 /* NULL: this node has no members of it. */
@@ -85,7 +88,7 @@ bool team_is_of(const struct team *t, const struct teams_key *key);
 
 /* Begins a team whose members are still to be named. NULL without memory. */
 struct team *team_begin(struct control *control, const struct teams_key *key, uint64_t number,
-                        uint32_t window);
+                        uint64_t first, uint32_t window);
 /* Names members behind the `from` before. -EPROTO, -ENOMEM. */
 int team_name(struct team *t, uint32_t from, const struct teams_run *runs, uint32_t count);
 /* Opens the team in the engines; all members have been named. `opened` follows, with t->status. */
@@ -109,6 +112,8 @@ void team_closed(struct worker *w, uint32_t handle);
 
 /* Inherits the parts of a worker's engine, before its first step. */
 void node_teams_inherit(struct worker *w, struct engine *e);
+/* Behind them, with all workers running: opens it in the engines that do not have it yet. */
+void team_open_rest(struct team *t, void (*opened)(struct team *team));
 /* After the workers: frees all. */
 void node_teams_free(struct control *control);
 

@@ -24,8 +24,9 @@ struct team_gather {
     uint64_t parent;
     uint32_t context, call;
     struct team_join *joins;
-    bool whole; /* the home has named all teams with members here */
-    int status; /* the first failure here */
+    uint64_t first; /* number of its first team; another one comes from a home started anew */
+    bool whole;     /* the home has named all teams with members here */
+    int status;     /* the first failure here */
     char why[TEAM_WHY_MAX];
 };
 
@@ -99,14 +100,15 @@ static int send_call(struct control *control, const struct teams_key *key,
     return frame_send(control, home_of(control, key), &frame);
 }
 
-static void send_ready(struct control *control, const struct teams_key *key, int status,
-                       const char *why, bool ended)
+static void send_ready(struct control *control, const struct teams_key *key, uint64_t first,
+                       int status, const char *why, bool ended)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__TeamReady ready = PWC__TEAM_READY__INIT;
     Pwc__TeamGather gather = team_gather_pack(key);
 
     ready.gather = &gather;
+    ready.first = first;
     ready.status = status;
     ready.why = (char *)(uintptr_t)why;
     ready.ended = ended;
@@ -168,7 +170,7 @@ static void report_if_ready(struct control *control, struct team_gather *g)
             if (t->phase == TEAM_READY)
                 note_failure(g, t->status, t->why);
         }
-    send_ready(control, &key, g->status, g->why, false);
+    send_ready(control, &key, g->first, g->status, g->why, false);
 }
 
 static void opened(struct team *t)
@@ -183,16 +185,25 @@ static void opened(struct team *t)
         report_if_ready(t->control, g);
 }
 
-/* A home that was started anew forms the teams again, with other numbers: drops the earlier ones.
- * Numbers of one gather follow one another, and those of a later process are higher. */
-static void drop_earlier(struct control *control, const struct teams_key *key, uint64_t number)
+void team_client_resume(struct control *control)
 {
     struct team *next;
 
     for (struct team *t = control->node_teams; t; t = next) {
         next = t->next;
-        if (team_is_of(t, key) && t->phase < TEAM_STARTED && t->number < number &&
-            number - t->number > DIRECTORY_RANKS_MAX)
+        team_open_rest(t, opened);
+    }
+}
+
+/* A home that was started anew forms the teams again, with other numbers: drops the earlier ones.
+ */
+static void drop_earlier(struct control *control, const struct teams_key *key, uint64_t first)
+{
+    struct team *next;
+
+    for (struct team *t = control->node_teams; t; t = next) {
+        next = t->next;
+        if (team_is_of(t, key) && t->phase < TEAM_STARTED && t->first != first)
             team_drop(t, -ECANCELED);
     }
 }
@@ -208,8 +219,7 @@ static void take_runs(struct control *control, struct team_gather *g, const Pwc_
     if (t && (t->phase != TEAM_COMING || !team_is_of(t, &key)))
         return;
     if (!t) {
-        drop_earlier(control, &key, frame->number);
-        t = team_begin(control, &key, frame->number, frame->window);
+        t = team_begin(control, &key, frame->number, frame->first, frame->window);
     }
     if (!t) {
         note_failure(g, -ENOMEM, "this daemon is out of memory");
@@ -237,6 +247,12 @@ static int group(struct control *control, uint32_t from, const Pwc__TeamGroup *f
     g = find(control, &key);
     if (!g)
         return 0;
+    if (frame->first != g->first) {
+        drop_earlier(control, &key, frame->first);
+        g->first = frame->first;
+        g->whole = false;
+        g->status = 0;
+    }
     if (frame->number != 0)
         take_runs(control, g, frame);
     if (frame->whole) {
@@ -313,6 +329,23 @@ static const char *error_text(int status)
     }
 }
 
+/* The parent's member has its answer: a home that was started anew may not know it. */
+static void note_answer(struct control *control, const struct teams_key *key,
+                        const struct client *c, const struct team_join *j, int status)
+{
+    struct team *parent = team_find(control, key->parent);
+
+    for (uint32_t i = 0; parent && i < parent->part_count; i++)
+        for (uint32_t k = 0; k < parent->parts[i].count; k++) {
+            struct team_member *m = &parent->parts[i].members[k];
+
+            if (m->rank == j->call.at && m->session && m->session->client == c) {
+                m->answered = key->call + 1;
+                m->answer = status;
+            }
+        }
+}
+
 /* Answers one member's call; its team, if it is in one, has started. */
 static void answer(struct control *control, const struct teams_key *key, struct team_join *j,
                    int status, const char *why)
@@ -329,6 +362,7 @@ static void answer(struct control *control, const struct teams_key *key, struct 
     c = p->client;
     request = p->request;
     pending_remove(&control->pending, p);
+    note_answer(control, key, c, j, status);
     for (struct team *t = control->node_teams; t && s && status == 0 && !m; t = t->next) {
         m = t->phase == TEAM_STARTED && team_is_of(t, key) ? team_member_of(t, s, &part) : NULL;
         if (m && j->counted && !m->counted) {
@@ -343,6 +377,8 @@ static void answer(struct control *control, const struct teams_key *key, struct 
                     (unsigned long long)key->parent, *why ? why : error_text(status));
     else if (m)
         team_client_reply(c, request, part->team, part, m);
+    else if (s && (j->call.kind != TEAMS_SPLIT || j->call.color >= 0))
+        reply_error(c, request, -EHOSTDOWN, "this daemon has lost the team that it formed");
     else if (s)
         reply_none(c, request);
     else
@@ -387,7 +423,7 @@ static int start(struct control *control, uint32_t from, const Pwc__TeamStart *f
     if (status < 0 && !find(control, &key))
         return 0;
     end(control, &key, status, frame->why);
-    send_ready(control, &key, 0, "", true);
+    send_ready(control, &key, 0, 0, "", true);
     return 0;
 }
 
@@ -433,6 +469,15 @@ static void send_members(struct control *control, const struct teams_key *key, c
     }
 }
 
+static void answer_ask(struct control *control, const struct teams_key *key,
+                       const struct team_member *m)
+{
+    if (!m->session)
+        send_gone(control, key, m->job_rank);
+    else if (m->answered == key->call + 1)
+        send_ready(control, key, 0, m->answer, error_text(m->answer), true);
+}
+
 static int ask(struct control *control, uint32_t from, const Pwc__TeamAsk *frame)
 {
     const struct team *t;
@@ -449,8 +494,7 @@ static int ask(struct control *control, uint32_t from, const Pwc__TeamAsk *frame
         send_members(control, &key, t);
     for (uint32_t i = 0; i < t->part_count; i++)
         for (uint32_t j = 0; j < t->parts[i].count; j++)
-            if (!t->parts[i].members[j].session)
-                send_gone(control, &key, t->parts[i].members[j].job_rank);
+            answer_ask(control, &key, &t->parts[i].members[j]);
     return 0;
 }
 

@@ -30,6 +30,8 @@ void team_client_reply(struct client *c, uint32_t request, const struct team *t,
 
 /* TeamAsk, TeamGroup, TeamStart. -EPROTO: it makes no sense. */
 int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
+/* This process has taken over: what the one before had begun to open is opened. */
+void team_client_resume(struct control *control);
 /* A link to a home is new: calls and answers may be lost. */
 void team_client_node_up(struct control *control, uint32_t node);
 /* A home is given up. */

@@ -7,17 +7,19 @@
 #include "daemon/control/nodes/own_frames.h"
 #include "daemon/control/teams/team_frames.h"
 
-enum { ERRNO_MAX = 4095, COUNT_BITS = 16 };
+#define NS_PER_MS UINT64_C(1000000)
 
-/* Numbers of teams go on from the time of day in seconds: an earlier process has given lower ones,
- * as long as it has made fewer than 2^16 teams a second. */
+enum { ERRNO_MAX = 4095, MS_SHIFT = 8 };
+
+/* Numbers of teams go on from the time of day in milliseconds, so that no earlier process has given
+ * them: none makes 256 teams in each millisecond. */
 int team_home_open(struct control *control)
 {
     control->teams = malloc(sizeof(*control->teams));
     if (!control->teams)
         return -ENOMEM;
     teams_init(control->teams, &control->directory_memory, control->directory, control->node,
-               control->started_day_ns / UINT64_C(1000000000) << COUNT_BITS);
+               control->started_day_ns / NS_PER_MS << MS_SHIFT);
     return 0;
 }
 
@@ -91,6 +93,7 @@ static void send_team(struct control *control, const struct teams_gather *g,
         Pwc__TeamGroup group = PWC__TEAM_GROUP__INIT;
 
         group.number = team->number;
+        group.first = g->number;
         group.window = g->window;
         group.from = at;
         group.n_runs = teams_runs(g, team, &at, runs, TEAM_FRAME_RUNS);
@@ -127,6 +130,7 @@ static void send_teams(struct control *control, const struct teams_gather *g, ui
         Pwc__TeamGroup all = PWC__TEAM_GROUP__INIT;
 
         all.whole = true;
+        all.first = g->number;
         if (only == TEAMS_NONE || only == node)
             send_group(control, &key, &all, node);
     }
@@ -275,7 +279,8 @@ static int ready(struct control *control, uint32_t from, const Pwc__TeamReady *f
 
     if (!team_gather_parse(frame->gather, &key))
         return -EPROTO;
-    teams_ready(control->teams, &key, from, errno_of(frame->status), frame->why, frame->ended);
+    teams_ready(control->teams, &key, from, frame->first, errno_of(frame->status), frame->why,
+                frame->ended);
     return 0;
 }
 

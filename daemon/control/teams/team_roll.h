@@ -29,7 +29,8 @@ struct team_roll {
     uint32_t uid;
     uint32_t run_count;
     char job[64];
-    uint8_t unused[16];
+    uint64_t first; /* number of that gather's first team */
+    uint8_t unused[8];
     struct teams_run runs[];
 };
 static_assert(sizeof(struct team_roll) == 128, "team_roll");
