@@ -7,6 +7,7 @@
 #include <string.h>
 #include "tests/engine/bench/record_bench.h"
 #include "proto/wire_abi.h"
+#include "proto/word_abi.h"
 
 enum repair {
     IN_ANSWERS = 1 << 0,
@@ -15,7 +16,8 @@ enum repair {
     REPAIR_MESSAGE = 1 << 3, /* its block's length */
     CONSUME = 1 << 4,        /* the client takes its events */
     STEP = 1 << 5,
-    ANY_TAIL = 1 << 6, /* not behind what was written */
+    ANY_TAIL = 1 << 6,    /* not behind what was written */
+    REPAIR_KIND = 1 << 7, /* what only this kind has, and lengths and places */
 };
 
 #define RING 65536u
@@ -25,6 +27,63 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct bench_shape shape = {
     .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = true};
+
+/* Bytes behind a record that has such ids; what is left is its payload. */
+static uint32_t left_behind(const struct submit_record *r, uint32_t size)
+{
+    uint32_t ids = abi_pad8(r->lid_len) + abi_pad8(r->rid_len), there = size - (uint32_t)sizeof(*r);
+
+    return ids < there ? there - ids : 0;
+}
+
+static uint64_t word_in_region(uint64_t offset)
+{
+    return offset % BENCH_SEGMENT & ~UINT64_C(7);
+}
+
+/* Pieces of a block that end with it, each in the region. */
+static void repair_pieces(uint8_t *at, uint32_t bytes)
+{
+    while (bytes >= sizeof(struct vector_piece)) {
+        uint32_t room = bytes - (uint32_t)sizeof(struct vector_piece), length;
+        struct vector_piece piece;
+
+        memcpy(&piece, at, sizeof(piece));
+        length = (uint32_t)piece.place % 512;
+        length = length < room ? length : room;
+        piece.place = (piece.place >> VECTOR_LENGTH_BITS) % (BENCH_SEGMENT / 2)
+                          << VECTOR_LENGTH_BITS |
+                      length;
+        memcpy(at, &piece, sizeof(piece));
+        at += sizeof(piece) + abi_pad8(length);
+        bytes = room - abi_pad8(length);
+    }
+}
+
+static void repair_kind(struct submit_record *r, uint32_t size)
+{
+    struct signal *s = (struct signal *)(r + 1);
+
+    r->lid_len = r->rid_len = 0;
+    if (r->kind == SUBMIT_SIGNAL && size >= sizeof(*r) + sizeof(*s)) {
+        r->rid = 0;
+        r->rid_len = sizeof(*s);
+        s->offset = word_in_region(s->offset);
+        s->code = word_code(s->code % 2 ? WORD_ADD : WORD_SET, WORD_U64);
+    }
+    r->reserve = event_bytes(0);
+    r->length = left_behind(r, size);
+    r->flags &= (uint16_t)(SUBMIT_FLAGS_ALL & ~SUBMIT_INLINE);
+    r->flags |= r->length > 0 ? SUBMIT_INLINE : 0;
+    if (r->kind == SUBMIT_ATOMIC && !word_code_valid(r->code))
+        r->code = word_code(WORD_ADD, WORD_U64);
+    if (r->kind == SUBMIT_VECTOR) {
+        r->code = r->length > 0 ? SUBMIT_PUT : r->code;
+        repair_pieces((uint8_t *)(r + 1), (uint32_t)r->length);
+    } else {
+        r->offset = word_in_region(r->offset);
+    }
+}
 
 static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t size)
 {
@@ -49,6 +108,8 @@ static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t
         m->payload_len = r->rid_len - (uint32_t)sizeof(*m) - 8u * m->arguments;
         r->rid = how & IN_ANSWERS ? r->rid % 4 : 0;
     }
+    if (how & REPAIR_KIND)
+        repair_kind(r, size);
     if (how & REPAIR_SIZE)
         r->size = size;
 }
@@ -58,22 +119,53 @@ static void consume(struct ring_control *ring)
     atomic_store(&ring->head, atomic_load(&ring->tail));
 }
 
-/* A good record must be taken: else no input gets behind the first checks. */
+/* Writes a record with these bytes behind it, repaired, where the ring ends. */
+static void write_record(struct bench *b, struct submit_record r, const uint64_t *behind,
+                         uint32_t words)
+{
+    _Alignas(8) uint8_t record[sizeof(r) + 64];
+    uint32_t size = (uint32_t)sizeof(r) + 8 * words;
+    uint64_t tail = atomic_load(&b->session->submit.tail);
+
+    memcpy(record, &r, sizeof(r));
+    memcpy(record + sizeof(r), behind, 8 * words);
+    repair(b, REPAIR_SIZE | REPAIR_HANDLES | REPAIR_KIND, record, size);
+    memcpy(b->submit + tail, record, size);
+    atomic_store(&b->session->submit.tail, tail + size);
+}
+
+/* A good record of each sort must be taken: else no input gets behind the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    static const uint64_t signal[] = {128, 7, 0, 1, 'p'}; /* ADD, and a payload */
+    static const uint64_t block[] = {UINT64_C(256) << VECTOR_LENGTH_BITS | 8, 'v'};
+    static const uint64_t five = 5;
     struct bench *b = bench_new(&shape);
-    struct submit_record put = {.kind = SUBMIT_PUT, .offset = 4096, .length = 64};
+    const uint64_t *words;
 
     if (!b)
         abort();
     atomic_store(&b->session->handlers[0], UINT64_MAX);
-    memset(b->segment, 'x', 64);
-    repair(b, REPAIR_SIZE | REPAIR_HANDLES, (uint8_t *)&put, sizeof(put));
-    memcpy(b->submit, &put, sizeof(put));
-    atomic_store(&b->session->submit.tail, sizeof(put));
-    bench_steps(b, 32);
-    if (b->quarantined || atomic_load(&b->session->ended) != 1 ||
-        memcmp(b->segment, b->segment + 4096, 64) != 0)
+    words = (const uint64_t *)(const void *)b->segment;
+    write_record(b, (struct submit_record){.kind = SUBMIT_PUT, .offset = 4096}, &five, 1);
+    write_record(b,
+                 (struct submit_record){.kind = SUBMIT_ATOMIC,
+                                        .code = word_code(WORD_ADD, WORD_U64),
+                                        .flags = SUBMIT_FETCH | SUBMIT_SLOT},
+                 &five, 1);
+    write_record(b, (struct submit_record){.kind = SUBMIT_SIGNAL, .offset = 64}, signal, 5);
+    write_record(b,
+                 (struct submit_record){.kind = SUBMIT_PUT,
+                                        .offset = 192,
+                                        .flags = SUBMIT_MORE | SUBMIT_NO_RCE | SUBMIT_SLOT},
+                 &five, 1);
+    write_record(b,
+                 (struct submit_record){.kind = SUBMIT_VECTOR, .total = 16, .flags = SUBMIT_SLOT},
+                 block, 2);
+    bench_steps(b, 64);
+    if (b->quarantined || atomic_load(&b->session->ended) != 5 || words[4096 / 8] != 5 ||
+        words[0] != 5 || words[64 / 8] != 'p' || words[128 / 8] != 7 || words[192 / 8] != 5 ||
+        words[256 / 8] != 'v')
         abort();
     bench_free(b);
     return 0;
