@@ -1,25 +1,15 @@
 /*
- * A client that has attached properly and then writes what no library would into its session: each
- * field of a submission or an answer out of range, each index of its rings. It is quarantined with
- * the reason that fits, and all of it is given back, or the operation ends with an error; two ranks
- * that put to each other meanwhile notice nothing.
+ * Each field of a submission, or of an answer to an active message, out of range.
  *
  *     test_submissions PWCD
  *
  * To add a kind of record: a row in `bases`, and its fields' rows in `fields`.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include "tests/lib/bystanders.h"
-#include "tests/lib/daemon.h"
-#include "tests/lib/raw/look.h"
-#include "tests/lib/raw/session.h"
+#include "tests/control/hostile_client.h"
 #include "proto/word_abi.h"
-#include "tests/suite.h"
 
 #define INDEX   "submission ring: tail or record size out of range"
 #define EVENT   "event ring: head out of range"
@@ -30,67 +20,6 @@
 #define REPLY   "answer: a reply to a request that is not owed one"
 #define REPLIES "submission: more replies than their ring has room for"
 #define RESERVE "submission: more local events than the ring has room for"
-
-#define JOB         "hostile"
-#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* of one without a long id */
-
-#ifdef __SANITIZE_ADDRESS__
-#define REPETITIONS 4
-#else
-#define REPETITIONS 20
-#endif
-
-static struct daemon d;
-static struct bystanders others;
-static struct raw_session neighbour; /* rank 1 of the hostile client's job */
-static struct holdings quiet;        /* what the daemon holds without the hostile client */
-
-/* ---- what all rows share --------------------------------------------------------------------- */
-
-static void open_hostile(struct raw_session *s)
-{
-    CU_ASSERT_EQUAL_FATAL(raw_session_open(s, &d, JOB, 0, 2), 0);
-    atomic_store(&s->shared->handlers[0], 1); /* of active messages to itself */
-}
-
-/* The client gets the reason, its session has it too, and the daemon hangs up, shows the reason,
- * and gives everything back. */
-static void expect_quarantine(struct raw_session *s, const char *reason)
-{
-    struct answer last;
-
-    CU_ASSERT_EQUAL(ask_nothing(s->socket, &last), -EPROTO);
-    CU_ASSERT_STRING_EQUAL(last.text, reason);
-    CU_ASSERT_TRUE(raw_hangs_up(s->socket));
-    CU_ASSERT_EQUAL(atomic_load(&s->shared->state), SESSION_QUARANTINED);
-    CU_ASSERT_TRUE(look_quarantined(&d, JOB, 0, reason));
-    raw_session_close(s);
-    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
-}
-
-static void expect_event(struct raw_session *s, int status)
-{
-    struct event_record event = {0};
-
-    CU_ASSERT_EQUAL_FATAL(raw_local_event(s, &event), 1);
-    CU_ASSERT_EQUAL(event.status, status);
-    CU_ASSERT_EQUAL(event.kind, EVENT_LOCAL);
-    CU_ASSERT_EQUAL(atomic_load(&s->shared->state), SESSION_LIVE);
-}
-
-static void expect_served(struct raw_session *s)
-{
-    struct submit_record put = raw_put(s);
-
-    raw_submit(s, &put, sizeof(put), put.size);
-    expect_event(s, 0);
-}
-
-static void leave(struct raw_session *s)
-{
-    raw_session_close(s);
-    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
-}
 
 /* ---- fields of a submission ------------------------------------------------------------------ */
 
@@ -199,13 +128,13 @@ static void bases_are_good(void)
     struct raw_session s;
     struct bytes b;
 
-    open_hostile(&s);
+    hostile_open(&s);
     for (enum base base = PUT; base < LENGTHY; base++) {
         build(&s, base, &b);
         raw_submit(&s, &b, b.record.size, b.record.size);
-        expect_event(&s, 0);
+        hostile_event(&s, 0);
     }
-    leave(&s);
+    hostile_leave(&s);
 }
 
 /* A value that is known only once the daemon has given it. */
@@ -404,121 +333,30 @@ static const struct {
 static void fields_out_of_range(void)
 {
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        uint64_t value = fields[i].given == NEIGHBOURS_REMOTE    ? neighbour.remote
-                         : fields[i].given == NEIGHBOURS_SEGMENT ? neighbour.segment
+        uint64_t value = fields[i].given == NEIGHBOURS_REMOTE    ? hostile_neighbour()->remote
+                         : fields[i].given == NEIGHBOURS_SEGMENT ? hostile_neighbour()->segment
                                                                  : fields[i].value;
         unsigned failures = CU_get_number_of_failures();
         struct raw_session s;
         struct bytes b;
         uint32_t size;
 
-        open_hostile(&s);
+        hostile_open(&s);
         build(&s, fields[i].base, &b);
         size = b.record.size;
         memcpy((uint8_t *)&b + fields[i].at, &value, fields[i].bytes);
         raw_submit(&s, &b, size, size);
         if (fields[i].reason) {
-            expect_quarantine(&s, fields[i].reason);
+            hostile_quarantined(&s, fields[i].reason);
         } else {
-            expect_event(&s, fields[i].status);
-            expect_served(&s);
-            leave(&s);
+            hostile_event(&s, fields[i].status);
+            hostile_served(&s);
+            hostile_leave(&s);
         }
         if (CU_get_number_of_failures() != failures)
             fprintf(stderr, "base %d: %s = %#llx\n", fields[i].base, fields[i].name,
                     (unsigned long long)value);
     }
-}
-
-/* ---- indices of the rings -------------------------------------------------------------------- */
-
-static void tails_out_of_range(void)
-{
-    static const struct {
-        int served; /* puts before it */
-        uint64_t tail;
-    } rows[] = {
-        {0, 4},  {0, 1}, {0, RAW_RING + 8}, {0, UINT64_MAX - 7}, {0, UINT64_C(1) << 63},
-        {1, 68}, {1, 0}, {1, 56},           {1, RAW_RING + 72},  {1, UINT64_MAX - 7},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct raw_session s;
-
-        open_hostile(&s);
-        for (int n = 0; n < rows[i].served; n++)
-            expect_served(&s);
-        raw_set_tail(&s, rows[i].tail);
-        expect_quarantine(&s, INDEX);
-    }
-}
-
-/* The daemon looks at the head of the ring of local events with each submission. */
-static void local_heads_out_of_range(void)
-{
-    static const struct {
-        bool seen; /* the daemon has seen one event consumed */
-        uint64_t head;
-    } rows[] = {
-        {false, 8},  {false, 4}, {false, UINT64_MAX - 7}, {true, 0},
-        {true, 100}, {true, 44}, {true, UINT64_MAX - 7},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct raw_session s;
-        struct submit_record put;
-
-        open_hostile(&s);
-        put = raw_put(&s);
-        for (int n = 0; rows[i].seen && n < 2; n++)
-            expect_served(&s);
-        atomic_store(&s.shared->local.head, rows[i].head);
-        raw_submit(&s, &put, sizeof(put), put.size);
-        expect_quarantine(&s, EVENT);
-    }
-}
-
-/* The client notifies itself until the ring of remote events is full; then the daemon looks at that
- * ring's head. */
-static void remote_heads_out_of_range(void)
-{
-    static const uint64_t heads[] = {4, RAW_RING + 8, UINT64_MAX - 7};
-    const int fill = RAW_RING / EVENT_BYTES;
-
-    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        struct raw_session s;
-        struct submit_record put;
-
-        open_hostile(&s);
-        put = raw_put(&s);
-        put.length = 0;
-        for (int n = 0; n < fill; n++) {
-            raw_submit(&s, &put, sizeof(put), put.size);
-            expect_event(&s, 0);
-        }
-        atomic_store(&s.shared->remote.head, heads[i]);
-        raw_submit(&s, &put, sizeof(put), put.size);
-        expect_quarantine(&s, EVENT);
-    }
-}
-
-/* The client never consumes, and submits more than there is room for events. */
-static void events_not_consumed(void)
-{
-    struct raw_session s;
-    struct submit_record put;
-
-    open_hostile(&s);
-    put = raw_put(&s);
-    put.flags = SUBMIT_NO_RCE;
-    for (uint32_t n = 0; n < RAW_RING / sizeof(put); n++)
-        memcpy(s.submit + n * sizeof(put), &put, sizeof(put));
-    raw_set_tail(&s, RAW_RING);
-    /* So many operations fit: all have ended when the last event is there. */
-    for (int i = 0; i < 20000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    raw_set_tail(&s, 2 * RAW_RING);
-    expect_quarantine(&s, RESERVE);
 }
 
 /* ---- answers to active messages -------------------------------------------------------------- */
@@ -534,7 +372,7 @@ static uint64_t request(struct raw_session *s)
     build(s, SHORT, &b);
     b.record.flags = 0;
     raw_submit(s, &b, b.record.size, b.record.size);
-    expect_event(s, 0);
+    hostile_event(s, 0);
     CU_ASSERT_EQUAL_FATAL(raw_remote_event(s, &event, &block), 1);
     CU_ASSERT_EQUAL_FATAL(event.kind, EVENT_REQUEST);
     return block.token;
@@ -578,12 +416,12 @@ static void answers_out_of_range(void)
         struct bytes b;
         uint32_t size;
 
-        open_hostile(&s);
+        hostile_open(&s);
         build_answer(&s, request(&s), &b);
         size = b.record.size;
         memcpy((uint8_t *)&b + rows[i].at, &rows[i].value, rows[i].bytes);
         raw_answer(&s, &b, size, size);
-        expect_quarantine(&s, rows[i].reason);
+        hostile_quarantined(&s, rows[i].reason);
         if (CU_get_number_of_failures() != failures)
             fprintf(stderr, "answer: %s = %#llx\n", rows[i].name,
                     (unsigned long long)rows[i].value);
@@ -597,25 +435,25 @@ static void answers_not_owed(void)
     struct raw_session s;
     struct bytes b;
 
-    open_hostile(&s);
+    hostile_open(&s);
     build_answer(&s, request(&s), &b);
     raw_answer(&s, &b, b.record.size, b.record.size);
-    expect_event(&s, 0);
+    hostile_event(&s, 0);
     raw_answer(&s, &b, b.record.size, b.record.size);
-    expect_quarantine(&s, REPLY);
+    hostile_quarantined(&s, REPLY);
 
-    open_hostile(&s);
+    hostile_open(&s);
     build_answer(&s, 0, &b);
     raw_answer(&s, &b, b.record.size, b.record.size);
-    expect_quarantine(&s, REPLY);
+    hostile_quarantined(&s, REPLY);
 
-    open_hostile(&s);
+    hostile_open(&s);
     build(&s, LONG, &b);
     b.record.flags = 0;
     b.record.rid = request(&s);
-    b.record.remote = neighbour.remote;
+    b.record.remote = hostile_neighbour()->remote;
     raw_answer(&s, &b, b.record.size, b.record.size);
-    expect_quarantine(&s, REMOTE);
+    hostile_quarantined(&s, REMOTE);
 }
 
 static void answer_tails_out_of_range(void)
@@ -625,9 +463,9 @@ static void answer_tails_out_of_range(void)
     for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
         struct raw_session s;
 
-        open_hostile(&s);
+        hostile_open(&s);
         raw_answer(&s, NULL, 0, tails[i]);
-        expect_quarantine(&s, INDEX);
+        hostile_quarantined(&s, INDEX);
     }
 }
 
@@ -644,156 +482,26 @@ static void replies_out_of_range(void)
         struct raw_session s;
         struct bytes b;
 
-        open_hostile(&s);
+        hostile_open(&s);
         build(&s, SHORT, &b);
         b.record.flags = SUBMIT_NO_LCE;
         atomic_store(&s.shared->reply_event.head, rows[i].head);
         for (int n = 0; n < 20; n++)
             raw_submit(&s, &b, b.record.size, b.record.size);
-        expect_quarantine(&s, rows[i].reason);
+        hostile_quarantined(&s, rows[i].reason);
     }
-}
-
-/* ---- what is published ----------------------------------------------------------------------- */
-
-/* The daemon does not read back what it has only published. */
-static void published_words(void)
-{
-    struct raw_session s;
-
-    open_hostile(&s);
-    expect_served(&s);
-    atomic_store(&s.shared->submit.head, UINT64_MAX);
-    atomic_store(&s.shared->remote.tail, 12345);
-    atomic_store(&s.shared->ended, UINT64_MAX);
-    s.shared->magic = 0;
-    s.shared->version = UINT32_MAX;
-    s.shared->context = UINT32_MAX;
-    s.shared->rank = UINT32_MAX;
-    s.shared->message_max = UINT32_MAX;
-    memset(&s.shared->sizes, 0xff, sizeof(s.shared->sizes));
-    s.shared->sizes.submit = RAW_RING; /* this test's own view of it */
-    expect_served(&s);
-    atomic_store(&s.shared->submit_bell.armed, UINT32_MAX);
-    expect_served(&s);
-    for (uint32_t mode = 1; mode != 0; mode = mode < 8 ? mode + 1 : mode == 8 ? UINT32_MAX : 0) {
-        atomic_store(&s.shared->event_bell.armed, mode);
-        expect_served(&s);
-    }
-    leave(&s);
-}
-
-/* ---- while the daemon reads ------------------------------------------------------------------ */
-
-struct scribbler {
-    struct raw_session *session;
-    _Atomic bool started, stop;
-};
-
-/* Each word of a record takes any value at any time. */
-static void *scribble(void *argument)
-{
-    struct scribbler *scribbler = argument;
-    volatile uint64_t *words = (volatile uint64_t *)(void *)scribbler->session->submit;
-    uint64_t random = 88172645463325252u;
-
-    scribbler->started = true;
-    while (!scribbler->stop) {
-        uint64_t word, good;
-
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        word = random % (RAW_RING / 8);
-        good = words[word];
-        words[word] = random >> 32 & 1 ? random : good ^ UINT64_C(1) << (random >> 40) % 64;
-        words[word] = good;
-    }
-    return NULL;
-}
-
-/* Submits the records one by one, or as many small ones at once as go together. */
-static void records_that_change(void)
-{
-    enum { SESSIONS = REPETITIONS, PUTS = 2000, ROW = 16 };
-
-    for (int i = 0; i < 2 * SESSIONS; i++) {
-        bool row = i % 2;
-        struct raw_session s;
-        struct scribbler scribbler = {.session = &s};
-        struct {
-            struct submit_record record;
-            uint8_t payload[64]; /* so that no record meets the ring's end */
-        } puts[ROW] = {0};
-        uint32_t count = row ? ROW : 1;
-        uint32_t size = row ? sizeof(puts[0]) : sizeof(puts[0].record);
-        pthread_t thread;
-
-        open_hostile(&s);
-        for (uint32_t n = 0; n < ROW; n++) {
-            puts[n].record = raw_put(&s);
-            puts[n].record.flags = SUBMIT_NO_LCE | SUBMIT_NO_RCE | (row ? SUBMIT_INLINE : 0);
-            puts[n].record.size = size;
-        }
-        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, scribble, &scribbler), 0);
-        while (!scribbler.started)
-            ;
-        for (uint32_t n = 0; n < PUTS && atomic_load(&s.shared->state) == SESSION_LIVE;) {
-            if (s.tail - atomic_load(&s.shared->submit.head) > RAW_RING - count * size)
-                continue;
-            raw_submit(&s, puts, count * size, count * size);
-            n += count;
-        }
-        scribbler.stop = true;
-        pthread_join(thread, NULL);
-        leave(&s);
-        CU_ASSERT_TRUE_FATAL(raw_is_served(&d));
-    }
-}
-
-/* ---- the ranks beside it --------------------------------------------------------------------- */
-
-static void others_go_on(void)
-{
-    struct raw_session *n = &neighbour;
-
-    expect_served(n);
-    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
-}
-
-static bool start(const char *program)
-{
-    if (daemon_start(&d, program, NULL) < 0)
-        return false;
-    return bystanders_start_on(&others, d.socket, "bystanders") == 0 &&
-           raw_session_open(&neighbour, &d, JOB, 1, 2) == 0 && look_holdings(&d, &quiet);
 }
 
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"bases are good", bases_are_good},
                            {"fields out of range", fields_out_of_range},
-                           {"tails out of range", tails_out_of_range},
-                           {"heads of local events out of range", local_heads_out_of_range},
-                           {"heads of remote events out of range", remote_heads_out_of_range},
-                           {"events not consumed", events_not_consumed},
                            {"answers out of range", answers_out_of_range},
                            {"answers not owed", answers_not_owed},
                            {"tails of answers out of range", answer_tails_out_of_range},
                            {"replies out of range", replies_out_of_range},
-                           {"published words", published_words},
-                           {"records that change", records_that_change},
-                           {"others go on", others_go_on},
+                           {"others go on", hostile_others_go_on},
                            CU_TEST_INFO_NULL};
-    int failed = 1;
 
-    signal(SIGPIPE, SIG_IGN);
-    if (argc < 2)
-        return 2;
-    if (start(argv[1]))
-        failed = suite_run("submissions", tests);
-    raw_session_close(&neighbour);
-    if (others.runs && !bystanders_stop(&others))
-        failed = 1;
-    return daemon_end(&d, failed);
+    return hostile_main(argc, argv, "submissions", tests);
 }
