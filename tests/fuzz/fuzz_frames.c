@@ -9,6 +9,7 @@
 #include "daemon/control/nodes/frame.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/teams/team_home.h"
 #include "daemon/peering/seal.h"
 
 enum { BOUND = 65536 };
@@ -72,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     control->node_count = 2;
     control->config = &config;
-    if (directory_client_open(control) < 0)
+    if (directory_client_open(control) < 0 || team_home_open(control) < 0)
         abort();
     pending_init(&control->pending);
     frame_parser_init(&frames, BOUND);
@@ -91,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             take_frame(control, body, length);
     }
     frame_parser_destroy(&frames);
+    team_home_close(control);
     directory_client_close(control);
     pending_destroy(&control->pending);
     free(control);

@@ -9,6 +9,7 @@
 #include "daemon/control/clients/client.h"
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/teams/team_home.h"
 #include "daemon/fabric/loop.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/requests.h"
@@ -169,7 +170,8 @@ static bool open_control(struct room *room)
     w->segments = calloc(w->config.segments_max, sizeof(*w->segments));
     return control->frame && w->by_handle && w->sessions && w->segments &&
            inflight_open(&control->inflight, &control->store, 2 * w->config.clients_max) == 1 &&
-           directory_client_open(control) == 0 && publisher_open(control) == 0 &&
+           directory_client_open(control) == 0 && team_home_open(control) == 0 &&
+           publisher_open(control) == 0 &&
            admission_open(&control->admission, NULL, NULL, NULL, why, sizeof(why)) == 0;
 }
 
@@ -222,6 +224,7 @@ void room_free(struct room *room)
         continue;
     if (uv_loop_close(&control->loop) != 0)
         abort();
+    team_home_close(control);
     directory_client_close(control);
     pending_destroy(&control->pending);
     inflight_close(&control->inflight);
