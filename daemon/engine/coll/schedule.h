@@ -80,19 +80,21 @@ enum coll_cut {
 enum { COLL_SLICE_SHIFT = 16, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
 
 /*
- * What stands in the blocks at the start and at the end (`own`: the participant's contribution):
+ * The contents of the blocks at the start and at the end (`own`: the participant's contribution):
  *
  *     barrier         nothing                        nothing
  *     bcast           the root's: the data           the data
  *     reduce          own                            the root's: the result; others': undefined
  *     allreduce       own                            the result
- *     scan, exscan    own                            n to 2n-1: what participants before this one
- *                                                    contributed, combined; participant 0:
- * undefined gather          own in coll_owner's block      the root's: all; others': undefined
+ *     scan, exscan    own                            blocks n to 2n-1: see below
+ *     gather          own in coll_owner's block      the root's: all; others': undefined
  *     scatter         the root's: all                own in coll_owner's block; else undefined
  *     allgather       own in coll_owner's block      all
  *     alltoall        block b: for coll_owner        block b: from coll_source
  *     reduce_scatter  block p: own for participant p own result in block p; else undefined
+ *
+ * A scan leaves in blocks n to 2n-1 the combination of all that participants before this one
+ * contributed; at participant 0 these blocks are undefined.
  */
 struct coll_algorithm {
     const char *name;
