@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include "tests/lib/message.h"
 #include "tests/suite.h"
-#include "tests/system/two.h"
+#include "tests/system/lib/two.h"
 
 /* Longs land in the lower half of a region, a's come from the upper half of its own. */
 enum { SLOTS = 64, SLOT_BYTES = 8192 };

@@ -17,7 +17,7 @@
 #include "tests/lib/message.h"
 #include "tests/lib/process.h"
 #include "tests/suite.h"
-#include "tests/system/two.h"
+#include "tests/system/lib/two.h"
 
 #define SOON_MS 500 /* a rank that naps looks again after a second: sooner is woken */
 

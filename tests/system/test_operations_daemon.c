@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tests/system/daemon_path.h"
+#include "tests/system/lib/daemon_path.h"
 #include "tests/engine/world/suite_operations.h"
 
 #define KEYS_MAX 16 /* arguments handed on to the daemons */

@@ -18,9 +18,9 @@
 #include "tests/suite.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/cluster.h"
-#include "tests/system/ledger.h"
+#include "tests/system/lib/ledger.h"
 #include "tests/lib/rank.h"
-#include "tests/system/requester.h"
+#include "tests/system/lib/requester.h"
 #include "proto/clock.h"
 
 #define STEP_OPS 200u /* that end between two kills */

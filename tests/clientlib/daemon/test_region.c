@@ -1,0 +1,346 @@
+/* Memory through the public calls, against a daemon on a thread. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tests/clientlib/daemon/client_world.h"
+#include "tests/suite.h"
+
+static void test_alloc(void)
+{
+    static const struct {
+        size_t len;
+        unsigned rights;
+        int result;
+        size_t align;
+    } rows[] = {
+        {0, 0, -EINVAL, 0},           {1, PWC_REMOTE_RW, 0, 64},
+        {65, PWC_REMOTE_READ, 0, 64}, {4095, PWC_REMOTE_WRITE, 0, 64},
+        {4096, 0, 0, 4096},           {5000, PWC_REMOTE_RW, 0, 4096},
+        {9u << 20, 0, 0, 64},         {8, PWC_MOVE, -EINVAL, 0},
+        {SIZE_MAX, 0, -EINVAL, 0},
+    };
+    struct world *w = world_new();
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        pwc_region *region;
+        uint8_t *at;
+
+        CU_ASSERT_EQUAL(pwc_alloc(w->client, rows[i].len, rows[i].rights, &region), rows[i].result);
+        if (rows[i].result < 0)
+            continue;
+        at = pwc_region_addr(region);
+        CU_ASSERT_EQUAL((uintptr_t)at % rows[i].align, 0);
+        CU_ASSERT_EQUAL(pwc_region_len(region), rows[i].len);
+        for (size_t b = 0; b < rows[i].len; b += 61)
+            CU_ASSERT_EQUAL_FATAL(at[b], 0);
+        memset(at, 0xee, rows[i].len); /* the next one to get this range must not see it */
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    }
+    /* The large one had a segment of its own, which went back. */
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    world_free(w);
+}
+
+/* Without rights a region is the caller's alone: the daemon gives no key to it. */
+static void test_local_only(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct world *w = world_new();
+    uint8_t *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pwc_region *regions[2];
+    struct pwc_key key = {.slot = 77};
+    char why[128];
+
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, BIG, 0, &regions[0]), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, 0, PWC_MOVE, &regions[1]), 0);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1); /* of the world */
+    for (int i = 0; i < 2; i++) {
+        uint8_t *at = pwc_region_addr(regions[i]);
+
+        CU_ASSERT_EQUAL(pwc_region_key(regions[i], &key), -ENOTSUP);
+        CU_ASSERT_EQUAL(key.slot, 77);
+        CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, "PWC_REMOTE_WRITE"));
+        fill(at, page, 5 + i);
+        CU_ASSERT_EQUAL(put(w, 0, at, page, 1, PWC_NO_RCE), 0);
+        (void)expect(w, PWC_LOCAL, 1, 0);
+        CU_ASSERT_EQUAL(memcmp(w->memory, at, page), 0);
+        fill(w->memory, page, 9 + i);
+        CU_ASSERT_EQUAL(get(w, 0, at, page, 2, PWC_NO_RCE), 0);
+        (void)expect(w, PWC_LOCAL, 2, 0);
+        CU_ASSERT_EQUAL(memcmp(w->memory, at, page), 0);
+        CU_ASSERT_EQUAL(pwc_region_free(regions[i]), 0);
+    }
+    munmap(mine, page);
+    world_free(w);
+}
+
+static bool small_quota(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN ||
+        request->segment_open->length <= 2u << 20)
+        return false;
+    fake_daemon_error(daemon, request->id, -EDQUOT, "2 MiB left of 64 MiB: ask for less");
+    return true;
+}
+
+static void test_quota(void)
+{
+    struct world *w = world_new_sized(0, small_quota); /* its 1 MiB fits where 4 MiB do not */
+    pwc_region *region;
+
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 3u << 20, PWC_REMOTE_RW, &region), -EDQUOT);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 2u << 20, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    world_free(w);
+}
+
+static void test_copied_region(void)
+{
+    struct world *w = world_new();
+    uint8_t *mine = malloc(2 * BIG);
+    pwc_region *region, *again, *other;
+    struct pwc_key key;
+    char why[128];
+
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, FAKE_BOUNCE_MAX + 1, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, NULL, 8, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 0, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, SIZE_MAX, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, 0, &region), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 0, 0, &again), 0);
+    CU_ASSERT_PTR_EQUAL(again, region);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, BIG, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, PWC_REMOTE_READ, 0, &other), -ENOTSUP);
+    CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "PWC_MOVE"));
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 4, PWC_MOVE, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, PWC_MOVE, 0, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, BIG, 0, PWC_REMOTE_READ, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, 64, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_region_key(region, &key), -ENOTSUP);
+    CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
+
+    /* The source is copied when it is submitted. */
+    fill(mine, BIG, 1);
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 16, mine + 100, BIG - 100, 1, PWC_NO_RCE), 0);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory + 16, mine + 100, BIG - 100), 0);
+
+    /* The destination has its bytes when the event is seen, with an event for the caller or not. */
+    fill(w->memory, BIG, 2);
+    CU_ASSERT_EQUAL(get(w, 5, mine + 50, 1000, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(mine + 50, w->memory + 5, 1000), 0);
+    CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 3, PWC_NO_LCE | PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
+    CU_ASSERT_EQUAL(memcmp(mine, w->memory, BIG), 0);
+    fill(w->memory, BIG, 4);
+    CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 3, PWC_NO_LCE | PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, pwc_ctx_peer(w->ctx), -1), 0);
+    CU_ASSERT_EQUAL(memcmp(mine, w->memory, BIG), 0);
+    expect_silence(w);
+
+    CU_ASSERT_EQUAL(get(w, 0, mine + 1, BIG, 4, 0), -EFAULT);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 5, PWC_NO_RCE), 0); /* counted twice */
+    (void)expect(w, PWC_LOCAL, 5, 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 6, 0), -EFAULT);
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    free(mine);
+    world_free(w);
+}
+
+static void test_moved_region(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 40 * page;
+    struct world *w = world_new();
+    uint8_t *mine = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *expected = malloc(size);
+    pwc_region *region, *again, *other;
+    struct pwc_key key;
+    pwc_remote *remote;
+
+    fill(mine, size, 3);
+    fill(expected, size, 3);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine + 8, page, PWC_REMOTE_RW, PWC_MOVE, &region),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, w->memory, page, PWC_REMOTE_RW, PWC_MOVE, &region),
+                    -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
+    CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &again), 0);
+    CU_ASSERT_PTR_EQUAL(again, region);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, size, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, PWC_MOVE, &other), -EINVAL);
+
+    /* The region has a key, and is a source without a copy. */
+    CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
+    CU_ASSERT_EQUAL(pwc_put(remote, page, "written", 8, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_RCE),
+                    0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    memcpy(expected + page, "written", 8);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+    CU_ASSERT_EQUAL(put(w, 0, mine, size, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, expected, size), 0);
+
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+
+    /* Moved memory stays when the client goes. */
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
+    world_free(w);
+    CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
+    munmap(mine, size);
+    free(expected);
+}
+
+static bool refuse_region(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_REGION_OPEN ||
+        request->region_open->length != 8192)
+        return false;
+    fake_daemon_error(daemon, request->id, -ENOSPC, "16384 regions are open: withdraw some");
+    return true;
+}
+
+/* What fails half way leaves nothing behind. */
+static void test_region_unwinding(void)
+{
+    struct world *w = world_new_sized(0, refuse_region);
+    uint8_t *mine = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pwc_region *region;
+
+    memset(mine, 0x42, 8192);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8192, PWC_REMOTE_RW, &region), -ENOSPC);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, PWC_REMOTE_RW, PWC_MOVE, &region), -ENOSPC);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(mine[8191], 0x42);
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 1, 0), -EFAULT);
+    CU_ASSERT_EQUAL(pwc_register(w->client, mine, 8192, 0, 0, &region), 0);
+    world_free(w);
+    munmap(mine, 8192);
+}
+
+/* What the daemon answers to the next requests of one kind; then it serves them. */
+static struct {
+    Pwc__ClientRequest__BodyCase body;
+    int status;
+    _Atomic unsigned left;
+    _Atomic unsigned seen;
+} refusal;
+
+static bool refuse_some(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (refusal.body == 0 || request->body_case != refusal.body)
+        return false;
+    refusal.seen++;
+    if (refusal.left == 0)
+        return false;
+    refusal.left--;
+    if (refusal.status != -ETIMEDOUT)
+        fake_daemon_error(daemon, request->id, refusal.status, "not now");
+    return true;
+}
+
+static void refuse(Pwc__ClientRequest__BodyCase body, int status, unsigned count)
+{
+    refusal.body = body;
+    refusal.status = status;
+    refusal.left = count;
+    refusal.seen = 0;
+}
+
+/* Memory is given to somebody else only when nobody can reach it any more. */
+static void test_withdrawal_refused(void)
+{
+    static const struct {
+        int status;
+        unsigned times;
+        int result;
+        unsigned asked;
+        bool gone;
+    } rows[] = {
+        {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was started anew is asked again */
+        {-ENOBUFS, 1, -ENOBUFS, 1, false},     {-ENOMEM, 1, -ENOMEM, 1, false},
+        {-EBUSY, 1, -EBUSY, 1, false},         {-EINVAL, 1, 0, 1, true}, /* nobody knows it */
+        {-ETIMEDOUT, 1, -ETIMEDOUT, 1, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world *w = world_new_patient(rows[i].status == -ETIMEDOUT ? 100 : 0, refuse_some);
+        pwc_region *region, *next;
+        pwc_client *client = w->client;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, PWC_REMOTE_RW, &region), 0);
+        refuse(PWC__CLIENT_REQUEST__BODY_REGION_CLOSE, rows[i].status, rows[i].times);
+        CU_ASSERT_EQUAL(pwc_region_free(region), rows[i].result);
+        CU_ASSERT_EQUAL(refusal.seen, rows[i].asked);
+        if (!rows[i].gone) {
+            CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, PWC_REMOTE_RW, &next), 0);
+            CU_ASSERT_PTR_NOT_EQUAL(pwc_region_addr(next), pwc_region_addr(region));
+            CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+        }
+        refuse(0, 0, 0);
+        world_free(w);
+    }
+}
+
+/* So are a context's number, and a remote. */
+static void test_ends_are_asked_for_again(void)
+{
+    struct world *w = world_new_sized(0, refuse_some);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pwc_region *region;
+    pwc_ctx *ctx;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, NULL, &ctx), 0);
+    refuse(PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE, -ECONNABORTED, 2);
+    CU_ASSERT_EQUAL(pwc_ctx_destroy(ctx), 0);
+    CU_ASSERT_EQUAL(refusal.seen, 3);
+    CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
+    refuse(PWC__CLIENT_REQUEST__BODY_UNBIND, -ECONNABORTED, 2);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
+    CU_ASSERT_EQUAL(refusal.seen, 3);
+    CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
+    refuse(PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE, -ECONNABORTED, 2);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(refusal.seen, 3);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    refuse(0, 0, 0);
+    munmap(mine, page);
+    world_free(w);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"alloc", test_alloc},
+        {"a region without rights is local only", test_local_only},
+        {"a segment that the quota refuses", test_quota},
+        {"memory that goes through a copy", test_copied_region},
+        {"memory that is moved", test_moved_region},
+        {"regions that fail half way", test_region_unwinding},
+        {"a withdrawal that is refused", test_withdrawal_refused},
+        {"ends that are asked for again", test_ends_are_asked_for_again},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("region", tests);
+}

@@ -1,0 +1,779 @@
+/*
+ * Requests through the public calls, against a daemon on a thread: what an operation that was given
+ * one does on both paths, and what a test and a wait see of it.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/clientlib/daemon/client_world.h"
+#include "pwc/am.h"
+#include "pwc/request.h"
+#include "tests/lib/message.h"
+#include "tests/suite.h"
+
+enum { HANDLER = 3 };
+
+/* Two contexts of one client. `to_b` leads from a to b, with the world's region. */
+struct two {
+    struct world *w;
+    pwc_ctx *a, *b;
+    pwc_remote *to_b;
+    pwc_request *request; /* of a */
+    unsigned handled;
+};
+
+static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    ++*(unsigned *)argument;
+    (void)ctx;
+    (void)am;
+}
+
+/* With `pairs` what goes from a to b goes without the daemon. */
+static struct two *two_new(bool pairs)
+{
+    struct two *t = calloc(1, sizeof(*t));
+    struct pwc_event event;
+    struct pwc_key key;
+
+    t->w = world_new();
+    t->a = t->w->ctx;
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(t->w->client, NULL, &t->b), 0);
+    CU_ASSERT_EQUAL(pwc_am_register(t->b, HANDLER, count_message, &t->handled), 0);
+    t->w->daemon.pairs = pairs;
+    CU_ASSERT_EQUAL(pwc_region_key(t->w->region, &key), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(t->a, pwc_ctx_peer(t->b), &key, &t->to_b), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->b, PWC_ANY, PWC_LOCAL, &event), 0); /* b maps the pair */
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &t->request), 0);
+    return t;
+}
+
+static void two_free(struct two *t)
+{
+    CU_ASSERT_EQUAL(pwc_request_free(t->request), 0);
+    world_free(t->w);
+    free(t);
+}
+
+static void hold(struct two *t, bool hold)
+{
+    t->w->daemon.hold = hold;
+    fake_daemon_kick(&t->w->daemon);
+}
+
+/* No event of an operation is left, and none was kept. */
+static void expect_no_event(struct two *t)
+{
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 0);
+}
+
+static struct pwc_status expect_end(pwc_request *r, int status, uint32_t count)
+{
+    struct pwc_status found, again;
+
+    memset(&found, 0xee, sizeof(found));
+    CU_ASSERT_EQUAL_FATAL(pwc_request_wait(r, &found, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(found.status, status);
+    CU_ASSERT_EQUAL(found.count, count);
+    CU_ASSERT_EQUAL(found.id, 0);
+    CU_ASSERT_EQUAL(pwc_test(r, &again), 1); /* as often as it is asked */
+    CU_ASSERT_EQUAL(memcmp(&found, &again, sizeof(found)), 0);
+    CU_ASSERT_EQUAL(pwc_test(r, NULL), 1);
+    return found;
+}
+
+/* ---- every operation ------------------------------------------------------------------------ */
+
+/* One operation of `length` bytes from a to b with this local id. */
+typedef int operate(struct two *t, pwc_cid lid, unsigned flags);
+
+static int do_put(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return pwc_put(t->to_b, 0, "12345678", 8, lid, pwc_cid_u64(1), flags);
+}
+
+static int do_big_put(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return pwc_put(t->to_b, 0, t->w->memory + BIG, BIG, lid, pwc_cid_u64(1), flags);
+}
+
+static int do_put_long_rid(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return pwc_put(t->to_b, 0, "12345678", 8, lid, pwc_cid_bytes("rid", 4), flags);
+}
+
+static int do_note(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return pwc_put(t->to_b, 0, NULL, 0, lid, pwc_cid_u64(1), flags);
+}
+
+static int do_get(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return pwc_get(t->to_b, 0, t->w->memory + BIG, 16, lid, pwc_cid_u64(1), flags);
+}
+
+static int do_message(struct two *t, int kind, size_t len, pwc_cid lid, unsigned flags)
+{
+    return message_request(kind, t->to_b, 64,
+                           (struct pwc_am_send){.index = HANDLER,
+                                                .src = "12345678",
+                                                .len = len,
+                                                .lid = lid,
+                                                .flags = flags | PWC_AM_NO_REPLY});
+}
+
+static int do_short(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return do_message(t, PWC_AM_SHORT, 0, lid, flags);
+}
+
+static int do_medium(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return do_message(t, PWC_AM_MEDIUM, 8, lid, flags);
+}
+
+static int do_long(struct two *t, pwc_cid lid, unsigned flags)
+{
+    return do_message(t, PWC_AM_LONG, 8, lid, flags);
+}
+
+static int do_prepared(struct two *t, pwc_cid lid, unsigned flags)
+{
+    void *payload;
+    int rc = pwc_am_prepare(t->to_b, 8, 0, lid, flags | PWC_AM_NO_REPLY, &payload);
+
+    if (rc < 0)
+        return rc;
+    memcpy(payload, "12345678", 8);
+    return pwc_am_commit(t->a, HANDLER, 8, NULL);
+}
+
+static const struct verb {
+    const char *name;
+    operate *run;
+    uint64_t bytes; /* in its status */
+    bool by_daemon; /* always */
+} verbs[] = {
+    {"put", do_put, 8, false},
+    {"big put", do_big_put, BIG, false},
+    {"put with a long rid", do_put_long_rid, 8, false},
+    {"notification", do_note, 0, false},
+    {"get", do_get, 16, false},
+    {"short", do_short, 0, false},
+    {"medium", do_medium, 0, false},
+    {"long", do_long, 8, false},
+    {"prepared medium", do_prepared, 0, true},
+};
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+/* An operation that is held back is under way, and its end is a status alone: no local event comes,
+ * whatever the flags say. */
+static void test_through_the_daemon(void)
+{
+    static const unsigned flags[] = {0, PWC_NO_LCE, PWC_LCE_SOURCE, PWC_UNORDERED};
+
+    for (unsigned v = 0; v < VERBS; v++) {
+        struct two *t = two_new(false);
+
+        for (unsigned f = 0; f < 4; f++) {
+            struct pwc_status status;
+
+            hold(t, true);
+            CU_ASSERT_EQUAL(verbs[v].run(t, pwc_cid_request(t->request), flags[f]), 0);
+            CU_ASSERT_EQUAL(pwc_test(t->request, &status), 0);
+            CU_ASSERT_EQUAL(pwc_request_wait(t->request, &status, 2), 0);
+            CU_ASSERT_EQUAL(pwc_request_free(t->request), -EBUSY);
+            hold(t, false);
+            status = expect_end(t->request, 0, 1);
+            CU_ASSERT_EQUAL(status.peer, pwc_ctx_peer(t->b));
+            CU_ASSERT_EQUAL(status.bytes, verbs[v].bytes);
+            expect_no_event(t);
+        }
+        two_free(t);
+    }
+}
+
+/* Towards a neighbour an operation ends within its call. */
+static void test_without_the_daemon(void)
+{
+    for (unsigned v = 0; v < VERBS; v++) {
+        struct two *t = two_new(true);
+        struct pwc_status status;
+
+        if (!verbs[v].by_daemon)
+            hold(t, true);
+        for (unsigned flags = 0; flags <= PWC_NO_LCE; flags++) {
+            CU_ASSERT_EQUAL(verbs[v].run(t, pwc_cid_request(t->request), flags), 0);
+            status = expect_end(t->request, 0, 1);
+            CU_ASSERT_EQUAL(status.peer, pwc_ctx_peer(t->b));
+            CU_ASSERT_EQUAL(status.bytes, verbs[v].bytes);
+            expect_no_event(t);
+        }
+        two_free(t);
+    }
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+/* A remote whose region is withdrawn: what goes to it fails, and the daemon knows why. */
+static pwc_remote *stale_remote(struct two *t)
+{
+    pwc_remote *stale = NULL;
+    pwc_region *region;
+    struct pwc_key key;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(t->w->client, 64, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(t->a, pwc_ctx_peer(t->a), &key, &stale), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    return stale;
+}
+
+/* Operations of all kinds given to one request end it together. */
+static void test_group(void)
+{
+    for (int pairs = 0; pairs < 2; pairs++) {
+        struct two *t = two_new(pairs);
+
+        for (int round = 0; round < 3; round++) {
+            for (unsigned v = 0; v < VERBS; v++) {
+                int rc;
+
+                while ((rc = verbs[v].run(t, pwc_cid_request(t->request), 0)) == -EAGAIN)
+                    (void)pwc_probe(t->b, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0});
+                CU_ASSERT_EQUAL(rc, 0);
+            }
+            (void)expect_end(t->request, 0, VERBS);
+            expect_no_event(t);
+        }
+        two_free(t);
+    }
+}
+
+/* A message that finds no handler, which the daemon reports as -ENOSYS. */
+static int do_unhandled(struct two *t, pwc_cid lid, unsigned flags)
+{
+    const struct pwc_am_send m = {
+        .index = HANDLER + 1, .lid = lid, .flags = flags | PWC_AM_NO_REPLY};
+
+    return pwc_am_short(t->to_b, &m);
+}
+
+/* The first error of a group stands, also where others succeed before and behind it, and also when
+ * the request was without operations for a moment: until a call has reported it. */
+static void test_first_error(void)
+{
+    struct two *t = two_new(false);
+    pwc_remote *stale = stale_remote(t);
+    pwc_cid lid = pwc_cid_request(t->request);
+    struct pwc_status status;
+
+    for (unsigned flags = 0; flags <= PWC_NO_LCE; flags++) {
+        CU_ASSERT_EQUAL(do_put(t, lid, flags), 0);
+        CU_ASSERT_EQUAL(pwc_put(stale, 0, "1", 1, lid, PWC_CID_NONE, PWC_NO_RCE | flags), 0);
+        CU_ASSERT_EQUAL(do_unhandled(t, lid, flags), 0); /* another error */
+        CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+        CU_ASSERT_EQUAL(do_get(t, lid, flags), 0);
+        status = expect_end(t->request, -EKEYREJECTED, 4);
+        CU_ASSERT_EQUAL(status.bytes, 16);
+        CU_ASSERT_EQUAL(do_put(t, lid, flags), 0);
+        (void)expect_end(t->request, 0, 1);
+    }
+    expect_no_event(t);
+    two_free(t);
+}
+
+/* Operations with ids of their own keep their events, in order, beside those of a request. */
+static void test_beside_events(void)
+{
+    enum { COUNT = 300 };
+    struct two *t = two_new(false);
+    struct pwc_event event;
+
+    for (uint64_t i = 0; i < COUNT; i++) {
+        CU_ASSERT_EQUAL(do_put(t, pwc_cid_u64(i), 0), 0);
+        CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(t->request), 0), 0);
+        CU_ASSERT_EQUAL(do_get(t, pwc_cid_bytes(&i, sizeof(i)), 0), 0);
+    }
+    (void)expect_end(t->request, 0, COUNT);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+        CU_ASSERT_EQUAL(event.id, i);
+        CU_ASSERT_EQUAL(event.op, PWC_OP_PUT);
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+        CU_ASSERT_EQUAL(event.op, PWC_OP_GET);
+        CU_ASSERT_EQUAL(memcmp(event.data, &i, sizeof(i)), 0);
+    }
+    expect_no_event(t);
+    two_free(t);
+}
+
+/* The destination of a get that stands in a registered region is filled when its request ends. */
+static void test_get_through_a_copy(void)
+{
+    static uint8_t destination[8192];
+    struct two *t = two_new(false);
+    pwc_region *region;
+
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_register(t->w->client, destination, sizeof(destination), 0, 0, &region), 0);
+    fill(t->w->memory, sizeof(destination), 9);
+    CU_ASSERT_EQUAL(pwc_get(t->to_b, 0, destination, sizeof(destination),
+                            pwc_cid_request(t->request), PWC_CID_NONE, PWC_NO_RCE | PWC_NO_LCE),
+                    0);
+    CU_ASSERT_EQUAL(expect_end(t->request, 0, 1).bytes, sizeof(destination));
+    CU_ASSERT_EQUAL(memcmp(destination, t->w->memory, sizeof(destination)), 0);
+    expect_no_event(t);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    two_free(t);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+/* An operation that is refused leaves its request as it was. */
+static void test_refusals(void)
+{
+    struct two *t = two_new(false);
+    pwc_request *of_b;
+    struct pwc_status status;
+    void *payload;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->b, &of_b), 0);
+    for (unsigned v = 0; v < VERBS; v++) {
+        CU_ASSERT_EQUAL(verbs[v].run(t, pwc_cid_request(of_b), 0), -EINVAL);
+        CU_ASSERT_EQUAL(verbs[v].run(t, pwc_cid_request(NULL), 0), -EINVAL);
+        CU_ASSERT_EQUAL(verbs[v].run(t, pwc_cid_bytes(&payload, PWC_CID_MAX + 1), 0), -EINVAL);
+        CU_ASSERT_EQUAL(verbs[v].run(t, pwc_cid_request(t->request), 1u << 9), -EINVAL);
+    }
+    CU_ASSERT_EQUAL(
+        pwc_put(t->to_b, 0, NULL, 0, pwc_cid_request(t->request), pwc_cid_request(t->request), 0),
+        -EINVAL);
+    CU_ASSERT_EQUAL(
+        pwc_put(t->to_b, UINT64_MAX, "1", 1, pwc_cid_request(t->request), PWC_CID_NONE, 0),
+        -ERANGE);
+    (void)expect_end(t->request, 0, 0);
+
+    /* A message that is prepared counts, until it is cancelled. */
+    CU_ASSERT_EQUAL(pwc_am_prepare(t->to_b, 8, 0, pwc_cid_request(t->request), 0, &payload), 0);
+    CU_ASSERT_EQUAL(pwc_test(t->request, &status), 0);
+    CU_ASSERT_EQUAL(pwc_request_free(t->request), -EBUSY);
+    CU_ASSERT_EQUAL(pwc_am_cancel(t->a), 0);
+    (void)expect_end(t->request, 0, 0);
+    CU_ASSERT_EQUAL(pwc_request_free(of_b), 0);
+    two_free(t);
+}
+
+/* A full ring refuses an operation, and the request counts those that were taken. */
+static void test_back_pressure(void)
+{
+    struct two *t = two_new(false);
+    uint32_t count = 0;
+    int rc;
+
+    hold(t, true);
+    while ((rc = do_put(t, pwc_cid_request(t->request), 0)) == 0)
+        count++;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_TRUE(count > 1000);
+    hold(t, false);
+    (void)expect_end(t->request, 0, count);
+    CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(t->request), 0), 0);
+    (void)expect_end(t->request, 0, 1);
+    two_free(t);
+}
+
+/* ---- many, and the pool's memory --------------------------------------------------------------
+ */
+
+static void test_many(void)
+{
+    enum { COUNT = 500 }; /* several chunks */
+    struct two *t = two_new(false);
+    pwc_request *r[COUNT];
+
+    for (int round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &r[i]), 0);
+            CU_ASSERT_EQUAL(pwc_put(t->to_b, 0, t->w->memory + BIG, i, pwc_cid_request(r[i]),
+                                    PWC_CID_NONE, PWC_NO_RCE),
+                            0);
+        }
+        for (unsigned i = COUNT; i-- > 0;) {
+            CU_ASSERT_EQUAL(expect_end(r[i], 0, 1).bytes, i);
+            if (round == 0) /* the rest goes with the context */
+                CU_ASSERT_EQUAL(pwc_request_free(r[i]), 0);
+        }
+    }
+    two_free(t);
+}
+
+/* ---- several at once --------------------------------------------------------------------------
+ */
+
+enum { SEVERAL = 5 };
+
+/* Requests of a, each of which puts to b will be given to; the last one stands for nothing. */
+static void make_several(struct two *t, pwc_request **r)
+{
+    for (unsigned i = 0; i + 1 < SEVERAL; i++)
+        CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &r[i]), 0);
+    r[SEVERAL - 1] = NULL;
+}
+
+static void free_several(pwc_request **r)
+{
+    for (unsigned i = 0; i < SEVERAL; i++)
+        if (r[i])
+            CU_ASSERT_EQUAL(pwc_request_free(r[i]), 0);
+}
+
+static int put_of(struct two *t, pwc_request *r, size_t len)
+{
+    return pwc_put(t->to_b, 0, t->w->memory + BIG, len, pwc_cid_request(r), PWC_CID_NONE,
+                   PWC_NO_RCE);
+}
+
+/* Each end is reported once, whatever reports it; an array without news gives -ENOENT. */
+static void test_wait_any(void)
+{
+    struct two *t = two_new(false);
+    pwc_request *r[SEVERAL];
+    struct pwc_status status;
+    size_t which = 77;
+    unsigned seen = 0;
+
+    make_several(t, r);
+    CU_ASSERT_EQUAL(pwc_wait_any(NULL, 0, &which, NULL, -1), -ENOENT);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
+    hold(t, true);
+    for (size_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(put_of(t, r[i], i), 0);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 2), 0);
+    CU_ASSERT_EQUAL(which, 77);
+    hold(t, false);
+    for (size_t i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL_FATAL(pwc_wait_any(r, SEVERAL, &which, &status, WAIT_MS), 1);
+        CU_ASSERT_EQUAL(status.status, 0);
+        CU_ASSERT_EQUAL(status.bytes, which);
+        seen |= 1u << which;
+    }
+    CU_ASSERT_EQUAL(seen, 7);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
+    CU_ASSERT_EQUAL(put_of(t, r[1], 8), 0);
+    (void)expect_end(r[1], 0, 1);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
+    /* One that stands there twice ends once. */
+    r[SEVERAL - 1] = r[0];
+    CU_ASSERT_EQUAL(put_of(t, r[0], 8), 0);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, WAIT_MS), 1);
+    CU_ASSERT_TRUE(which == 0 || which == SEVERAL - 1);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
+    r[SEVERAL - 1] = NULL;
+    free_several(r);
+    two_free(t);
+}
+
+static void test_wait_some(void)
+{
+    struct two *t = two_new(false);
+    pwc_request *r[SEVERAL];
+    struct pwc_status status[SEVERAL];
+    size_t which[SEVERAL], ends = 0;
+    unsigned seen = 0;
+
+    make_several(t, r);
+    CU_ASSERT_EQUAL(pwc_wait_some(r, SEVERAL, which, status, -1), -ENOENT);
+    for (size_t i = 0; i + 1 < SEVERAL; i++)
+        CU_ASSERT_EQUAL(put_of(t, r[i], i), 0);
+    while (ends < SEVERAL - 1) {
+        int n = pwc_wait_some(r, SEVERAL, which, status, WAIT_MS);
+
+        CU_ASSERT_FATAL(n >= 1 && (size_t)n <= SEVERAL - 1 - ends);
+        for (int i = 0; i < n; i++) {
+            CU_ASSERT_EQUAL(status[i].bytes, which[i]);
+            seen |= 1u << which[i];
+        }
+        ends += (size_t)n;
+    }
+    CU_ASSERT_EQUAL(seen, 15);
+    /* All that have ended are reported by one call. */
+    for (size_t i = 0; i + 1 < SEVERAL; i++)
+        CU_ASSERT_EQUAL(put_of(t, r[i], i), 0);
+    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0}), 0);
+    CU_ASSERT_EQUAL(pwc_wait_some(r, SEVERAL, which, NULL, 0), SEVERAL - 1);
+    CU_ASSERT_EQUAL(pwc_wait_some(r, SEVERAL, which, NULL, 0), -ENOENT);
+    free_several(r);
+    two_free(t);
+}
+
+static void test_wait_all(void)
+{
+    struct two *t = two_new(false);
+    pwc_remote *stale = stale_remote(t);
+    pwc_request *r[SEVERAL];
+    size_t which;
+
+    make_several(t, r);
+    CU_ASSERT_EQUAL(pwc_wait_all(NULL, 0, -1), 1);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, -1), 1);
+    CU_ASSERT_EQUAL(put_of(t, r[0], 1), 0);
+    (void)expect_end(r[0], 0, 1);
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_of(t, r[1], 8), 0);
+    CU_ASSERT_EQUAL(pwc_put(stale, 0, "1", 1, pwc_cid_request(r[1]), PWC_CID_NONE, 0), 0);
+    CU_ASSERT_EQUAL(pwc_put(stale, 0, "1", 1, pwc_cid_request(r[2]), PWC_CID_NONE, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, 2), 0);
+    hold(t, false);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, WAIT_MS), 1);
+    (void)expect_end(r[1], -EKEYREJECTED, 2);
+    (void)expect_end(r[2], -EKEYREJECTED, 1);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), -ENOENT);
+
+    /* One that has timed out has reported nothing. */
+    CU_ASSERT_EQUAL(put_of(t, r[0], 1), 0);
+    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0}), 0);
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_of(t, r[1], 8), 0);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), 1);
+    CU_ASSERT_EQUAL(which, 0);
+    hold(t, false);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, WAIT_MS), 1);
+    free_several(r);
+    two_free(t);
+}
+
+/* Requests of two contexts have no thread in common that could wait for both. */
+static void test_two_contexts(void)
+{
+    struct two *t = two_new(false);
+    pwc_request *r[2] = {t->request, NULL};
+    size_t which[2];
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->b, &r[1]), 0);
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_of(t, r[0], 1), 0);
+    CU_ASSERT_EQUAL(pwc_wait_any(r, 2, which, NULL, 10), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_wait_some(r, 2, which, NULL, 10), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, 2, 10), -EINVAL);
+    hold(t, false);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_request_free(r[1]), 0);
+    two_free(t);
+}
+
+/* A plain request is neither started nor cancelled. */
+static void test_plain_is_not_persistent(void)
+{
+    struct two *t = two_new(false);
+
+    CU_ASSERT_EQUAL(pwc_start(t->request), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_cancel(t->request), -EALREADY);
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
+    CU_ASSERT_EQUAL(pwc_start(t->request), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_cancel(t->request), -EALREADY);
+    hold(t, false);
+    (void)expect_end(t->request, 0, 1);
+    two_free(t);
+}
+
+/* The descriptor becomes readable for the end of an operation that was given a request. */
+static void test_descriptor(void)
+{
+    struct two *t = two_new(false);
+    struct pollfd fd = {.fd = pwc_fd(t->a), .events = POLLIN};
+    struct pwc_event event;
+
+    CU_ASSERT_TRUE_FATAL(fd.fd >= 0);
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
+    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), 0);
+    CU_ASSERT_EQUAL(poll(&fd, 1, 0), 0);
+    hold(t, false);
+    CU_ASSERT_EQUAL(poll(&fd, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
+    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), 1);
+    two_free(t);
+}
+
+/* A waiter that sleeps is woken by the end. */
+static void *let_go_later(void *two)
+{
+    usleep(50000);
+    hold(two, false);
+    return NULL;
+}
+
+static void test_wait_sleeps(void)
+{
+    struct two *t = two_new(false);
+    pthread_t thread;
+
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL(pwc_request_wait(t->request, NULL, -1), 1);
+    pthread_join(thread, NULL);
+    two_free(t);
+}
+
+/* Where no more events can be kept a wait says so, and goes on when some have been taken. */
+static void test_too_many_events(void)
+{
+    enum { EVENTS = 100, ROUNDS_MAX = 100 };
+    static const uint8_t id[PWC_CID_MAX];
+    struct two *t = two_new(false);
+    struct pwc_event event;
+    unsigned rounds = 0, taken = 0;
+    int rc = 1;
+
+    for (; rc == 1; rounds++) {
+        CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
+        for (unsigned i = 0; i < EVENTS; i++)
+            CU_ASSERT_EQUAL(pwc_put(t->to_b, 0, NULL, 0, pwc_cid_bytes(id, sizeof(id)),
+                                    PWC_CID_NONE, PWC_NO_RCE),
+                            0);
+        CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
+        rc = pwc_request_wait(t->request, NULL, WAIT_MS);
+    }
+    CU_ASSERT_EQUAL(rc, -ENOBUFS);
+    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), -ENOBUFS);
+    for (; (rc = pwc_request_wait(t->request, NULL, WAIT_MS)) == -ENOBUFS; taken++)
+        CU_ASSERT_EQUAL_FATAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT_EQUAL(rc, 1);
+    CU_ASSERT_TRUE(taken > 0 && taken <= EVENTS);
+    for (; pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event) == 1; taken++)
+        CU_ASSERT_EQUAL(event.id_size, sizeof(id));
+    CU_ASSERT_EQUAL(taken, rounds * EVENTS);
+    two_free(t);
+}
+
+/* ---- handlers, and the end of a session -------------------------------------------------------
+ */
+
+struct inside {
+    pwc_request *request;
+    int test, wait, any, all, create;
+    unsigned runs;
+};
+
+static void use_inside(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct inside *in = argument;
+    pwc_request *own;
+    size_t which;
+
+    in->runs++;
+    in->test = pwc_test(in->request, NULL);
+    in->wait = pwc_request_wait(in->request, NULL, -1);
+    in->any = pwc_wait_any(&in->request, 1, &which, NULL, -1);
+    in->all = pwc_wait_all(&in->request, 1, -1);
+    in->create = pwc_request_create(ctx, &own);
+    if (in->create == 0)
+        in->create = pwc_request_free(own);
+    (void)am;
+}
+
+/* Inside a handler a test makes no progress, and a wait is refused. */
+static void test_inside_a_handler(void)
+{
+    struct two *t = two_new(false);
+    struct inside in = {.request = t->request};
+    uint64_t none = 0;
+    struct pwc_am_send m = message_of(HANDLER, &none);
+
+    m.flags |= PWC_AM_NO_REPLY | PWC_NO_LCE;
+    CU_ASSERT_EQUAL(pwc_am_register(t->a, HANDLER, use_inside, &in), 0);
+    CU_ASSERT_EQUAL(pwc_am_short(t->w->remote, &m), 0);
+    while (t->w->daemon.executed < 1)
+        usleep(100);
+    hold(t, true);
+    CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(t->request), 0), 0);
+    CU_ASSERT_EQUAL(pwc_request_wait(t->request, NULL, 20), 0); /* runs the handler */
+    CU_ASSERT_EQUAL(in.runs, 1);
+    CU_ASSERT_EQUAL(in.test, 0);
+    CU_ASSERT_EQUAL(in.wait, -EDEADLK);
+    CU_ASSERT_EQUAL(in.any, -EDEADLK);
+    CU_ASSERT_EQUAL(in.all, -EDEADLK);
+    CU_ASSERT_EQUAL(in.create, 0);
+    hold(t, false);
+    (void)expect_end(t->request, 0, 1);
+    two_free(t);
+}
+
+static void *stop_daemon(void *daemon)
+{
+    usleep(100000);
+    fake_daemon_stop(daemon);
+    return NULL;
+}
+
+/* A session that is over ends what is under way, once. */
+static void test_daemon_dies(void)
+{
+    struct two *t = two_new(false);
+    pwc_request *second;
+    pthread_t thread;
+    void *payload;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &second), 0);
+    CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(second), 0), 0);
+    (void)expect_end(second, 0, 1);
+    hold(t, true);
+    CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(t->request), 0), 0);
+    CU_ASSERT_EQUAL(do_get(t, pwc_cid_request(t->request), 0), 0);
+    CU_ASSERT_EQUAL(pwc_am_prepare(t->to_b, 8, 0, pwc_cid_request(second), 0, &payload), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &t->w->daemon), 0);
+    (void)expect_end(t->request, -ESHUTDOWN, 0);
+    (void)expect_end(second, -ESHUTDOWN, 0);
+    CU_ASSERT_EQUAL(pwc_am_commit(t->a, HANDLER, 8, NULL), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_am_cancel(t->a), 0);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(t->request), 0), -ESHUTDOWN);
+    (void)expect_end(t->request, -ESHUTDOWN, 0);
+    CU_ASSERT_EQUAL(pwc_request_free(second), 0);
+    CU_ASSERT_EQUAL(pwc_request_free(t->request), 0);
+    CU_ASSERT_EQUAL(pwc_finalize(t->w->client), 0);
+    free(t->w);
+    free(t);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"every operation, through the daemon", test_through_the_daemon},
+        {"every operation, without the daemon", test_without_the_daemon},
+        {"a group of operations", test_group},
+        {"the first error of a group", test_first_error},
+        {"beside events", test_beside_events},
+        {"a get through a copy", test_get_through_a_copy},
+        {"what is refused", test_refusals},
+        {"back-pressure", test_back_pressure},
+        {"many requests", test_many},
+        {"wait for any", test_wait_any},
+        {"wait for some", test_wait_some},
+        {"wait for all", test_wait_all},
+        {"requests of two contexts", test_two_contexts},
+        {"a plain one is not persistent", test_plain_is_not_persistent},
+        {"the descriptor", test_descriptor},
+        {"a wait sleeps and is woken", test_wait_sleeps},
+        {"too many events are kept", test_too_many_events},
+        {"inside a handler", test_inside_a_handler},
+        {"the daemon dies", test_daemon_dies},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("requests", tests);
+}

@@ -1,0 +1,237 @@
+/* Waiting in every way, flushing, and the end of the daemon, against a daemon on a thread. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "tests/clientlib/daemon/client_world.h"
+#include "tests/suite.h"
+
+static void *release_later(void *argument)
+{
+    struct world *w = argument;
+    struct doorbell_word *bell = &w->daemon.contexts[0].session.shared->event_bell;
+
+    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+        usleep(100);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    return NULL;
+}
+
+static void test_wait_sleeps(void)
+{
+    struct world *w = world_new();
+
+    for (int round = 0; round < 20; round++) {
+        pthread_t thread;
+
+        w->daemon.hold = true;
+        CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, release_later, w), 0);
+        (void)expect(w, PWC_LOCAL, 7, 0);
+        pthread_join(thread, NULL);
+    }
+    world_free(w);
+}
+
+static void test_wait_times_out(void)
+{
+    struct world *w = world_new();
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 20), 0);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 4, &event, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 1u << 4, &event), -EINVAL);
+    /* Events of the other kind do not keep it awake, and are not lost. */
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, PWC_LOCAL, &event, 20), 0);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, 5, 0, &event, 20), 0);
+    (void)expect(w, PWC_REMOTE, ~UINT64_C(1), 0);
+    world_free(w);
+}
+
+static void test_descriptor(void)
+{
+    struct world *w = world_new();
+    struct pollfd readable = {.fd = pwc_fd(w->ctx), .events = POLLIN};
+    struct pwc_event event;
+
+    CU_ASSERT_TRUE(readable.fd >= 0);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 0);
+    CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+    for (uint64_t round = 0; round < 50; round++) {
+        int events = 0, rc;
+
+        CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, round, 0), 0);
+        while (events < 2) {
+            CU_ASSERT_EQUAL_FATAL(poll(&readable, 1, WAIT_MS), 1);
+            while ((rc = pwc_probe(w->ctx, PWC_ANY, 0, &event)) == 1)
+                events++;
+            CU_ASSERT_EQUAL(rc, 0);
+        }
+        CU_ASSERT_EQUAL(events, 2);
+        CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+    }
+    /* A wait in between takes the bell away; its end gives it back. */
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 5), 0);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+
+    fake_daemon_stop(&w->daemon);
+    CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    free(w);
+}
+
+static void *stop_daemon(void *argument)
+{
+    fake_daemon_stop(argument);
+    return NULL;
+}
+
+/* A client notices a daemon that dies without a word, even while it sleeps. */
+static void test_daemon_dies(void)
+{
+    struct world *w = world_new();
+    struct pwc_event event;
+    pwc_region *region;
+    pthread_t thread;
+
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, -1), -ESHUTDOWN);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 8, PWC_REMOTE_RW, &region), 0 - ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_barrier(w->ctx), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_region_free(w->region), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
+    CU_ASSERT_EQUAL(pwc_ctx_destroy(w->ctx), 0);
+    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    free(w);
+}
+
+/* And by who flushes. */
+static void test_daemon_dies_in_flush(void)
+{
+    struct world *w = world_new();
+    pthread_t thread;
+
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    free(w);
+}
+
+static void test_flush(void)
+{
+    struct world *w = world_new();
+    struct pwc_event event;
+    pwc_remote *second;
+
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 5, -1), 0); /* nothing was ever bound there */
+    for (uint64_t i = 0; i < 1000; i++)
+        CU_ASSERT_EQUAL(put(w, i, &i, 1, i, PWC_NO_RCE | (i % 2 ? PWC_NO_LCE : 0)), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), 0);
+    CU_ASSERT_EQUAL(w->daemon.executed, 1001); /* with the flush itself */
+    for (uint64_t i = 0; i < 1000; i += 2) {
+        CU_ASSERT_EQUAL_FATAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 1);
+        CU_ASSERT_EQUAL(event.id, i);
+    }
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 0);
+
+    /* What is held back does not end within the timeout; who only looks submits one flush. */
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, 0), 0);
+    for (int timeout_ms = 0; timeout_ms < 20; timeout_ms++) {
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, timeout_ms), -ETIMEDOUT);
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, timeout_ms), -ETIMEDOUT);
+    }
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, 0), 0);
+    CU_ASSERT_EQUAL(w->daemon.executed, 1003);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT_EQUAL(event.id, 7);
+
+    /* Unbinding waits for what went through the remote. */
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 9, NULL, &second), 0);
+    CU_ASSERT_EQUAL(pwc_put(second, 0, NULL, 0, pwc_cid_u64(4), pwc_cid_u64(0), 0), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(second), 0);
+    CU_ASSERT_EQUAL(w->daemon.executed, 1005);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, 9, PWC_LOCAL, &event), 1);
+    CU_ASSERT_EQUAL(event.id, 4);
+    world_free(w);
+}
+
+/* Unbinding waits for what it stands for, but no longer than other calls that block. */
+static void test_unbind_times_out(void)
+{
+    struct world *w = world_new_patient(20, NULL);
+
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 8, PWC_NO_RCE), 0);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    (void)expect(w, PWC_LOCAL, 7, 0);
+    (void)expect(w, PWC_LOCAL, 8, 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
+    world_free(w);
+}
+
+/* A flush that finds no room to be submitted has flushed nothing: an earlier one's end does not
+ * stand for it. */
+static void test_flush_without_room(void)
+{
+    struct world *w = world_new();
+    uint64_t puts = 0;
+    int rc;
+
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, PWC_NO_RCE | PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
+    w->daemon.hold = true;
+    while ((rc = put(w, 0, NULL, 0, 0, PWC_NO_LCE)) == 0) /* as long as a flush in the ring */
+        puts++;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT(puts > 0);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, 0), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, 5), -ETIMEDOUT);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
+    world_free(w);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"wait sleeps and is woken", test_wait_sleeps},
+        {"wait times out", test_wait_times_out},
+        {"the descriptor", test_descriptor},
+        {"the daemon dies", test_daemon_dies},
+        {"the daemon dies in a flush", test_daemon_dies_in_flush},
+        {"flush and unbind", test_flush},
+        {"unbinding does not wait for ever", test_unbind_times_out},
+        {"a flush that finds no room", test_flush_without_room},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("wait", tests);
+}

@@ -1,0 +1,64 @@
+/*
+ * Members of one team in one process, on one thread, each with a context over a session of its own,
+ * and engines that are as small as can be: they gather what the engines of a team give, and write
+ * each its result as proto/team_abi.h says, by plain loops.
+ */
+#ifndef PWC_TESTS_CLIENTLIB_TEAM_HALL_H
+#define PWC_TESTS_CLIENTLIB_TEAM_HALL_H
+
+#include <stdint.h>
+#include "clientlib/teams/team.h"
+#include "tests/clientlib/session/fake_session.h"
+
+enum { HALL_RANKS = 40, HALL_ENGINES = 9, HALL_WINDOW_MAX = 64 };
+
+struct hall_member {
+    struct pwc_client client;
+    struct fake_session daemon;
+    struct mapping mapping;
+    struct pwc_ctx *ctx;
+    struct pwc_team *team;
+    uint32_t engine; /* participant */
+};
+
+struct hall_engine {
+    struct mapping mapping;
+    struct team_area area;
+    uint32_t members;
+    bool has[HALL_WINDOW_MAX]; /* by row: the record of an instance that has not ended */
+    struct submit_record records[HALL_WINDOW_MAX];
+};
+
+struct hall {
+    uint32_t size, window, engines;
+    uint32_t wakes;             /* that members have asked for */
+    uint32_t mismatches;        /* that they have reported */
+    bool held;                  /* engines end nothing */
+    uint32_t order[HALL_RANKS]; /* ranks by place */
+    struct hall_member members[HALL_RANKS];
+    struct hall_engine engine[HALL_ENGINES];
+};
+
+/* How ranks stand on engines. */
+enum hall_layout {
+    HALL_BLOCKS,
+    HALL_ROUND, /* in turn */
+};
+
+struct hall *hall_new(uint32_t size, uint32_t engines, enum hall_layout layout, uint32_t window);
+void hall_free(struct hall *h);
+
+/* Takes what members have submitted, and ends the instances that all engines have come to. */
+void hall_run(struct hall *h);
+/* Breaks the team everywhere. */
+void hall_break(struct hall *h, const struct team_reason *reason);
+
+static inline struct pwc_team *hall_team(struct hall *h, uint32_t rank)
+{
+    return h->members[rank].team;
+}
+
+/* The next local event of a member: 1, 0, or an error. */
+int hall_probe(struct hall *h, uint32_t rank, struct pwc_event *event);
+
+#endif

@@ -1,0 +1,599 @@
+/*
+ * Teams in the library, over engines of the test's own: what is under way at once, how ends are
+ * shown, sleepers, and teams that break.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "clientlib/teams/teams.h"
+#include "tests/clientlib/teams/team_hall.h"
+#include "tests/suite.h"
+
+enum { WINDOW = 16 };
+
+static int sum(struct hall *h, uint32_t rank, const uint64_t *in, uint64_t *out, size_t n,
+               pwc_cid lid)
+{
+    return pwc_team_allreduce(hall_team(h, rank), in, out, n, PWC_U64, PWC_ADD, lid, 0);
+}
+
+static bool text_has(struct hall *h, uint32_t rank, const char *words)
+{
+    char text[300];
+
+    CU_ASSERT_TRUE(pwc_team_error_text(hall_team(h, rank), text, sizeof(text)) < sizeof(text));
+    return strstr(text, words) != NULL;
+}
+
+/* As many as the window says, and ends in the order of calls. */
+static void window(uint32_t engines)
+{
+    struct hall *h = hall_new(4, engines, HALL_BLOCKS, WINDOW);
+    uint64_t in[4], out[4][WINDOW];
+    struct pwc_event event;
+
+    for (uint32_t lap = 0; lap < 5; lap++) {
+        for (uint32_t rank = 0; rank < 4; rank++) {
+            in[rank] = rank + lap;
+            for (uint64_t i = 0; i < WINDOW; i++) {
+                CU_ASSERT_EQUAL_FATAL(
+                    sum(h, rank, &in[rank], &out[rank][i], 1, pwc_cid_u64(100 + i)), 0);
+                in[rank] *= 3; /* it may be used again */
+            }
+            CU_ASSERT_EQUAL(sum(h, rank, &in[rank], &out[rank][0], 1, PWC_CID_NONE), -EAGAIN);
+        }
+        hall_run(h);
+        for (uint32_t rank = 0; rank < 4; rank++) {
+            uint64_t wanted = 6 + 4 * lap;
+
+            for (uint64_t i = 0; i < WINDOW; i++, wanted *= 3) {
+                CU_ASSERT_EQUAL_FATAL(hall_probe(h, rank, &event), 1);
+                CU_ASSERT_EQUAL(event.id, 100 + i);
+                CU_ASSERT_EQUAL(event.length, 8);
+                CU_ASSERT_EQUAL(event.peer, rank);
+                CU_ASSERT_EQUAL(out[rank][i], wanted);
+            }
+            CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
+            if (engines == 1 && rank < 2) /* rank 3 came last, and took them then */
+                CU_ASSERT_EQUAL(sum(h, rank, &in[rank], &out[rank][0], 1, PWC_CID_NONE), -EAGAIN);
+        }
+    }
+    hall_free(h);
+}
+
+static void windows(void)
+{
+    window(1);
+    window(2);
+    window(4);
+}
+
+/* Eight calls with more than 40 bytes may be under way, the ninth not; others still may. */
+static void data_rows(uint32_t engines)
+{
+    struct hall *h = hall_new(3, engines, HALL_BLOCKS, WINDOW);
+    uint64_t in[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    static uint64_t out[3][WINDOW][10];
+    struct pwc_event event;
+
+    for (uint32_t lap = 0; lap < 4; lap++) {
+        for (uint32_t rank = 0; rank < 3; rank++) {
+            for (uint64_t i = 0; i < TEAM_DATA_ROWS; i++)
+                CU_ASSERT_EQUAL_FATAL(sum(h, rank, in, out[rank][i], 10, pwc_cid_u64(i)), 0);
+            CU_ASSERT_EQUAL(sum(h, rank, in, out[rank][9], 10, PWC_CID_NONE), -EAGAIN);
+            CU_ASSERT_EQUAL(sum(h, rank, in, out[rank][9], 5, pwc_cid_u64(TEAM_DATA_ROWS)), 0);
+        }
+        hall_run(h);
+        for (uint32_t rank = 0; rank < 3; rank++)
+            for (uint64_t i = 0; i <= TEAM_DATA_ROWS; i++) {
+                CU_ASSERT_EQUAL_FATAL(hall_probe(h, rank, &event), 1);
+                CU_ASSERT_EQUAL(event.id, i);
+                CU_ASSERT_EQUAL(out[rank][i == TEAM_DATA_ROWS ? 9 : i][4], 15);
+            }
+    }
+    hall_free(h);
+}
+
+static void data_rows_in_turn(void)
+{
+    data_rows(1);
+    data_rows(3);
+}
+
+/* Where an engine has not taken yet what its members gave, their memory is not written again. */
+static void givers_wait_for_the_engine(void)
+{
+    struct hall *h = hall_new(2, 2, HALL_BLOCKS, WINDOW);
+    static uint64_t in[20];
+    pwc_team *giver = hall_team(h, 1);
+
+    for (unsigned i = 0; i < TEAM_DATA_ROWS; i++)
+        CU_ASSERT_EQUAL(
+            pwc_team_reduce(giver, in, NULL, 20, PWC_U64, PWC_ADD, 0, PWC_CID_NONE, PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(
+        pwc_team_reduce(giver, in, NULL, 20, PWC_U64, PWC_ADD, 0, PWC_CID_NONE, PWC_NO_LCE),
+        -EAGAIN);
+    for (unsigned i = TEAM_DATA_ROWS; i < WINDOW; i++)
+        CU_ASSERT_EQUAL(
+            pwc_team_reduce(giver, in, NULL, 1, PWC_U64, PWC_ADD, 0, PWC_CID_NONE, PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(
+        pwc_team_reduce(giver, in, NULL, 1, PWC_U64, PWC_ADD, 0, PWC_CID_NONE, PWC_NO_LCE),
+        -EAGAIN);
+    hall_free(h);
+}
+
+/* Ends by lids of bytes, silent ones, and requests. */
+static void ends(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    uint8_t long_id[PWC_CID_MAX];
+    uint64_t in = 4, out[2] = {0, 0};
+    struct pwc_status status;
+    struct pwc_event event;
+    pwc_request *r;
+
+    memset(long_id, 9, sizeof(long_id));
+    CU_ASSERT_EQUAL(sum(h, 0, &in, out, 1, pwc_cid_bytes(long_id, sizeof(long_id))), 0);
+    memset(long_id, 0, sizeof(long_id));
+    CU_ASSERT_EQUAL(pwc_team_allreduce(hall_team(h, 1), &in, out + 1, 1, PWC_U64, PWC_ADD,
+                                       PWC_CID_NONE, PWC_NO_LCE),
+                    0);
+    CU_ASSERT_EQUAL(out[1], 8);
+    CU_ASSERT_EQUAL(hall_probe(h, 1, &event), 0);
+    CU_ASSERT_EQUAL_FATAL(hall_probe(h, 0, &event), 1);
+    CU_ASSERT_EQUAL_FATAL(event.id_size, PWC_CID_MAX);
+    CU_ASSERT_EQUAL(((const uint8_t *)event.data)[PWC_CID_MAX - 1], 9);
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
+    for (unsigned i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(sum(h, 0, &in, out, 1, pwc_cid_request(r)), 0);
+    CU_ASSERT_EQUAL(pwc_test(r, &status), 0);
+    for (unsigned i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(sum(h, 1, &in, out + 1, 1, pwc_cid_u64(i)), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_test(r, &status), 1);
+    CU_ASSERT_EQUAL(status.count, 3);
+    CU_ASSERT_EQUAL(status.status, 0);
+    CU_ASSERT_EQUAL(status.bytes, 8);
+    CU_ASSERT_EQUAL(pwc_request_free(r), 0);
+    /* A request of another context. */
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
+    CU_ASSERT_EQUAL(sum(h, 1, &in, out, 1, pwc_cid_request(r)), -EINVAL);
+    hall_free(h);
+}
+
+/* A persistent one does the same again and again, and cannot be taken back. */
+static void persistent(void)
+{
+    struct hall *h = hall_new(3, 1, HALL_BLOCKS, WINDOW);
+    uint64_t in[3], out[3];
+    pwc_request *r[3];
+    struct pwc_event event;
+    struct pwc_status status;
+
+    for (uint32_t rank = 0; rank < 3; rank++)
+        CU_ASSERT_EQUAL_FATAL(
+            pwc_team_allreduce_init(hall_team(h, rank), &in[rank], &out[rank], 1, PWC_U64, PWC_MAX,
+                                    rank == 2 ? pwc_cid_u64(77) : PWC_CID_NONE, &r[rank]),
+            0);
+    for (uint32_t lap = 0; lap < 3 * WINDOW; lap++) {
+        for (uint32_t rank = 0; rank < 3; rank++) {
+            in[rank] = lap * 10 + rank;
+            CU_ASSERT_EQUAL(pwc_start(r[rank]), 0);
+        }
+        CU_ASSERT_EQUAL(pwc_start(r[0]), -EBUSY);
+        CU_ASSERT_EQUAL(pwc_cancel(r[0]), -EALREADY);
+        CU_ASSERT_EQUAL(pwc_request_free(r[0]), -EBUSY);
+        for (uint32_t rank = 0; rank < 3; rank++) {
+            CU_ASSERT_EQUAL_FATAL(pwc_request_wait(r[rank], &status, 1000), 1);
+            CU_ASSERT_EQUAL(status.count, 1);
+            CU_ASSERT_EQUAL(status.bytes, 8);
+            CU_ASSERT_EQUAL(out[rank], lap * 10 + 2);
+        }
+        CU_ASSERT_EQUAL_FATAL(hall_probe(h, 2, &event), 1);
+        CU_ASSERT_EQUAL(event.op, PWC_OP_REQUEST);
+        CU_ASSERT_EQUAL(event.id, 77);
+        CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 0);
+    }
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        CU_ASSERT_EQUAL(pwc_team_free(hall_team(h, rank)), -EBUSY);
+        CU_ASSERT_TRUE(text_has(h, rank, "persistent"));
+        CU_ASSERT_EQUAL(pwc_request_free(r[rank]), 0);
+    }
+    hall_free(h);
+}
+
+/* x -> a x + b, which do not commute. */
+struct line {
+    uint64_t a, b;
+};
+
+static void follow(void *into, const void *from, size_t count, void *arg)
+{
+    struct line *f = into;
+    const struct line *g = from;
+
+    for (size_t i = 0; i < count; i++)
+        f[i] = (struct line){g[i].a * f[i].a, g[i].a * f[i].b + g[i].b};
+    ++*(unsigned *)arg;
+}
+
+static void own_operation(uint32_t engines, enum hall_layout layout)
+{
+    struct hall *h = hall_new(6, engines, layout, WINDOW);
+    struct line in[6][3], out[6][3], wanted[3];
+    struct pwc_event event;
+    unsigned runs = 0;
+
+    for (uint32_t rank = 0; rank < 6; rank++)
+        for (unsigned i = 0; i < 3; i++)
+            in[rank][i] = (struct line){rank + 2, rank * rank + i};
+    memcpy(wanted, in[0], sizeof(wanted));
+    for (uint32_t rank = 1; rank < 6; rank++)
+        follow(wanted, in[rank], 3, &runs);
+    runs = 0;
+    for (uint32_t rank = 6; rank-- > 0;)
+        CU_ASSERT_EQUAL(pwc_team_allreduce_user(hall_team(h, rank), in[rank], out[rank], 3,
+                                                sizeof(struct line), follow, &runs, pwc_cid_u64(1),
+                                                0),
+                        0);
+    hall_run(h);
+    for (uint32_t rank = 0; rank < 6; rank++) {
+        CU_ASSERT_EQUAL_FATAL(hall_probe(h, rank, &event), 1);
+        CU_ASSERT_EQUAL(memcmp(out[rank], wanted, sizeof(wanted)), 0);
+    }
+    CU_ASSERT_EQUAL(runs, 6 * 5);
+    CU_ASSERT_EQUAL(pwc_team_allreduce_user(hall_team(h, 0), in[0], out[0], 11000,
+                                            sizeof(struct line), follow, &runs, PWC_CID_NONE, 0),
+                    -EMSGSIZE);
+    CU_ASSERT_EQUAL(pwc_team_allreduce_user(hall_team(h, 0), in[0], out[0], 1, 0, follow, &runs,
+                                            PWC_CID_NONE, 0),
+                    -EINVAL);
+    hall_free(h);
+}
+
+static void own_operations(void)
+{
+    own_operation(1, HALL_BLOCKS);
+    own_operation(3, HALL_BLOCKS);
+    own_operation(3, HALL_ROUND);
+}
+
+/* What a call refuses, after which the next one is the first. */
+static void refusals(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    pwc_team *t = hall_team(h, 0);
+    struct pwc_event event;
+    uint64_t in[2] = {1, 2}, out[2];
+    pwc_peer peer;
+
+    CU_ASSERT_EQUAL(pwc_team_bcast(t, in, 8, 2, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_bcast(t, in, 8, 0, PWC_CID_NONE, PWC_FENCE), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_bcast(t, NULL, 8, 1, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_alltoall(t, NULL, out, 8, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_scatter(t, NULL, out, 8, 0, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_reduce(t, NULL, NULL, 1, PWC_U64, PWC_ADD, 1, PWC_CID_NONE, 0),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_allreduce(t, in, out, 1, PWC_U64, PWC_SET, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_allreduce(t, in, out, 1, PWC_F64, PWC_XOR, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_allreduce(t, in, out, 1, (enum pwc_type)200, PWC_ADD, PWC_CID_NONE, 0),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(
+        pwc_team_allreduce(t, in, out, 1, PWC_U64, PWC_ADD, pwc_cid_bytes(in, PWC_CID_MAX + 1), 0),
+        -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_allreduce(t, in, out, SIZE_MAX, PWC_U64, PWC_ADD, PWC_CID_NONE, 0),
+                    -EMSGSIZE);
+    CU_ASSERT_EQUAL(pwc_team_allgatherv(t, in, 8, out, NULL, NULL, PWC_CID_NONE, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_peer(t, 2, &peer), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_team_peer(t, 1, &peer), 0);
+    CU_ASSERT_EQUAL(peer, 1);
+    CU_ASSERT_EQUAL(pwc_team_rank(t), 0);
+    CU_ASSERT_EQUAL(pwc_team_size(t), 2);
+    CU_ASSERT_EQUAL(pwc_team_small_max(t), 4096);
+
+    CU_ASSERT_EQUAL(sum(h, 0, in, out, 1, pwc_cid_u64(3)), 0);
+    CU_ASSERT_EQUAL(sum(h, 1, in, out, 1, pwc_cid_u64(3)), 0);
+    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
+    CU_ASSERT_EQUAL(event.status, 0);
+    hall_free(h);
+}
+
+/* Every call that is under way ends once, each later one is refused. */
+static void expect_broken(struct hall *h, uint32_t rank, unsigned under_way, int status)
+{
+    struct pwc_event event;
+    uint64_t word = 0;
+
+    for (unsigned i = 0; i < under_way; i++) {
+        CU_ASSERT_EQUAL_FATAL(hall_probe(h, rank, &event), 1);
+        CU_ASSERT_EQUAL(event.status, status);
+        CU_ASSERT_EQUAL(event.length, 0);
+    }
+    CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
+    CU_ASSERT_EQUAL(sum(h, rank, &word, &word, 1, PWC_CID_NONE), status);
+    CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
+}
+
+static void mismatch(uint32_t engines)
+{
+    struct hall *h = hall_new(3, engines, HALL_BLOCKS, WINDOW);
+    uint64_t in[2] = {1, 2}, out[3][2];
+    struct pwc_event event;
+
+    for (uint32_t rank = 0; rank < 3; rank++)
+        CU_ASSERT_EQUAL(sum(h, rank, in, out[rank], 1, pwc_cid_u64(0)), 0);
+    hall_run(h);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
+    CU_ASSERT_EQUAL(sum(h, 0, in, out[0], 2, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
+    if (engines == 1) /* else it has come last, and knows */
+        CU_ASSERT_EQUAL(sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(sum(h, 2, in, out[2], 2, pwc_cid_u64(0)), 0);
+    hall_run(h);
+    CU_ASSERT_EQUAL(h->mismatches, 1);
+    expect_broken(h, 0, 1, -EBADMSG);
+    expect_broken(h, 1, engines == 1 ? 2 : 1, -EBADMSG);
+    expect_broken(h, 2, 1, -EBADMSG);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        CU_ASSERT_TRUE(text_has(h, rank, "call 1 of the team"));
+        CU_ASSERT_TRUE(text_has(h, rank, "allreduce of 2 u64 by add"));
+        CU_ASSERT_TRUE(text_has(h, rank, "allreduce of 1 u64 by add at member 1"));
+    }
+    hall_free(h);
+}
+
+static void mismatches(void)
+{
+    mismatch(1);
+    mismatch(2);
+}
+
+static void death(void)
+{
+    const struct team_reason reason = {.status = -EHOSTDOWN, .rank = {2, 0}};
+    struct hall *h = hall_new(3, 2, HALL_BLOCKS, WINDOW);
+    uint64_t in = 1, out;
+    pwc_request *r;
+    struct pwc_status status;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
+    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_request(r)), 0);
+    CU_ASSERT_EQUAL(sum(h, 1, &in, &out, 1, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(sum(h, 1, &in, &out, 1, pwc_cid_u64(1)), 0);
+    hall_break(h, &reason);
+    CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1);
+    CU_ASSERT_EQUAL_FATAL(pwc_request_wait(r, &status, 1000), 1);
+    CU_ASSERT_EQUAL(status.status, -EHOSTDOWN);
+    expect_broken(h, 0, 0, -EHOSTDOWN);
+    expect_broken(h, 1, 2, -EHOSTDOWN);
+    CU_ASSERT_TRUE(text_has(h, 0, "member 2 of the team has ended"));
+    CU_ASSERT_TRUE(text_has(h, 1, "pwc_team_shrink"));
+    hall_free(h);
+}
+
+/* The one who ends an instance has sleepers woken, and only then. */
+static void sleepers(void)
+{
+    struct hall *h = hall_new(3, 1, HALL_BLOCKS, WINDOW);
+    uint64_t in = 1, out[3];
+    struct pwc_event event;
+
+    for (unsigned lap = 0; lap < 3; lap++) {
+        h->wakes = 0;
+        for (uint32_t rank = 0; rank < 2; rank++)
+            CU_ASSERT_EQUAL(sum(h, rank, &in, &out[rank], 1, pwc_cid_u64(0)), 0);
+        if (lap > 0)
+            CU_ASSERT_EQUAL(teams_arm(h->members[0].ctx), 0);
+        if (lap == 2)
+            teams_disarm(h->members[0].ctx);
+        CU_ASSERT_EQUAL(sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
+        hall_run(h);
+        CU_ASSERT_EQUAL(h->wakes, lap == 1);
+        CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1); /* something has ended */
+        for (uint32_t rank = 0; rank < 3; rank++)
+            CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
+        hall_run(h);
+        teams_disarm(h->members[0].ctx);
+    }
+    hall_free(h);
+}
+
+/* A call that has found no room wakes up when the last one has taken its result. */
+static void sleepers_for_room(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, 1);
+    uint64_t in = 1, out[2];
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_probe(h, 1, &event), 1);
+    CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), -EAGAIN);
+    CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 0);
+    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
+    hall_run(h);
+    CU_ASSERT_EQUAL(h->wakes, 1);
+    CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1);
+    CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 0); /* once */
+    CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
+    hall_free(h);
+}
+
+/* A session that is over ends requests. */
+static void shutdown(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    uint64_t in = 1, out;
+    struct pwc_status status;
+    pwc_request *plain, *again;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &plain), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_team_barrier_init(hall_team(h, 0), PWC_CID_NONE, &again), 0);
+    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_request(plain)), 0);
+    CU_ASSERT_EQUAL(pwc_start(again), 0);
+    atomic_store(&h->members[0].daemon.shared->state, SESSION_CLOSED);
+    CU_ASSERT_EQUAL_FATAL(pwc_request_wait(plain, &status, 1000), 1);
+    CU_ASSERT_EQUAL(status.status, -ESHUTDOWN);
+    CU_ASSERT_EQUAL_FATAL(pwc_test(again, &status), 1);
+    CU_ASSERT_EQUAL(status.status, -ESHUTDOWN);
+    hall_free(h);
+}
+
+/* A member that only gives a long operand begins slices as the engine ends those before; calls
+ * behind it wait for their turn, as many as the window says. */
+static void slices_of_a_giver(void)
+{
+    struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);
+    static uint64_t in[2][5000], out[5000];
+    struct pwc_ctx *ctx = h->members[1].ctx;
+    struct pwc_event event;
+    unsigned ended = 0;
+
+    for (uint32_t rank = 0; rank < 2; rank++)
+        CU_ASSERT_EQUAL(pwc_team_reduce(hall_team(h, rank), in[rank], out, 5000, PWC_U64, PWC_ADD,
+                                        0, pwc_cid_u64(0), 0),
+                        0);
+    for (uint64_t i = 1; i < 4; i++)
+        for (uint32_t rank = 0; rank < 2; rank++)
+            CU_ASSERT_EQUAL(pwc_team_barrier(hall_team(h, rank), pwc_cid_u64(i), 0), 0);
+    CU_ASSERT_EQUAL(pwc_team_barrier(hall_team(h, 1), PWC_CID_NONE, 0), -EAGAIN);
+    CU_ASSERT_EQUAL(teams_arm(ctx), 0);
+    CU_ASSERT_EQUAL(hall_probe(h, 1, &event), 0);
+    hall_run(h);
+    CU_ASSERT_EQUAL(teams_arm(ctx), 1);
+    for (unsigned round = 0; round < 100; round++) {
+        (void)hall_probe(h, 0, &event);
+        if (hall_probe(h, 1, &event) == 1)
+            CU_ASSERT_EQUAL(event.id, ended++);
+        hall_run(h);
+    }
+    CU_ASSERT_EQUAL(ended, 4);
+    CU_ASSERT_EQUAL(teams_arm(ctx), 0);
+    hall_free(h);
+}
+
+/* The others cannot have found a longest block that is shorter than ours. */
+static void longest_that_lies(void)
+{
+    static const size_t lens[2] = {8, 8}, offsets[2] = {0, 8}, huge[2] = {8, SIZE_MAX / 4};
+    struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);
+    struct team_area *a = &h->engine[0].area;
+    uint64_t in[2] = {1, 2}, out[2] = {3, 3}, short_of = 7;
+    pwc_team *t = hall_team(h, 0);
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_team_alltoallv(t, in, huge, offsets, out, lens, offsets, PWC_CID_NONE, 0),
+                    -EMSGSIZE);
+    CU_ASSERT_EQUAL(pwc_team_alltoallv(t, in, lens, offsets, out, huge, offsets, PWC_CID_NONE, 0),
+                    -EMSGSIZE);
+    CU_ASSERT_EQUAL(pwc_team_alltoallv(t, in, lens, offsets, out, lens, offsets, pwc_cid_u64(1), 0),
+                    0);
+    memcpy(team_row(a, 0)->result.data, &short_of, 8);
+    team_end(a, 0, 0, 8);
+    CU_ASSERT_EQUAL_FATAL(hall_probe(h, 0, &event), 1);
+    CU_ASSERT_EQUAL(event.status, -EPROTO);
+    CU_ASSERT_EQUAL(out[0], 3);
+    hall_free(h);
+}
+
+/* A row that seems to be free while our own call in it is under way. */
+static void row_that_lies(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, 1);
+    struct team_row *row = team_row(&h->engine[0].area, 0);
+    uint64_t in = 1, out;
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_u64(1)), 0);
+    atomic_store(&row->result.done, 1);
+    atomic_store(&row->counts.taken, 2);
+    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_u64(2)), -EAGAIN);
+    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
+    CU_ASSERT_EQUAL(event.id, 1);
+    hall_free(h);
+}
+
+/* The same with slices: none begins in the place of one that has not been taken. */
+static void row_of_a_slice_that_lies(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, 2);
+    struct team_area *a = &h->engine[0].area;
+    static uint64_t in[1500], out[1500]; /* three slices */
+    pwc_team *t = hall_team(h, 0);
+
+    CU_ASSERT_EQUAL(sum(h, 0, in, out, 1500, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(t->begun, 2);
+    memset(a->data[0].result, 1, 4096);
+    atomic_store(&team_row(a, 0)->result.done, 1);
+    atomic_store(&team_row(a, 0)->counts.taken, 2);
+    CU_ASSERT_EQUAL(pwc_team_barrier(t, pwc_cid_u64(2), 0), 0);
+    CU_ASSERT_EQUAL(out[0], UINT64_C(0x0101010101010101));
+    CU_ASSERT_EQUAL(out[1024], 0);
+    hall_free(h);
+}
+
+/*
+ * A member that writes anything anywhere into the area, between and during calls: the others may
+ * get wrong data or errors, but each call returns, and nothing outside of the area is touched.
+ */
+static void hostile_words(void)
+{
+    unsigned seed = 11;
+    unsigned rounds = 300;
+
+    for (unsigned round = 0; round < rounds; round++) {
+        uint32_t engines = 1 + round % 2;
+        struct hall *h = hall_new(4, engines, HALL_BLOCKS, 4);
+        static uint64_t in[64], out[64];
+        struct pwc_event event;
+
+        h->held = true; /* engines of the test believe what they read */
+        for (unsigned step = 0; step < 60; step++) {
+            uint64_t n = (unsigned)rand_r(&seed) % 3 == 0 ? 20 : 1;
+
+            for (uint32_t rank = 0; rank < 4; rank++) {
+                struct hall_engine *e = &h->engine[h->members[rank].engine];
+                uint64_t words = team_data_offset(e->members, 4) / 8;
+                uint64_t *area = e->mapping.base;
+
+                (void)sum(h, rank, in, out, n, pwc_cid_u64(0));
+                if (rand_r(&seed) % 4 == 0)
+                    area[3 + (uint64_t)rand_r(&seed) % (words - 3)] =
+                        rand_r(&seed) % 2 ? (uint64_t)rand_r(&seed) % 9
+                                          : (uint64_t)rand_r(&seed) << 33 | 1;
+                (void)teams_arm(h->members[rank].ctx);
+                teams_disarm(h->members[rank].ctx);
+                while (hall_probe(h, rank, &event) == 1)
+                    ;
+            }
+            hall_run(h);
+        }
+        hall_free(h);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"windows", windows},
+                           {"data rows in turn", data_rows_in_turn},
+                           {"givers wait for the engine", givers_wait_for_the_engine},
+                           {"ends", ends},
+                           {"persistent", persistent},
+                           {"own operations", own_operations},
+                           {"refusals", refusals},
+                           {"mismatches", mismatches},
+                           {"death", death},
+                           {"sleepers", sleepers},
+                           {"sleepers for room", sleepers_for_room},
+                           {"shutdown", shutdown},
+                           {"slices of a giver", slices_of_a_giver},
+                           {"longest that lies", longest_that_lies},
+                           {"row that lies", row_that_lies},
+                           {"row of a slice that lies", row_of_a_slice_that_lies},
+                           {"hostile words", hostile_words},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("teams", tests);
+}

@@ -1,0 +1,70 @@
+/*
+ * The path through libpwc and real daemons: end i is rank i of a job, attached to node i % nodes
+ * (path.h). All ends live in this process, as clients of their own.
+ *
+ * Memory of even ends is pwc_alloc's, that of odd ends is moved in place (PWC_MOVE): it stays where
+ * it is when its key is withdrawn, or given out again with other rights.
+ *
+ * It lacks PATH_CUTS_LINKS: between real daemons on one machine nothing short of a firewall breaks
+ * a connection and lets both sides live. The simulated world does that; the death of a daemon has
+ * its own test (test_death.c). It lacks PATH_LIMITS_LENGTHS where the provider knows no longest
+ * message. To die, a client detaches without any notice.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_SYSTEM_DAEMON_PATH_H
+#define PWC_TESTS_SYSTEM_DAEMON_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tests/lib/cluster.h"
+#include "tests/engine/world/path.h"
+#include "tests/system/lib/request_ends.h"
+
+#define DAEMON_PATH_ENDS    4u
+#define DAEMON_PATH_REMOTES 64u
+#define DAEMON_PATH_FETCHES 1024u /* more than are in flight at once */
+
+/* The word that an atomic fetches, with the operation's id. */
+struct daemon_fetch {
+    uint64_t lid, value;
+};
+
+struct daemon_end {
+    pwc_client *client; /* NULL: dead */
+    pwc_ctx *ctx;
+    pwc_region *region; /* NULL: withdrawn */
+    unsigned rights;    /* that its key gives */
+    uint8_t *memory;
+    uint8_t *moved; /* mapped by us, or NULL; outlives the region */
+    int wake;       /* pwc_fd */
+    struct request_ends ends;
+
+    /* A submission that the library refused at once, to be seen as an event. */
+    bool refused;
+    struct pwc_event refusal;
+    uint8_t refused_id[PWC_CID_MAX];
+};
+
+struct daemon_path {
+    struct path path;
+    struct cluster *cluster; /* the caller's */
+    bool by_requests;        /* the caller's to set: operations are given requests */
+    struct daemon_end ends[DAEMON_PATH_ENDS];
+    struct {
+        pwc_remote *remote;
+        pwc_peer peer;
+    } remotes[DAEMON_PATH_REMOTES];
+    uint32_t remote_count;
+    struct daemon_fetch fetches[DAEMON_PATH_FETCHES]; /* the last ones, in turns */
+    uint32_t fetch_count;
+    bool moved;       /* something has happened since the last turn */
+    int64_t moved_ns; /* when something happened last */
+};
+
+/* Attaches the ends to the cluster's nodes under this job's name. On failure says why. */
+int daemon_path_open(struct daemon_path *p, struct cluster *cluster, const char *job,
+                     char failure[400]);
+void daemon_path_close(struct daemon_path *p);
+
+#endif
