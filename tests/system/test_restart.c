@@ -1,7 +1,7 @@
 /*
  * Daemons that are started anew under load, by SIGKILL and by a planned hand-over: every operation
- * ends once, and is seen once, with the right bytes; a client that sleeps wakes; one that died
- * meanwhile is noticed.
+ * ends once, and is seen once, with the right bytes; collectives are right; a client that sleeps
+ * wakes; one that died meanwhile is noticed.
  *
  *     test_restart PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]
  *
@@ -21,6 +21,7 @@
 #include "tests/system/lib/ledger.h"
 #include "tests/lib/rank.h"
 #include "tests/system/lib/requester.h"
+#include "tests/system/lib/summers.h"
 #include "proto/clock.h"
 
 #define STEP_OPS 200u /* that end between two kills */
@@ -288,6 +289,38 @@ static void test_barrier(void)
     barrier_over(kill_daemon);
 }
 
+/* Each node is killed and handed over, among calls and while the last rank has not called. */
+static void test_collectives(void)
+{
+    const char *const sockets[] = {cluster.nodes[0].socket, cluster.nodes[1].socket};
+    unsigned restarts = 0, wanted = 8 + kills;
+    static struct summers summers;
+    struct holdings before[2];
+
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT_TRUE_FATAL(look_node_holdings(&cluster.nodes[n], &before[n]));
+    CU_ASSERT_EQUAL_FATAL(summers_start(&summers, "sums", sockets), 0);
+    for (; summers_end_lap(&summers) && restarts < wanted; restarts++) {
+        bool held = restarts / 4 % 2;
+
+        if (held)
+            summers_hold(&summers);
+        nap_ms(rand() % 20);
+        if (restarts / 2 % 2)
+            ask_to_hand_over(restarts % 2);
+        else
+            kill_daemon(restarts % 2);
+        if (held)
+            summers_release(&summers);
+    }
+    CU_ASSERT_EQUAL(restarts, wanted);
+    CU_ASSERT(summers_stop(&summers));
+    printf("\n    %llu collectives ", (unsigned long long)summers.calls);
+    for (int n = 0; n < 2; n++)
+        CU_ASSERT(look_node_returns_to(&cluster.nodes[n], &before[n]));
+    CU_ASSERT(cluster_runs(&cluster));
+}
+
 /* ---- neighbours that are left quiet -----------------------------------------------------------
  */
 
@@ -425,6 +458,7 @@ int main(int argc, char **argv)
                            {"killed", test_killed},
                            {"a sleeper wakes", test_sleeper_wakes},
                            {"a barrier", test_barrier},
+                           {"collectives", test_collectives},
                            {"quiet neighbours", test_quiet_callers},
                            {"a client dies meanwhile", test_client_dies_meanwhile},
                            {"the keeper dies", test_keeper_dies},
