@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         wrong += out != expected;
     }
 
-    /* The same with the parameters kept, as a Photon request keeps them. */
+    /* A call with its parameters kept, as a Photon request keeps them. */
     CHECK(pwc_team_allreduce_init(team, &in, &out, 1, PWC_I64, PWC_ADD, PWC_CID_NONE, &request));
     for (unsigned round = 0; round < rounds; round++) {
         in = rank * round;

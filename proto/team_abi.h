@@ -22,17 +22,17 @@
  *            +---------------------------------------+------------------+
  *
  * A member that calls writes its line, and, where the call needs more than the 40 bytes of a line,
- * its part of the inputs of a data row; then it counts itself in `arrived`. Whoever makes that
- * count (s / window + 1) * members is the last to come and does the work: it combines what the
- * members gave. Where one engine has the whole team it then writes the result and `done`. Else it
- * submits SUBMIT_COLLECTIVE, and the engine alone writes result and `done` of this team's rows,
- * always, also when no member here receives anything. A member that has taken its result counts
- * itself in `taken`; the row is free for the next lap when that is (s / window + 1) * members, and
- * `done` s + 1. Data rows are used in turn by the calls that need one, which all members count
- * alike, and have a `taken` of their own.
+ * its part of the inputs of a data row; then it counts itself in `arrived`. The member that
+ * makes this count (s / window + 1) * members is the last to come and does the work: it combines
+ * what the members gave. Where one engine has the whole team it then writes the result and `done`.
+ * Else it submits SUBMIT_COLLECTIVE, and the engine alone writes result and `done` of this team's
+ * rows, always, also when no member here receives anything. A member that has taken its result
+ * counts itself in `taken`; the row is free for the next lap when that is (s / window + 1) *
+ * members, and `done` s + 1. Data rows are used in turn by the calls that need one, which all
+ * members count alike, and have a `taken` of their own.
  *
- * N is the size of the team, M the members here. What passes between engines is ordered by
- * participant, then by member: "N blocks". Of a call with `length` L:
+ * N is the size of the team, M the members here. Data between engines is ordered by
+ * participant, then by member: "N blocks". For a call with `length` L:
  *
  *     kind               L is            a member gives    the engine gives   the engine gets
  *     BARRIER            0               -                 -                  -
@@ -47,14 +47,14 @@
  *     ALLTOALL           one block       N blocks          M times N blocks   M times N blocks
  *
  * REDUCE, ALLREDUCE and REDUCE_SCATTER are folded by the last to come, by order of members, so that
- * the engine gives one operand. Of SCAN and EXSCAN the last to come makes each member's part the
- * fold of all parts up to it, so that the engine gives the last one. Of ALLTOALL the engine gives,
+ * the engine gives one operand. For SCAN and EXSCAN the last to come makes each member's part the
+ * fold of all parts up to it, so that the engine gives the last one. For ALLTOALL the engine gives,
  * and gets, for each member in turn N blocks. A call goes by the lines when none of its columns has
  * more than 40 bytes at any engine, else by a data row (team_way in shm_ring/team.h). In lines,
  * what the engine gives stands packed in `node`, and what it gets in `result`. In a data row the
  * engine gives what stands in the inputs: of GATHER, ALLGATHER and ALLTOALL each member's part,
- * each from its own multiple of 64 bytes; of SCAN and EXSCAN the last member's part; else from the
- * first byte on. What it gets stands packed in the row's result.
+ * each from its own multiple of 64 bytes; for SCAN and EXSCAN the last member's part; else from the
+ * first byte on. The data that the engine gets stands packed in the row's result.
  *
  * BCAST and SCATTER are submitted by the root, as soon as it calls, on its own engine; the last to
  * come does so on the others. So `done` may be written before all members have come.
@@ -92,7 +92,7 @@
 #define TEAM_ROWS_OFFSET  256u
 #define TEAM_DATA_ALIGNED 4096u
 
-/* Of a collective, and of its signature. */
+/* The kind of a collective, also in its signature. */
 enum team_kind {
     TEAM_BARRIER = 1,
     TEAM_BCAST = 2,
@@ -115,7 +115,7 @@ enum team_kind {
 #define TEAM_MISMATCH 255u /* the code of a submission: see above */
 
 /*
- * What a member called, in 64 bits that are the same at all members:
+ * The signature of a call, in 64 bits that are the same at all members:
  *
  *     63     56     48     40         16        0
  *     +------+------+------+----------+---------+
@@ -212,7 +212,7 @@ struct team_result {
 static_assert(sizeof(struct team_result) == 64, "team_result");
 static_assert(offsetof(struct team_result, data) == 16, "team_result.data");
 
-/* What this engine gives, where the call goes by the lines. */
+/* This engine's data for the others, where the call goes by the lines. */
 struct team_node {
     _Alignas(64) uint32_t length;
     uint32_t unused;
@@ -221,7 +221,7 @@ struct team_node {
 static_assert(sizeof(struct team_node) == 64, "team_node");
 static_assert(offsetof(struct team_node, data) == 8, "team_node.data");
 
-/* What a member called, and gives where the call goes by the lines. */
+/* A member's call, with its data where the call goes by the lines. */
 struct team_line {
     _Alignas(64) _Atomic uint64_t sequence; /* + 1 */
     uint64_t signature;

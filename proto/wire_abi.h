@@ -281,8 +281,8 @@ static_assert(sizeof(struct wire_offer) == 32, "wire_offer");
  * collectives. No letter waits for another one: each is taken as soon as it comes.
  *
  * COLL: data of one round of one instance, from `from` to the receiver. More than WIRE_COLL_DATA
- * bytes come in several letters, its parts, all full but the last. It comes before the receiver's
- * own ranks have called, perhaps, and so says all of the call that a participant must know.
+ * bytes come in several letters, its parts, all full but the last. A letter may come before the
+ * receiver's own ranks have called, so it says all of the call that a participant must know.
  *
  *     0      8      16         24          32      40     44     48     52
  *     +------+------+----------+-----------+-------+------+------+------+--------+
@@ -333,8 +333,8 @@ struct wire_floor {
 };
 static_assert(sizeof(struct wire_floor) == 40, "wire_floor");
 
-/* BREAK: all calls of this team that have not ended end with `status`, as in struct team_broken. It
- * is also the answer to a COLL or a FLOOR for a team that is not known. */
+/* BREAK: all calls of this team that have not ended end with `status`, as in struct team_broken.
+ * BREAK is also the answer to a COLL or a FLOOR for a team that is not known. */
 struct wire_break {
     struct wire_record head;
     uint64_t team;

@@ -65,8 +65,8 @@ static inline struct team_data *team_data(const struct team_area *a, uint64_t tu
 /* Whether the row of an instance is free: 0; -EAGAIN: its instance of the lap before has not ended,
  * or has not been taken by all; -EPROTO: its counts make no sense. */
 int team_row_room(const struct team_area *a, uint64_t sequence);
-/* The same of a data row. `before`: instance of the call that used it last; not looked at in the
- * first lap. */
+/* team_row_room for a data row. `before`: instance of the call that used it last; not looked at in
+ * the first lap. */
 int team_data_room(const struct team_area *a, uint64_t turn, uint64_t before);
 
 /* Writes a member's line; `bytes` of data are at most TEAM_LINE_BYTES. */
@@ -102,12 +102,12 @@ static inline int team_ended(const struct team_area *a, uint64_t sequence)
 /* Counts a member as one that has taken its result: true: it is the last one, and the row is free.
  */
 bool team_take(const struct team_area *a, uint64_t sequence);
-/* The same of a data row. */
+/* team_take for a data row. */
 bool team_take_data(const struct team_area *a, uint64_t turn);
 
 /* ---- sleepers ------------------------------------------------------------------------------- */
 
-/* A member is about to sleep: before its last look. And it is awake again. */
+/* A member is about to sleep, and then looks once more; and the member is awake again. */
 void team_sleep(const struct team_area *a, uint32_t member);
 void team_awake(const struct team_area *a, uint32_t member);
 

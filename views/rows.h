@@ -36,7 +36,7 @@ struct view_region {
     uint64_t grants;
 };
 
-/* What an engine has of a team. */
+/* A team, as one engine has it. */
 struct view_team {
     uint64_t number, handle, uid;
     char job[64];
@@ -47,7 +47,7 @@ struct view_team {
     const char *broken; /* NULL: it is not */
 };
 
-/* What an engine has done for collectives of one kind between engines, since its process began. */
+/* An engine's work for collectives of one kind between engines, since its process began. */
 struct view_collective {
     const char *kind, *algorithm;
     uint64_t calls, bytes;          /* that have ended; bytes of a member in each, summed */

@@ -23,7 +23,7 @@
 
 struct fleet;
 
-/* What a row does in between; each may be NULL. */
+/* A row's own work in between; each may be NULL. */
 struct fleet_hooks {
     void *context;
     /* The node has done something, which its clients may see. */
@@ -99,7 +99,7 @@ uint64_t fleet_resident(const struct fleet *f, uint32_t node);
  * message of the fabric, but of the control threads; to the sender itself at once. */
 void fleet_send(struct fleet *f, uint32_t from, uint32_t to, uint32_t bytes, uint64_t a,
                 uint64_t b);
-/* What the notice asks of control. */
+/* Control's part: carries out the request of a notice. */
 void fleet_notice(struct fleet *f, uint32_t node, const struct engine_notice *notice);
 /* An entry of the agenda, whose kind is the sender's. */
 enum fleet_entry {
@@ -132,7 +132,7 @@ struct fleet_bind {
 /* Attaches the rank: its memory is mapped, and the engine knows it; 0 or a negative errno. */
 int fleet_rank_open(struct fleet *f, uint32_t node, uint32_t number, uint32_t ranks,
                     struct fleet_rank *out);
-/* It submits and probes from now on. */
+/* The rank submits and probes from now on. */
 int fleet_rank_talks(struct fleet_rank *rank);
 void fleet_rank_close(struct fleet_rank *rank);
 /* Asks the engine for a way to the other's region. */

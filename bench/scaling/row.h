@@ -29,7 +29,7 @@ struct figures {
 
 struct row;
 
-/* What a row is asked for. */
+/* The parameters of a row. */
 struct row_run {
     const struct row *row;
     uint32_t nodes;

@@ -7,9 +7,9 @@
  *                     daemon, daemons are the participants, and the daemon gives out the result
  *
  * In the team area each rank costs the last one two lines of other cores, one after the other: its
- * arrival at the count, and its contribution. Of more data than a line, a reduction is combined by
- * the daemon alone, rank after rank, and its result copied out to each; what goes to other ranks
- * is copied in and out by each rank for itself.
+ * arrival at the count, and its contribution. The daemon alone
+ * combines a reduction of more data than a line, rank after rank, and copies its result out to
+ * each; what goes to other ranks is copied in and out by each rank for itself.
  *
  * Thread: one.
  */
@@ -33,7 +33,7 @@ static uint64_t bytes_of(const struct row *row, uint32_t participants, uint32_t 
     return row->kind == TEAM_ALLTOALL ? row->bytes * ranks * ranks * participants : row->bytes;
 }
 
-/* What the ranks of one node cost beside the daemons' schedule. */
+/* The cost of the ranks of one node, beside the daemons' schedule. */
 static uint64_t within_node_ps(const struct row *row, uint32_t nodes)
 {
     uint64_t ranks = row->parameter, each = row->bytes, copied = 2 * ranks * each;

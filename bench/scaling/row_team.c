@@ -3,7 +3,7 @@
  * over to the engine, engines send letters, and all members take the result, which is checked. A
  * node begins its next call when its members have taken the result of the one before.
  *
- * What members do in the area takes no virtual time.
+ * The members' work in the area takes no virtual time.
  *
  * Thread: one.
  */
@@ -40,7 +40,7 @@ struct assembly {
     uint32_t ended;          /* halls that have */
 };
 
-/* What a member gives, and the sum over all. */
+/* A member's operand, and the sum over all. */
 static uint64_t gift_of(uint32_t rank, uint64_t instance)
 {
     return rank * instance + 1;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "clientlib/teams/team.h"
 
-/* What a member asks for. */
+/* The arguments of a call that forms a team. */
 struct join {
     struct pwc_ctx *ctx;     /* that is to be a member */
     struct pwc_team *parent; /* NULL: the world */

@@ -70,7 +70,7 @@ int team_has_room(const struct pwc_team *t, uint8_t way)
     return rc;
 }
 
-/* The same, and room for a step's records. */
+/* As above, and room for a step's records. */
 static int step_room(const struct pwc_team *t, const struct team_step *step)
 {
     int rc = team_has_room(t, step->way);

@@ -145,7 +145,7 @@ void work_take(const struct pwc_team *t, uint64_t sequence);
 
 /* ---- spec.c --------------------------------------------------------------------------------- */
 
-/* What this member receives from one call, in bytes. */
+/* Bytes that this member receives from one call. */
 uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec);
 /* Fills in what follows from the rest: 0, -EINVAL, -EMSGSIZE. */
 int spec_settle(const struct pwc_team *t, struct team_spec *spec);
@@ -155,7 +155,7 @@ uint64_t spec_longest(const struct pwc_team *t, const struct team_spec *spec);
 /* The columns of team_abi.h that a kind goes by. */
 uint8_t spec_shape(const struct pwc_team *t, uint8_t kind);
 
-/* Of a block of so many bytes, those in a slice. */
+/* Bytes of a slice of a block that has so many. */
 static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
 {
     if (block <= step->offset)
@@ -216,7 +216,7 @@ void team_leave(struct pwc_ctx *ctx, uint64_t number);
 
 /* ---- again.c -------------------------------------------------------------------------------- */
 
-/* What a persistent request of a team does when it is started. */
+/* The call that a persistent request makes when it is started. */
 struct team_again {
     struct pwc_team *team;
     struct team_spec spec;

@@ -20,7 +20,7 @@ static inline void teams_progress(struct pwc_ctx *ctx)
 
 /* Before the context sleeps, its bell armed: 1: something has ended, do not sleep; 0. */
 int teams_arm(struct pwc_ctx *ctx);
-/* It is awake again. */
+/* The context is awake again. */
 void teams_disarm(struct pwc_ctx *ctx);
 /* The session is over: so are all collectives, whose requests end with -ESHUTDOWN. */
 void teams_over(struct pwc_ctx *ctx);

@@ -1,7 +1,7 @@
 /*
  * Owns nothing: moves the data of a step between the caller's memory and the area, and does the
- * work of the last to come. team_abi.h says what stands where. What is in the caller's memory one
- * block of the call, or one of each rank, is in the area a slice of it.
+ * work of the last to come. team_abi.h says what stands where. The area holds slices of
+ * the blocks that stand in the caller's memory.
  *
  * Other members may write to the area at any time: nothing that is read here but data decides
  * anything.

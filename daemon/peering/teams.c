@@ -252,7 +252,7 @@ static void group(struct teams *t, struct teams_gather *g)
     make_due(t, g, TEAMS_GROUP);
 }
 
-/* Of a shrink the members that are gone are known only when all are named. */
+/* The members that a shrink leaves out are known only when all are named. */
 static void group_if_whole(struct teams *t, struct teams_gather *g)
 {
     if (g->phase == TEAMS_GATHERING && g->called + g->gone == g->size)

@@ -7,12 +7,12 @@
  *          \--a member is gone, or calls do not fit----------------^
  *
  * A gather is what the members of one parent have asked for with one number of call. The parent is
- * a team, or the world: one context number of all ranks of the job. Of a team the home knows
- * nothing: each call says how large the parent is, and the first caller's node names its members.
+ * a team, or the world: one context number of all ranks of the job. The home keeps no
+ * teams: each call says how large the parent is, and the first caller's node names its members.
  * An error ends the gather for every member once, also for those that call later.
  *
- * What is to be sent is due: after each call into this module its owner takes what is due, until
- * nothing is.
+ * Frames to be sent are due: after each call into this module its owner takes those that are due,
+ * until none is.
  *
  * Pure: no clock or socket, and memory comes from the caller. Nothing here trusts its arguments:
  * they come from other nodes. Thread: that of the struct's owner (control).
@@ -139,7 +139,7 @@ struct teams {
     uint32_t refused; /* so far */
 };
 
-/* `from`: numbers of teams count from here. It is higher than any number of an earlier process. */
+/* `from`: numbers of teams count from here. The number is higher than any of an earlier process. */
 void teams_init(struct teams *t, const struct directory_memory *memory,
                 const struct directory *directory, uint32_t node, uint64_t from);
 void teams_clear(struct teams *t);

@@ -57,7 +57,7 @@ static double right_side(const struct poisson *p, int64_t row, int64_t column)
     return 1 + (double)((row * 7 + column * 13) % 17) / 17;
 }
 
-/* Of a row with its neighbours above and below, NULL at the edge, where the solution is 0. */
+/* A row with its neighbours above and below, NULL at the edge, where the solution is 0. */
 static void apply_row(double *to, const double *row, const double *above, const double *below,
                       uint32_t columns)
 {

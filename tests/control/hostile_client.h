@@ -1,7 +1,8 @@
 /*
- * A client that has attached properly and then writes what no library would into its session. It is
- * quarantined with the reason that fits, and all of it is given back, or the operation ends with an
- * error; two ranks that put to each other meanwhile, and a neighbour of its job, notice nothing.
+ * A client that has attached properly and then writes what no library would into its session. The
+ * client is quarantined with the reason that fits, and all of it is given back, or the operation
+ * ends with an error; two ranks that put to each other meanwhile, and a neighbour of its job,
+ * notice nothing.
  *
  * Thread: the test's; the two ranks have one of their own.
  */
@@ -30,7 +31,7 @@ void hostile_quarantined(struct raw_session *s, const char *reason);
 void hostile_event(struct raw_session *s, int status);
 /* A good put ends well. */
 void hostile_served(struct raw_session *s);
-/* It detaches, and everything is given back. */
+/* The client detaches, and everything is given back. */
 void hostile_leave(struct raw_session *s);
 
 /* Rank 1 of its job. */

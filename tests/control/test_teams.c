@@ -88,7 +88,7 @@ static struct teams_call by(uint32_t rank)
         .from = node_of(rank), .size = SIZE, .at = rank, .rank = rank, .window = 64};
 }
 
-/* Of the gather's first team. */
+/* Runs of the gather's first team. */
 static uint64_t number_of(const struct teams_key *key)
 {
     for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
@@ -231,7 +231,7 @@ static void splits(void)
     finish();
 }
 
-/* What no member of this job may call. */
+/* Calls that no member of this job may make. */
 static void refused_calls(void)
 {
     static const struct {
@@ -477,7 +477,7 @@ static void hostile_names(void)
     }
 }
 
-/* Who is left: those that call, when the others are known to be gone. */
+/* The members that are left: those that call, when the others are known to be gone. */
 static void shrinks(void)
 {
     struct directory_job *at;
@@ -559,7 +559,7 @@ static void calls_out_of_step(void)
     finish();
 }
 
-/* What a node that begins anew is sent again. */
+/* Frames that a node that begins anew gets again. */
 static void asked_again(void)
 {
     struct teams_call c = by(2);

@@ -144,7 +144,7 @@ static void laps(void)
     mapping_destroy(&s.mapping);
 }
 
-/* All have taken, and whoever ends the instance has not yet: its memory is still read. */
+/* All have taken, but the member that ends the instance has not yet: its memory is still read. */
 static void taken_before_the_end(void)
 {
     struct shared_area s;
@@ -246,7 +246,7 @@ struct member {
     uint64_t wrong;
 };
 
-/* What member `m` gives to an instance. */
+/* The gift of member `m` to an instance. */
 static uint64_t gives(uint32_t m, uint64_t sequence)
 {
     return (m + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ sequence;

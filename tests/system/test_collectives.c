@@ -4,8 +4,8 @@
  *
  *     test_collectives PWCD PROVIDER NODES RANKS [--KEY VALUE]...
  *
- * Each rank is a client with a thread of its own in this process, rank r on node r % NODES. What
- * fails is counted by rank, with the first line.
+ * Each rank is a client with a thread of its own in this process, rank r on node r % NODES.
+ * Failures are counted by rank, with the first line.
  */
 #include <errno.h>
 #include <pthread.h>

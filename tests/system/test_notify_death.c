@@ -317,7 +317,7 @@ static bool accounted(uint64_t notified, uint64_t placed)
     return notified == placed || notified + 1 == placed;
 }
 
-/* What has come from the victim is there, and no more. */
+/* The notifications that had come from the victim are there, and no more. */
 static void check_dead(struct target *t, pwc_request *counted)
 {
     pwc_request *kept = started(t->m.first, VICTIM, KEPT, KEPT_COUNT);
@@ -339,7 +339,7 @@ static void check_other(struct target *t, pwc_request *counted)
     CU_ASSERT_EQUAL(cancelled(t->stream[OTHER]), 0);
 }
 
-/* Of both together the request has taken what it is for; the rest was kept. */
+/* The request has taken its count from both together; the rest was kept. */
 static void check_wild(struct target *t, pwc_request *wild, uint64_t of_victim)
 {
     uint64_t kept, left[2];
@@ -392,7 +392,7 @@ static void test_an_origin_dies(void)
     look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* it goes on */
     await_death(&t);
     CU_ASSERT_EQUAL(pwc_put_notify(t.m.first, OTHER, 0, NULL, 0, GO, PWC_CID_NONE, PWC_NO_LCE), 0);
-    /* It came over the same way as all that the victim had sent, and behind it. */
+    /* The event came over the same way as all that the victim had sent, and behind it. */
     look_until(&t, stop, 0, 0);
     CU_ASSERT_EQUAL(pwc_request_free(stop), 0);
     while (look(&t, OTHER) || look(&t, VICTIM))

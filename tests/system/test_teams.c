@@ -34,7 +34,7 @@ static struct cluster cluster;
 static struct cluster_options options;
 static unsigned nodes, kills;
 
-/* What ranks, which are processes, and the test share. */
+/* Memory shared by the test and the ranks, which are processes. */
 static struct shared {
     _Atomic uint32_t reached[RANKS]; /* a step of the script */
     _Atomic bool stop;

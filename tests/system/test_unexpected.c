@@ -105,7 +105,7 @@ static void both_open(struct both *b)
     CU_ASSERT_EQUAL(pwc_test(b->never, NULL), 0); /* and learns of its neighbour */
 }
 
-/* What the daemon shows of a rank's context. */
+/* The daemon's view of a rank's context. */
 static json_int_t shown(const struct end *e, const char *field)
 {
     int s = raw_connect_to(socket_of(e));

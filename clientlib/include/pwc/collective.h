@@ -33,9 +33,9 @@
  * or block, and neither what the fullest node's members give together nor what one of its members
  * gets is more than 64 KiB. A longer one is cut into slices of that size, of which up to 8 are on
  * their way at once: slices behind these, and calls behind such a call, begin as this member
- * probes, tests or waits, so overlap ends there. Of gatherv, scatterv and alltoallv the members
- * find the longest block first, and all blocks travel as slices of that. Memory is any memory; it
- * is read and written until the end, so leave input alone, also of a small call.
+ * probes, tests or waits, so overlap ends there. For gatherv, scatterv and alltoallv the
+ * members find the longest block first, and all blocks travel as slices of that length. Memory is
+ * any memory; it is read and written until the end, so leave input alone, also of a small call.
  *
  * Results of every call, after which nothing has begun:
  *     -EAGAIN      too many are under way, or there is no room for its local event, or in the
@@ -50,8 +50,9 @@
  * its peer is this context, its length what this member received. `flags`: 0 or PWC_NO_LCE.
  *
  * The persistent forms (..._init) make a request that does the same whenever it is started, with
- * the same memory; `lid` as in pwc_notify_init. They count as a call when they are started, not
- * when they are made. pwc_start gives what the call would, and leaves the request idle then.
+ * the same memory; `lid` as in pwc_notify_init. Such a request counts as a call when it is
+ * started, not when it is made. pwc_start gives what the call would, and leaves the request idle
+ * then.
  *
  * Names and meaning are those of MPI: A Message-Passing Interface Standard, version 4.0, chapter 6,
  * except that reduce_scatter is its block form, and that exscan leaves rank 0's output alone.
@@ -83,8 +84,8 @@ PWC_API int pwc_team_allreduce(pwc_team *team, const void *in, void *out, size_t
                                enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
                                unsigned flags);
 
-/* The same over ranks 0 to this one; over ranks 0 to the one before: nothing for rank 0, whose
- * `out` is left alone. */
+/* A scan combines the operands of ranks 0 to this one, an exscan those of ranks 0 to the one
+ * before: nothing for rank 0, whose `out` is left alone. */
 PWC_API int pwc_team_scan(pwc_team *team, const void *in, void *out, size_t count,
                           enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
 PWC_API int pwc_team_exscan(pwc_team *team, const void *in, void *out, size_t count,
@@ -130,8 +131,8 @@ PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_
  * An operation of the program's own: combines `count` elements at `into`, of lower ranks, with
  * those at `from`, of the next one, and leaves the result at `into`. Runs in the program, inside
  * probe, test or wait of this context, or inside the collective call itself, with `arg`; there it
- * may make no call that blocks, as a handler. It need not be commutative, but every member has to
- * give the same result for the same bits.
+ * may make no call that blocks, as a handler. The operation need not be commutative, but every
+ * member has to give the same result for the same bits.
  */
 typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 

@@ -1,6 +1,6 @@
 /*
- * Frames that a node sends to itself: as to any other node, but by the loop instead of a link. What
- * a frame leads to begins when its sender has returned, in the order of sending.
+ * Frames that a node sends to itself: as to any other node, but by the loop instead of a link. The
+ * frames are handled when their sender has returned, in the order of sending.
  *
  * Thread: control.
  */

@@ -16,7 +16,7 @@
 
 enum { ERRNO_MAX = 4095 };
 
-/* What has been asked for with one call. */
+/* The requests of our clients with one call. */
 struct team_gather {
     struct team_gather *next; /* of all */
     uint32_t uid;
@@ -208,7 +208,7 @@ static void drop_earlier(struct control *control, const struct teams_key *key, u
     }
 }
 
-/* Runs of a team. It may be here already, when the home names it once more. */
+/* Runs of a team. The team may be here already, when the home names it once more. */
 static void take_runs(struct control *control, struct team_gather *g, const Pwc__TeamGroup *frame)
 {
     const struct teams_key key = key_of(g);

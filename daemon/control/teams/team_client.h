@@ -1,6 +1,6 @@
 /*
- * This node's side of forming teams. What its clients ask for with one call over one parent is a
- * *gather* here too: it goes from the first TeamJoin to the home's TeamStart.
+ * This node's side of forming teams. The requests of its clients with one call over one parent
+ * are a *gather* here too: it goes from the first TeamJoin to the home's TeamStart.
  *
  *     TeamJoin --> TeamCall --> home --> TeamGroup --> teams opened --> TeamReady
  *     TeamFormed <------------------------------------------- TeamStart <-- home

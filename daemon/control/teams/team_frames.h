@@ -1,5 +1,5 @@
 /*
- * What the two sides of forming teams share: names of gathers, and runs of members, in frames.
+ * Shared by both sides of forming teams: names of gathers, and runs of members, in frames.
  * Thread: control.
  */
 #ifndef PWC_CONTROL_TEAM_FRAMES_H

@@ -151,7 +151,7 @@ static void send_start(struct control *control, const struct teams_key *key, int
     (void)frame_send(control, node, &frame);
 }
 
-/* What a node gets that may have lost it. */
+/* Sends a node again the frames that it may have lost. */
 static void send_again(struct control *control, const struct teams_gather *g, uint32_t node)
 {
     const struct teams_key key = key_of(g);

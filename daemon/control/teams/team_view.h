@@ -7,8 +7,8 @@
 
 #define TEAM_BROKEN_MAX 128u
 
-/* Fills in a row; `broken` is room for its text. What members write into their area counts here as
- * what they say: it is only shown. */
+/* Fills in a row; `broken` is room for its text. Words that members have written into their area
+ * are shown as they stand there. */
 void team_part_view(const struct team_part *part, struct view_team *out,
                     char broken[TEAM_BROKEN_MAX]);
 

@@ -11,7 +11,7 @@
  */
 #include "daemon/engine/coll/pairs.h"
 
-/* What the pair's members do in the first round: the other one gives to the speaker. */
+/* The first round of a pair: the other member gives to the speaker. */
 static void pair_folds(const struct coll_shape *shape, uint32_t me, uint32_t speaker,
                        struct coll_round *out)
 {

@@ -2,8 +2,8 @@
  * Each to each, or all to and from the root, directly: every block goes one way only, and
  * COLL_LETTERS of them at once. Owns nothing. Thread: any.
  *
- * Round r is for the participants that are 8r + 1 to 8r + 8 further. What arrives stands apart from
- * what leaves, for a block may arrive before that with its number has left.
+ * Round r is for the participants that are 8r + 1 to 8r + 8 further. Blocks that arrive stand
+ * apart from those that leave, for one may arrive before that with its number has left.
  */
 #include "daemon/engine/coll/schedule.h"
 

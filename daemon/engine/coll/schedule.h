@@ -50,7 +50,7 @@ struct coll_range {
     uint32_t first, run, step, end;
 };
 
-/* What is done with the blocks that arrive in a round: the i-th of a letter meets block b, the i-th
+/* How blocks that arrive in a round are put in place: the i-th of a letter meets block b, the i-th
  * of the range that its receiver awaits. */
 enum coll_how {
     COLL_SIGNAL,    /* nothing: letters without data */

@@ -10,8 +10,8 @@
  *     +--------------+---------+-----------+----------+---------+---------+----------+
  *       by number      by rank   window      window x rounds      window     8
  *
- * An instance is one call of the team. It stands in the row of its sequence, modulo the window, and
- * has an arrival and a letter for each round, and a room for its data:
+ * An instance is one call of the team. An instance stands in the row of its sequence, modulo the
+ * window, and has an arrival and a letter for each round, and a room for its data:
  *
  *     room:  +---------+---------+---------+---------+
  *            | side 0  | side 1  | in      | out     |
@@ -87,8 +87,8 @@ enum letter_news {
     NEWS_BREAK = 1 << 1,
 };
 
-/* What waits to leave, or stands in a ledger. Its number is its place in team memory, in 64
- * bytes. */
+/* A letter that waits to leave, or stands in a ledger. Its number is its place in team memory, in
+ * 64 bytes. */
 #define LETTER_SHIFT 6u
 struct letter {
     uint32_t kind; /* enum letter_kind */
@@ -185,7 +185,7 @@ struct team_live {
     uint64_t said;      /* the floor that was looked at last for who must be sent it */
 };
 
-/* What follows from a submission or a letter, behind the commit of its transaction. */
+/* The consequence of a submission or a letter, behind the commit of its transaction. */
 struct team_call {
     uint32_t team; /* NONE: nothing */
     bool advance;  /* this instance may go on */

@@ -86,7 +86,7 @@ void exchange_take(struct engine *e, uint32_t team, const struct instance *i)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Of each member here, a block from each rank. */
+/* Each member here gets a block from each rank. */
 static void give_alltoall(const struct team *t, const struct participant *list,
                           const struct instance *i, const uint8_t *side, uint8_t *to)
 {

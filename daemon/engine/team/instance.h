@@ -2,8 +2,9 @@
  * Instances: how one begins, what is wrong with a call, how it ends, and the floor of a team.
  *
  * An instance begins with the submission of this engine's members or with the first letter from
- * another engine, whichever is first; the later one must name the same call. It is over when its
- * result is shown and its letters are acknowledged. The floor is the first one that is not over.
+ * another engine, whichever is first; the later one must name the same call. The instance is
+ * over when its result is shown and its letters are acknowledged. The floor is the first one that
+ * is not over.
  *
  * Thread: the progress thread.
  */
@@ -24,14 +25,14 @@ void instance_begin(struct engine *e, uint32_t team, const struct instance *call
 bool instance_differs(const struct engine *e, uint32_t team, const struct instance *call,
                       struct team_reason *out);
 
-/* It may be over: then the floor moves, and those who wait for it are owed FLOOR. Transactions of
- * its own. Whether the floor has moved. */
+/* Looks whether the instance is over: then the floor moves, and participants that wait for it are
+ * owed FLOOR. Transactions of its own. Whether the floor has moved. */
 bool instance_over(struct engine *e, uint32_t team, uint64_t sequence);
-/* The same for all that a process has left in the middle. */
+/* instance_over for all instances that a process has left in the middle. */
 void instances_settle(struct engine *e, uint32_t team);
 
-/* What an instance awaits, at its round: participants, at most COLL_LETTERS of them. Their
- * number. */
+/* The participants whose letters an instance awaits at its round, at most COLL_LETTERS of them.
+ * Returns their number. */
 int instance_awaits(const struct engine *e, uint32_t team, const struct instance *instance,
                     uint32_t *participants);
 /* Marks every peer that a call of our members awaits a letter from (peer_live.flow_waits); or looks

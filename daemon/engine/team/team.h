@@ -4,7 +4,7 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Of the sweep: whether a team stays on its way out. */
+/* For the sweep: whether a team stays on its way out. */
 bool team_leaves(struct engine *e, uint32_t team);
 /* After a restart: the table, and the letters that wait. */
 void teams_inherit(struct engine *e);

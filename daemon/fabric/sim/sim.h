@@ -1,10 +1,10 @@
 /*
  * A simulated fabric: many nodes in one process, in virtual time, with seeded faults.
  *
- * One sim_world is the network and its clock. Each node opens its own struct fabric in it. What an
- * operation does (reading its source, landing piece by piece, being announced, completing) is a
- * sequence of events at random times, so that every order that fabric.h allows comes up for some
- * seed, and comes up again for the same seed:
+ * One sim_world is the network and its clock. Each node opens its own struct fabric in it. An
+ * operation (reading its source, landing piece by piece, being announced, completing) is a sequence
+ * of events at random times, so that every order that fabric.h allows comes up for some seed, and
+ * comes up again for the same seed:
  *
  *   - a plain write may complete before or after it lands, and even when it never lands;
  *   - beyond ordered_write_max writes overtake one another and land in pieces, in any order;
@@ -16,8 +16,8 @@
  * the order of arrival, and registering memory takes no time: a run is one of many nodes'
  * performance, and the seed draws keys alone.
  *
- * What no engine may ever do (a wrong key or range on the wire, dropping memory that an operation
- * still uses, ...) is a fault: the first one is kept, in words, for the test to look at.
+ * An act that no engine may commit (a wrong key or range on the wire, dropping memory that an
+ * operation still uses, ...) is a fault: the first one is kept, in words, for the test to look at.
  *
  * Thread: a world and all its fabrics belong to one thread.
  */

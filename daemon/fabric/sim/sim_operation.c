@@ -7,7 +7,7 @@
  *     read:                             PIECE... (fetched and stored)      COMPLETE
  *
  * A break makes it `doomed`: its data goes no further. `reported` says that its one event has been
- * queued. It is freed when it is reported and none of its entries is left.
+ * queued. The operation is freed when it is reported and none of its entries is left.
  *
  * Thread: the owner of the sim_world.
  */

@@ -67,7 +67,8 @@ static int move(struct path *p, bool get, size_t count, pwc_cid lid, unsigned fl
 
 /* ---- what is moved --------------------------------------------------------------------------- */
 
-/* Of every number and length: one local event, one remote event, both with all bytes. */
+/* Vectors of every number and length have one local event, one remote event, both with all bytes.
+ */
 static void lists(struct path *p)
 {
     static const struct {

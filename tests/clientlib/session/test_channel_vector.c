@@ -314,7 +314,8 @@ static void test_no_room_for_a_block(void)
     pair_free(p);
 }
 
-/* What begins while a submission of another kind is being written, or where the session is over. */
+/* A vector that begins while a submission of another kind is being written, or where the session is
+ * over. */
 static void test_no_begin(void)
 {
     static const struct {

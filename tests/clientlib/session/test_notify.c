@@ -317,8 +317,8 @@ static void full(void)
     }
 }
 
-/* What stays in its ring then fills it: from half of it on, who waits for what may stand behind
- * learns that. */
+/* The notifications that stay in the ring then fill it: from half of it on, who waits for what may
+ * stand behind learns that. */
 static void crowded(void)
 {
     struct hall *h = hall_new(2);

@@ -175,7 +175,7 @@ static void test_empty_shapes(void)
     }
 }
 
-/* What a plain loop visits, element by element, in the order of an array of C. */
+/* The elements that a plain loop visits, in the order of an array of C. */
 static size_t visit(const struct pwc_shape *s, uint64_t off, struct pwc_piece *out, size_t most)
 {
     size_t count[4] = {1, 1, 1, 1}, n = 0;

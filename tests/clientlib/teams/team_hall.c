@@ -155,7 +155,7 @@ static uint8_t *result_of(const struct hall_engine *e, const struct submit_recor
                                      : e->area.data[r->data_row].result;
 }
 
-/* What all engines give for one instance, by place, into `all`; blocks of `each` bytes of each
+/* The gifts of all engines for one instance, by place, into `all`; blocks of `each` bytes of each
  * member, or one piece of an engine. */
 static void gather(struct hall *h, const struct submit_record *like, uint8_t *all, uint64_t each)
 {

@@ -259,7 +259,7 @@ static void own_operations(void)
     own_operation(3, HALL_ROUND);
 }
 
-/* What a call refuses, after which the next one is the first. */
+/* Arguments that a call refuses, after which the next call is the first. */
 static void refusals(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
@@ -515,7 +515,7 @@ static void row_that_lies(void)
     hall_free(h);
 }
 
-/* The same with slices: none begins in the place of one that has not been taken. */
+/* As above with slices: none begins in the place of one that has not been taken. */
 static void row_of_a_slice_that_lies(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, 2);

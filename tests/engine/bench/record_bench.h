@@ -55,7 +55,7 @@ int bench_link(struct bench *b);
 /* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. False:
  * it does not fit any more. */
 bool bench_send(struct bench *b, const void *records, uint32_t size);
-/* The same before the engine's next step. */
+/* bench_send before the engine's next step. */
 bool bench_send_unseen(struct bench *b, const void *records, uint32_t size);
 /* Resolves the client's region for a flow of ours. */
 void bench_bind(struct bench *b, uint32_t origin_flow);
@@ -75,7 +75,7 @@ void bench_remote(struct bench *b);
 void bench_ack(struct bench *b);
 /* The client submits; the record's size says how much of it there is. */
 void bench_submit(struct bench *b, const struct submit_record *record);
-/* The same before the engine's next step. */
+/* bench_submit before the engine's next step. */
 void bench_submit_unseen(struct bench *b, const struct submit_record *record);
 /* The next local event, consumed. False: there is none. */
 bool bench_local_event(struct bench *b, struct event_record *out);

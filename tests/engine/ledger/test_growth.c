@@ -176,7 +176,7 @@ static void test_ten_thousand_peers(void)
            "%.2f MB\n  %u of them linked: %.0f bytes more each, besides two ledgers of %u\n",
            PEERS, each_peer() * PEERS / 1e6, idle / 1e6, grown_bytes(&few) / 1e6, LINKED,
            linked / LINKED, LEDGER_START);
-    /* What is not named takes nothing; a few pages lie across the borders of tables. */
+    /* A peer that is not named takes nothing; a few pages lie across the borders of tables. */
     CU_ASSERT(idle <= grown_bytes(&few) + 65536);
     CU_ASSERT(linked / LINKED <= 2.0 * LEDGER_START + 8192);
     shrink(&few);

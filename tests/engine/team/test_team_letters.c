@@ -1,6 +1,6 @@
 /*
  * Letters of teams in one engine over a fabric that only remembers; the test is the other engine of
- * the team, its member's library, and whoever sends letters that make no sense. One thread.
+ * the team, its member's library, and the sender of letters that make no sense. One thread.
  */
 #include "tests/suite.h"
 #include <errno.h>
@@ -246,7 +246,7 @@ static void a_result_is_published(void)
 
 /* ---- bad letters ----------------------------------------------------------------------------- */
 
-/* Letters that make no sense, by number. What is wrong with one; NULL: there are no more. */
+/* Letters that make no sense, by number. Returns the fault of one; NULL: there are no more. */
 static const char *make_bad(struct letter_record *l, size_t number)
 {
     switch (number) {
@@ -421,7 +421,7 @@ static void breaks_are_passed_on_and_answered(void)
     free_pair(&p);
 }
 
-/* Whose state is lost is answered by who has it no more. */
+/* A participant whose state is lost gets BREAK from one that has the team no more. */
 static void unknown_teams_are_answered(void)
 {
     struct pair p = new_pair();

@@ -190,7 +190,7 @@ static uint32_t rank_at(const struct teams *t, uint32_t i)
     return rank_of(t, p, i - t->place[p].first);
 }
 
-/* What a member gives: its operand or block, or a block for each rank. */
+/* A member's gift: its operand or block, or a block for each rank. */
 static uint32_t gift(const struct teams *t, const struct teams_spec *spec, uint64_t sequence,
                      uint32_t rank, uint8_t *to)
 {
@@ -329,7 +329,7 @@ static void submit(struct teams *t, uint32_t rank, uint64_t sequence)
     t->submitted++;
 }
 
-/* What the engine gives, from the gifts of all members here; as the last to come writes it. */
+/* The engine's gift, from those of all members here; as the last to come writes it. */
 static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
 {
     static uint8_t gifts[TEAM_DATA_BYTES], one[TEAM_DATA_BYTES];

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "proto/control.pb-c.h"
 
-/* What a member was answered. */
+/* The answer to a member. */
 struct raw_team {
     int status;     /* 0, the Error's, or -ECONNRESET: no answer */
     char text[512]; /* of the Error */
