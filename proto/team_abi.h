@@ -176,7 +176,8 @@ static inline uint16_t team_signature_count(uint64_t signature)
 struct team_broken {
     _Alignas(64) _Atomic int32_t status; /* 0, -EHOSTDOWN or -EBADMSG */
     uint32_t unused;
-    uint32_t rank[2];  /* -EHOSTDOWN: the first has ended; -EBADMSG: the two called differently */
+    uint32_t rank[2];  /* -EHOSTDOWN: the first has ended, or, where it is no rank of the team, a
+                          node is lost;  -EBADMSG: the two called differently */
     uint64_t sequence; /* -EBADMSG: of the instance, and what they called */
     uint64_t signature[2];
 };

@@ -108,6 +108,12 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason)
 
     if (t->status < 0)
         return;
+    if (reason->status == -EHOSTDOWN && reason->rank[0] >= t->roster.size) {
+        (void)team_refuse(t, 0,
+                          "a node of the team is lost, or its daemon has lost its state; make a "
+                          "team of those that are left with pwc_team_shrink");
+        return;
+    }
     if (reason->status == -EHOSTDOWN) {
         (void)team_refuse(t, 0,
                           "member %u of the team has ended; make a team of those that are left "

@@ -350,9 +350,10 @@ static void mismatches(void)
     mismatch(2);
 }
 
-static void death(void)
+/* The end of a member, or, where the reason names none, of a node; and the text about it. */
+static void death_of(uint32_t rank, const char *text)
 {
-    const struct team_reason reason = {.status = -EHOSTDOWN, .rank = {2, 0}};
+    const struct team_reason reason = {.status = -EHOSTDOWN, .rank = {rank, 0}};
     struct hall *h = hall_new(3, 2, HALL_BLOCKS, WINDOW);
     uint64_t in = 1, out;
     pwc_request *r;
@@ -368,9 +369,15 @@ static void death(void)
     CU_ASSERT_EQUAL(status.status, -EHOSTDOWN);
     expect_broken(h, 0, 0, -EHOSTDOWN);
     expect_broken(h, 1, 2, -EHOSTDOWN);
-    CU_ASSERT_TRUE(text_has(h, 0, "member 2 of the team has ended"));
+    CU_ASSERT_TRUE(text_has(h, 0, text));
     CU_ASSERT_TRUE(text_has(h, 1, "pwc_team_shrink"));
     hall_free(h);
+}
+
+static void death(void)
+{
+    death_of(2, "member 2 of the team has ended");
+    death_of(UINT32_MAX, "a node of the team is lost");
 }
 
 /* The one who ends an instance has sleepers woken, and only then. */
