@@ -12,7 +12,7 @@
  *             |     |     |     | ... |     |   n = shape.blocks (of scans twice that: see below)
  *             +-----+-----+-----+     +-----+
  *
- * What a block holds depends on the algorithm (struct coll_algorithm). In round r a participant
+ * The algorithm decides the contents of a block (struct coll_algorithm). In round r a participant
  *
  *     1. sends out->to[], blocks as they stand before anything of this round has arrived,
  *     2. puts the blocks of out->from[] in place, in that order, however they come,
