@@ -114,6 +114,31 @@ enum team_kind {
 };
 #define TEAM_MISMATCH 255u /* the code of a submission: see above */
 
+/* The kind as tools and messages print it, or NULL for a number that is no kind. */
+static inline const char *team_kind_name(uint32_t kind)
+{
+    static const char *const names[TEAM_KINDS] = {
+        [TEAM_BARRIER] = "barrier",
+        [TEAM_BCAST] = "bcast",
+        [TEAM_REDUCE] = "reduce",
+        [TEAM_ALLREDUCE] = "allreduce",
+        [TEAM_SCAN] = "scan",
+        [TEAM_EXSCAN] = "exscan",
+        [TEAM_REDUCE_SCATTER] = "reduce_scatter",
+        [TEAM_GATHER] = "gather",
+        [TEAM_SCATTER] = "scatter",
+        [TEAM_ALLGATHER] = "allgather",
+        [TEAM_ALLTOALL] = "alltoall",
+        [TEAM_GATHERV] = "gatherv",
+        [TEAM_SCATTERV] = "scatterv",
+        [TEAM_ALLGATHERV] = "allgatherv",
+        [TEAM_ALLTOALLV] = "alltoallv",
+        [TEAM_USER] = "allreduce_user",
+    };
+
+    return kind < TEAM_KINDS ? names[kind] : NULL;
+}
+
 /*
  * The signature of a call, in 64 bits that are the same at all members:
  *

@@ -23,30 +23,6 @@ static const char *name_of(const char *const *names, uint32_t count, uint32_t nu
     return number < count && names[number] ? names[number] : "?";
 }
 
-static const char *kind_name(uint8_t kind)
-{
-    static const char *const names[] = {
-        [TEAM_BARRIER] = "barrier",
-        [TEAM_BCAST] = "bcast",
-        [TEAM_REDUCE] = "reduce",
-        [TEAM_ALLREDUCE] = "allreduce",
-        [TEAM_SCAN] = "scan",
-        [TEAM_EXSCAN] = "exscan",
-        [TEAM_REDUCE_SCATTER] = "reduce_scatter",
-        [TEAM_GATHER] = "gather",
-        [TEAM_SCATTER] = "scatter",
-        [TEAM_ALLGATHER] = "allgather",
-        [TEAM_ALLTOALL] = "alltoall",
-        [TEAM_GATHERV] = "gatherv",
-        [TEAM_SCATTERV] = "scatterv",
-        [TEAM_ALLGATHERV] = "allgatherv",
-        [TEAM_ALLTOALLV] = "alltoallv",
-        [TEAM_USER] = "allreduce_user",
-    };
-
-    return name_of(names, sizeof(names) / sizeof(names[0]), kind);
-}
-
 static const char *op_name(uint8_t op)
 {
     static const char *const names[] = {
@@ -84,9 +60,11 @@ static bool has_root(uint8_t kind)
 static void describe(uint64_t signature, char *text, size_t size)
 {
     uint8_t kind = team_signature_kind(signature);
+    const char *name = team_kind_name(kind);
     uint32_t count = team_signature_count(signature);
     char of[64] = "", root[32] = "";
 
+    name = name ? name : "?";
     if (has_type(kind))
         (void)snprintf(of, sizeof(of), " %s by %s", type_name(team_signature_type(signature)),
                        op_name(team_signature_op(signature)));
@@ -95,11 +73,11 @@ static void describe(uint64_t signature, char *text, size_t size)
     if (has_root(kind))
         (void)snprintf(root, sizeof(root), ", root %u", team_signature_root(signature));
     if (kind == TEAM_BARRIER)
-        (void)snprintf(text, size, "barrier");
+        (void)snprintf(text, size, "%s", name);
     else if (count & 0x8000)
-        (void)snprintf(text, size, "%s of many%s%s", kind_name(kind), of, root);
+        (void)snprintf(text, size, "%s of many%s%s", name, of, root);
     else
-        (void)snprintf(text, size, "%s of %u%s%s", kind_name(kind), count, of, root);
+        (void)snprintf(text, size, "%s of %u%s%s", name, count, of, root);
 }
 
 void team_explain(struct pwc_team *t, const struct team_reason *reason)

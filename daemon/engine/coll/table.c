@@ -51,33 +51,9 @@ static const struct coll_row rows[] = {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-static const char *const kind_names[TEAM_KINDS] = {
-    [TEAM_BARRIER] = "barrier",
-    [TEAM_BCAST] = "bcast",
-    [TEAM_REDUCE] = "reduce",
-    [TEAM_ALLREDUCE] = "allreduce",
-    [TEAM_SCAN] = "scan",
-    [TEAM_EXSCAN] = "exscan",
-    [TEAM_REDUCE_SCATTER] = "reduce_scatter",
-    [TEAM_GATHER] = "gather",
-    [TEAM_SCATTER] = "scatter",
-    [TEAM_ALLGATHER] = "allgather",
-    [TEAM_ALLTOALL] = "alltoall",
-    [TEAM_GATHERV] = "gatherv",
-    [TEAM_SCATTERV] = "scatterv",
-    [TEAM_ALLGATHERV] = "allgatherv",
-    [TEAM_ALLTOALLV] = "alltoallv",
-    [TEAM_USER] = "user",
-};
-
 const struct coll_row *coll_row(size_t number)
 {
     return number < ROWS ? &rows[number] : NULL;
-}
-
-const char *coll_kind_name(uint32_t kind)
-{
-    return kind < TEAM_KINDS ? kind_names[kind] : NULL;
 }
 
 int coll_replace(struct coll_choices *choices, enum team_kind kind, const char *name)

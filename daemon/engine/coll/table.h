@@ -27,9 +27,6 @@ struct coll_choices {
 /* The rows by number, in their order; NULL behind the last. */
 const struct coll_row *coll_row(size_t number);
 
-/* The name of a kind, as users write it, or NULL. */
-const char *coll_kind_name(uint32_t kind);
-
 /* The kind has this algorithm for all lengths from now on. -ENOENT: it has none with that name. */
 int coll_replace(struct coll_choices *choices, enum team_kind kind, const char *name);
 

@@ -262,7 +262,7 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
 
         if (!algorithm || PEEK(sums->calls) + PEEK(sums->letters) == 0)
             continue;
-        rows[n++] = (struct view_collective){.kind = coll_kind_name(*from),
+        rows[n++] = (struct view_collective){.kind = team_kind_name(*from),
                                              .algorithm = algorithm->name,
                                              .calls = PEEK(sums->calls),
                                              .bytes = PEEK(sums->bytes),

@@ -497,18 +497,18 @@ static void test_table(void)
     for (uint32_t kind = TEAM_BARRIER; kind <= TEAM_ALLTOALL; kind++)
         for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
             for (uint32_t k = 0; k < sizeof(participants) / sizeof(participants[0]); k++)
-                CU_ASSERT(is_subject(coll_kind_name(kind),
+                CU_ASSERT(is_subject(team_kind_name(kind),
                                      coll_choose(&none, kind, bytes[i], participants[k])));
     for (size_t i = 0; coll_row(i); i++) {
         const struct coll_row *row = coll_row(i);
 
-        CU_ASSERT(is_subject(coll_kind_name(row->kind), row->algorithm));
+        CU_ASSERT(is_subject(team_kind_name(row->kind), row->algorithm));
         CU_ASSERT(row->participants_most >= 1);
     }
     CU_ASSERT_PTR_NULL(coll_choose(&none, TEAM_KINDS, 0, 1));
     CU_ASSERT_PTR_NULL(coll_choose(&none, 0, 0, 1));
-    CU_ASSERT_PTR_NULL(coll_kind_name(0));
-    CU_ASSERT_PTR_NULL(coll_kind_name(TEAM_KINDS));
+    CU_ASSERT_PTR_NULL(team_kind_name(0));
+    CU_ASSERT_PTR_NULL(team_kind_name(TEAM_KINDS));
 }
 
 /* An algorithm whose rounds grow with the participants is for so many only as have much each. */
