@@ -278,9 +278,9 @@ int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_
 struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t team,
                                                        uint32_t index);
 struct engine_team_member engine_team_member(const struct engine *e, uint32_t team, uint32_t index);
-/* Breaks the team everywhere: a member, of this rank or UINT32_MAX, has ended. All calls that have
- * not ended do so with `status`, once. A second break is dropped. */
-void engine_team_break(struct engine *e, uint32_t team, int32_t status, uint32_t rank);
+/* Breaks the team everywhere: all calls that have not ended do so with -EHOSTDOWN, once. A second
+ * break is dropped. */
+void engine_team_break(struct engine *e, uint32_t team);
 /* This member has left in order, all of its calls having ended. ENGINE_TEAM_CLOSED comes when all
  * members have left and the area may go. A session that ends without this breaks the team with
  * -EHOSTDOWN, and then counts as one that has left. */

@@ -24,8 +24,11 @@
 
 #define RANKS    6u
 #define WAIT_MS  20000
+#define LIMIT_S  50 /* of a script: a rank that hangs ends as one that failed */
 #define MORE_MAX 10
-#define QUOTA    16 /* teams of a client, the world among them */
+#define QUOTA    16       /* teams of a client, the world among them */
+#define MEMORY   33554432 /* bytes of a client */
+#define PIECE    131072   /* of them, at a time */
 #define STR(x)   STR_(x)
 #define STR_(x)  #x
 
@@ -109,6 +112,7 @@ static void start_ranks(pid_t pids[RANKS], const char *job,
         if (pids[i] == 0) {
             struct rank r;
 
+            alarm(LIMIT_S);
             script(&r, i, job);
             _exit(0);
         }
@@ -228,6 +232,40 @@ static void at_the_quota(void)
     expect_ends(pids);
 }
 
+/* The last rank has no memory left for its share of the area. All others, whose daemons have opened
+ * the team already, get the same error, and the nodes stay linked: teams form and work afterwards.
+ */
+static void unopened_script(struct rank *r, uint32_t number, const char *job)
+{
+    pwc_region *pieces[MEMORY / PIECE];
+    pwc_team *team;
+    uint32_t count = 0;
+
+    attach(r, number, job);
+    for (int round = 0; round < 3; round++) {
+        while (number == RANKS - 1 && count < MEMORY / PIECE &&
+               pwc_alloc(r->client, PIECE, PWC_REMOTE_WRITE, &pieces[count]) == 0)
+            count++;
+        MUST(r, pwc_team_dup(r->world, NULL, &team) == -EDQUOT);
+        while (count > 0)
+            MUST(r, pwc_region_free(pieces[--count]) == 0);
+        MUST(r, sum_over(r, r->world) == RANKS * (RANKS - 1) / 2);
+        MUST(r, pwc_team_dup(r->world, NULL, &team) == 0);
+        MUST(r, sum_over(r, team) == RANKS * (RANKS - 1) / 2);
+        MUST(r, pwc_team_free(team) == 0);
+    }
+    MUST(r, pwc_team_free(r->world) == 0);
+    MUST(r, pwc_finalize(r->client) == 0);
+}
+
+static void a_team_that_one_node_cannot_open(void)
+{
+    pid_t pids[RANKS];
+
+    start_ranks(pids, "unopened", unopened_script);
+    expect_ends(pids);
+}
+
 /* ---- deaths ---------------------------------------------------------------------------------- */
 
 /* The last rank takes no part in the next call, or in the next collective, and is killed. */
@@ -336,19 +374,20 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"shapes", shapes},
                            {"at the quota", at_the_quota},
+                           {"a team that one node cannot open", a_team_that_one_node_cannot_open},
                            {"a death while a team forms", a_death_while_a_team_forms},
                            {"a death in a collective", a_death_in_a_collective},
                            CU_TEST_INFO_NULL,
                            CU_TEST_INFO_NULL};
-    const char *more[MORE_MAX] = {"--client-teams", STR(QUOTA)};
-    int count = 2;
+    const char *more[MORE_MAX] = {"--client-teams", STR(QUOTA), "--client-memory", STR(MEMORY)};
+    int count = 4;
 
     if (argc < 3)
         return 2;
     nodes = (unsigned)strtoul(argv[2], NULL, 10);
     kills = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     if (kills > 0) {
-        tests[4] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
+        tests[5] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
         more[count++] = "--keep";
     }
     for (int i = 4; i < argc && count < MORE_MAX - 1; i++)

@@ -104,12 +104,12 @@ static void free_if_closed(struct team *t)
 }
 
 /* Breaks what the engine has of the team, and has all members leave it; team_closed follows. */
-static void part_end(struct team_part *part, int status)
+static void part_end(struct team_part *part)
 {
     const struct call_target *target = &part->worker->target;
 
     call_init(&part->end, target, CALL_TEAM_BREAK, NULL, NULL);
-    part->end.team = (struct call_team){.handle = part->handle, .status = status};
+    part->end.team = (struct call_team){.handle = part->handle};
     call_post(part->worker->progress, &part->end);
     for (uint32_t i = 0; i < part->count; i++) {
         struct team_member *m = &part->members[i];
@@ -123,7 +123,7 @@ static void part_end(struct team_part *part, int status)
     }
 }
 
-void team_drop(struct team *t, int status)
+void team_drop(struct team *t)
 {
     if (t->phase == TEAM_DROPPED)
         return;
@@ -134,7 +134,7 @@ void team_drop(struct team *t, int status)
         struct team_part *part = &t->parts[i];
 
         if (part->handle != CLIENT_NONE) {
-            part_end(part, status);
+            part_end(part);
             continue;
         }
         for (uint32_t j = 0; j < part->count; j++)
@@ -407,7 +407,7 @@ static void opened(struct call *call)
         return;
     if (t->phase == TEAM_DROPPED) {
         t->phase = TEAM_OPENING;
-        team_drop(t, -ECANCELED);
+        team_drop(t);
         return;
     }
     t->phase = TEAM_READY;

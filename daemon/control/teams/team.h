@@ -96,7 +96,7 @@ void team_open(struct team *t, void (*opened)(struct team *team));
 /* Its members may use it, and are answered. */
 void team_start(struct team *t);
 /* Ends a team that its members were not answered with. Frees it, at once or later. */
-void team_drop(struct team *t, int status);
+void team_drop(struct team *t);
 
 /* The member of this session, and its part; NULL: it is none, or has left. */
 struct team_member *team_member_of(const struct team *t, const struct client_session *s,

@@ -204,7 +204,7 @@ static void drop_earlier(struct control *control, const struct teams_key *key, u
     for (struct team *t = control->node_teams; t; t = next) {
         next = t->next;
         if (team_is_of(t, key) && t->phase < TEAM_STARTED && t->first != first)
-            team_drop(t, -ECANCELED);
+            team_drop(t);
     }
 }
 
@@ -230,7 +230,7 @@ static void take_runs(struct control *control, struct team_gather *g, const Pwc_
     rc = team_name(t, frame->from, runs, (uint32_t)frame->n_runs);
     if (rc < 0) {
         note_failure(g, rc, "the job's home names members that there cannot be");
-        team_drop(t, rc);
+        team_drop(t);
     } else if (frame->last) {
         team_open(t, opened);
     }
@@ -399,7 +399,7 @@ static void end(struct control *control, const struct teams_key *key, int status
         if (status == 0 && t->phase == TEAM_READY && t->status == 0)
             team_start(t);
         else
-            team_drop(t, status < 0 ? status : -ECANCELED);
+            team_drop(t);
     }
     for (struct team_join *j = g ? g->joins : NULL; j; j = j->next)
         answer(control, key, j, status, why);

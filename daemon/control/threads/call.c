@@ -105,7 +105,7 @@ static int carry_out(struct call *c, struct engine *e)
         engine_team_leave(e, c->team.handle, c->team.session);
         return 0;
     case CALL_TEAM_BREAK:
-        engine_team_break(e, c->team.handle, c->team.status, UINT32_MAX);
+        engine_team_break(e, c->team.handle);
         return 0;
     case CALL_DETACH:
         return detach(c);

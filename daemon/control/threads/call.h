@@ -97,7 +97,6 @@ struct call_team_open {
 struct call_team {
     uint32_t handle;
     uint32_t session; /* that leaves */
-    int status;       /* of a break */
 };
 
 struct call_detach {

@@ -162,12 +162,12 @@ struct engine_team_member engine_team_member(const struct engine *e, uint32_t ha
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-void engine_team_break(struct engine *e, uint32_t handle, int32_t status, uint32_t rank)
+void engine_team_break(struct engine *e, uint32_t handle)
 {
     uint32_t team = team_of_handle(e, handle);
 
     if (team != NONE)
-        team_fail(e, team, &(struct team_reason){.status = status, .rank = {rank, NONE}});
+        team_fail(e, team, &(struct team_reason){.status = -EHOSTDOWN, .rank = {NONE, NONE}});
 }
 
 void engine_team_leave(struct engine *e, uint32_t handle, uint32_t session)
