@@ -86,9 +86,10 @@
 #define TEAM_WINDOW_MAX   4096u
 #define TEAM_LINE_BYTES   40u /* of data in a line */
 #define TEAM_DATA_ROWS    8u
-#define TEAM_DATA_BYTES   (64u << 10) /* of the inputs of a data row, and of its result */
-#define TEAM_INPUT_MAX    4096u       /* that a member may give of one operand or block */
-#define TEAM_LINES        UINT64_MAX  /* in place of a data row: the call goes by the lines */
+#define TEAM_DATA_BYTES   (64u << 10)          /* of the inputs of a data row, and of its result */
+#define TEAM_INPUT_MAX    TEAM_DATA_BYTES      /* that a member may give of one operand or block */
+#define TEAM_SCAN_MAX     (TEAM_INPUT_MAX / 2) /* the same of scans, which engines have twice */
+#define TEAM_LINES        UINT64_MAX /* in place of a data row: the call goes by the lines */
 #define TEAM_ROWS_OFFSET  256u
 #define TEAM_DATA_ALIGNED 4096u
 

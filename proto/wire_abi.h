@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 8u
+#define WIRE_VERSION 9u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -280,17 +280,18 @@ static_assert(sizeof(struct wire_offer) == 32, "wire_offer");
  * COLL, FLOOR, BREAK: letters, by which the engines of a team's members (its participants) work on
  * collectives. No letter waits for another one: each is taken as soon as it comes.
  *
- * COLL: data of one round of one instance, from `from` to the receiver. More than WIRE_COLL_DATA
- * bytes come in several letters, its parts, all full but the last. A letter may come before the
- * receiver's own ranks have called, so it says all of the call that a participant must know.
+ * COLL: data of one round of one instance, from `from` to the receiver, in one record where the
+ * ring has room for it. Else it comes in several, in order; `at` says where the data of each
+ * begins, and all but the last have a multiple of WIRE_COLL_UNIT bytes. A letter may come before
+ * the receiver's own ranks have called, so it says all of the call that a participant must know.
  *
  *     0      8      16         24          32      40     44     48     52
  *     +------+------+----------+-----------+-------+------+------+------+--------+
  *     | head | team | sequence | signature | floor | from | root | rank | length |
  *     +------+------+----------+-----------+-------+------+------+------+--------+
- *     | bytes | kind | row | round | part | unused | data, padded to 8
+ *     | bytes | kind | row | round | at   | unused | data, padded to 8
  *     +-------+------+-----+-------+------+--------+----------------- - -
- *     56      60     61    62      64     66       72
+ *     56      60     61    62      64     68       72
  */
 struct wire_coll {
     struct wire_record head;
@@ -302,24 +303,18 @@ struct wire_coll {
     uint32_t root;      /* participant; 0: the kind has none */
     uint32_t rank;      /* the lowest of the sender's members, in the team */
     uint32_t length;    /* bytes a member */
-    uint32_t bytes;     /* of all parts together */
+    uint32_t bytes;     /* of the letter, in all its records */
     uint8_t kind;       /* enum team_kind */
     uint8_t row;        /* number of the data row, or WIRE_COLL_LINES */
     uint16_t round;
-    uint16_t part;
-    uint16_t unused[3];
+    uint32_t at; /* where this record's data begins in the letter's */
+    uint32_t unused;
 };
 static_assert(sizeof(struct wire_coll) == 72, "wire_coll");
 static_assert(offsetof(struct wire_coll, from) == 40, "wire_coll.from");
 static_assert(offsetof(struct wire_coll, bytes) == 56, "wire_coll.bytes");
-#define WIRE_COLL_DATA  1024u /* bytes of a part, at most */
+#define WIRE_COLL_UNIT  64u
 #define WIRE_COLL_LINES 255u
-
-/* The number of parts of so many bytes. */
-static inline uint32_t wire_coll_parts(uint32_t bytes)
-{
-    return bytes <= WIRE_COLL_DATA ? 1 : (bytes + WIRE_COLL_DATA - 1) / WIRE_COLL_DATA;
-}
 
 /* FLOOR: the sender has finished all instances below `floor`, and nothing of them is under way. The
  * receiver sends nothing for an instance that is a window or more above that. */

@@ -257,11 +257,16 @@ static uint64_t inputs(enum team_kind kind, const struct team_load *load, uint32
                                                       : members * team_stride(load->given);
 }
 
+static uint32_t input_max(enum team_kind kind)
+{
+    return kind == TEAM_SCAN || kind == TEAM_EXSCAN ? TEAM_SCAN_MAX : TEAM_INPUT_MAX;
+}
+
 enum team_way team_way(enum team_kind kind, uint64_t length, uint32_t size, uint32_t fullest)
 {
     struct team_load load;
 
-    if (length > TEAM_INPUT_MAX || team_load(&load, kind, length, size, fullest) < 0)
+    if (length > input_max(kind) || team_load(&load, kind, length, size, fullest) < 0)
         return TEAM_LARGE;
     if (load.given <= TEAM_LINE_BYTES && load.node <= TEAM_LINE_BYTES &&
         load.received <= TEAM_LINE_BYTES)

@@ -66,8 +66,13 @@ static void ways(void)
         {TEAM_BARRIER, 0, 1000000, 1024, TEAM_BY_LINES},
         {TEAM_BCAST, 40, 9, 9, TEAM_BY_LINES},
         {TEAM_BCAST, 41, 9, 9, TEAM_BY_DATA},
-        {TEAM_BCAST, 4096, 9, 1024, TEAM_BY_DATA},
-        {TEAM_BCAST, 4097, 9, 1, TEAM_LARGE},
+        {TEAM_BCAST, 65536, 9, 1024, TEAM_BY_DATA},
+        {TEAM_BCAST, 65537, 9, 1, TEAM_LARGE},
+        {TEAM_SCAN, 32768, 9, 1, TEAM_BY_DATA},
+        {TEAM_SCAN, 32769, 9, 1, TEAM_LARGE},
+        {TEAM_EXSCAN, 32769, 9, 1, TEAM_LARGE},
+        {TEAM_ALLREDUCE, 65536, 2, 1, TEAM_BY_DATA},
+        {TEAM_ALLREDUCE, 65537, 2, 1, TEAM_LARGE},
         {TEAM_ALLREDUCE, 40, 1000, 1000, TEAM_BY_LINES},
         {TEAM_ALLREDUCE, 4096, 16, 16, TEAM_BY_DATA},
         {TEAM_ALLREDUCE, 4096, 17, 17, TEAM_LARGE},
@@ -95,7 +100,7 @@ static void ways(void)
         CU_ASSERT_EQUAL(team_way((enum team_kind)table[i].kind, table[i].length, table[i].size,
                                  table[i].fullest),
                         table[i].way);
-    CU_ASSERT_EQUAL(team_small_max(1), 4096);
+    CU_ASSERT_EQUAL(team_small_max(1), 65536);
     CU_ASSERT_EQUAL(team_small_max(16), 4096);
     CU_ASSERT_EQUAL(team_small_max(17), 3840);
     CU_ASSERT_EQUAL(team_small_max(1024), 64);

@@ -96,8 +96,8 @@ PWC_API uint32_t pwc_team_size(const pwc_team *team);
 /* The context that is member `rank`. -EINVAL: no such rank. */
 PWC_API int pwc_team_peer(const pwc_team *team, uint32_t rank, pwc_peer *out);
 
-/* The longest operand that travels through memory which the members of a node share: up to 4096
- * bytes, less where a node has more than 16 members. pwc/collective.h says what it is for. */
+/* The longest operand that travels in one piece through memory which the members of a node share:
+ * 64 KiB over the members of the fullest node. pwc/collective.h says what it is for. */
 PWC_API size_t pwc_team_small_max(const pwc_team *team);
 
 /* Why the team is broken, or why its last call failed, in words: which member ended, or which call

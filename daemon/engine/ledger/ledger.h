@@ -73,6 +73,12 @@ void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t piece
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t peer);
 
+/* As its head counts. */
+#define LEDGER_RECORD_MAX (8u * UINT16_MAX)
+/* The longest record for which a ring that operations fill finds room again and again, wherever the
+ * ring wraps, and that runs do not cut. */
+uint32_t ledger_record_most(const struct engine *e, uint32_t peer);
+
 /* Whether a verdict of so many bytes may pass what is next in turn and finds no room. */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes);
 

@@ -31,6 +31,15 @@ uint64_t ledger_credit(const struct engine *e, uint32_t peer)
     return out->staging && used < limit ? limit - used : 0;
 }
 
+uint32_t ledger_record_most(const struct engine *e, uint32_t peer)
+{
+    uint32_t size = e->peer_live[peer].out.size, most = (size - ledger_kept(size)) / 2;
+
+    if (e->ordered_max > 0 && e->ordered_max < most)
+        most = (uint32_t)e->ordered_max;
+    return (most < LEDGER_RECORD_MAX ? most : LEDGER_RECORD_MAX) & ~7u;
+}
+
 /* Where runs are cut, what waits may need more runs than the window has. Two in a row are longer
  * than ordered_max. */
 static bool waits_for_runs(const struct engine *e, const struct peer *p,

@@ -100,13 +100,14 @@ struct letter {
     uint32_t round;
     uint64_t sequence; /* of the instance */
     uint32_t bytes;
-    uint32_t at;     /* in `out` of the room */
-    uint32_t staged; /* parts that stand in the ledger, or did */
-    uint32_t acked;  /* parts acknowledged */
+    uint32_t at;      /* in `out` of the room */
+    uint32_t staged;  /* bytes that stand in the ledger, or did */
+    uint32_t waits;   /* some of it is not staged */
+    uint32_t records; /* of it that stand in the ledger */
     /* of news: bits of enum letter_news */
     uint32_t owed;
     uint32_t flying;
-    uint32_t unused[2];
+    uint32_t unused;
 };
 static_assert(sizeof(struct letter) == 1u << LETTER_SHIFT, "letter");
 
@@ -161,11 +162,11 @@ static_assert(sizeof(struct instance) == 80, "instance");
 
 /* The letter of one round that an instance awaits. */
 struct arrival_slot {
-    uint64_t parts; /* bits of those that have come */
-    uint32_t at;    /* in `in` of the room */
+    uint32_t records; /* of it that have come */
+    uint32_t come;    /* bytes */
+    uint32_t at;      /* in `in` of the room */
     uint32_t bytes;
 };
-static_assert(TEAM_DATA_BYTES / WIRE_COLL_DATA <= 64, "bits of parts");
 
 /* ---- private --------------------------------------------------------------------------------- */
 

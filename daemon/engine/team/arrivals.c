@@ -50,29 +50,43 @@ static struct participant *sender(struct engine *e, uint32_t team, uint32_t peer
 
 /* ---- COLL ------------------------------------------------------------------------------------ */
 
-/* Keeps a part of the letter of a round. 0 or -EPROTO. */
+/* The data of a record of `size` bytes behind its fixed part, or UINT32_MAX: it can't be what comes
+ * next of its letter. */
+static uint32_t data_of(const struct wire_coll *w, const struct arrival_slot *slot, uint32_t size)
+{
+    uint32_t left;
+
+    if (w->at != slot->come || (slot->records > 0 && slot->come == slot->bytes))
+        return UINT32_MAX;
+    left = w->bytes - w->at;
+    if (size == abi_pad8(left))
+        return left;
+    return size > 0 && size < left && size % WIRE_COLL_UNIT == 0 ? size : UINT32_MAX;
+}
+
+/* Keeps data of the letter of a round. 0 or -EPROTO. */
 static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, const uint8_t *data,
                 uint32_t size)
 {
     const struct team *t = &e->teams.table[team];
     struct instance *i = team_instance(e, team, w->sequence);
     struct blocks b = blocks_of(e, team, i);
-    uint32_t begin = w->part * WIRE_COLL_DATA, bytes = w->bytes - begin;
     struct arrival_slot *slot;
     struct coll_round now;
+    uint32_t bytes;
 
     if (w->round >= b.algorithm->rounds(&b.shape))
         return -EPROTO;
     b.algorithm->round(&b.shape, b.me, w->round, &now);
     if (now.arrivals != 1 || now.from[0].peer != w->from ||
         w->bytes != blocks_arriving(&b, w->round, &now.from[0].blocks) ||
-        w->bytes > TEAM_DATA_BYTES || w->part >= wire_coll_parts(w->bytes))
+        w->bytes > TEAM_DATA_BYTES)
         return -EPROTO;
-    bytes = bytes < WIRE_COLL_DATA ? bytes : WIRE_COLL_DATA;
     slot = team_arrival(e, team, w->sequence, w->round);
-    if (size != abi_pad8(bytes) || slot->parts >> w->part & 1)
+    bytes = data_of(w, slot, size);
+    if (bytes == UINT32_MAX)
         return -EPROTO;
-    if (slot->parts == 0) {
+    if (slot->records == 0) {
         uint32_t room = i->row == WIRE_COLL_LINES ? t->lines.mail : t->data.mail;
 
         if (abi_pad8(w->bytes) > room - i->in_used)
@@ -81,8 +95,9 @@ static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, cons
         slot->bytes = w->bytes;
         set32(e, &i->in_used, i->in_used + abi_pad8(w->bytes));
     }
-    memcpy(team_mail_in(e, team, i) + slot->at + begin, data, bytes);
-    set64(e, &slot->parts, slot->parts | UINT64_C(1) << w->part);
+    memcpy(team_mail_in(e, team, i) + slot->at + w->at, data, bytes);
+    set32(e, &slot->come, w->at + bytes);
+    set32(e, &slot->records, slot->records + 1);
     return 0;
 }
 

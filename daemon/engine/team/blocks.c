@@ -161,26 +161,29 @@ static void place_block(const struct blocks *b, enum coll_how how, uint64_t plac
     fold(b->code, side + place, letter, count);
 }
 
+/* Bytes of all blocks on a side; not of an alltoall. */
+static uint64_t bytes_of_all(const struct blocks *b)
+{
+    const struct participant *last = &b->list[b->shape.participants - 1];
+    bool scan = b->kind == TEAM_SCAN || b->kind == TEAM_EXSCAN;
+
+    if (b->algorithm->cut == COLL_WHOLE)
+        return (scan ? 2ull : 1ull) * b->length;
+    return (uint64_t)(last->first + last->members) * b->length;
+}
+
 void blocks_place(const struct blocks *b, uint32_t round, enum coll_how how,
                   const struct coll_range *range, const uint8_t *side, const uint8_t *letter,
                   uint8_t *other)
 {
-    uint64_t all;
-
     if (b->length == 0 || how == COLL_SIGNAL)
         return;
     if (b->kind == TEAM_ALLTOALL) {
         place_alltoall(b, round, range, side, letter, other);
         return;
     }
-    if (other != side) {
-        all = b->algorithm->cut == COLL_WHOLE
-                  ? 2ull * b->length
-                  : (uint64_t)(b->list[b->shape.participants - 1].first +
-                               b->list[b->shape.participants - 1].members) *
-                        b->length;
-        memcpy(other, side, all);
-    }
+    if (other != side)
+        memcpy(other, side, bytes_of_all(b));
     for (uint32_t i = range->first; i < range->end; i = next_of(range, i)) {
         uint64_t bytes = bytes_of(b, round, i);
 
@@ -193,7 +196,7 @@ void blocks_place(const struct blocks *b, uint32_t round, enum coll_how how,
 
 uint32_t blocks_rounds(uint32_t participants)
 {
-    uint32_t most = coll_rounds_most(&choices, TEAM_INPUT_MAX, participants);
+    uint32_t most = coll_rounds_most(&choices, 0, participants);
 
     return most > 0 ? most : 1;
 }
@@ -245,19 +248,21 @@ static struct load load_of(const struct team *t, const struct participant *list,
 
 struct team_room blocks_room(const struct team *t, const struct participant *list, bool lines)
 {
-    uint64_t whole = lines ? TEAM_LINE_BYTES : team_small_max(t->fullest);
+    uint64_t whole = lines ? TEAM_LINE_BYTES : TEAM_INPUT_MAX; /* a bcast's */
     uint64_t given = lines ? TEAM_LINE_BYTES : TEAM_DATA_BYTES;
     uint64_t each = given / t->size < TEAM_INPUT_MAX ? given / t->size : TEAM_INPUT_MAX;
     uint64_t cross = given / t->fullest / t->size, work, mail;
+    uint64_t scan = whole < TEAM_SCAN_MAX ? whole : TEAM_SCAN_MAX;
     struct load alltoall = load_of(t, list, TEAM_ALLTOALL);
     struct load halving = load_of(t, list, TEAM_REDUCE_SCATTER);
     struct load allgather = load_of(t, list, TEAM_ALLGATHER);
 
     cross = cross < TEAM_INPUT_MAX ? cross : TEAM_INPUT_MAX;
-    if (cross * alltoall.letter > TEAM_DATA_BYTES) /* more parts than an arrival has bits */
+    if (cross * alltoall.letter > TEAM_DATA_BYTES) /* longer than any record may be */
         return (struct team_room){.mail = UINT32_MAX};
     /* A scan has its blocks twice; a gather or a scatter sends and gets each block once. */
-    work = most_of(2 * whole, each * t->size, cross * alltoall.work);
+    work = most_of(whole, 2 * scan, each * t->size);
+    work = most_of(work, cross * alltoall.work, 0);
     mail = most_of(t->rounds * whole, each * t->size, cross * alltoall.mail);
     mail = most_of(mail, each * halving.mail, each * allgather.mail) + 8 * t->rounds;
     return (struct team_room){.work = (uint32_t)((work + 7) & ~UINT64_C(7)),

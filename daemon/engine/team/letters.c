@@ -8,7 +8,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/team/table.h"
 
-/* The part, or the bit of the news, in `slot` of its mark. */
+/* Where the data of a record begins, or the bit of the news, in `slot` of its mark. */
 #define SLOT_PART_SHIFT 32u
 
 static bool has_news(const struct letter *letter)
@@ -44,6 +44,7 @@ void letter_write(struct engine *e, struct letter *letter, const struct letter *
 {
     *letter = *like;
     letter->kind = LETTER_FREE;
+    letter->waits = 1;
     set32(e, &letter->kind, LETTER_ROUND);
     e->peer_live[letter_peer(e, letter)].letters++;
 }
@@ -87,17 +88,25 @@ static uint64_t say_floor(struct engine *e, uint32_t team, struct participant *p
     return t->floor;
 }
 
-/* The next part of a round's letter: 1: it was the last, 0: more are left, -ENOSPC. */
-static int stage_part(struct engine *e, struct letter *letter)
+/* The data of the next record of a letter, as much as there may be room for at once. */
+static uint32_t next_bytes(const struct engine *e, const struct letter *letter)
+{
+    uint32_t most = ledger_record_most(e, letter_peer(e, letter)) - sizeof(struct wire_coll);
+    uint32_t left = letter->bytes - letter->staged;
+
+    return left <= most ? left : most & ~(WIRE_COLL_UNIT - 1);
+}
+
+/* The next record of a round's letter: 1: it was the last, 0: more are left, -ENOSPC. */
+static int stage_round(struct engine *e, struct letter *letter)
 {
     struct team *t = &e->teams.table[letter->team];
     struct participant *p = &e->teams.live[letter->team].participants[letter->to];
     const struct instance *i = team_instance(e, letter->team, letter->sequence);
-    uint32_t begin = letter->staged * WIRE_COLL_DATA, bytes = letter->bytes - begin;
+    uint32_t begin = letter->staged, bytes = next_bytes(e, letter);
     struct wire_coll *w;
 
-    bytes = bytes < WIRE_COLL_DATA ? bytes : WIRE_COLL_DATA;
-    w = stage(e, letter, WIRE_COLL, (uint32_t)sizeof(*w) + abi_pad8(bytes), letter->staged);
+    w = stage(e, letter, WIRE_COLL, (uint32_t)sizeof(*w) + abi_pad8(bytes), begin);
     if (!w)
         return -ENOSPC;
     *w = (struct wire_coll){.head = w->head,
@@ -113,13 +122,15 @@ static int stage_part(struct engine *e, struct letter *letter)
                             .kind = (uint8_t)i->kind,
                             .row = (uint8_t)i->row,
                             .round = (uint16_t)letter->round,
-                            .part = (uint16_t)letter->staged};
+                            .at = begin};
     memset((uint8_t *)(w + 1) + bytes, 0, abi_pad8(bytes) - bytes);
     memcpy(w + 1, team_mail_out(e, letter->team, i) + letter->at + begin, bytes);
-    set32(e, &letter->staged, letter->staged + 1);
+    set32(e, &letter->staged, begin + bytes);
+    set32(e, &letter->waits, begin + bytes < letter->bytes);
+    set32(e, &letter->records, letter->records + 1);
     set32(e, &t->flying, t->flying + 1);
     commit(e);
-    return letter->staged == wire_coll_parts(letter->bytes);
+    return letter->waits ? 0 : 1;
 }
 
 /* A broken team needs this letter no more. */
@@ -163,7 +174,7 @@ static int stage_floor(struct engine *e, struct letter *letter)
     return 0;
 }
 
-/* One of the news that are owed and not under way already. Results as those of stage_part. */
+/* One of the news that are owed and not under way already. Results as those of stage_round. */
 static int stage_news(struct engine *e, struct letter *letter)
 {
     struct team *t = &e->teams.table[letter->team];
@@ -187,10 +198,10 @@ static int stage_letter(struct engine *e, struct letter *letter)
 {
     if (letter->kind == LETTER_NEWS)
         return stage_news(e, letter);
-    if (letter->kind != LETTER_ROUND || letter->staged == wire_coll_parts(letter->bytes))
+    if (letter->kind != LETTER_ROUND || !letter->waits)
         return 1;
-    if (letter->staged > letter->acked || e->teams.table[letter->team].reason.status == 0)
-        return stage_part(e, letter);
+    if (letter->records > 0 || e->teams.table[letter->team].reason.status == 0)
+        return stage_round(e, letter);
     drop(e, letter);
     return 1;
 }
@@ -242,8 +253,8 @@ struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t s
             e->peer_live[peer].letters--;
         return call;
     }
-    set32(e, &letter->acked, letter->acked + 1);
-    if (letter->acked < wire_coll_parts(letter->bytes))
+    set32(e, &letter->records, letter->records - 1);
+    if (letter->records > 0 || letter->waits)
         return call;
     i = team_instance(e, letter->team, letter->sequence);
     set32(e, &letter->kind, LETTER_FREE);
@@ -266,6 +277,8 @@ void letter_rewind(struct engine *e, uint64_t slot)
         set32(e, &letter->owed, letter->owed | part);
     } else {
         set32(e, &letter->staged, part);
+        set32(e, &letter->waits, 1);
+        set32(e, &letter->records, letter->records - 1);
     }
 }
 
@@ -285,7 +298,7 @@ static void rounds_to(struct engine *e, uint32_t team, uint32_t participant,
 
 static void list_waiting(struct engine *e, struct letter *letter)
 {
-    if (letter->staged < wire_coll_parts(letter->bytes))
+    if (letter->waits)
         letter_list(e, letter);
 }
 
@@ -330,7 +343,7 @@ static void drop_flying(struct engine *e, struct letter *letter)
 {
     struct team *t = &e->teams.table[letter->team];
 
-    set32(e, &t->flying, t->flying - (letter->staged - letter->acked));
+    set32(e, &t->flying, t->flying - letter->records);
     drop(e, letter);
 }
 

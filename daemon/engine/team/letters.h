@@ -23,8 +23,8 @@ void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum lett
 
 /* Stages letters of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
 int letters_stage(struct engine *e, struct turn *turn, int *work);
-/* Within a transaction: the part of a letter that stands there in `sent` is acknowledged. The team
- * and the instance whose letter it was where that has none left under way; else team NONE. */
+/* Within a transaction: the record of a letter that stands there in `sent` is acknowledged. The
+ * team and the instance whose letter it was where that has none left under way; else team NONE. */
 struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);
 /* Within a transaction: it is staged again. */
 void letter_rewind(struct engine *e, uint64_t slot);

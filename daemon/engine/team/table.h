@@ -91,10 +91,10 @@ static inline uint8_t *team_mail_out(const struct engine *e, uint32_t team,
            (instance->row == WIRE_COLL_LINES ? t->lines.mail : t->data.mail);
 }
 
-/* Whether all parts of the letter of a round have come. */
+/* Whether all records of the letter of a round have come. */
 static inline bool arrival_whole(const struct arrival_slot *slot)
 {
-    return slot->parts != 0 && slot->parts == UINT64_MAX >> (64 - wire_coll_parts(slot->bytes));
+    return slot->records > 0 && slot->come == slot->bytes;
 }
 
 /* The client that pays for the team's letters; NONE: the session of its lowest rank has ended. */

@@ -256,7 +256,7 @@ static bool has_root(uint8_t kind)
 static void run_kinds(struct hall *h, unsigned *seed)
 {
     static const uint64_t counts[] = {0,  1,  2,   5,   6,   7,   20,   63,
-                                      64, 65, 256, 511, 512, 513, 1500, 5000};
+                                      64, 65, 256, 511, 512, 513, 1500, 9000};
     bool few = h->size > 9;
 
     for (uint8_t kind = TEAM_BARRIER; kind <= TEAM_ALLTOALL; kind++)
@@ -427,7 +427,7 @@ static void lengths_that_differ(void)
 
 /* ---- several under way ---------------------------------------------------------------------- */
 
-enum { CALLS = 12, WORDS = 3000 };
+enum { CALLS = 12, WORDS = 66000 }; /* in more slices than there are data rows */
 
 /* Calls behind long ones begin when their turn comes, and all end in the order of calls. */
 static void behind_long_ones(uint32_t engines)

@@ -290,7 +290,7 @@ static void refusals(void)
     CU_ASSERT_EQUAL(peer, 1);
     CU_ASSERT_EQUAL(pwc_team_rank(t), 0);
     CU_ASSERT_EQUAL(pwc_team_size(t), 2);
-    CU_ASSERT_EQUAL(pwc_team_small_max(t), 4096);
+    CU_ASSERT_EQUAL(pwc_team_small_max(t), TEAM_DATA_BYTES / 2);
 
     CU_ASSERT_EQUAL(sum(h, 0, in, out, 1, pwc_cid_u64(3)), 0);
     CU_ASSERT_EQUAL(sum(h, 1, in, out, 1, pwc_cid_u64(3)), 0);
@@ -448,19 +448,22 @@ static void shutdown(void)
     hall_free(h);
 }
 
+/* Elements of 8 bytes in a slice, where each engine has one member. */
+enum { SLICE = TEAM_INPUT_MAX / 8 };
+
 /* A member that only gives a long operand begins slices as the engine ends those before; calls
  * behind it wait for their turn, as many as the window says. */
 static void slices_of_a_giver(void)
 {
     struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);
-    static uint64_t in[2][5000], out[5000];
+    static uint64_t in[2][10 * SLICE], out[10 * SLICE];
     struct pwc_ctx *ctx = h->members[1].ctx;
     struct pwc_event event;
     unsigned ended = 0;
 
     for (uint32_t rank = 0; rank < 2; rank++)
-        CU_ASSERT_EQUAL(pwc_team_reduce(hall_team(h, rank), in[rank], out, 5000, PWC_U64, PWC_ADD,
-                                        0, pwc_cid_u64(0), 0),
+        CU_ASSERT_EQUAL(pwc_team_reduce(hall_team(h, rank), in[rank], out, 10 * SLICE, PWC_U64,
+                                        PWC_ADD, 0, pwc_cid_u64(0), 0),
                         0);
     for (uint64_t i = 1; i < 4; i++)
         for (uint32_t rank = 0; rank < 2; rank++)
@@ -527,17 +530,17 @@ static void row_of_a_slice_that_lies(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, 2);
     struct team_area *a = &h->engine[0].area;
-    static uint64_t in[1500], out[1500]; /* three slices */
+    static uint64_t in[SLICE + 100], out[SLICE + 100]; /* three slices of two members' */
     pwc_team *t = hall_team(h, 0);
 
-    CU_ASSERT_EQUAL(sum(h, 0, in, out, 1500, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(sum(h, 0, in, out, SLICE + 100, pwc_cid_u64(1)), 0);
     CU_ASSERT_EQUAL(t->begun, 2);
-    memset(a->data[0].result, 1, 4096);
+    memset(a->data[0].result, 1, sizeof(a->data[0].result));
     atomic_store(&team_row(a, 0)->result.done, 1);
     atomic_store(&team_row(a, 0)->counts.taken, 2);
     CU_ASSERT_EQUAL(pwc_team_barrier(t, pwc_cid_u64(2), 0), 0);
     CU_ASSERT_EQUAL(out[0], UINT64_C(0x0101010101010101));
-    CU_ASSERT_EQUAL(out[1024], 0);
+    CU_ASSERT_EQUAL(out[SLICE], 0);
     hall_free(h);
 }
 

@@ -178,39 +178,73 @@ static void calls_and_letters_are_counted(void)
     free_pair(&p);
 }
 
-/* A bcast's data goes into the result as soon as the last member comes. */
-static void data_comes_in_parts(void)
+/* A record of a bcast's data, of 2500 bytes in all. */
+struct data_record {
+    struct wire_coll coll;
+    uint8_t data[1536];
+};
+
+static bool send_data(struct pair *p, uint32_t at, uint32_t bytes, char fill)
 {
-    struct {
-        struct wire_coll coll;
-        uint8_t data[WIRE_COLL_DATA];
-    } part = {.coll = letter(0, 0).coll};
+    struct data_record d = {.coll = letter(0, 0).coll};
+
+    d.coll.kind = TEAM_BCAST;
+    d.coll.root = 1;
+    d.coll.length = d.coll.bytes = 2500;
+    d.coll.row = 3;
+    d.coll.at = at;
+    memset(d.data, fill, bytes);
+    d.coll.head.words = (uint16_t)((sizeof(d.coll) + abi_pad8(bytes)) / 8);
+    return bench_send(p->b, &d, d.coll.head.words * 8u) && !p->b->broken;
+}
+
+/* A bcast's data goes into the result as soon as the last member comes. */
+static void data_comes_in_records(void)
+{
     struct pair p = new_pair();
     struct submit_record r = submission(&p, 0);
 
-    part.coll.kind = r.code = TEAM_BCAST;
-    part.coll.root = r.root = 1;
-    part.coll.length = part.coll.bytes = 2500;
+    r.code = TEAM_BCAST;
+    r.root = 1;
     r.length = 2500;
-    part.coll.row = 3;
     r.data_row = 3;
-    for (int i = 2; i >= 0; i--) { /* in any order */
-        uint32_t bytes = i == 2 ? 2500 - 2048 : 1024;
-
-        part.coll.part = (uint16_t)i;
-        memset(part.data, 'a' + i, bytes);
-        part.coll.head.words = (uint16_t)((sizeof(part.coll) + abi_pad8(bytes)) / 8);
-        CU_ASSERT_TRUE(bench_send(p.b, &part, part.coll.head.words * 8u));
-        CU_ASSERT_FALSE(p.b->broken);
-        if (i == 1)
-            bench_submit(p.b, &r);
-        CU_ASSERT_EQUAL(team_ended(&p.area, 0), i == 0);
-    }
+    CU_ASSERT_TRUE(send_data(&p, 0, 1536, 'a'));
+    CU_ASSERT_TRUE(send_data(&p, 1536, 64, 'b'));
+    bench_submit(p.b, &r);
+    CU_ASSERT_EQUAL(team_ended(&p.area, 0), 0);
+    CU_ASSERT_TRUE(send_data(&p, 1600, 900, 'c'));
+    CU_ASSERT_EQUAL(team_ended(&p.area, 0), 1);
     CU_ASSERT_EQUAL(team_row(&p.area, 0)->result.length, 2500);
-    CU_ASSERT_EQUAL(p.area.data[3].result[1023], 'a');
-    CU_ASSERT_EQUAL(p.area.data[3].result[2047], 'b');
+    CU_ASSERT_EQUAL(p.area.data[3].result[1535], 'a');
+    CU_ASSERT_EQUAL(p.area.data[3].result[1599], 'b');
     CU_ASSERT_EQUAL(p.area.data[3].result[2499], 'c');
     free_pair(&p);
+}
+
+/* Two records of one letter, of which the second breaks the link. */
+static void bad_records_break_the_link(void)
+{
+    static const struct {
+        uint32_t at, bytes;
+        const char *what;
+    } rows[] = {{0, 64, "data that has come"},
+                {1024, 64, "data before its turn"},
+                {512, 100, "half a unit"},
+                {512, 1536, "all but the end, and less than a unit"},
+                {512, 0, "no data"},
+                {UINT32_MAX - 63, 64, "data behind the end of all"},
+                {UINT32_MAX, 1536, "no such place"}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        bool good = i == 3;
+
+        CU_ASSERT_TRUE(send_data(&p, 0, 512, 'a'));
+        if (send_data(&p, rows[i].at, rows[i].bytes, 'b') != good)
+            printf("%s: %s\n", rows[i].what, good ? "is not taken" : "is taken");
+        CU_ASSERT_EQUAL(p.b->broken, !good);
+        free_pair(&p);
+    }
 }
 
 static void sleepers_are_woken(void)
@@ -269,14 +303,14 @@ static const char *make_bad(struct letter_record *l, size_t number)
         l->coll.round = 1;
         return "no such round";
     case 6:
-        l->coll.part = 1;
-        return "no such part";
+        l->coll.at = 8;
+        return "data behind its end";
     case 7:
         l->coll.bytes = 16;
         return "more bytes than the round has";
     case 8:
-        l->coll.length = l->coll.bytes = 4104;
-        return "longer than small";
+        l->coll.length = l->coll.bytes = TEAM_INPUT_MAX + 8;
+        return "longer than a data row";
     case 9:
         l->coll.length = l->coll.bytes = 48;
         return "longer than a line";
@@ -660,7 +694,7 @@ static uint32_t random_letter(uint64_t number, uint64_t *state, uint64_t *words)
         l.coll.length = l.coll.bytes = lengths[random_word(state) % COUNT(lengths)];
         if (l.coll.length > 40)
             l.coll.row = (uint8_t)(random_word(state) % TEAM_DATA_ROWS);
-        l.coll.part = (uint16_t)(random_word(state) % 3);
+        l.coll.at = (uint32_t)(random_word(state) % 3 * 1024);
         size = sizeof(l.coll) + abi_pad8(l.coll.bytes < 1024 ? l.coll.bytes : 1024);
         l.coll.head.words = (uint16_t)(size / 8);
         memset(words, 0, size);
@@ -711,7 +745,7 @@ static uint64_t renew(struct pair *p, uint64_t number)
 /* The daemon stays well, whatever comes. */
 static void mutations(void)
 {
-    uint64_t words[(sizeof(struct wire_coll) + WIRE_COLL_DATA) / 8 + 1], state = 1, calls = 0;
+    uint64_t words[(sizeof(struct wire_coll) + 1024) / 8 + 1], state = 1, calls = 0;
     uint64_t number = NUMBER, before, taken = 0;
     struct pair p = new_pair();
 
@@ -739,7 +773,8 @@ int main(void)
     CU_TestInfo tests[] = {
         {"letters that come before the call are kept", early_letters_are_kept},
         {"calls and letters are counted", calls_and_letters_are_counted},
-        {"data comes in parts", data_comes_in_parts},
+        {"data comes in several records", data_comes_in_records},
+        {"records that make no sense break the link", bad_records_break_the_link},
         {"sleepers are woken", sleepers_are_woken},
         {"a result is published", a_result_is_published},
         {"letters that make no sense break the link", bad_letters_break_the_link},

@@ -172,7 +172,7 @@ static const char *run_seed(uint64_t seed, FILE *trace, char failure[400])
     struct world_options options = {
         .seed = seed,
         .trace = trace,
-        .limits = {.team_bytes = 8u << 20, .keepalive_ns = 40000, .peer_deadline_ns = 4000000}};
+        .limits = {.team_bytes = 32u << 20, .keepalive_ns = 40000, .peer_deadline_ns = 4000000}};
 
     memset(r, 0, sizeof *r);
     r->random.state = seed * 77 + 5;
