@@ -1,10 +1,10 @@
 #!/bin/sh
-# The engine is pure: what its library leaves undefined is a short list (engine_symbols.txt), without
-# clock, socket, allocation or system call.
+# The engine and the room of handlers are pure: what their libraries leave undefined is a short list
+# (engine_symbols.txt, handlers_symbols.txt), without clock, socket, allocation or system call.
 #
-#     test_symbols.sh NM LIBRARY LIST
+#     test_symbols.sh NM LIBRARY LIST FUNCTION    a function that the library defines
 set -eu
-nm=$1 library=$2 list=$3
+nm=$1 library=$2 list=$3 function=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -15,12 +15,12 @@ trap 'rm -rf "$work"' EXIT
 grep -v -e '^#' -e '^$' "$list" | sort -u >"$work/allowed"
 comm -23 "$work/undefined" "$work/defined" | comm -23 - "$work/allowed" >"$work/extra"
 
-if ! grep -q '^engine_step$' "$work/defined"; then
-    echo "$library does not define engine_step: is this the engine?"
+if ! grep -qx "$function" "$work/defined"; then
+    echo "$library does not define $function: is this the right one?"
     exit 1
 fi
 if [ -s "$work/extra" ]; then
-    echo "the engine's library uses what $list does not allow:"
+    echo "$library uses what $list does not allow:"
     cat "$work/extra"
     exit 1
 fi

@@ -1,0 +1,26 @@
+/* Owns the line of zeros (window.h). Thread: the one that runs handlers. */
+#include "daemon/handlers/window.h"
+
+#include <string.h>
+
+const uint8_t window_nowhere[64] __attribute__((aligned(64))) = {0};
+
+void windows_clear(struct windows *w)
+{
+    memset(w, 0, sizeof(*w));
+}
+
+void window_set(struct windows *w, enum handler_window window, void *base, uint64_t size)
+{
+    w->base[window] = base;
+    w->size[WINDOW_READ][window] = size;
+    w->size[WINDOW_WRITE][window] = size;
+}
+
+void window_set_constant(struct windows *w, enum handler_window window, const void *base,
+                         uint64_t size)
+{
+    w->base[window] = (uint8_t *)(uintptr_t)base; /* its size for writing is 0 */
+    w->size[WINDOW_READ][window] = size;
+    w->size[WINDOW_WRITE][window] = 0;
+}
