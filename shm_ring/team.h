@@ -77,6 +77,14 @@ void team_line_write(const struct team_area *a, uint64_t sequence, uint32_t memb
  * missing; -EPROTO: the count makes no sense. */
 int team_arrive(const struct team_area *a, uint64_t sequence);
 
+/* Whether all members have come, for an instance that this member takes part in. What the others
+ * wrote may not be read after this. */
+static inline bool team_have_come(const struct team_area *a, uint64_t sequence)
+{
+    return atomic_load_explicit(&team_row(a, sequence)->counts.arrived, memory_order_relaxed) >=
+           ((sequence >> a->row_shift) + 1) * a->members;
+}
+
 /* By the last to come: whether all have called the same: 0; -EBADMSG, with the first member that
  * has not, and what it has called; -EPROTO: a line makes no sense. */
 int team_compare(const struct team_area *a, uint64_t sequence, uint64_t signature, uint32_t *member,

@@ -7,18 +7,20 @@
 #define PWC_CLIENTLIB_WAIT_H
 
 #include "clientlib/attach/context.h"
+#include "clientlib/teams/teams.h"
 
 /* As channel_arm; a change among the neighbours also counts as something to probe, since it may
  * precede the arm and then rings no bell. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 
 /* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
- * time than a yield takes, and so many looks take a few microseconds. */
+ * time than a yield takes, and so many looks take a few microseconds. A daemon may need this core.
+ */
 static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 {
     const struct neighbours *n = &ctx->channel.neighbours;
 
-    return n->count > 0 || n->awaited > 0 || ctx->teams.active ? 100 : 1;
+    return n->count > 0 || n->awaited > 0 || teams_await_members(ctx) ? 100 : 1;
 }
 
 /* Yields, if ctx->patience says so. False: the context is to sleep. */

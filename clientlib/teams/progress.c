@@ -164,6 +164,20 @@ void teams_progress_active(struct pwc_ctx *ctx)
     }
 }
 
+/* All have come that this engine serves: the rest is the daemon's. */
+static bool awaits_daemon(const struct pwc_team *t)
+{
+    return !team_is_alone(t) && t->ended < t->begun && team_have_come(&t->area, t->ended);
+}
+
+bool teams_await_members(const struct pwc_ctx *ctx)
+{
+    for (const struct pwc_team *t = ctx->teams.active; t; t = t->next_active)
+        if (!awaits_daemon(t))
+            return true;
+    return false;
+}
+
 /* ---- sleeping ------------------------------------------------------------------------------- */
 
 /* Whether there is something that the member does not know of yet. Room that others have made shows

@@ -18,6 +18,9 @@ static inline void teams_progress(struct pwc_ctx *ctx)
         teams_progress_active(ctx);
 }
 
+/* Whether a member of the same engine is to do what some team waits for, and not the daemon. */
+bool teams_await_members(const struct pwc_ctx *ctx);
+
 /* Before the context sleeps, its bell armed: 1: something has ended, do not sleep; 0. */
 int teams_arm(struct pwc_ctx *ctx);
 /* The context is awake again. */

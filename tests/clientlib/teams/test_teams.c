@@ -407,6 +407,38 @@ static void sleepers(void)
     hall_free(h);
 }
 
+/* Members are waited for as long as one of the same engine has not called, then the daemon is.
+ * Where there is no other engine, it is always a member. */
+static void members_are_awaited(uint32_t engines)
+{
+    struct hall *h = hall_new(4, engines, HALL_BLOCKS, WINDOW);
+    const struct pwc_ctx *ctx = h->members[0].ctx;
+    uint64_t in = 1, out[4];
+    struct pwc_event event;
+
+    CU_ASSERT_FALSE(teams_await_members(ctx));
+    for (unsigned lap = 0; lap < 2 * WINDOW; lap++) {
+        CU_ASSERT_EQUAL(sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_TRUE(teams_await_members(ctx));
+        CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(teams_await_members(ctx), engines == 1);
+        CU_ASSERT_EQUAL(sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(sum(h, 3, &in, &out[3], 1, pwc_cid_u64(0)), 0);
+        hall_run(h);
+        for (uint32_t rank = 0; rank < 4; rank++)
+            CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
+        hall_run(h);
+        CU_ASSERT_FALSE(teams_await_members(ctx));
+    }
+    hall_free(h);
+}
+
+static void awaited(void)
+{
+    members_are_awaited(1);
+    members_are_awaited(2);
+}
+
 /* A call that has found no room wakes up when the last one has taken its result. */
 static void sleepers_for_room(void)
 {
@@ -596,6 +628,7 @@ int main(void)
                            {"mismatches", mismatches},
                            {"death", death},
                            {"sleepers", sleepers},
+                           {"members or the daemon are awaited", awaited},
                            {"sleepers for room", sleepers_for_room},
                            {"shutdown", shutdown},
                            {"slices of a giver", slices_of_a_giver},
