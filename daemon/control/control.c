@@ -51,7 +51,7 @@ static void accept_again(uv_timer_t *timer)
 /* Out of descriptors: the listener stays readable. Stop polling it for 100 ms. */
 static void stop_accepting(struct control *control, int error)
 {
-    log_hostile(&control->log, NULL,
+    log_hostile(&control->log, LOG_SOURCE_CONNECTION, NULL,
                 "a connection cannot be accepted: %s. More descriptors (LimitNOFILE) or fewer "
                 "clients would help",
                 strerror(error));
@@ -621,6 +621,7 @@ int control_run(const struct control_options *options)
             handover_finish(control);
     }
     control_close(control);
+    log_end(&control->log);
     free(control);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

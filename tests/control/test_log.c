@@ -1,9 +1,10 @@
-/* Fields of the journal, and where lines go. */
+/* Fields of the journal, where lines go, and how many. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/control/threads/clock.h"
 #include "daemon/control/watch/log.h"
 #include "tests/suite.h"
 
@@ -86,10 +87,50 @@ static void test_lines(void)
     log_about(&log, LOG_LEVEL_INFO, &about, "too low");
     log_line(&log, LOG_LEVEL_ERROR, "%d", 1);
     log_about(&log, LOG_LEVEL_WARNING, &about, "node %d", 3);
-    log_hostile(&log, NULL, "stranger");
+    log_hostile(&log, LOG_SOURCE_CONNECTION, NULL, "stranger");
     CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
     CU_ASSERT_STRING_EQUAL(text,
                            "pwcd: error: 1\npwcd: warning: node 3\npwcd: warning: stranger\n");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Lines of one source leave those of another their share, and none is left out without being
+ * counted. */
+static void test_limits(void)
+{
+    enum { MORE = 3 };
+    char text[2048] = "", expected[2048] = "";
+    struct log log;
+    size_t used = 0;
+    int ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    log_open(&log, ends[1], LOG_LEVEL_WARNING);
+    for (uint32_t i = 0; i < LOG_LINES_PER_SECOND + MORE; i++) {
+        log.limits[LOG_SOURCE_CONNECTION].since_ns = clock_ns(); /* all in one second */
+        log_hostile(&log, LOG_SOURCE_CONNECTION, NULL, "connection %u", i);
+        if (i < LOG_LINES_PER_SECOND)
+            used += (size_t)sprintf(expected + used, "pwcd: warning: connection %u\n", i);
+    }
+    log_hostile(&log, LOG_SOURCE_CLIENT, NULL, "client");
+    log_hostile(&log, LOG_SOURCE_NODE, NULL, "node");
+    used += (size_t)sprintf(expected + used, "pwcd: warning: client\npwcd: warning: node\n");
+
+    log.limits[LOG_SOURCE_CONNECTION].since_ns = 0; /* the next second */
+    log_hostile(&log, LOG_SOURCE_CONNECTION, NULL, "one more");
+    used += (size_t)sprintf(expected + used,
+                            "pwcd: warning: %d more lines about connections were left out\n"
+                            "pwcd: warning: one more\n",
+                            MORE);
+    log.limits[LOG_SOURCE_CLIENT] =
+        (struct log_limit){.since_ns = clock_ns(), .lines = LOG_LINES_PER_SECOND};
+    log_hostile(&log, LOG_SOURCE_CLIENT, NULL, "left out");
+    log_end(&log);
+    log_end(&log); /* has nothing more */
+    sprintf(expected + used, "pwcd: warning: 1 more lines about clients were left out\n");
+    CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
+    CU_ASSERT_STRING_EQUAL(text, expected);
     close(ends[0]);
     close(ends[1]);
 }
@@ -99,6 +140,7 @@ int main(void)
     CU_TestInfo tests[] = {{"fields", test_fields},
                            {"journal", test_journal},
                            {"lines", test_lines},
+                           {"limits", test_limits},
                            CU_TEST_INFO_NULL};
 
     return suite_run("log", tests);

@@ -177,7 +177,7 @@ static uint64_t done(const struct run *r)
     return sum;
 }
 
-static void tell_progress(const struct run *r)
+static void print_progress(const struct run *r)
 {
     printf("%llu mutations, %llu + %llu + %llu checked rounds\n", (unsigned long long)done(r),
            (unsigned long long)r->across.rounds, (unsigned long long)r->beside.rounds,
@@ -200,7 +200,7 @@ static void watch(struct run *r)
             for (uint32_t i = 0; i < NODES; i++)
                 r->resident_kb[i] = process_resident_kb(r->cluster.nodes[i].pid);
         if (turn % 3000 == 0)
-            tell_progress(r);
+            print_progress(r);
         usleep(10000);
     }
 }
@@ -235,11 +235,11 @@ static void check_growth(struct run *r)
     }
 }
 
+static const char reason_of_last[] = "submission ring: tail or record size out of range";
+
 /* pwcctl shows which client was ended, and why: here a last one, which moves a tail too far. */
 static void check_shown(struct run *r)
 {
-    static const char reason[] = "submission ring: tail or record size out of range";
-
     for (uint32_t i = 0; i < NODES; i++) {
         const char *const argv[] = {r->pwcctl, "--socket", r->cluster.nodes[i].socket, "clients",
                                     NULL};
@@ -253,25 +253,56 @@ static void check_shown(struct run *r)
         check(r, raw_hangs_up(s.socket), "a tail out of range is let pass");
         raw_session_close(&s);
         c = command_start(argv, NULL);
-        check(r, command_finish(c) == 0 && strstr(c->out_text, reason),
+        check(r, command_finish(c) == 0 && strstr(c->out_text, reason_of_last),
               "pwcctl clients shows no reason");
         command_free(c);
     }
 }
 
-static void check_log(struct run *r, const char *reason)
+/* Whether a hostile client was given the reason that this line ends with. */
+static bool reason_is_known(const struct run *r, const char *line)
 {
-    char *text = calloc(1, LOG_MAX);
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        for (uint32_t n = 0; n < TALLY_REASONS && r->tallies[i].reasons[n].count > 0; n++)
+            if (strstr(line, r->tallies[i].reasons[n].text))
+                return true;
+    return strstr(line, reason_of_last);
+}
 
-    if (text && pread(r->log, text, LOG_MAX - 1, 0) >= 0)
-        check(r, strstr(text, "client of pid") && strstr(text, reason),
-              "the daemons' log has no reason");
+/* The log limits its lines, so that not every reason is there: but each client that was ended has
+ * a line, or is counted among the lines that were left out, and there are lines with reasons. */
+static void check_log(struct run *r)
+{
+    static const char left_out[] = " more lines about clients were left out";
+    char *text = calloc(1, LOG_MAX), *rest = text, *line;
+    uint64_t ended = NODES, lines = 0, known = 0, more = 0; /* the last client of each node */
+
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        ended += atomic_load(&r->tallies[i].quarantined);
+    if (!check(r, text && pread(r->log, text, LOG_MAX - 1, 0) >= 0, "the log cannot be read"))
+        rest = NULL;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        unsigned count;
+
+        if (strstr(line, "client of pid")) {
+            lines++;
+            known += reason_is_known(r, line);
+        } else if (strstr(line, left_out) && sscanf(line, "pwcd: warning: %u", &count) == 1) {
+            more += count;
+        }
+        if (rest)
+            rest[-1] = '\n';
+    }
+    check(r, known > 0, "the daemons' log has no reason");
+    if (!check(r, lines + more >= ended, "the daemons' log misses clients that were ended"))
+        fprintf(stderr, "hostile: %llu lines and %llu left out, of %llu clients\n",
+                (unsigned long long)lines, (unsigned long long)more, (unsigned long long)ended);
     if (r->failed && text)
         fprintf(stderr, "%.4000s\n", text);
     free(text);
 }
 
-static void tell(const struct run *r)
+static void print_sums(const struct run *r)
 {
     uint64_t attached = 0, quarantined = 0;
 
@@ -292,10 +323,10 @@ static void tell(const struct run *r)
                    t->reasons[n].text);
     }
     printf("%llu sessions, %llu of them quarantined; %llu rounds across, %llu on one node, %llu "
-           "beside a hostile neighbour, which it told %llu events\n",
+           "beside a hostile neighbour, from which %llu events came\n",
            (unsigned long long)attached, (unsigned long long)quarantined,
            (unsigned long long)r->across.rounds, (unsigned long long)r->beside.rounds,
-           (unsigned long long)r->victim.rounds, (unsigned long long)r->victim.told);
+           (unsigned long long)r->victim.rounds, (unsigned long long)r->victim.events);
 }
 
 static void finish(struct run *r)
@@ -313,8 +344,8 @@ static void finish(struct run *r)
     check(r, bystanders_stop(&r->beside), "a bystander has failed");
     check(r, cluster_runs(&r->cluster), r->cluster.failure);
     check(r, cluster_close(&r->cluster) == 0, r->cluster.failure);
-    check_log(r, "out of range");
-    tell(r);
+    check_log(r);
+    print_sums(r);
 }
 
 static bool options_take(struct run *r, int argc, char **argv)

@@ -66,7 +66,7 @@ static void *run(void *argument)
         if (other)
             (void)pwc_put(other, 0, v->rank.memory, 64, pwc_cid_u64(1), pwc_cid_u64(2), PWC_NO_LCE);
         for (int i = 0; i < 64 && pwc_probe(v->rank.ctx, pwc_peer_of(1, 0), 0, &event) == 1; i++)
-            v->told++;
+            v->events++;
         v->failed = !round_trip(v);
         v->rounds += !v->failed;
         usleep(REST_US); /* others have work to do */

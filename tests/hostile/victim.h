@@ -19,7 +19,7 @@ struct victim {
     struct board *board;
     pthread_t thread;
     uint64_t rounds; /* that went well */
-    uint64_t told;   /* events that the other wrote */
+    uint64_t events; /* that the other wrote */
     bool failed;
 };
 

@@ -64,8 +64,12 @@ void client_end(struct client *c, const char *reason)
         return;
     about = client_subject(c);
     if (reason) {
-        log_hostile(log, &about, "client of pid %d, user %u: %s", (int)c->pid, (unsigned)c->uid,
-                    reason);
+        if (stranger)
+            log_hostile(log, LOG_SOURCE_CONNECTION, &about, "connection of pid %d, user %u: %s",
+                        (int)c->pid, (unsigned)c->uid, reason);
+        else
+            log_hostile(log, LOG_SOURCE_CLIENT, &about, "client of pid %d, user %u: %s",
+                        (int)c->pid, (unsigned)c->uid, reason);
         reply_error(c, 0, -EPROTO, "%s", reason);
         if (!stranger) /* anybody can connect, often: a line in the log is enough */
             remember(c, reason);
@@ -150,7 +154,7 @@ static void end_unwatched(struct client *c, int rc)
     struct log_subject about = client_subject(c);
 
     if (rc != -ESRCH) { /* else the process is gone, and reads no reply */
-        log_hostile(&c->control->log, &about,
+        log_hostile(&c->control->log, LOG_SOURCE_CONNECTION, &about,
                     "the process of a client, pid %d, cannot be watched: %s", (int)c->pid,
                     strerror(-rc));
         reply_error(c, 0, rc, "this daemon cannot watch your process: %s", strerror(-rc));
@@ -253,8 +257,9 @@ void client_accept(struct control *control, int descriptor, client_on_request on
     about.user = peer.uid;
     if (!admission_allows(&control->admission, descriptor, peer.uid, peer.gid) &&
         !admission_sees_all(&control->admission, descriptor, peer.uid, peer.gid)) {
-        log_hostile(&control->log, &about, "user %u (pid %d) is not served: --allow-users would",
-                    (unsigned)peer.uid, (int)peer.pid);
+        log_hostile(&control->log, LOG_SOURCE_CONNECTION, &about,
+                    "user %u (pid %d) is not served: --allow-users would", (unsigned)peer.uid,
+                    (int)peer.pid);
         refuse(control, descriptor, CLIENT_NOT_SERVED);
         return;
     }
@@ -262,8 +267,9 @@ void client_accept(struct control *control, int descriptor, client_on_request on
     if (user && control->client_count < connections_max)
         slot = inflight_take(&control->inflight);
     if (slot == INFLIGHT_NONE) {
-        log_hostile(&control->log, &about, "too many connections: %u, or those of user %u",
-                    control->client_count, (unsigned)peer.uid);
+        log_hostile(&control->log, LOG_SOURCE_CONNECTION, &about,
+                    "too many connections: %u, or those of user %u", control->client_count,
+                    (unsigned)peer.uid);
         if (user)
             quota_leave(&(struct client){.control = control, .user = user});
         refuse(control, descriptor, "too many connections to this daemon: try again later");

@@ -385,9 +385,11 @@ static void link_closed(struct link *link, int status, const char *text)
     } else {
         stranger_remove(control->peers, link);
         if (status == UV_EOF && link->state != LINK_PROVING && !link->handshake.text[0])
-            log_hostile(&control->log, NULL, "a connection from elsewhere said nothing");
+            log_hostile(&control->log, LOG_SOURCE_NODE, NULL,
+                        "a connection from elsewhere said nothing");
         else if (status != -EALREADY)
-            log_hostile(&control->log, NULL, "a connection from elsewhere: %s", text);
+            log_hostile(&control->log, LOG_SOURCE_NODE, NULL, "a connection from elsewhere: %s",
+                        text);
     }
 }
 

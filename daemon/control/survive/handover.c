@@ -354,6 +354,7 @@ _Noreturn void handover_finish(struct control *control)
     send_guests(control);
     if (control->handover.again) /* it handles signals since it said that it is ready */
         (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
+    log_end(&control->log);
     (void)store_send_end(socket);
     _exit(EXIT_SUCCESS);
 }

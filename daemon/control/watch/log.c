@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "daemon/control/threads/clock.h"
 
-enum { LINE_MAX_BYTES = 1024, HOSTILE_PER_SECOND = 5 };
+enum { LINE_MAX_BYTES = 1024 };
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -148,28 +148,44 @@ void log_about(const struct log *log, enum log_level level, const struct log_sub
     va_end(arguments);
 }
 
-void log_hostile(struct log *log, const struct log_subject *about, const char *format, ...)
+static void write_left_out(const struct log *log, enum log_source source, struct log_limit *limit)
 {
+    static const char *const sources[LOG_SOURCES] = {[LOG_SOURCE_CONNECTION] = "connections",
+                                                     [LOG_SOURCE_CLIENT] = "clients",
+                                                     [LOG_SOURCE_NODE] = "other nodes"};
+
+    if (limit->left_out > 0)
+        log_line(log, LOG_LEVEL_WARNING, "%" PRIu32 " more lines about %s were left out",
+                 limit->left_out, sources[source]);
+    limit->left_out = 0;
+}
+
+void log_hostile(struct log *log, enum log_source source, const struct log_subject *about,
+                 const char *format, ...)
+{
+    struct log_limit *limit = &log->limits[source];
     uint64_t now = clock_ns();
     va_list arguments;
 
     if (log->level < LOG_LEVEL_WARNING)
         return;
-    if (now - log->window_ns > UINT64_C(1000000000)) {
-        log->window_ns = now;
-        log->in_window = 0;
+    if (now - limit->since_ns > UINT64_C(1000000000)) {
+        limit->since_ns = now;
+        limit->lines = 0;
     }
-    if (log->in_window >= HOSTILE_PER_SECOND) {
-        log->suppressed++;
+    if (limit->lines >= LOG_LINES_PER_SECOND) {
+        limit->left_out++;
         return;
     }
-    log->in_window++;
-    if (log->suppressed > 0) {
-        log_line(log, LOG_LEVEL_WARNING, "%u more lines like the next were not written",
-                 log->suppressed);
-        log->suppressed = 0;
-    }
+    limit->lines++;
+    write_left_out(log, source, limit);
     va_start(arguments, format);
     write_somewhere(log, LOG_LEVEL_WARNING, about, format, arguments);
     va_end(arguments);
+}
+
+void log_end(struct log *log)
+{
+    for (int source = 0; source < LOG_SOURCES; source++)
+        write_left_out(log, (enum log_source)source, &log->limits[source]);
 }

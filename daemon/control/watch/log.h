@@ -1,7 +1,7 @@
 /*
  * The log: one line a message, by level, to a descriptor or, where that is the journal's
- * (JOURNAL_STREAM), to the journal with its level and fields; lines that strangers cause are
- * limited.
+ * (JOURNAL_STREAM), to the journal with its level and fields. Lines that clients, connections and
+ * other nodes cause are limited, each source by itself: strangers hide no client's end.
  *
  * Thread: log_line and log_about on any thread (one write a line); log_hostile on the control
  * thread only.
@@ -20,13 +20,28 @@ enum log_level {
     LOG_LEVEL_DEBUG = 3,
 };
 
+/* The sources of limited lines. */
+enum log_source {
+    LOG_SOURCE_CONNECTION, /* to the socket, by a process that is not attached: anybody */
+    LOG_SOURCE_CLIENT,     /* attached, or about to be */
+    LOG_SOURCE_NODE,       /* another node, or a stranger at the port for nodes */
+    LOG_SOURCES
+};
+
+/* The limit of one source. */
+struct log_limit {
+    uint64_t since_ns; /* start of the second in which lines are counted */
+    uint32_t lines;    /* written in this second */
+    uint32_t left_out; /* since the last one that was written */
+};
+
+enum { LOG_LINES_PER_SECOND = 5 };
+
 struct log {
     int descriptor;
     bool journal; /* the descriptor leads to the journal */
     enum log_level level;
-    uint64_t window_ns;  /* start of the second in which lines are counted */
-    uint32_t in_window;  /* hostile lines in this second */
-    uint32_t suppressed; /* lines left out since the last one that was written */
+    struct log_limit limits[LOG_SOURCES];
 };
 
 /* What a line is about, as fields of the journal. Unknown values are -1 or NULL. */
@@ -46,9 +61,13 @@ __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum 
 __attribute__((format(printf, 4, 5))) void log_about(const struct log *log, enum log_level level,
                                                      const struct log_subject *about,
                                                      const char *format, ...);
-/* As log_about at level warning, but only a few lines a second; the rest is counted. */
-__attribute__((format(printf, 3, 4))) void
-log_hostile(struct log *log, const struct log_subject *about, const char *format, ...);
+/* As log_about at level warning, but only LOG_LINES_PER_SECOND of each source. The rest is counted,
+ * and the count written before the next line of that source, or by log_end. */
+__attribute__((format(printf, 4, 5))) void log_hostile(struct log *log, enum log_source source,
+                                                       const struct log_subject *about,
+                                                       const char *format, ...);
+/* Writes the counts of lines that were left out. For the end of the process. */
+void log_end(struct log *log);
 
 /* All fields unknown, to fill in. */
 struct log_subject log_nobody(void);
