@@ -115,6 +115,8 @@ static uint64_t make_world(uint32_t call)
 
 static void the_world(void)
 {
+    uint32_t fullest = 0;
+
     open_job();
     CU_ASSERT_NOT_EQUAL(make_world(0), 0);
     for (uint32_t i = 0; i < SIZE; i++) {
@@ -125,15 +127,17 @@ static void the_world(void)
         CU_ASSERT_EQUAL(t->rank, i);
         CU_ASSERT_EQUAL(t->size, SIZE);
         CU_ASSERT_EQUAL(t->window, 64);
-        CU_ASSERT_EQUAL(t->small_max, 4096);
         CU_ASSERT_FATAL(t->area >= 0);
         area = mmap(NULL, 4096, PROT_READ, MAP_SHARED, t->area, 0);
         CU_ASSERT_FATAL(area != MAP_FAILED);
         CU_ASSERT_EQUAL(area->magic, TEAM_MAGIC);
         CU_ASSERT_EQUAL(area->window, 64);
         CU_ASSERT(t->member < area->members);
+        fullest = area->members > fullest ? area->members : fullest;
         munmap((void *)(uintptr_t)area, 4096);
     }
+    for (uint32_t i = 0; i < SIZE; i++)
+        CU_ASSERT_EQUAL(ranks[i].team.small_max, TEAM_DATA_BYTES / fullest / 64 * 64);
     for (uint32_t i = 0; i < SIZE; i++)
         CU_ASSERT_EQUAL(raw_team_leave(ranks[i].socket, ranks[i].session, ranks[i].team.number), 0);
     CU_ASSERT_EQUAL(raw_team_leave(ranks[0].socket, ranks[0].session, ranks[0].team.number),
