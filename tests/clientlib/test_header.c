@@ -3,6 +3,8 @@
 #include <pwc/am.h>
 #include <pwc/atomic.h>
 #include <pwc/collective.h>
+#define PWC_HANDLER_HOST
+#include <pwc/handler.h>
 #include <pwc/notify.h>
 #include <pwc/request.h>
 #include <pwc/signal.h>

@@ -1,0 +1,270 @@
+/*
+ * An example on random packets, twice: in the interpreter, from clang's object file, and on the
+ * host, where its C file is linked to this program. States, regions, sends and returns must be the
+ * same.
+ *
+ *     test_example_NAME NAME OBJECT
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <pwc/handler.h>
+#include "tests/handlers/object.h"
+#include "tests/suite.h"
+
+/* The example's, those that it has. */
+extern int header(const struct pwc_h_packet *p, void *state) __attribute__((weak));
+extern int payload(const struct pwc_h_packet *p, void *state) __attribute__((weak));
+extern int completion(const struct pwc_h_packet *p, void *state) __attribute__((weak));
+
+/* The compiler must lay it out as the daemon does. */
+static_assert(sizeof(struct pwc_h_packet) == sizeof(struct handler_packet) &&
+                  offsetof(struct pwc_h_packet, peer) == offsetof(struct handler_packet, peer) &&
+                  offsetof(struct pwc_h_packet, header) ==
+                      offsetof(struct handler_packet, header) &&
+                  offsetof(struct pwc_h_packet, data) == offsetof(struct handler_packet, data) &&
+                  offsetof(struct pwc_h_packet, place) == offsetof(struct handler_packet, place) &&
+                  offsetof(struct pwc_h_packet, zero) == offsetof(struct handler_packet, zero),
+              "pwc/handler.h and proto/handler_abi.h have one layout");
+static_assert((int)PWC_H_PROCESS_DATA == (int)HANDLER_PROCESS_DATA &&
+                  (int)PWC_H_PROCEED == (int)HANDLER_PROCEED &&
+                  (int)PWC_H_DROP == (int)HANDLER_DROP && (int)PWC_H_DEFER == (int)HANDLER_DEFER &&
+                  (int)PWC_H_FAIL == (int)HANDLER_FAIL && (int)PWC_H_AGAIN == (int)HANDLER_AGAIN &&
+                  (int)PWC_H_SUCCESS_PENDING == (int)HANDLER_PENDING &&
+                  (int)PWC_H_RERUN == (int)HANDLER_RERUN && (int)PWC_H_GOT == (int)HANDLER_GOT &&
+                  (int)PWC_H_CONVERT == (int)NUMBER_CONVERT && PWC_H_EAGAIN == -EAGAIN,
+              "and one set of numbers");
+
+enum { PACKETS = 2000, ARGUMENTS = 4000 };
+
+struct twin {
+    struct bench *b;
+    struct pwc_h_world world;
+    struct pwc_h_sent sent[BENCH_SENDS];
+    _Alignas(64) uint8_t state[BENCH_STATE], region[BENCH_HOST];
+    uint64_t kinds[8]; /* returns of the first handler, counted */
+};
+
+static struct twin *t;
+static const char *name, *object;
+static uint64_t random_state = 1;
+
+static uint64_t draw(uint64_t below)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (random_state >> 33) % below;
+}
+
+/* ---- scenarios: the state at first, and a packet ------------------------------------------------
+ */
+
+static void put_packet(struct handler_packet *p)
+{
+    p->kind = HANDLER_PUT;
+    p->length = draw(BENCH_PACKET + 1) & ~UINT64_C(15);
+    p->total = p->length;
+    p->place = draw((BENCH_HOST - p->length) / 16 + 1) * 16;
+    p->source = draw(4) == 0 ? HANDLER_NONE : (uint32_t)draw(BENCH_TARGETS);
+    p->id = draw(1000);
+}
+
+static void message_packet(struct handler_packet *p, const uint64_t *args, unsigned count)
+{
+    p->kind = HANDLER_MESSAGE;
+    memcpy(t->b->packet + ARGUMENTS, args, 8 * count);
+    p->header = handler_address(HANDLER_PACKET, ARGUMENTS);
+    p->header_length = 8 * count;
+    p->length = p->total = 0;
+}
+
+static void begin_words(uint8_t *state, uint8_t *region)
+{
+    (void)region;
+    memset(state, 0, 64);
+}
+
+static void begin_numbers(uint8_t *state, uint8_t *region)
+{
+    uint64_t pong = 1;
+
+    memcpy(state, &pong, 8);
+    for (unsigned i = 0; i < BENCH_HOST / 8; i++) {
+        double value = 1 + (double)draw(1000) / 1000;
+
+        memcpy(region + 8 * i, &value, 8);
+    }
+}
+
+static void numbers_packet(struct handler_packet *p)
+{
+    put_packet(p);
+    for (unsigned i = 0; i < BENCH_PACKET / 8; i++) {
+        double value = (double)draw(1000) / 700;
+
+        memcpy(t->b->packet + 8 * i, &value, 8);
+    }
+}
+
+static void begin_rows(uint8_t *state, uint8_t *region)
+{
+    (void)state;
+    for (unsigned i = 0; i < BENCH_HOST / 32; i++) {
+        uint64_t id = draw(40);
+
+        memcpy(region + 32 * i, &id, 8);
+    }
+}
+
+static void query_packet(struct handler_packet *p)
+{
+    uint64_t rows = BENCH_HOST / 32, first = draw(rows);
+    uint64_t args[3] = {draw(40), first, draw(rows - first + 1)};
+
+    message_packet(p, args, 3);
+}
+
+static void begin_table(uint8_t *state, uint8_t *region)
+{
+    uint64_t head[2] = {BENCH_HOST / 64, 0};
+
+    memcpy(state, head, sizeof(head));
+    memset(region, 0, BENCH_HOST);
+}
+
+static void key_value_packet(struct handler_packet *p)
+{
+    uint64_t args[2] = {draw(3), 1 + draw(300)};
+
+    message_packet(p, args, 2);
+    if (args[0] == 1)
+        p->length = p->total = draw(50);
+}
+
+static const struct {
+    const char *name;
+    void (*begin)(uint8_t *state, uint8_t *region);
+    void (*packet)(struct handler_packet *p);
+    unsigned returns; /* of the first handler: that all of these were seen */
+} scenarios[] = {
+    {"accumulate", begin_numbers, numbers_packet, 1 << HANDLER_SUCCESS},
+    {"conditional_read", begin_rows, query_packet, 1 << HANDLER_DROP},
+    {"counter", begin_words, put_packet, 1 << HANDLER_PROCEED},
+    {"key_value", begin_table, key_value_packet,
+     1 << HANDLER_DROP | 1 << HANDLER_DEFER | 1 << HANDLER_FAIL},
+    {"ping_pong", begin_words, put_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_DROP},
+};
+
+/* ---- both runs ----------------------------------------------------------------------------------
+ */
+
+static bool same_send(const struct bench_send *a, const struct pwc_h_sent *s)
+{
+    uint32_t flags = a->send.flags | (a->send.counter == HANDLER_NONE ? 0 : a->send.counter + 1);
+
+    return a->send.helper == s->helper && a->send.target == s->target && flags == s->flags &&
+           a->send.index == s->index && a->send.offset == s->off && a->send.id == s->id &&
+           a->send.host_offset == s->host_off && a->send.length == s->n &&
+           a->send.value == s->value && a->send.arguments == s->nargs &&
+           memcmp(a->args, s->args, 8 * s->nargs) == 0 &&
+           (!a->send.from || memcmp(a->payload, s->bytes, s->n) == 0);
+}
+
+static void compare(void)
+{
+    CU_ASSERT_EQUAL(memcmp(t->b->state, t->state, BENCH_STATE), 0);
+    CU_ASSERT_EQUAL(memcmp(t->b->region, t->region, BENCH_HOST), 0);
+    CU_ASSERT_EQUAL(t->b->sent, t->world.sends);
+    for (unsigned i = 0; i < t->b->sent; i++)
+        CU_ASSERT(same_send(&t->b->sends[i], &t->sent[i]));
+}
+
+/* One handler at both sides; its return. */
+static int run_stage(enum handler_stage stage, unsigned room)
+{
+    static int (*const functions[])(const struct pwc_h_packet *, void *) = {header, payload,
+                                                                            completion};
+    const struct handler_packet *p = &t->b->context;
+    struct pwc_h_packet packet;
+    int returned;
+
+    memcpy(&packet, p, sizeof(packet));
+    packet.header = t->b->packet + ARGUMENTS;
+    packet.data = t->b->packet;
+    t->b->sent = t->world.sends = 0;
+    t->b->room = t->world.room = room;
+    returned = functions[stage](&packet, t->state);
+    bench_run_image(t->b, stage);
+    CU_ASSERT_EQUAL(t->b->run.fault, RUN_NO_FAULT);
+    CU_ASSERT_EQUAL(t->b->run.returned, returned);
+    compare();
+    return returned;
+}
+
+/* Now and then there is no room at first. */
+static int run_again(enum handler_stage stage)
+{
+    int returned = run_stage(stage, draw(8) == 0 ? 0 : BENCH_SENDS);
+
+    if (returned != HANDLER_AGAIN)
+        return returned;
+    t->b->context.flags |= HANDLER_RERUN;
+    returned = run_stage(stage, BENCH_SENDS);
+    t->b->context.flags &= ~(uint32_t)HANDLER_RERUN;
+    return returned;
+}
+
+static void run_message(void)
+{
+    const uint32_t *entry = t->b->run.image->entry;
+    int verdict = HANDLER_PROCESS_DATA, returned = HANDLER_SUCCESS;
+
+    if (entry[HANDLER_HEADER] != HANDLER_NONE)
+        verdict = run_again(HANDLER_HEADER);
+    if ((verdict & HANDLER_RETURN_MASK) == HANDLER_PROCESS_DATA) {
+        if (entry[HANDLER_PAYLOAD] != HANDLER_NONE)
+            returned = run_again(HANDLER_PAYLOAD);
+        if (entry[HANDLER_COMPLETION] != HANDLER_NONE)
+            run_again(HANDLER_COMPLETION);
+    }
+    t->kinds[(entry[HANDLER_HEADER] != HANDLER_NONE ? verdict : returned) & 7]++;
+}
+
+static void test_twins(void)
+{
+    struct program_error error = {""};
+    size_t s = 0;
+
+    while (s < COUNT(scenarios) && strcmp(scenarios[s].name, name) != 0)
+        s++;
+    CU_ASSERT_FATAL(s < COUNT(scenarios));
+    CU_ASSERT_EQUAL(object_load(t->b, object, &error), 0);
+    if (error.text[0])
+        printf("%s\n", error.text);
+    CU_ASSERT_EQUAL_FATAL(error.text[0], 0);
+    t->b->run.time = UINT64_MAX;
+    scenarios[s].begin(t->b->state, t->b->region);
+    memcpy(t->state, t->b->state, BENCH_STATE);
+    memcpy(t->region, t->b->region, BENCH_HOST);
+    for (unsigned i = 0; i < PACKETS; i++) {
+        scenarios[s].packet(&t->b->context);
+        run_message();
+    }
+    for (unsigned kind = 0; kind < 8; kind++)
+        CU_ASSERT_EQUAL(t->kinds[kind] > 0, scenarios[s].returns >> kind & 1);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"interpreter and host", test_twins}, CU_TEST_INFO_NULL};
+    static struct twin twin;
+
+    if (argc != 3)
+        return 2;
+    name = argv[1];
+    object = argv[2];
+    t = &twin;
+    t->b = bench_new();
+    t->world = (struct pwc_h_world){.host = t->region, .sent = t->sent, .targets = BENCH_TARGETS};
+    pwc_h_enter(&t->world);
+    return suite_run("example", tests);
+}
