@@ -3,14 +3,13 @@
 
 #include "shm_ring/fold.h"
 
-enum { COUNT_MAX = 1 << 28 }; /* elements, so that their bytes are counted in 64 bits */
-
 /* The code of a fold, or -1. Where a wrong one is guessed to be right, it becomes 0. */
 static int fold_code(uint64_t type, uint64_t op)
 {
     uint64_t known = window_index(type, FOLD_TYPES), kind = window_index(op, FOLD_OPS);
     uint8_t code = word_code((enum word_op)kind, (enum word_type)known);
-    uint64_t wrong = window_mask((type ^ known) | (op ^ kind) | !fold_code_valid(code));
+    /* A wrong operation is 0, which no fold is. */
+    uint64_t wrong = window_mask((type ^ known) | !fold_code_valid(code));
 
     code &= (uint8_t)~wrong;
     return wrong ? -1 : code;
@@ -24,7 +23,7 @@ static bool apart(const uint8_t *a, const uint8_t *b, uint64_t bytes)
 uint64_t accumulate(struct run *r, const uint64_t *reg)
 {
     int code = fold_code(reg[4], reg[5]);
-    uint64_t count = reg[3], bytes, units, chunk;
+    uint64_t count = reg[3], bytes, chunk;
     uint8_t *to;
     const uint8_t *from;
 
@@ -32,14 +31,11 @@ uint64_t accumulate(struct run *r, const uint64_t *reg)
         run_fail(r, RUN_BAD_ARGUMENT, reg[4] << 8 | (reg[5] & 255));
         return 0;
     }
-    if (count > COUNT_MAX) {
-        run_fail(r, RUN_BAD_ARGUMENT, count);
+    /* Elements have 16 bytes at most, so a unit for two is enough for their bytes; and units are so
+     * few that the bytes can be counted. */
+    if (count == 0 || !run_take(r, (count - 1) / 2 + 1))
         return 0;
-    }
     bytes = count << fold_shift((uint8_t)code);
-    units = (bytes + 31) / 32 > (count + 1) / 2 ? (bytes + 31) / 32 : (count + 1) / 2;
-    if (count == 0 || !run_take(r, units))
-        return 0;
     to = run_at(r, WINDOW_WRITE, reg[1], bytes);
     from = to ? run_at(r, WINDOW_READ, reg[2], bytes) : NULL;
     if (!from)

@@ -18,10 +18,6 @@ static const uint8_t *to_read(struct run *r, uint64_t address, uint64_t *n)
 {
     const uint8_t *at;
 
-    if (*n >> HANDLER_WINDOW_SHIFT != 0) {
-        run_fail(r, RUN_BAD_ADDRESS, address);
-        return NULL;
-    }
     if (!run_take(r, (*n + 31) / 32))
         return NULL;
     at = run_at(r, WINDOW_READ, address, *n);
@@ -99,11 +95,8 @@ static uint64_t find(struct run *r, const uint64_t *reg)
 
     if (n == 0)
         return UINT64_MAX;
-    if (n >> (HANDLER_WINDOW_SHIFT - 3) != 0) {
-        run_fail(r, RUN_BAD_ARGUMENT, n);
-        return 0;
-    }
-    if (!run_take(r, (n + 1) / 2))
+    /* A unit for two words: so few that their bytes can be counted. */
+    if (!run_take(r, (n - 1) / 2 + 1))
         return 0;
     at = run_at(r, WINDOW_READ, reg[1], 8 * n);
     if (!at)

@@ -305,8 +305,8 @@ static int check_code(struct program *p)
         if (rc != 0)
             return rc;
     }
-    if (is_inside(p, p->count - 1) ||
-        (last != CODE_DO_EXIT && last != (CODE_JMP | CODE_JA) && last != (CODE_JMP32 | CODE_JA)))
+    /* The second half of an instruction has the opcode 0, so it is none of these. */
+    if (last != CODE_DO_EXIT && last != (CODE_JMP | CODE_JA) && last != (CODE_JMP32 | CODE_JA))
         return refuse_at(p, p->count - 1, "the last instruction is neither an exit nor a jump",
                          last);
     return 0;

@@ -21,8 +21,6 @@ const char *run_fault_text(enum run_fault fault)
 
 void run_fail(struct run *r, enum run_fault fault, uint64_t address)
 {
-    if (r->fault != RUN_NO_FAULT)
-        return;
     r->fault = fault;
     r->fault_place = r->place;
     r->fault_address = address;

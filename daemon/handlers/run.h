@@ -98,7 +98,7 @@ struct run {
     uint64_t fault_address; /* or what was wrong with an argument */
 };
 
-/* Ends the run: the first fault stays. */
+/* Ends the run; once in each. */
 void run_fail(struct run *r, enum run_fault fault, uint64_t address);
 
 /* The next span, and a look at the clock. False: out of units or time, and the run has failed. */
@@ -107,13 +107,10 @@ bool run_next_span(struct run *r);
 /* The clock alone. False: out of time, and the run has failed. */
 bool run_in_time(struct run *r);
 
-/* Takes units in front of work. False: there are not so many, and the run has failed. */
+/* Takes units, below 2^62, in front of work. False: there are not so many, and the run has failed.
+ */
 static inline bool run_take(struct run *r, uint64_t units)
 {
-    if (units > r->left + RUN_SPAN) { /* more than there can be */
-        run_fail(r, RUN_OUT_OF_UNITS, units);
-        return false;
-    }
     r->span -= (int64_t)units;
     return r->span >= 0 || run_next_span(r);
 }

@@ -84,10 +84,12 @@ static bool take_host_range(struct run *r, enum window_access access, uint64_t o
 {
     uint64_t address = handler_address(HANDLER_HOST, offset & HANDLER_OFFSET_MASK);
 
-    if (offset > HANDLER_OFFSET_MASK || !run_at(r, access, address, n)) {
+    if (offset > HANDLER_OFFSET_MASK) {
         run_fail(r, RUN_BAD_ADDRESS, offset);
         return false;
     }
+    if (!run_at(r, access, address, n))
+        return false;
     send->host_offset = offset & ~window_wrong(&r->windows, access, address, n);
     send->length = n & ~window_wrong(&r->windows, access, address, n);
     return true;

@@ -269,6 +269,13 @@ static void test_accumulate(void)
                 0);
         }
     bench_reset(b);
+    for (uint64_t count = UINT64_C(1) << 60; count != 0;
+         count = count == UINT64_MAX ? 0 : UINT64_MAX) {
+        call(HELPER_ACCUMULATE, at(HANDLER_HOST, 0), at(HANDLER_PACKET, 0), count, FOLD_C128, 1);
+        faults(RUN_OUT_OF_UNITS);
+        call(HELPER_FIND, at(HANDLER_HOST, 0), 2 * count, 1, 0, 0);
+        faults(RUN_OUT_OF_UNITS);
+    }
     call(HELPER_ACCUMULATE, at(HANDLER_HOST, 0), at(HANDLER_PACKET, 0), 4, UINT64_C(1) << 32, 1);
     faults(RUN_BAD_ARGUMENT);
     call(HELPER_ACCUMULATE, at(HANDLER_HOST, 0), at(HANDLER_HOST, 31), 4, WORD_U64, WORD_ADD);
@@ -387,6 +394,7 @@ static void test_vector_edges(void)
         {{UINT64_MAX, 64, 64, 0}, 64, RUN_BAD_ARGUMENT},
         {{0, 64, 64, UINT64_MAX}, 64, RUN_BAD_ARGUMENT},
         {{0, UINT64_MAX, 64, UINT64_MAX - 63}, 64, RUN_BAD_ADDRESS},
+        {{0, UINT64_MAX, 64, UINT64_MAX - 1}, 64, RUN_BAD_ARGUMENT},
         {{0, 0, 64, 0}, 64, RUN_BAD_ARGUMENT},
         {{0, 0, 64, 0}, 0, RUN_BAD_ARGUMENT},
     };

@@ -259,6 +259,9 @@ static void test_heads(void)
     size_t size = image_bytes(3, 0);
 
     CU_ASSERT_EQUAL(image_check(image, size, &error), 0);
+    /* A head that is cut off by the end of memory. */
+    CU_ASSERT_EQUAL(image_check(b->packet + BENCH_PACKET - 24, 24, &error), -ENOEXEC);
+    CU_ASSERT_EQUAL(image_check(b->packet + BENCH_PACKET, 0, &error), -ENOEXEC);
     for (size_t other = 0; other < size; other++)
         CU_ASSERT_EQUAL(image_check(image, other, &error), -ENOEXEC);
     CU_ASSERT_EQUAL(image_check(image, size + 8, &error), -ENOEXEC);

@@ -468,17 +468,20 @@ static void test_entry(void)
 static void test_call(void)
 {
     const struct handler_instruction code[] = {
+        op_move(8, CODE_FRAME),
         op_set(1, 1),
         op_set(6, 6),
         op_set(9, 9),
-        op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, 8),
+        op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, 10),
         op(CODE_ALU64 | CODE_MUL, 1, 0, 0, 10), /* 2, what the function left */
         op(CODE_ALU64 | CODE_ADD | CODE_X, 1, 6, 0, 0),
         op(CODE_ALU64 | CODE_ADD | CODE_X, 1, 9, 0, 0),
         op_move(0, 5), /* how much higher the function's stack was */
-        op(CODE_ALU64 | CODE_SUB | CODE_X, 0, CODE_FRAME, 0, 0),
+        op(CODE_ALU64 | CODE_SUB | CODE_X, 0, 8, 0, 0),
         op(CODE_ALU64 | CODE_MUL, 0, 0, 0, 1000),
         op(CODE_ALU64 | CODE_ADD | CODE_X, 0, 1, 0, 0),
+        op(CODE_ALU64 | CODE_SUB | CODE_X, 8, CODE_FRAME, 0, 0), /* 0: it is as before */
+        op(CODE_ALU64 | CODE_ADD | CODE_X, 0, 8, 0, 0),
         op(CODE_JMP | CODE_JA, 0, 0, 5, 0),
         op_set(1, 2), /* the function */
         op_set(6, 60),

@@ -106,7 +106,7 @@ enum pwc_h_return {
     PWC_H_PROCEED_PENDING = 19,
 };
 
-/* ---- what helpers take ------------------------------------------------------------------------
+/* ---- arguments of helpers ----------------------------------------------------------------------
  */
 
 /* Blocks of the same length, whose starts lie `stride` apart. */
@@ -194,7 +194,7 @@ static inline int pwc_h_put(uint32_t target, uint64_t off, const void *from, uin
 
 PWC_H_HELPER(17, int, pwc_h_put_host_,
              (uint64_t target, uint64_t off, uint64_t host_off, uint64_t n, uint64_t id));
-/* The same from the offload's region, any length, not copied: the bytes must stay until it ends. */
+/* A put from the offload's region, any length, not copied: the bytes must stay until it ends. */
 static inline int pwc_h_put_host(uint32_t target, uint64_t off, uint64_t host_off, uint64_t n,
                                  uint64_t id, unsigned flags)
 {
