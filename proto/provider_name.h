@@ -1,4 +1,4 @@
-/* What a provider's name says, for the daemon and for the tools. Thread: any. */
+/* The meaning of a provider's name, for the daemon and for the tools. Thread: any. */
 #ifndef PWC_PROVIDER_NAME_H
 #define PWC_PROVIDER_NAME_H
 

@@ -23,7 +23,7 @@ static inline int64_t deadline_after_ms(int timeout_ms)
     return timeout_ms < 0 ? DEADLINE_NEVER : clock_now() + timeout_ms * INT64_C(1000000);
 }
 
-/* What is left, for poll: milliseconds rounded up, 0 when it has passed, -1 without an end. */
+/* The time left, for poll: milliseconds rounded up, 0 when it has passed, -1 without an end. */
 static inline int deadline_poll_ms(int64_t deadline)
 {
     int64_t left = deadline - clock_now();

@@ -1,5 +1,5 @@
 /*
- * What results and statuses mean here.
+ * The meanings of results and statuses here.
  */
 #include <errno.h>
 #include <limits.h>

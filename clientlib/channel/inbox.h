@@ -51,7 +51,7 @@ static inline void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t sp
 
 /* inbox_space by a fresh look at *released_word. */
 int inbox_space_anew(struct inbox *inbox, uint64_t bytes);
-/* What operations hold of its space, by the last look. */
+/* The part of its space that operations hold, by the last look. */
 static inline uint64_t inbox_held(const struct inbox *inbox)
 {
     return inbox->reserved - inbox->returned - inbox->released;

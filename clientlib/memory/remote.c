@@ -10,7 +10,7 @@
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
 
-/* What a reply to Bind brings. */
+/* The contents of a reply to Bind. */
 struct binding {
     struct pwc_remote *remote;
     struct direct_way way;

@@ -30,7 +30,7 @@ struct pwc_ctx;
 struct pwc_remote;
 struct signal;
 
-/* What the daemon sent with a bind. Descriptors not taken are -1. */
+/* The daemon's answer to a bind, as far as it is about the pair. Descriptors not taken are -1. */
 enum { DIRECT_FDS = 3 };
 struct direct_way {
     bool present, fresh, board;
@@ -96,7 +96,7 @@ int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m);
  * room. */
 static inline int direct_room(struct direct_pair *pair, uint32_t lines)
 {
-    /* What a neighbour has written there, if it makes no sense, is no fault of ours: as if full. */
+    /* If a neighbour has written nonsense there, that is no fault of ours: as if full. */
     if (pair_room(&pair->writer, lines) == 0)
         return 0;
     neighbours_refuse(pair);

@@ -145,7 +145,7 @@ int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
 
 /* ---- replies -------------------------------------------------------------------------------- */
 
-/* What the daemon would find wrong with it. */
+/* The status that the daemon would give this reply. */
 static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
                         const struct am_outgoing *m)
 {

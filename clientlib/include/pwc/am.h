@@ -12,7 +12,7 @@
  * run in the order of submission, and in order with the events of puts and gets between them;
  * replies run in an order of their own.
  *
- * What a handler may do: everything that does not block, puts, gets and requests to others
+ * A handler may do everything that does not block, puts, gets and requests to others
  * included (-EAGAIN means what it always means: keep it, and try again after the handler). A
  * request's handler may reply once, before it returns. Calls that block or that run handlers
  * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_region_free,
@@ -60,7 +60,7 @@ enum pwc_am_kind {
     PWC_AM_LONG = 3,
 };
 
-/* What a handler is handed; all of it is valid until it returns. */
+/* The arguments of a handler; all of it is valid until it returns. */
 struct pwc_am {
     pwc_peer from;
     unsigned index;

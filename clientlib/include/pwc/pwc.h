@@ -112,7 +112,7 @@ enum pwc_flags {
     PWC_NOTIFY = 1 << 8,
 };
 
-/* What peers may do with a region, for pwc_alloc and pwc_register. 0: nothing, it is local only. */
+/* The rights of peers in a region, for pwc_alloc and pwc_register. 0: nothing, it is local only. */
 enum pwc_rights {
     PWC_REMOTE_WRITE = 1 << 0,
     PWC_REMOTE_READ = 1 << 1,
@@ -249,7 +249,7 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address
 /*
  * A descriptor that becomes readable when events may be there, or the daemon is gone; for poll,
  * libuv, libevent. Drain with pwc_probe until it returns 0: that arms it, the first time as well.
- * What makes room for a call that gave -EAGAIN makes it readable too, once it is armed: so probe
+ * Once armed, it becomes readable, too, when a call that gave -EAGAIN finds room: so probe
  * until 0, try again, and only then poll.
  * pwc_flush, and a put or get that ended at once (same node), keep events for pwc_probe without
  * making it readable: probe after them. Never read from it, write to it or close it: it is the
@@ -366,7 +366,7 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *     -ENOMEM         after a region has come or gone, no memory to note that
  *     -EBUSY          an active message has been prepared (pwc/am.h)
  *     -ESHUTDOWN, -EPROTO   the session is over
- * What only the daemon can see is the status of the local event, which comes even with PWC_NO_LCE:
+ * The local event brings the errors that only the daemon can see, even with PWC_NO_LCE:
  *     -EKEYREJECTED   the region has been withdrawn
  *     -EHOSTDOWN      the peer is gone
  *     -ECONNABORTED   the link was lost for good, and the outcome is unknown
@@ -429,7 +429,8 @@ PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
  */
 PWC_API size_t pwc_error_text(pwc_client *client, char *text, size_t size);
 
-/* What a result or an event's status means here, of either sign. Never NULL; a constant string. */
+/* The meaning of a result or of an event's status, of either sign. Never NULL; a constant string.
+ */
 PWC_API const char *pwc_strerror(int error);
 
 #ifdef __cplusplus
