@@ -36,7 +36,7 @@ enum engine_flow_end {
     ENGINE_FLOW_ORIGIN = 1,
 };
 
-/* What the engine needs of the world; owned by the caller, outlives the engine. */
+/* The calls that the engine needs of the world; owned by the caller, outlives the engine. */
 struct engine_host {
     void *context;
     /* Wake the client that sleeps on this session (mode: DOORBELL_FUTEX or DOORBELL_FD). Must not

@@ -20,7 +20,7 @@
 #include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/team.h"
 
-/* What one visit does at most: the next one goes on. */
+/* The bounds of one visit: the next one goes on. */
 #define SESSION_FLOWS 256u
 #define FLOW_REMOTES  512u
 
@@ -362,7 +362,7 @@ static bool client_leaves(struct engine *e, uint32_t client)
     return false;
 }
 
-/* What each step looks at, in this order: of every table a bounded number of entries. */
+/* The tables that each step looks at, in this order: of every table a bounded number of entries. */
 static const struct visit {
     enum table table;
     uint32_t most;

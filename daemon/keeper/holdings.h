@@ -1,4 +1,4 @@
-/* What the keeper holds: descriptors with their names. Thread: the keeper's. */
+/* The holdings of the keeper: descriptors with their names. Thread: the keeper's. */
 #ifndef PWC_KEEPER_HOLDINGS_H
 #define PWC_KEEPER_HOLDINGS_H
 

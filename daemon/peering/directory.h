@@ -37,9 +37,9 @@ struct directory_memory {
     void (*give)(void *context, void *memory);
 };
 
-/* What one user may hold of what all share: entries of jobs, and bytes of their tables and of what
- * their exchanges gather. Beside these bounds a user leaves as much free as it holds, so that any
- * number of users that take what they can leave some to the next one. */
+/* The share of one user in the tables of all: entries of jobs, and bytes of their tables and of
+ * what their exchanges gather. Beside these bounds a user leaves as much free as it holds, so that
+ * any number of users that take what they can leave some to the next one. */
 struct directory_shares {
     uint32_t jobs; /* of one user at most; 0: what it leaves free bounds it */
     bool alone;    /* there is one user: nothing is to be left free */

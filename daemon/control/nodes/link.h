@@ -25,7 +25,7 @@
 struct link;
 struct control;
 
-/* What a link calls, on the control thread. */
+/* The calls of a link to its owner, on the control thread. */
 struct link_events {
     /* The other side is authentic: take it (0), or refuse it with a status and text. */
     int (*proven)(struct link *link, char *text, size_t text_size);

@@ -19,7 +19,7 @@ struct control;
 struct peers;
 struct worker;
 
-/* What other nodes say, and what becomes of them. */
+/* Calls when other nodes send something, come or go. */
 struct peers_events {
     /* A frame of the directory. -EPROTO closes the link. */
     int (*frame)(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);

@@ -1,6 +1,6 @@
 /*
- * What the policy towards other nodes (peers.c) and the associations of engines over it
- * (association.c) share. Thread: control.
+ * The policy towards other nodes (peers.c) and the associations of engines over it
+ * (association.c) share this. Thread: control.
  */
 #ifndef PWC_CONTROL_PEERS_PRIVATE_H
 #define PWC_CONTROL_PEERS_PRIVATE_H

@@ -1,5 +1,5 @@
 /*
- * What a job's daemons exchange before they know each other's addresses: through PMIx, if the
+ * The exchange of a job's daemons before they know each other's addresses: through PMIx, if the
  * launcher (srun --mpi=pmix, mpirun) has it.
  *
  * Thread: main, at start.

@@ -32,7 +32,7 @@ enum {
 
 static const char variable[] = "PWCD_PREDECESSOR";
 
-/* What starts the next process. */
+/* The program and the words that start the next process. */
 struct next_start {
     const char *program;
     char *const *argv;

@@ -105,7 +105,7 @@ struct call_detach {
     void *base;
 };
 
-/* What calls use beside the engine; all of it is the progress thread's. Outlives all calls. */
+/* Calls use this beside the engine; all of it is the progress thread's. Outlives all calls. */
 struct call_target {
     struct host_table *host_table;
     struct fabric *fabric;

@@ -1,5 +1,5 @@
 /*
- * What the progress thread must know of clients' mappings beside the engine: how to wake the client
+ * The progress thread's table of clients' mappings beside the engine: how to wake the client
  * of a session, and which clients' memory has faulted. It is the engine's `struct engine_host`.
  *
  * Thread: the progress thread owns all of it. Mappings and descriptors belong to the control

@@ -43,7 +43,7 @@ struct progress_config {
     progress_observe errand;  /* on the progress thread, each round and after a kick; may be NULL */
 };
 
-/* What other threads may read while it runs; relaxed atomics. */
+/* Counters that other threads may read while it runs; relaxed atomics. */
 struct progress_stats {
     uint64_t rounds;
     uint64_t sleeps;

@@ -69,7 +69,7 @@ struct worker {
     struct client_segment **segments;
 };
 
-/* What workers call; the context is the worker. */
+/* Calls of workers to control; the context is the worker. */
 struct worker_hooks {
     void (*opened)(void *context, struct engine *engine); /* before the engine's first step */
     progress_notice notice;                               /* on the control thread */

@@ -27,7 +27,7 @@ struct counters_config {
     uint64_t now, day; /* by CLOCK_MONOTONIC, and by the time of day */
 };
 
-/* What a progress thread counts itself. */
+/* The counters of a progress thread itself. */
 struct counters_totals {
     uint64_t heartbeat, cpu_ns, work, sleeps, commands, quarantined, refused;
 };
@@ -40,10 +40,10 @@ struct counters_share {
     uint64_t sessions, clients;
 };
 
-/* What the engine does not know of a context: fills in what passes pairs. */
+/* Fills in the traffic of a context's pairs, which the engine does not know. */
 typedef void counters_pairs(void *context, uint32_t session, struct counters_session *row);
 
-/* What is written of one engine. */
+/* The sources of one engine's rows. */
 struct counters_source {
     const struct engine *engine;
     const struct counters_totals *totals;

@@ -44,7 +44,7 @@ struct log {
     struct log_limit limits[LOG_SOURCES];
 };
 
-/* What a line is about, as fields of the journal. Unknown values are -1 or NULL. */
+/* The subject of a line, as fields of the journal. Unknown values are -1 or NULL. */
 struct log_subject {
     int64_t peer;    /* PWCD_PEER: another node's number */
     int64_t client;  /* PWCD_CLIENT: its number, as in pwcctl clients */

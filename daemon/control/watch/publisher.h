@@ -16,12 +16,12 @@ void publisher_close(struct control *control);
 void publisher_observe(void *context, struct engine *engine);
 /* Writes what has been counted by now. */
 void publisher_write(struct control *control);
-/* What the progress threads have counted so far, together. Any thread. */
+/* The sums of the progress threads' counters so far. Any thread. */
 void publisher_totals(const struct control *control, struct counters_totals *out);
 /* The longest of the progress threads' steps. Any thread. */
 void publisher_longest_step(const struct control *control, struct step_longest *out);
 void publisher_worker_longest_step(const struct worker *w, struct step_longest *out);
-/* What one has. Any thread. */
+/* The counters of one worker's thread. Any thread. */
 void publisher_worker_totals(const struct worker *w, struct counters_totals *out);
 
 #endif

@@ -11,7 +11,7 @@ static json_t *string_of(const char *text)
     return string ? string : json_string("(no UTF-8)");
 }
 
-/* What 0 stands for now. NULL: there is no bound. */
+/* The bound that a configured 0 stands for now. NULL: there is none. */
 static json_t *limit_of(uint64_t limit, uint64_t all)
 {
     return limit < UINT64_MAX ? json_integer((json_int_t)limit)

@@ -16,7 +16,7 @@
 
 /* ---- in the arena ---------------------------------------------------------------------------- */
 
-/* What has submitted a flow's operations (ops/owner.h): kind << 32 | handle. */
+/* The owner that has submitted a flow's operations (ops/owner.h): kind << 32 | handle. */
 enum owner_kinds {
     OWNER_GONE = 0, /* with handle 0: there is none any more */
     OWNER_SESSION = 1,

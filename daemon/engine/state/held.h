@@ -1,7 +1,8 @@
 /*
- * What clients and users hold of the tables that all share: flows, remotes that name them, inflows
- * and grants, counted as they come and go. The counts of clients stand in the arena and change with
- * what they count; a flow on its way out, which has lost its context, counts for its user alone.
+ * The entries that clients and users hold in the tables that all share: flows, remotes that name
+ * them, inflows and grants, counted as they come and go. The counts of clients stand in the arena
+ * and change with what they count; a flow on its way out, which has lost its context, counts for
+ * its user alone.
  *
  * Thread: the progress thread.
  */

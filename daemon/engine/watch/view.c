@@ -1,8 +1,9 @@
 /*
  * Looking inside: rows for the tools, read from the engine's tables while it runs (engine.h).
  *
- * What is read may change meanwhile. So a word that decides something is read once (PEEK), an index
- * is checked before it is followed, and a list is followed only so far as it can be long.
+ * The tables that are read here may change meanwhile. So a word that decides something is read once
+ * (PEEK), an index is checked before it is followed, and a list is followed only so far as it can
+ * be long.
  *
  * Thread: any; the progress thread does nothing for it, but for `departures`.
  */

@@ -136,7 +136,7 @@ static ssize_t post_read(struct ofi *ofi, uint32_t rail, const struct fabric_rea
                    peer->addresses[rail], r->remote_address, r->remote_key, context);
 }
 
-/* What the engine wants posted: one of the two. */
+/* An operation that the engine wants posted: one of the two. */
 struct request {
     const struct fabric_write *write;
     const struct fabric_read *read;

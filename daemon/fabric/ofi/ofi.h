@@ -4,7 +4,7 @@
  *
  * Thread: as fabric.h says; the registration thread is inside.
  *
- * What libfabric leaves open is settled here:
+ * Choices that libfabric leaves open are made here:
  * - A provider is chosen by what it can do, in libfabric's order of preference, unless named. One
  *   that is named, and has no reliable datagrams, is used by message endpoints, one for each peer:
  *   both sides have to connect, and after a break connect anew.

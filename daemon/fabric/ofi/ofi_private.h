@@ -1,5 +1,5 @@
 /*
- * What the parts of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (the endpoints),
+ * The parts of the libfabric fabric share this: ofi.c (the hot path), ofi_rail.c (the endpoints),
  * ofi_connection.c (those of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c,
  * ofi_provider.c, ofi_trial.c.
  *
