@@ -1,6 +1,6 @@
 /*
- * What a peer can leave an engine with: rings that it declines, nonces that it gives back, binds
- * whose answers it never acknowledges.
+ * Debts that a peer can leave an engine with: rings that it declines, nonces that it gives back,
+ * binds whose answers it never acknowledges.
  */
 #include <errno.h>
 #include <string.h>

@@ -292,7 +292,7 @@ static void many_silent(void)
     finish_alone(&a);
 }
 
-/* What stands before the answer is granted its time, and that is bounded. */
+/* The payloads before the answer are granted their time, and that is bounded. */
 static void long_payloads_are_granted(void)
 {
     static const struct {
@@ -317,7 +317,7 @@ static void long_payloads_are_granted(void)
     }
 }
 
-/* What it said in an earlier silence is not granted in a later one. */
+/* An answer in an earlier silence grants nothing in a later one. */
 static void old_answers_are_forgotten(void)
 {
     static struct alone a;

@@ -279,7 +279,7 @@ static void test_two_owners(void)
     scene_close();
 }
 
-/* What is refused changes nothing: neither the owner's store before it nor the flow. */
+/* A refused draft changes nothing: neither the owner's store before it nor the flow. */
 static void test_refused(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * What one client and one user may have of what all share, each at its limit and one over it, and
- * that it is given back. Then the clients that nobody wants as neighbours: one that floods, one
+ * The quotas of one client and one user, each at its limit and one over it, and that all is given
+ * back. Then the clients that nobody wants as neighbours: one that floods, one
  * that does not drain, one that stops in the middle; what they cost the others is counted in
  * rounds and chunks, not in time.
  */
@@ -104,7 +104,7 @@ static void test_limits(void)
         (void)census(0); /* of a user's flow the other end is to be closed first */
         CU_ASSERT_EQUAL(bind(0, 5, 1, &more), 0);
         CU_ASSERT_EQUAL(bind(0, 6, 1, &more), -EDQUOT);
-        /* What a client had is its user's again when it has gone. */
+        /* A client's part is its user's again when it has gone. */
         world_client_close(world, clients - 1);
         (void)census(0);
         if (clients == 2)
@@ -191,7 +191,7 @@ static void test_failed_binds(void)
     close_world();
 }
 
-/* What is unbound is given back at both ends, whether its target lives or not. */
+/* An unbound remote is given back at both ends, whether its target lives or not. */
 static void test_unbound(void)
 {
     for (int dies = 0; dies < 2; dies++) {

@@ -373,7 +373,7 @@ static void test_held_flows(void)
     run_until(&s, QUEUED / 2);
     for (uint32_t k = 0; k < 12; k++)
         CU_ASSERT_EQUAL(s.senders[MANY].per_flow[k], 0);
-    /* What the deaf ones' rings and spills have taken stands beside what is counted. */
+    /* Bytes in the deaf ones' rings and spills are not in these counts. */
     CU_ASSERT(s.senders[MANY].got > 0 && s.senders[ONE].got > 0);
     s.senders[MANY].deaf = 0;
     run_out(&s, &s.senders[MANY]);

@@ -1,5 +1,5 @@
 /*
- * What a process under the shim (shim.c) shares with its test: its call sites, how often each was
+ * A process under the shim (shim.c) shares this with its test: its call sites, how often each was
  * passed, and which is to fail. A site is the place in our own code that calls: an offset in a
  * module. Calls from libfabric, libuv and other libraries are counted apart, and never fail.
  *

@@ -1,5 +1,5 @@
 /*
- * What a test shares with the processes that it lets die: the board of fault points (fault.h), and
+ * A test shares this with the processes that it lets die: the board of fault points (fault.h), and
  * a stage: shared words by which ranks wait for each other. A barrier of the library would wait for
  * ranks that have died.
  *

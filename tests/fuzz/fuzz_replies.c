@@ -1,6 +1,6 @@
 /*
- * What a broken or hostile daemon says to the library on the control socket: the first byte chooses
- * what was asked for; the rest is all that comes, before it hangs up.
+ * The words of a broken or hostile daemon to the library on the control socket: the first byte
+ * chooses what was asked for; the rest is all that comes, before it hangs up.
  */
 #include <fcntl.h>
 #include <stdlib.h>

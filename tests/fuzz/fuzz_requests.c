@@ -1,5 +1,5 @@
 /*
- * What clients say on their sockets, carried out: an input is a row of (control byte, length,
+ * Clients' requests on their sockets, carried out: an input is a row of (control byte, length,
  * bytes). The bytes are sent on one of two connections as they stand, or as a request's body with
  * the frame's length before it; the control byte can also attach properly first, or hang up.
  */

@@ -1,5 +1,5 @@
 /*
- * What a client writes into its rings of submissions and answers, through the engine. An input is
+ * A client's rings of submissions and answers with any contents, through the engine. An input is
  * a row of (control byte, number of words, words): the words go into the ring, repaired where the
  * control byte says so, so that what lies behind the first checks is reached too.
  */

@@ -1,7 +1,8 @@
 /*
- * What a broken or hostile daemon writes into a session, as the library reads it: an input is a row
- * of (control byte, number, words). Words go into an event ring, repaired where the control byte
- * says so, or anywhere into the header; in between the library submits, probes, arms and answers.
+ * A session with the words of a broken or hostile daemon, as the library reads it: an input is a
+ * row of (control byte, number, words). Words go into an event ring, repaired where the control
+ * byte says so, or anywhere into the header; in between the library submits, probes, arms and
+ * answers.
  */
 #include <errno.h>
 #include <stdlib.h>

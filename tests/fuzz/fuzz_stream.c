@@ -1,5 +1,5 @@
 /*
- * What a peer of the stream fabric sends behind a right greeting. An input is a row of (control
+ * The bytes of a peer of the stream fabric behind a right greeting. An input is a row of (control
  * byte, parameter, frame, number of bytes, bytes), cut where it ends; keys, which nobody can write
  * down beforehand, and kinds are repaired where the control byte says so. In between this side
  * posts, drops memory, or polls; a link that broke is made anew.

@@ -1,5 +1,5 @@
 /*
- * What another node writes into the ledger that we offered it. An input is a row of (control byte,
+ * The words of another node in the ledger that we offered it. An input is a row of (control byte,
  * number of words, words): records, one or more a run, with their length repaired where the control
  * byte says so; a link that broke is made anew.
  */

@@ -1,6 +1,7 @@
 /*
- * What hostile processes have done so far, in memory that they share with the test: how many words
- * they have written, how often they attached, and the reasons that the daemon gave for ending them.
+ * Counts of the deeds of hostile processes so far, in memory that they share with the test: how
+ * many words they have written, how often they attached, and the reasons that the daemon gave for
+ * ending them.
  *
  * Thread: each tally has one writer, its process; the test reads.
  */

@@ -1,5 +1,5 @@
 /*
- * What the kernel reports about processes and threads: processor time, sleep, descriptors.
+ * The kernel's reports about processes and threads: processor time, sleep, descriptors.
  *
  * Thread: any.
  */

@@ -6,11 +6,11 @@
  *
  * The rank prints its progress five times a second. SIGTERM: nothing new; a second one: end.
  *
- * What goes from one rank to another is a stream, whose events are numbered from 0 in each epoch:
- * small, packed and large puts and gets; and active messages, with numbers of their own. A put's
- * bytes follow from origin, target, epoch and number. Each number comes once and in order, or the
- * target says what was wrong and ends; the origin compares its local events as strictly, and the
- * bytes of gets.
+ * The operations from one rank to another are a stream, whose events are numbered from 0 in each
+ * epoch: small, packed and large puts and gets; and active messages, with numbers of their own. A
+ * put's bytes follow from origin, target, epoch and number. Each number comes once and in order, or
+ * the target says what was wrong and ends; the origin compares its local events as strictly, and
+ * the bytes of gets.
  *
  * In lossy mode operations may end with -EHOSTDOWN or -ECONNABORTED. When all that was under way
  * has ended, the origin binds anew and begins another epoch. Its first message says how many of

@@ -156,8 +156,8 @@ static void check_dead(struct rank *r)
     CU_ASSERT_EQUAL(end_of_put(r, id, PWC_NO_LCE), -EHOSTDOWN);
 }
 
-/* What is left to be seen, when the daemon of the dead has done with it: what it had begun may have
- * ended, in order and with all its data. */
+/* Checks the rest when the daemon of the dead has done with it: operations that it had begun may
+ * have ended, in order and with all its data. */
 static void check_rest(struct rank *r, const struct death_row *row)
 {
     struct pwc_event event;

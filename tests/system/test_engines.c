@@ -93,7 +93,7 @@ static void all_reach_all(void)
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
-/* What went to its last engine ends with an error, soon; its first serves as before. */
+/* Operations to its last engine end with an error, soon; its first serves as before. */
 static void comes_back_with_fewer(void)
 {
     static const char *const one[] = {"--progress-threads", "1", NULL};

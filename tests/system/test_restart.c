@@ -414,7 +414,7 @@ static void test_client_dies_meanwhile(void)
     CU_ASSERT(look_node_returns_to(&cluster.nodes[0], &before));
 }
 
-/* What is left by a daemon of another configuration is refused: its clients end, and others are
+/* The arena left by a daemon of another configuration is refused: its clients end, and others are
  * served. */
 static void test_refused(void)
 {

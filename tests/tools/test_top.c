@@ -1,4 +1,4 @@
-/* What pwcctl top shows, without a terminal: rates, restarts, order, what fits; and keys. */
+/* The screen of pwcctl top, without a terminal: rates, restarts, order, what fits; and keys. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

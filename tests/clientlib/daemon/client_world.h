@@ -1,5 +1,5 @@
 /*
- * What tests of the library through its public calls start from: a daemon on a thread, a client
+ * The start of tests of the library through its public calls: a daemon on a thread, a client
  * attached to it, and the shorthand that all of them use. Thread: the test's.
  */
 #ifndef PWC_TESTS_CLIENTLIB_CLIENT_WORLD_H

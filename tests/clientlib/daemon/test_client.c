@@ -136,7 +136,7 @@ static void test_wait_for_daemon(void)
     CU_ASSERT_PTR_NOT_NULL(came);
 }
 
-/* What a caller left in a word of a later version is refused, with a sentence. */
+/* Words of a later version must be 0: anything else is refused, with a sentence. */
 static void test_reserved_words(void)
 {
     struct world *w = world_new();

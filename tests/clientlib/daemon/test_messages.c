@@ -22,7 +22,7 @@ enum {
 
 static const pwc_cid none;
 
-/* What the last handler of each kind was handed. */
+/* The arguments of the last handler of each kind. */
 struct seen {
     struct world *world;
     unsigned requests, replies;
@@ -274,7 +274,7 @@ static void test_checks(void)
         pwc_am_short(peer_alone, &(struct pwc_am_send){.index = REQUEST, .flags = PWC_NO_LCE}), 0);
     expect_message(w, REQUEST, 0);
     expect_message(w, REPLY, 0);
-    /* What only the target knows is the status of the local event, whatever was asked for. */
+    /* The local event brings a status that only the target knows, with every flag. */
     for (unsigned flags = 0; flags <= PWC_NO_LCE; flags++) {
         CU_ASSERT_EQUAL(pwc_am_short(w->remote, &(struct pwc_am_send){.index = OTHER,
                                                                       .lid = pwc_cid_u64(9),
@@ -337,7 +337,7 @@ static void test_prepare(void)
     expect_message(w, REQUEST, 0);
     expect_message(w, REPLY, 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
-    /* What was wrong with a commit can be put right. */
+    /* A wrong commit can be put right. */
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, 256, 0, arguments), -EINVAL);
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, REQUEST, 65, arguments), -EMSGSIZE);
     memcpy(payload, bytes, 64);

@@ -18,8 +18,8 @@
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 
-/* What the daemon does just before the library's next look into the wake socket: it announces a
- * pair whose target is gone. */
+/* The daemon's act just before the library's next look into the wake socket: it announces a pair
+ * whose target is gone. */
 static struct {
     struct session_shared *origin;
     struct pair_shared *pair;
@@ -214,8 +214,8 @@ static void test_lost_note(void)
     world_free(t.w);
 }
 
-/* What needs no line goes directly from the start; what does, once the target has mapped the pair.
- */
+/* Operations that need no line go directly from the start; the others once the target has mapped
+ * the pair. */
 static void test_mapped(void)
 {
     unsigned executed;

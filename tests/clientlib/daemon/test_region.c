@@ -219,7 +219,7 @@ static bool refuse_region(struct fake_daemon *daemon, const Pwc__ClientRequest *
     return true;
 }
 
-/* What fails half way leaves nothing behind. */
+/* A call that fails half way leaves nothing behind. */
 static void test_region_unwinding(void)
 {
     struct world *w = world_new_sized(0, refuse_region);
@@ -237,7 +237,7 @@ static void test_region_unwinding(void)
     munmap(mine, 8192);
 }
 
-/* What the daemon answers to the next requests of one kind; then it serves them. */
+/* The daemon's answer to the next requests of one kind; then it serves them. */
 static struct {
     Pwc__ClientRequest__BodyCase body;
     int status;

@@ -153,7 +153,8 @@ static void test_flush(void)
     }
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 0);
 
-    /* What is held back does not end within the timeout; who only looks submits one flush. */
+    /* An operation that is held back does not end within the timeout; a look alone submits one
+     * flush. */
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, 0), 0);
     for (int timeout_ms = 0; timeout_ms < 20; timeout_ms++) {

@@ -36,7 +36,7 @@ struct hall {
     uint32_t count;
 };
 
-/* What happens in the other processes while the kernel fences for them. */
+/* Steps of the other processes while the kernel fences for them. */
 static struct {
     struct hall *hall;
     uint32_t origin;
@@ -173,7 +173,7 @@ static void test_called(void)
     hall_free(h);
 }
 
-/* What a bell says when it is rung counts, not what it said when it was looked at. */
+/* A bell's state counts when it is rung, not when it was looked at. */
 static void test_ring(void)
 {
     static const struct {
@@ -354,7 +354,7 @@ static void test_random(void)
     hall_free(h);
 }
 
-/* What callgrind counts: empty probes, of so many neighbours, all of them looked at or quiet. */
+/* Callgrind counts these: empty probes, of so many neighbours, all of them looked at or quiet. */
 static struct {
     uint32_t neighbours;
     bool quiet;

@@ -104,7 +104,7 @@ static void test_header(void)
     free(ch);
 }
 
-/* What is submitted is what the daemon reads, for ids and payloads of every shape. */
+/* The daemon reads each record as it was submitted, for ids and payloads of every shape. */
 static void test_submit_shapes(void)
 {
     static const struct {
@@ -233,7 +233,7 @@ static void test_local_space(void)
     CU_ASSERT_EQUAL(submit_put(p, 0), -EAGAIN);
     CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, &event), 1);
     CU_ASSERT_EQUAL(fill_space(p), 1);
-    /* What counts as returned to us stands in shared memory for the daemon to see. */
+    /* The library's count of returned space stands in shared memory for the daemon to see. */
     CU_ASSERT_EQUAL(atomic_load(&p->daemon.shared->local.head), event_bytes(0));
 
     /* Every event of a full space finds its slot. */

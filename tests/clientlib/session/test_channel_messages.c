@@ -227,7 +227,8 @@ static void test_order_and_filters(void)
     pair_free(p);
 }
 
-/* What is not asked for and cannot be kept holds what stands behind it, and keeps nobody awake. */
+/* An event that is not asked for and cannot be kept holds those behind it, and keeps nobody awake.
+ */
 static void test_kept_full(void)
 {
     struct pair *p = pair_new();
@@ -398,7 +399,7 @@ static void test_local_space_for_replies(void)
         CU_ASSERT_EQUAL_FATAL(fake_session_end(&p->daemon, got, 1, 0), 0);
     }
     CU_ASSERT_TRUE(p->channel.kept.bytes > 100 * EVENT_BYTES_MAX);
-    /* What the daemon gives back serves as well. */
+    /* Room that the daemon gives back serves as well. */
     for (unsigned i = 0; i < held; i++)
         fake_session_end_silent(&p->daemon, &silent);
     CU_ASSERT_EQUAL(post_request(p, 1), 0);
@@ -568,8 +569,8 @@ static void test_misplaced_messages(void)
     pair_free(p);
 }
 
-/* What the daemon says of the room that it has given back cannot be: asked when a reply needs it.
- */
+/* The daemon's count of room that it has given back cannot be right: looked at when a reply needs
+ * it. */
 static void test_impossible_room(void)
 {
     enum { ANSWER_HEAD, RELEASED, ROWS };
@@ -596,7 +597,7 @@ static void test_impossible_room(void)
     }
 }
 
-/* What was given back is not taken back. */
+/* Room that was given back is not taken back. */
 static void test_room_taken_back(void)
 {
     struct pair *p =

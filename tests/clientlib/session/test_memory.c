@@ -1,4 +1,4 @@
-/* What finds and moves memory: free extents, spans of addresses, landings in regions, moves in
+/* Finding and moving memory: free extents, spans of addresses, landings in regions, moves in
  * place, slots of operations in flight. */
 #include <CUnit/CUnit.h>
 #include <errno.h>

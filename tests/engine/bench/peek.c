@@ -98,7 +98,7 @@ bool peek_grant_asked(const struct engine *e)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* What a client, or with NONE a user whose flows have lost their context, really holds. */
+/* The real holdings of a client, or with NONE of a user whose flows have lost their context. */
 static struct held holdings(const struct engine *e, uint32_t client, uint32_t uid)
 {
     struct held h = {0};

@@ -102,7 +102,7 @@ uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
 /* The most bytes that one submission may have. */
 uint32_t peek_record_max(const struct engine *e);
 bool peek_traced(const struct engine *e);
-/* What the host's hooks get. */
+/* The context that the host's hooks get. */
 void *peek_host_context(const struct engine *e);
 /* The first remote of an owner (state/flows.h), UINT32_MAX: it has none; and a remote's word, which
  * is the owner's. */

@@ -72,8 +72,8 @@ static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uin
     CU_ASSERT_EQUAL(memcmp(payload, put->payload, length), 0);
 }
 
-/* What the records from `at` on say: how many puts each, and of each put that it is what `puts` has
- * there, `count` of them at most. */
+/* Checks the records from `at` on: how many puts each has, and that each put is the one that `puts`
+ * has there, `count` of them at most. */
 static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_t count,
                    const char *expected)
 {

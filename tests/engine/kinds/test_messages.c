@@ -112,7 +112,8 @@ static void test_kinds_and_protocols(void)
         }
 }
 
-/* What the daemons write into a block, and what they do not take from its sender. */
+/* The words that the daemons write into a block, and those that they do not take from its sender.
+ */
 static void test_block_at_the_target(void)
 {
     struct message_send s;

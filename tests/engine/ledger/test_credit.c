@@ -1,7 +1,7 @@
 /*
- * What a peer may have of us at a time: memory for its ledger, runs without an acknowledgement,
- * room in a client's ring; and what it may acknowledge or announce. One engine over a fabric that
- * only remembers; the test is the peer. One thread.
+ * Things that a peer may have of us at a time: memory for its ledger, runs without an
+ * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
+ * over a fabric that only remembers; the test is the peer. One thread.
  */
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"

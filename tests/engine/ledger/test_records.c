@@ -1,5 +1,5 @@
 /*
- * What a peer writes into our ledger can be anything: each field of each record out of range, and
+ * A peer may write anything into our ledger: each field of each record out of range, and
  * random bytes, break the link with a reason and nothing else. One engine over a fabric that only
  * remembers; the test is the peer. Built with sanitizers it shows that nothing is read or written
  * out of bounds. One thread.
@@ -182,7 +182,8 @@ static void test_good_batch_is_taken(void)
     bench_free(b);
 }
 
-/* What the region does not allow fails as a whole: not even the puts that it allows are placed. */
+/* A batch that the region does not allow fails as a whole: not even the puts that it allows are
+ * placed. */
 static void test_refused_batches_touch_nothing(void)
 {
     static const struct {
@@ -472,7 +473,7 @@ static void test_replies_to_nothing(void)
 
 /* ---- notes that come late -------------------------------------------------------------------- */
 
-/* What the client submits next; `ring` is the data of one of its rings. */
+/* Submits the client's next record; `ring` is the data of one of its rings. */
 static void submit(struct bench *b, struct ring_control *control, uint32_t ring, const void *record,
                    uint32_t size)
 {

@@ -1,5 +1,5 @@
 /*
- * What changes while an operation waits: its memory goes, or becomes another's; what it is for is
+ * Changes while an operation waits: its memory goes, or becomes another's; what it is for is
  * withdrawn; the fabric takes a part of it and no more. It ends with an error that says so, what
  * the target waits for goes all the same, and nobody else's memory is touched. One engine; the test
  * is its client, its peer, and the fabric (record_bench.h). One thread.
@@ -162,8 +162,8 @@ static void memory_of_what_waits(void)
 /* ---- what it is for ---------------------------------------------------------------------------
  */
 
-/* What waits gets its error; what its target has refused, and waits for, goes as a note of nothing.
- */
+/* An operation that waits gets its error; one that its target has refused, and waits for, goes as a
+ * note of nothing. */
 static void withdrawn_for_what_waits(void)
 {
     static const struct {
@@ -332,7 +332,7 @@ static void pieces_that_do_not_leave(void)
     }
 }
 
-/* What the fabric refuses for long, as where a connection does not come to be, costs few steps;
+/* A post that the fabric refuses for long, as where no connection comes to be, costs few steps;
  * each refusal is soon over at first, also after a success, and on a new link. Where only a look
  * makes room, it is looked for more often. */
 static void refused_for_long(void)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What has come up, over all runs. */
+/* Counts of what has come up, over all runs. */
 struct chaos_counters {
     uint64_t operations, signals, events, errors, rounds;
     uint64_t breaks, cuts, blackouts, silences, asks, losses, crashes, states_lost, deaths,

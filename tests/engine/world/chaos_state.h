@@ -1,5 +1,5 @@
 /*
- * What the parts of a random run share (chaos.h): chaos.c (operations, breaks, the run),
+ * The parts of a random run share this (chaos.h): chaos.c (operations, breaks, the run),
  * chaos_hostile.c, chaos_lives.c. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_CHAOS_STATE_H
@@ -29,7 +29,7 @@ struct chaos_remote {
     struct engine_key key;
 };
 
-/* What may happen in this run: chances in a turn, of 10000. */
+/* The accidents of this run: chances in a turn, of 10000. */
 struct chaos_plan {
     uint32_t operations;
     uint32_t link_breaks, link_cuts, blackouts, link_losses, crashes, states_lost, deaths, silences;

@@ -20,7 +20,7 @@ struct range {
     size_t size;
 };
 
-/* What the handlers need; a signal handler has no other way to it. */
+/* The state that the handlers need; a signal handler has no other way to it. */
 static struct {
     struct crash_guard *guard;
     bool inside;

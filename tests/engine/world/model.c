@@ -384,7 +384,7 @@ bool model_flushing(const struct model *m, uint32_t from)
     return false;
 }
 
-/* What is behind a flush that has ended: its local event has been seen, its data is there. */
+/* An operation before a flush that has ended: its local event has been seen, its data is there. */
 static bool is_flushed(struct model *m, uint32_t number)
 {
     struct model_op *op = &m->ops[number];
@@ -396,7 +396,7 @@ static bool is_flushed(struct model *m, uint32_t number)
         return model_fail(
             m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
             op->from, op->to, op->flags);
-    /* What was seen at the target has been compared then; others may write there since. */
+    /* Data seen at the target has been compared then; others may write there since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
     op->ended = true;
@@ -512,7 +512,7 @@ void model_dead(struct model *m, uint32_t end)
         struct model_pair *p = model_pair_of(m, end, other);
 
         model_shake(m, end, other);
-        /* What it had under way may land or not, at ends that live. */
+        /* The operations that it had under way may land or not, at ends that live. */
         for (uint32_t i = 0; i < p->count; i++) {
             const struct model_op *op = &m->ops[p->ops[i]];
 

@@ -42,7 +42,7 @@ static inline enum pwc_op path_event_op(enum path_kind kind)
 /* A probe of an end asks for all that operations bring. */
 #define PATH_EVENTS ((unsigned)PWC_LOCAL | (unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
 
-/* What a path may be unable to do: cases that need it are left out there. */
+/* The things that a path may be unable to do: cases that need it are left out there. */
 enum path_ability {
     PATH_CUTS_LINKS = 1 << 0,     /* `cut` */
     PATH_LIMITS_LENGTHS = 1 << 1, /* message_max is less than all there is */
@@ -116,7 +116,7 @@ struct path_calls {
     bool (*betrayed)(void *context, uint32_t end);
     /* The link between the nodes of two ends breaks, and comes back later; or never. */
     int (*cut)(void *context, uint32_t a, uint32_t b, bool for_good);
-    /* What went wrong underneath, or NULL. */
+    /* The failure underneath as a text, or NULL. */
     const char *(*failure)(void *context);
 };
 

@@ -1,4 +1,5 @@
-/* What a node's tables hold, and that in the end they hold nothing (world.h). Thread: one. */
+/* The census: the entries of a node's tables, and that in the end they hold nothing (world.h).
+ * Thread: one. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/engine/bench/peek.h"

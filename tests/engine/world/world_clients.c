@@ -332,7 +332,7 @@ void world_clients_attach(struct world *w, uint32_t node)
         for (uint32_t k = 0; k < WORLD_SEGMENTS && n->alive; k++)
             if (c->segments[k].open)
                 attach_segment(w, c, &c->segments[k]);
-        /* What control does for a client that had hung up meanwhile. */
+        /* As control does, end a client that had hung up meanwhile. */
         if (!c->live && n->alive)
             world_command(w, node, &close);
     }

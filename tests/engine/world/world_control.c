@@ -1,6 +1,6 @@
 /*
- * What the world's control asks of an engine about clients, each a call in which the node may die;
- * and asking again until it is answered (world.h). Thread: one.
+ * The requests of the world's control to an engine about clients, each a call in which the node may
+ * die; and asking again until it is answered (world.h). Thread: one.
  */
 #include <errno.h>
 #include "tests/engine/world/world.h"

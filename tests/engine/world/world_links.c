@@ -183,7 +183,7 @@ static void attempt(struct world *w, struct world_link *l)
         attempt_later(w, l, RETRY_NS);
         return;
     }
-    /* What was before ends first, at both ends; what was scheduled for it is void. */
+    /* The earlier link ends first, at both ends; events scheduled for it are void. */
     l->generation++;
     for (uint32_t side = 0; side < sides_of(l); side++)
         if (l->up[side])

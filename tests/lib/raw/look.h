@@ -1,5 +1,6 @@
 /*
- * What a daemon holds, as Inspect and the kernel show it, so that a test can see it given back.
+ * The holdings of a daemon, as Inspect and the kernel show them, so that a test can see it given
+ * back.
  *
  * Thread: any.
  */

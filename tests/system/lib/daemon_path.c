@@ -296,7 +296,7 @@ static const struct path_calls calls = {
     .failure = path_failure,
 };
 
-/* What is left when it fails, daemon_path_close takes. */
+/* When it fails, daemon_path_close takes the rest. */
 static int open_end(struct daemon_path *p, uint32_t number, const char *job, char failure[400])
 {
     struct daemon_end *e = &p->ends[number];

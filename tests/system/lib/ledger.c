@@ -30,7 +30,7 @@ static int fail(struct ledger_rank *r, const char *what, int64_t is, int64_t sho
     return -EIO;
 }
 
-/* What the number of an operation makes it. */
+/* The kind of an operation, by its number. */
 static enum kind kind_of(uint32_t number)
 {
     static const enum kind kinds[] = {PUT_SMALL, PUT_LARGE, PUT_SMALL, GET,

@@ -44,7 +44,7 @@ struct two_pairs two_pairs(void)
     return pairs;
 }
 
-/* What request `number` is answered with. */
+/* Sends the reply to request `number`. */
 static void reply_to(struct two *t, pwc_ctx *ctx, const struct pwc_am *m, uint64_t number)
 {
     static const int kinds[] = {0, PWC_AM_SHORT, PWC_AM_MEDIUM, PWC_AM_LONG, PWC_AM_LONG};

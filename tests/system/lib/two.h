@@ -33,12 +33,12 @@ int two_attach(const struct cluster *cluster, struct rank *r, const char *job, u
 void two_open(struct two *t, const struct cluster *cluster, const char *job);
 void two_close(struct two *t);
 
-/* What must hold; `right` keeps that it always has. */
+/* Checks a condition that must hold; `right` keeps that all have held. */
 void two_check(struct two *t, bool right);
 /* Each takes what there is: of these kinds at b. */
 void two_take(struct two *t, unsigned kinds);
 
-/* What stands in the pairs that this process maps: messages that their origins have sent, and marks
+/* Contents of the pairs that this process maps: messages that their origins have sent, and marks
  * of ends that are gone (enum pair_gone). */
 struct two_pairs {
     uint64_t sent;
