@@ -1,5 +1,5 @@
 /*
- * What waking a client costs, against bare wakes of the same kind, alternated in one run.
+ * The cost of waking a client, against bare wakes of the same kind, alternated in one run.
  *
  *     pwcrun --daemon-arg --direct --daemon-arg off --pin -- wake [ROUNDS]
  *

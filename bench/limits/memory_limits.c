@@ -1,5 +1,5 @@
 /*
- * What memory between two processors gives, the limit of everything on one node:
+ * The rates of memory between two processors: the limit of everything on one node:
  *
  *     memory_limits cache_line|slot_stream|copy|shared_word [--cpu A,B] [--iters N]
  *

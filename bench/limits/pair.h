@@ -1,5 +1,5 @@
 /*
- * What the bare limits share: two processes or four on two processors, a mapping between them, the
+ * The bare limits share this: two processes or four on two processors, a mapping between them, the
  * clock, and medians. Each process is single-threaded.
  */
 #ifndef BENCH_LIMITS_PAIR_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one process does; returns its exit status. */
+/* The work of one process; returns its exit status. */
 typedef int (*pair_role)(void *shared, const void *options);
 
 uint64_t pair_now(void); /* nanoseconds */

@@ -1,5 +1,5 @@
 /*
- * What TCP over loopback gives, the limit of everything between two nodes on one machine:
+ * The rates of TCP over loopback: the limit of everything between two nodes on one machine:
  *
  *     tcp_limits latency|stream [--chain] [--cpu A,B] [--iters N]
  *

@@ -1,5 +1,5 @@
 /*
- * What the MPI programs share: two ranks, each single-threaded and pinned, the clock, and one JSON
+ * The MPI programs share this: two ranks, each single-threaded and pinned, the clock, and one JSON
  * line from rank 0. Plain MPI-3.1, so that the same source is built against every MPI.
  */
 #ifndef BENCH_MPI_RANKS_H

@@ -1,5 +1,6 @@
 /*
- * What a trace shows: operations, writes and events with their times, put together from records.
+ * The contents of a trace: operations, writes and events with their times, put together from
+ * records.
  *
  * Owned by trace.c. Each daemon that is traced is a source; their times are of one machine's clock.
  */
@@ -11,7 +12,7 @@
 #include <stdint.h>
 #include "proto/trace_abi.h"
 
-/* What a slice is of. */
+/* The subject of a slice. */
 enum slice_kind {
     SLICE_OPERATION = 1, /* at its origin, on its client's track */
     SLICE_RUN,           /* a write that carries records, on its peer's track */

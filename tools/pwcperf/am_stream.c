@@ -33,7 +33,7 @@ struct flood {
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
 
-/* What to report now: all that is handled, or with --check whole windows. */
+/* The number to report now: all that is handled, or with --check whole windows. */
 static uint64_t to_tell(const struct flood *f)
 {
     uint64_t handled = f->messages.handled;

@@ -45,7 +45,7 @@ static uint64_t batches_of(const struct options *options, uint64_t size, uint64_
     return fit > BATCHES_MOST ? BATCHES_MOST : fit < BATCHES_LEAST ? BATCHES_LEAST : fit;
 }
 
-/* What a program does when there is no room: takes a failed operation's event, and yields. */
+/* Acts as a program does when there is no room: takes a failed operation's event, and yields. */
 static int refused(struct pair *pair, uint64_t *since)
 {
     struct pwc_event event;

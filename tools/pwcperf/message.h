@@ -1,5 +1,5 @@
 /*
- * What a measurement sends by --kind, put or active message, and what arrives of the latter.
+ * The sends of a measurement by --kind, put or active message, and the arrivals of the latter.
  *
  * Every active message has one argument, its number; they must be handled in the order of their
  * numbers. With --check the handler compares the payload. It replies where a reply is asked for:

@@ -1,4 +1,4 @@
-/* What pwcperf prints: a table for people, or an object a line; and how far a long run is. */
+/* The output of pwcperf: a table for people, or an object a line; and how far a long run is. */
 #ifndef PWCPERF_REPORT_H
 #define PWCPERF_REPORT_H
 

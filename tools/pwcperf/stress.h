@@ -2,7 +2,7 @@
  * The stress: every rank puts to and gets from random ranks, sizes and places, and every byte and
  * every event is checked by the rank that gets it.
  *
- * What operation `number` of a rank is, is a pure function of the seed (stress_plan), so the target
+ * Operation `number` of a rank is a pure function of the seed (stress_plan), so the target
  * knows which events are due from whom, and in which order: none may be missing, doubled or out of
  * turn. Only the place is drawn while running, because places of operations in flight must not
  * overlap; it travels in the completion id.

@@ -1,5 +1,5 @@
 /*
- * What pwcctl top shows: the daemon's documents of two looks, joined into tables, with rates.
+ * The contents of pwcctl top: the daemon's documents of two looks, joined into tables, with rates.
  *
  *     status, clients, queues, ledgers, nodes --join--> rows --difference to the look before-->
  * cells
