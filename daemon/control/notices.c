@@ -3,9 +3,9 @@
 
 #include <string.h>
 #include "daemon/control/clients/client_calls.h"
-#include "daemon/control/clients/request_bind.h"
-#include "daemon/control/clients/request_context.h"
-#include "daemon/control/clients/request_memory.h"
+#include "daemon/control/requests/request_bind.h"
+#include "daemon/control/requests/request_context.h"
+#include "daemon/control/requests/request_memory.h"
 #include "daemon/control/fatal.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/teams/team.h"

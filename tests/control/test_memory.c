@@ -15,7 +15,7 @@
 #include "tests/suite.h"
 #include "daemon/control/clients/client.h"
 #include "shm_ring/sigbus.h"
-#include "daemon/control/clients/request_memory.h"
+#include "daemon/control/requests/request_memory.h"
 
 #define HANDLE   1u /* of the segment under test */
 #define SEGMENTS 2u

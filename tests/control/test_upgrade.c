@@ -13,7 +13,7 @@
 #include "daemon/control/clients/client.h"
 #include "daemon/control/survive/handover.h"
 #include "daemon/control/watch/tracing.h"
-#include "daemon/control/clients/requests.h"
+#include "daemon/control/requests/requests.h"
 
 #define NOBODY   65534u /* any user who is not root */
 #define OTHER    65533u

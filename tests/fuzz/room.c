@@ -12,7 +12,7 @@
 #include "daemon/control/teams/team_home.h"
 #include "daemon/fabric/loop.h"
 #include "daemon/control/clients/client_stream.h"
-#include "daemon/control/clients/requests.h"
+#include "daemon/control/requests/requests.h"
 #include "daemon/control/notices.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/watch/request_inspect.h"

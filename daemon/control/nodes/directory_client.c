@@ -10,7 +10,7 @@
 #include "daemon/control/nodes/deferred_where.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/clients/request_bind.h"
+#include "daemon/control/requests/request_bind.h"
 #include "daemon/control/teams/team_home.h"
 
 #define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */

@@ -16,7 +16,7 @@
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/clients/requests.h"
+#include "daemon/control/requests/requests.h"
 #include "daemon/control/teams/team_client.h"
 
 static void drop(int descriptor)

@@ -16,7 +16,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/clients/request_context.h"
+#include "daemon/control/requests/request_context.h"
 
 enum { DEFAULT_RING = 1 << 18 };
 

@@ -1,6 +1,6 @@
 /* Owns a rank's part in an exchange among all ranks of its job (request_exchange.h). Thread:
  * control. */
-#include "daemon/control/clients/request_exchange.h"
+#include "daemon/control/requests/request_exchange.h"
 
 #include <errno.h>
 #include "daemon/control/clients/reply.h"

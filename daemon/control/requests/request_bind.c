@@ -1,6 +1,6 @@
 /* Owns binds: a peer's node found, then its key resolved by the engine (request_bind.h). Thread:
  * control. */
-#include "daemon/control/clients/request_bind.h"
+#include "daemon/control/requests/request_bind.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/clients/request_memory.h"
+#include "daemon/control/requests/request_memory.h"
 
 /* ---- segments -------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/clients/request_hello.h"
+#include "daemon/control/requests/request_hello.h"
 
 enum { VERSION = 1 };
 
