@@ -11,7 +11,7 @@
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/row.h"
 #include "tools/pwcperf/samples.h"
-#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/stress/stress.h"
 
 #define WORDS_MAX 8
 

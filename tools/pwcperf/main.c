@@ -1,10 +1,10 @@
 /* pwcperf: measures puts, gets and active messages between the ranks of a job, and stresses. */
 #include <errno.h>
 #include <pwc/am.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/options.h"
 #include "tools/pwcperf/samples.h"
-#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/stress/stress.h"
 #include "tools/pwcperf/world.h"
 
 #define BYTES_AIMED_AT (UINT64_C(256) << 20) /* moved by a measurement of a large size */

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <pwc/atomic.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/report.h"
 

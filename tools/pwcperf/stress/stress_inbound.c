@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "tools/pwcperf/pattern.h"
-#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/stress/stress.h"
 
 #define ACKNOWLEDGE_EVERY 8u
 

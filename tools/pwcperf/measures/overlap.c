@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/report.h"
 
 #define STRETCH_NS   UINT64_C(20000000)

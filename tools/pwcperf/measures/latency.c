@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 #include <pwc/signal.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/report.h"
 

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <pwc/am.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/message.h"
 
 #define SLOTS 2u

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/pwcperf/pattern.h"
-#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/stress/stress.h"
 
 #define PLACE_TRIES 16
 #define SCRIBBLE    0xee

@@ -10,7 +10,7 @@
  */
 #include <errno.h>
 #include <pwc/am.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/message.h"
 #include "tools/pwcperf/report.h"
 

@@ -1,5 +1,5 @@
 /* Sets the stress up, drives it, and prints the totals of what was moved and compared. */
-#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/stress/stress.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>

@@ -14,7 +14,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/report.h"
 

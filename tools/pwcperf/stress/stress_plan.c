@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "tools/pwcperf/pattern.h"
-#include "tools/pwcperf/stress.h"
+#include "tools/pwcperf/stress/stress.h"
 
 /* An id by value: number 24 bits, offset 23, kind 3, and 14 bits drawn from these and the seed. */
 #define NUMBER_BITS 24

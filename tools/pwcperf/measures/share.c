@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "tools/pwcperf/measure.h"
+#include "tools/pwcperf/measures/measure.h"
 
 #define END   UINT64_MAX /* the last event's id */
 #define MARKS 4u         /* local events in a window */
