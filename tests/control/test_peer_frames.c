@@ -16,10 +16,10 @@
 #include "tests/lib/daemon.h"
 #include "daemon/peering/directory.h"
 #include "daemon/fabric/fabric.h"
-#include "tests/control/field.h"
+#include "tests/control/lib/field.h"
 #include "tests/lib/raw/look.h"
-#include "tests/control/plan.h"
-#include "tests/control/raw_peer.h"
+#include "tests/control/lib/plan.h"
+#include "tests/control/lib/raw_peer.h"
 #include "tests/suite.h"
 
 #define WE     0u /* the made-up one: its dial goes before the other's */

@@ -17,8 +17,8 @@
 #include "daemon/peering/handshake.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
-#include "tests/control/plan.h"
-#include "tests/control/raw_peer.h"
+#include "tests/control/lib/plan.h"
+#include "tests/control/lib/raw_peer.h"
 #include "tests/suite.h"
 
 static const char *program, *odd_program;

@@ -14,7 +14,7 @@
 #include "tests/lib/bystanders.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
-#include "tests/control/field.h"
+#include "tests/control/lib/field.h"
 #include "tests/lib/raw/look.h"
 #include "tests/suite.h"
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/lib/daemon.h"
-#include "tests/control/thread.h"
+#include "tests/control/lib/thread.h"
 #include "tests/suite.h"
 
 enum { WAIT_MS = 20000, WATCHDOG_MS = 200 };

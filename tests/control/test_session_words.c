@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
-#include "tests/control/hostile_client.h"
+#include "tests/control/lib/hostile_client.h"
 
 #define INDEX   "submission ring: tail or record size out of range"
 #define EVENT   "event ring: head out of range"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/session.h"
-#include "tests/control/thread.h"
+#include "tests/control/lib/thread.h"
 #include "tests/suite.h"
 
 enum { SKIPPED = 77 };

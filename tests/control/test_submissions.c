@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "tests/control/hostile_client.h"
+#include "tests/control/lib/hostile_client.h"
 #include "proto/word_abi.h"
 
 #define INDEX   "submission ring: tail or record size out of range"

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/peering/directory.h"
-#include "tests/control/field.h"
-#include "tests/control/plan.h"
-#include "tests/control/raw_peer.h"
+#include "tests/control/lib/field.h"
+#include "tests/control/lib/plan.h"
+#include "tests/control/lib/raw_peer.h"
 #include "tests/lib/daemon.h"
 #include "tests/suite.h"
 

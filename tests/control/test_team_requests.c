@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "proto/team_abi.h"
-#include "tests/control/field.h"
+#include "tests/control/lib/field.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/lib/raw/look.h"
-#include "tests/control/thread.h"
+#include "tests/control/lib/thread.h"
 #include "tests/suite.h"
 #include "tests/lib/command.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/control/thread.h"
+#include "tests/control/lib/thread.h"
 
 static int fail(const char *what, int rc)
 {

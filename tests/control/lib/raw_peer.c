@@ -1,5 +1,5 @@
 /* Owns the connection of a made-up daemon (raw_peer.h). */
-#include "tests/control/raw_peer.h"
+#include "tests/control/lib/raw_peer.h"
 
 #include <arpa/inet.h>
 #include <sodium.h>

@@ -1,5 +1,5 @@
 /* Finds fields of messages by the descriptors that protobuf-c keeps (field.h). */
-#include "tests/control/field.h"
+#include "tests/control/lib/field.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Owns the way to a daemon's progress thread (thread.h). */
-#include "tests/control/thread.h"
+#include "tests/control/lib/thread.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 #include "proto/control.pb-c.h"
 #include "daemon/peering/handshake.h"
-#include "tests/control/plan.h"
+#include "tests/control/lib/plan.h"
 
 struct raw_peer {
     int socket;

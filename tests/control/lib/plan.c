@@ -1,5 +1,5 @@
 /* Owns the folder and the files in it (plan.h). */
-#include "tests/control/plan.h"
+#include "tests/control/lib/plan.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

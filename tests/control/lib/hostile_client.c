@@ -1,5 +1,5 @@
 /* The hostile client of hostile_client.h, and those beside it. */
-#include "tests/control/hostile_client.h"
+#include "tests/control/lib/hostile_client.h"
 
 #include <errno.h>
 #include <signal.h>
