@@ -143,7 +143,7 @@ static const char *const elsewhere[] = {
     "counter",               /* seals_that_do_not_fit */
     "mac",                   /* seals_that_do_not_fit */
     "greeting.share",        /* test_handshake */
-    "proof.credential",      /* test_peers: refused by munge */
+    "proof.credential",      /* test_peers, by munge */
     "rank_is.status",        /* test_peer_ranks */
     "rank_is.node",          /* test_peer_ranks */
     "rank_is.engine",        /* test_peer_ranks */
