@@ -7,7 +7,6 @@
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/state/notice.h"
 #include "daemon/engine/peer/marks.h"
-#include "daemon/engine/team/instance.h"
 
 void keepalive_open(struct engine *e)
 {
@@ -23,7 +22,7 @@ void keepalive_open(struct engine *e)
         e->keepalive.bytes = 1;
 }
 
-/* Flows and collectives that wait say so at their peers: one pass for all. */
+/* Flows that wait say so at their peers: one pass for all. */
 static void mark_waiting(struct engine *e)
 {
     for (uint32_t i = 0; i < e->keepalive.count; i++)
@@ -31,14 +30,13 @@ static void mark_waiting(struct engine *e)
     for (uint32_t i = 0; i < e->config.flows_max; i++)
         if (flow_waits(&e->flows[i]))
             e->peer_live[e->flows[i].peer].flow_waits = true;
-    instances_mark_awaited(e);
 }
 
 static bool is_waited_for(const struct engine *e, uint32_t peer)
 {
     const struct peer_live *live = &e->peer_live[peer];
 
-    return live->flow_waits || live->letters > 0 || live->outstanding > 0 ||
+    return live->flow_waits || live->letters > 0 || live->awaited > 0 || live->outstanding > 0 ||
            notes_pending(e, peer) || queue_count(&e->peers[peer].sent) > 0;
 }
 

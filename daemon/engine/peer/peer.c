@@ -214,7 +214,7 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
 bool peer_pending(const struct engine *e, uint32_t peer)
 {
     if (queue_count(&e->peers[peer].sent) > 0 || notes_pending(e, peer) ||
-        e->peer_live[peer].letters > 0 || instances_await(e, peer))
+        e->peer_live[peer].letters > 0 || e->peer_live[peer].awaited > 0)
         return true;
     for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
          i = chain_next(&e->flows_of_peer, i))

@@ -195,13 +195,14 @@ struct peer_live {
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency;       /* which; 0: that of all who have none */
-    uint32_t gone;          /* flow that dies with the record being consumed, or NONE */
-    uint32_t letters;       /* of teams, that wait or are not acknowledged */
-    uint32_t pause_ns;      /* between tries of what the fabric refuses; 0: it refused nothing */
-    uint64_t again_at;      /* the next */
-    bool watched;           /* keepalive.h, and so are these: */
-    bool flow_waits;        /* a flow, or a collective */
+    uint32_t latency;  /* which; 0: that of all who have none */
+    uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
+    uint32_t letters;  /* of teams, that wait or are not acknowledged */
+    uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, of its */
+    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
+    uint64_t again_at; /* the next */
+    bool watched;      /* keepalive.h, and so are these: */
+    bool flow_waits;
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
     uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by the last answer */

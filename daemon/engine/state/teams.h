@@ -116,14 +116,15 @@ struct participant {
     struct letter news; /* for it */
     uint32_t peer;
     uint32_t members;
-    uint32_t first;  /* members of the participants before it */
-    uint32_t heard;  /* a COLL has come since it was sent our floor last */
-    uint64_t floor;  /* its own, as far as we know */
-    uint64_t said;   /* ours, that it was sent last */
-    uint64_t wanted; /* by it: FLOOR leaves when ours is at least this; 0: nothing */
-    uint64_t ask;    /* by us: of its own, in the next FLOOR to it; 0: nothing */
-    uint32_t met;    /* something has come from it, or it was asked */
-    uint32_t unused[3];
+    uint32_t first;   /* members of the participants before it */
+    uint32_t heard;   /* a COLL has come since it was sent our floor last */
+    uint64_t floor;   /* its own, as far as we know */
+    uint64_t said;    /* ours, that it was sent last */
+    uint64_t wanted;  /* by it: FLOOR leaves when ours is at least this; 0: nothing */
+    uint64_t ask;     /* by us: of its own, in the next FLOOR to it; 0: nothing */
+    uint32_t met;     /* something has come from it, or it was asked */
+    uint32_t awaited; /* private in meaning: instances that wait for something of its */
+    uint32_t unused[2];
 };
 static_assert(sizeof(struct participant) == 128, "participant");
 
@@ -132,6 +133,13 @@ struct team_member {
     uint32_t session;
     uint32_t left;
     uint32_t unused;
+};
+
+/* What the round of an instance waits for, where members here wait for the instance. */
+enum instance_waits {
+    WAITS_NOT = 0,
+    WAITS_FLOORS = 1,  /* of those that it sends to */
+    WAITS_LETTERS = 2, /* of those that it gets from */
 };
 
 enum instance_state {
@@ -157,8 +165,10 @@ struct instance {
     uint32_t unacked; /* letters */
     uint32_t done;    /* shown to the members here */
     uint64_t before;  /* the instance that used its data row before, + 1; 0: none has */
+    uint32_t waits;   /* enum instance_waits; private in meaning, as is `awaited` */
+    uint32_t unused;
 };
-static_assert(sizeof(struct instance) == 80, "instance");
+static_assert(sizeof(struct instance) == 88, "instance");
 
 /* The letter of one round that an instance awaits. */
 struct arrival_slot {

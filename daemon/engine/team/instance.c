@@ -167,73 +167,48 @@ void instances_settle(struct engine *e, uint32_t team)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-int instance_awaits(const struct engine *e, uint32_t team, const struct instance *instance,
-                    uint32_t *participants)
+/* Counts the instance, or takes it off, at each participant that it waits for. */
+static void count(struct engine *e, uint32_t team, const struct instance *i,
+                  const struct coll_round *now, uint32_t by)
 {
-    struct blocks b = blocks_of(e, team, instance);
-    const struct arrival_slot *slot = team_arrival(e, team, instance->sequence, instance->round);
-    struct coll_round now;
-    int awaited = 0;
+    struct participant *participants = e->teams.live[team].participants;
+    const struct coll_letter *list = i->waits == WAITS_FLOORS ? now->to : now->from;
+    uint32_t length = i->waits == WAITS_FLOORS ? now->sends : now->arrivals;
 
-    if (instance->round >= b.algorithm->rounds(&b.shape))
-        return 0;
-    b.algorithm->round(&b.shape, b.me, instance->round, &now);
-    for (uint32_t i = 0; i < now.arrivals; i++)
-        if (!arrival_whole(slot))
-            participants[awaited++] = now.from[i].peer;
-    return awaited;
+    for (uint32_t n = 0; n < length; n++) {
+        participants[list[n].peer].awaited += by;
+        e->peer_live[participants[list[n].peer].peer].awaited += by;
+    }
 }
 
-/* Whether a member here waits for this instance. */
-static bool waits(const struct instance *i)
+void instance_wait(struct engine *e, uint32_t team, struct instance *i,
+                   const struct coll_round *now, enum instance_waits waits)
 {
-    return i->state == INSTANCE_OPEN && i->called && !i->done;
-}
-
-void instances_mark_awaited(struct engine *e)
-{
-    uint32_t awaited[COLL_LETTERS];
-
-    if (e->teams.open == 0)
+    if (i->waits == waits)
         return;
-    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
-        const struct team *t = &e->teams.table[team];
-        const struct team_live *live = &e->teams.live[team];
+    if (i->waits != WAITS_NOT)
+        count(e, team, i, now, UINT32_MAX);
+    i->waits = waits;
+    if (i->waits != WAITS_NOT)
+        count(e, team, i, now, 1);
+}
 
-        if (t->state == TEAM_FREE || t->reason.status != 0)
-            continue;
-        for (uint32_t n = 0; n < t->window; n++) {
-            int count = waits(&live->instances[n])
-                            ? instance_awaits(e, team, &live->instances[n], awaited)
-                            : 0;
+void instances_wait_no_more(struct engine *e, uint32_t team)
+{
+    struct participant *list = e->teams.live[team].participants;
 
-            while (count > 0)
-                e->peer_live[live->participants[awaited[--count]].peer].flow_waits = true;
-        }
+    for (uint32_t p = 0; p < e->teams.table[team].participants; p++) {
+        e->peer_live[list[p].peer].awaited -= list[p].awaited;
+        list[p].awaited = 0;
     }
 }
 
-bool instances_await(const struct engine *e, uint32_t peer)
+void instances_inherit(struct engine *e, uint32_t team)
 {
-    uint32_t awaited[COLL_LETTERS];
+    const struct team *t = &e->teams.table[team];
 
-    if (e->teams.open == 0)
-        return false;
-    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
-        const struct team *t = &e->teams.table[team];
-        const struct team_live *live = &e->teams.live[team];
-
-        if (t->state == TEAM_FREE || t->reason.status != 0)
-            continue;
-        for (uint32_t n = 0; n < t->window; n++) {
-            int count = waits(&live->instances[n])
-                            ? instance_awaits(e, team, &live->instances[n], awaited)
-                            : 0;
-
-            while (count > 0)
-                if (live->participants[awaited[--count]].peer == peer)
-                    return true;
-        }
-    }
-    return false;
+    for (uint32_t p = 0; p < t->participants; p++)
+        e->teams.live[team].participants[p].awaited = 0;
+    for (uint32_t n = 0; n < t->window; n++)
+        e->teams.live[team].instances[n].waits = WAITS_NOT;
 }

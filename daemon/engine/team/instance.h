@@ -11,6 +11,7 @@
 #ifndef PWC_ENGINE_INSTANCE_H
 #define PWC_ENGINE_INSTANCE_H
 
+#include "daemon/engine/coll/schedule.h"
 #include "daemon/engine/state/state.h"
 
 /* Whether a call makes sense for this team: kind, root, length, row, and what its fold needs. Looks
@@ -31,13 +32,14 @@ bool instance_over(struct engine *e, uint32_t team, uint64_t sequence);
 /* instance_over for all instances that a process has left in the middle. */
 void instances_settle(struct engine *e, uint32_t team);
 
-/* The participants whose letters an instance awaits at its round, at most COLL_LETTERS of them.
- * Returns their number. */
-int instance_awaits(const struct engine *e, uint32_t team, const struct instance *instance,
-                    uint32_t *participants);
-/* Marks every peer that a call of our members awaits a letter from (peer_live.flow_waits); or looks
- * for one. */
-void instances_mark_awaited(struct engine *e);
-bool instances_await(const struct engine *e, uint32_t peer);
+/* Notes what the instance waits for at this round, which is its own: each participant concerned,
+ * and its peer, counts the instances that wait for it. So no look at a peer walks through the
+ * tables. */
+void instance_wait(struct engine *e, uint32_t team, struct instance *i,
+                   const struct coll_round *now, enum instance_waits waits);
+/* The team is broken: none of its instances waits, and none begins to. */
+void instances_wait_no_more(struct engine *e, uint32_t team);
+/* After a restart nothing waits yet: what the process before has counted is dropped. */
+void instances_inherit(struct engine *e, uint32_t team);
 
 #endif

@@ -91,6 +91,7 @@ static void place(struct engine *e, uint32_t team, struct instance *i, const str
     const struct arrival_slot *slot = team_arrival(e, team, i->sequence, i->round);
     uint32_t other = blocks_turn(b, now->how) ? i->side ^ 1 : i->side;
 
+    instance_wait(e, team, i, now, WAITS_NOT);
     if (now->arrivals > 0) {
         blocks_place(b, i->round, now->how, &now->from[0].blocks, team_side(e, team, i, i->side),
                      team_mail_in(e, team, i) + slot->at, team_side(e, team, i, other));
@@ -111,13 +112,18 @@ static bool rounds(struct engine *e, uint32_t team, struct instance *i)
 
         b.algorithm->round(&b.shape, b.me, i->round, &now);
         if (now.sends > 0 && i->posted <= i->round) {
-            if (!floors_allow(e, team, i, &now))
+            if (!floors_allow(e, team, i, &now)) {
+                if (i->called)
+                    instance_wait(e, team, i, &now, WAITS_FLOORS);
                 return false;
+            }
             post(e, team, i, &b, &now);
         }
         if (now.arrivals > 0 && !arrival_whole(team_arrival(e, team, i->sequence, i->round))) {
-            if (i->called)
+            if (i->called) {
                 await(e, team, now.from[0].peer);
+                instance_wait(e, team, i, &now, WAITS_LETTERS);
+            }
             return false;
         }
         place(e, team, i, &b, &now);
@@ -207,6 +213,7 @@ void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason
     set32(e, (uint32_t *)&t->reason.status, (uint32_t)reason->status);
     owe_break(e, team);
     commit(e);
+    instances_wait_no_more(e, team);
     exchange_break(e, team);
     table_leaves(e, TABLE_TEAMS, team);
 }

@@ -5,6 +5,7 @@
 #include "daemon/engine/state/notice.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/team/exchange.h"
+#include "daemon/engine/team/instance.h"
 #include "daemon/engine/team/letters.h"
 #include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/table.h"
@@ -114,6 +115,9 @@ void teams_inherit(struct engine *e)
 {
     team_table_inherit(e);
     letters_inherit(e);
+    for (uint32_t team = 0; team < TEAMS_MAX; team++)
+        if (e->teams.table[team].state == TEAM_OPEN)
+            instances_inherit(e, team);
 }
 
 int engine_team_inherit(struct engine *e, uint32_t handle, void *area)

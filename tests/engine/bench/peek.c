@@ -133,9 +133,42 @@ static uint32_t listed_remotes(const struct engine *e)
     return listed;
 }
 
+/* Instances of this team whose wait is not counted, or is though nothing waits. */
+static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
+{
+    const struct team *t = &e->teams.table[team];
+    uint32_t wrong = 0;
+
+    for (uint32_t n = 0; !e->teams.resume && t->reason.status == 0 && n < t->window; n++) {
+        const struct instance *i = &e->teams.live[team].instances[n];
+
+        wrong += (i->waits != WAITS_NOT) != (i->state == INSTANCE_OPEN && i->called && !i->done);
+    }
+    return wrong;
+}
+
+/* Whether a peer's count of what waits for it is not that of its participants. */
+static bool miscounted_awaited(const struct engine *e, uint32_t peer)
+{
+    uint32_t awaited = 0;
+
+    for (uint32_t team = 0; team < TEAMS_MAX; team++)
+        for (uint32_t p = 0;
+             e->teams.table[team].state == TEAM_OPEN && p < e->teams.table[team].participants; p++)
+            if (e->teams.live[team].participants[p].peer == peer)
+                awaited += e->teams.live[team].participants[p].awaited;
+    return e->peer_live[peer].awaited != awaited;
+}
+
 static uint32_t miscounted(const struct engine *e, uint32_t remotes)
 {
     uint32_t wrong = listed_remotes(e) != remotes;
+
+    for (uint32_t team = 0; team < TEAMS_MAX; team++)
+        if (e->teams.table[team].state == TEAM_OPEN)
+            wrong += miscounted_instances(e, team);
+    for (uint32_t i = 0; i < e->config.peers; i++)
+        wrong += miscounted_awaited(e, i);
 
     for (uint32_t i = 0; i < e->config.clients_max; i++) {
         const struct client *c = &e->clients[i];
@@ -195,6 +228,11 @@ struct peek_census peek_census(const struct engine *e)
         c.lost -= *e->unused[t].count;
     c.miscounted = miscounted(e, c.remotes);
     return c;
+}
+
+uint32_t peek_awaited(const struct engine *e, uint32_t peer)
+{
+    return e->peer_live[peer].awaited;
 }
 
 uint32_t peek_open_sessions(const struct engine *e)

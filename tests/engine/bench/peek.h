@@ -84,10 +84,13 @@ struct peek_census {
     uint32_t teams, letters; /* and units of team memory that no team has */
     uint32_t busy;           /* fabric operations that segments, remotes and flows count */
     uint32_t lost;           /* entries of tables that are neither in use nor on their free list */
-    uint32_t miscounted; /* counts of what a client or user holds (state/held.h) that are wrong */
+    uint32_t miscounted;     /* wrong counts: of what a client or user holds (state/held.h), of what
+                              * waits for a peer */
 };
 
 struct peek_census peek_census(const struct engine *e);
+/* Instances of teams that wait for something of this peer's. */
+uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 /* Sessions whose submissions are taken. */
 uint32_t peek_open_sessions(const struct engine *e);
 /* Peers that the next step looks at. */

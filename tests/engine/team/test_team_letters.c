@@ -510,6 +510,39 @@ static void floors_hold_letters(void)
     free_pair(&p);
 }
 
+/* Keepalive looks at what a peer counts: letters of the round under way, else the floor that holds
+ * our own; and nothing of what no member here waits for. */
+static void what_waits_for_a_peer_is_counted(void)
+{
+    struct pair p = new_pair();
+    struct wire_floor w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR},
+                           .team = NUMBER,
+                           .floor = 1,
+                           .from = 1};
+
+    call(&p, 0, 1);
+    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1);
+    send_letter(&p, letter(1, 1));
+    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1);
+    for (uint64_t s = 0; s < WINDOW; s++) {
+        if (s != 1)
+            send_letter(&p, letter(s, 1));
+        CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 0);
+        if (s > 0)
+            call(&p, s, 1);
+    }
+    bench_ack(p.b);
+    call(&p, WINDOW, 1);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK));
+    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1); /* for its floor */
+    bench_send(p.b, &w, sizeof(w));
+    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1);
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).miscounted, 0);
+    engine_team_break(p.b->engine, p.handle);
+    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 0);
+    free_pair(&p);
+}
+
 /* A row is not free before its letters are acknowledged: the submission waits in the ring. */
 static void submissions_wait_for_acknowledgements(void)
 {
@@ -786,6 +819,7 @@ int main(void)
          breaks_are_passed_on_and_answered},
         {"letters for a team that is not known are answered", unknown_teams_are_answered},
         {"the other engine's floor holds letters", floors_hold_letters},
+        {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},
         {"submissions that make no sense", bad_submissions_are_quarantined},
         {"one submission for an instance", one_submission_an_instance},

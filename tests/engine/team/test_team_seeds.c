@@ -157,6 +157,8 @@ static void run_team(struct run *r, uint64_t seed, uint64_t number)
         }
         teams_turn(&r->teams);
         world_round(r->world);
+        if (i % 64 == 0)
+            world_check_counts(r->world);
     }
     settle_troubles(r);
     teams_run(&r->teams, ROUNDS);

@@ -326,5 +326,7 @@ void world_requests_drop(struct world *w, uint32_t client, uint32_t context);
 /* All clients leave: each end is confirmed, and then every table of every node is as it was at the
  * start. What is left over becomes the world's failure. */
 void world_leave(struct world *w);
+/* Counts that nodes keep of their tables' entries are right, also while these change. */
+void world_check_counts(struct world *w);
 
 #endif

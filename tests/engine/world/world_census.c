@@ -51,6 +51,13 @@ static void tell(struct world *w, uint32_t node)
                    c.miscounted);
 }
 
+void world_check_counts(struct world *w)
+{
+    for (uint32_t node = 0; node < w->options.nodes; node++)
+        if (w->nodes[node].alive && peek_census(w->nodes[node].engine).miscounted > 0)
+            world_fail(w, "node %u has miscounted", node);
+}
+
 void world_leave(struct world *w)
 {
     for (uint32_t i = 0; i < w->client_count; i++)
