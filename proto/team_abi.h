@@ -64,7 +64,8 @@
  * length = L, lid = signature, rid = number of the data row or TEAM_LINES, segment = participant of
  * the root (0 without one), local_offset = 0. With code TEAM_MISMATCH: offset = sequence, segment
  * and local_offset = the team ranks of two members that called differently, lid and rid = their
- * signatures.
+ * signatures. An instance that was submitted before, or whose row is not free, breaks the team with
+ * -EBADMSG: members can be made to submit it by what another one has written here.
  *
  * All members belong to one user and one job: a member that lies here spoils its own job's
  * collectives, and nothing else. Each side reads a word once, checks it, and uses the copy.

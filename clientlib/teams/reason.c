@@ -106,6 +106,13 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason)
         return;
     }
     describe(reason->signature[0], first, sizeof(first));
+    if (reason->rank[1] >= t->roster.size) {
+        (void)team_refuse(t, 0,
+                          "call %llu of the team, %s, does not fit the others': a member has "
+                          "written to the memory that members share what it must not",
+                          (unsigned long long)reason->sequence, first);
+        return;
+    }
     describe(reason->signature[1], second, sizeof(second));
     (void)team_refuse(t, 0,
                       "members called differently: call %llu of the team was %s at member %u, and "

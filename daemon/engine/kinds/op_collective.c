@@ -41,23 +41,20 @@ static int mismatch(struct engine *e, uint32_t team, const struct submit_record 
 }
 
 /* Begins the instance, or joins that which letters have begun. */
-static int begin(struct engine *e, uint32_t team, const struct instance *call)
+static void begin(struct engine *e, uint32_t team, const struct instance *call)
 {
     struct instance *i = team_instance(e, team, call->sequence);
 
-    if (i->state == INSTANCE_FREE) {
+    e->teams.call.team = team;
+    if (i->state == INSTANCE_FREE)
         instance_begin(e, team, call);
-    } else if (i->state == INSTANCE_OVER || i->called) {
-        return QUARANTINE_TEAM;
-    } else if (instance_differs(e, team, call, &e->teams.call.reason)) {
-        e->teams.call.team = team;
-        return QUARANTINE_NONE;
-    }
+    else if (instance_differs(e, team, call, &e->teams.call.reason))
+        return;
     if (exchange_gives(e, team, i))
         exchange_take(e, team, i);
     set32(e, &i->called, 1);
-    e->teams.call = (struct team_call){.team = team, .advance = true, .sequence = call->sequence};
-    return QUARANTINE_NONE;
+    e->teams.call.advance = true;
+    e->teams.call.sequence = call->sequence;
 }
 
 static int collective_at_once(struct engine *e, uint32_t session, const struct submit_record *r)
@@ -70,7 +67,6 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
                             .kind = r->code,
                             .row = r->data_row == TEAM_LINES ? WIRE_COLL_LINES
                                                              : (uint32_t)r->data_row};
-    int room;
 
     e->teams.call = (struct team_call){.team = NONE};
     if (!plain(r))
@@ -85,11 +81,14 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
         (r->data_row >= TEAM_DATA_ROWS && r->data_row != TEAM_LINES) ||
         !instance_valid(e, team, &call))
         return QUARANTINE_TEAM;
-    room = instance_room(e, team, &call);
-    if (room < 0)
-        return room == -EAGAIN ? -EAGAIN : QUARANTINE_TEAM;
     call.rank = e->teams.live[team].members[0].rank;
-    return begin(e, team, &call);
+    if (instance_out_of_turn(e, team, &call))
+        e->teams.call = (struct team_call){.team = team, .reason = instance_forged(&call)};
+    else if (instance_room(e, team, &call) < 0)
+        return -EAGAIN;
+    else
+        begin(e, team, &call);
+    return QUARANTINE_NONE;
 }
 
 static int team_wake_at_once(struct engine *e, uint32_t session, const struct submit_record *r)

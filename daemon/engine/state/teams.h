@@ -135,7 +135,7 @@ struct team_member {
     uint32_t unused;
 };
 
-/* What the round of an instance waits for, where members here wait for the instance. */
+/* The round of an instance waits for this, where members here wait for the instance. */
 enum instance_waits {
     WAITS_NOT = 0,
     WAITS_FLOORS = 1,  /* of those that it sends to */

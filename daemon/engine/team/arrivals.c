@@ -101,8 +101,9 @@ static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, cons
     return 0;
 }
 
-/* The call that a letter names: begun here, or not yet. 0, 1: it is another one than ours, which
- * breaks the team; -EPROTO. */
+/* The call that a letter names: begun here, or not yet. 0, 1: the call is another one than ours, or
+ * none that fits here, which breaks the team: members of the sender, not the sender, can cause it;
+ * -EPROTO. */
 static int meet(struct engine *e, uint32_t team, const struct wire_coll *w)
 {
     const struct team *t = &e->teams.table[team];
@@ -115,9 +116,13 @@ static int meet(struct engine *e, uint32_t team, const struct wire_coll *w)
                             .row = w->row};
     const struct instance *i = team_instance(e, team, w->sequence);
 
-    if (!instance_valid(e, team, &call) || instance_room(e, team, &call) < 0 ||
-        i->state == INSTANCE_OVER)
+    if (!instance_valid(e, team, &call) ||
+        (w->sequence >= t->floor && w->sequence - t->floor >= t->window))
         return -EPROTO;
+    if (w->sequence < t->floor || i->state == INSTANCE_OVER || instance_room(e, team, &call) < 0) {
+        e->teams.call.reason = instance_forged(&call);
+        return 1;
+    }
     if (i->state == INSTANCE_OPEN)
         return instance_differs(e, team, &call, &e->teams.call.reason);
     instance_begin(e, team, &call);

@@ -63,6 +63,40 @@ int instance_room(const struct engine *e, uint32_t team, const struct instance *
                : -EAGAIN;
 }
 
+/* Whether the members have been shown that this instance has ended. */
+static bool was_shown(const struct instance *i)
+{
+    return i->state == INSTANCE_OVER || (i->state == INSTANCE_OPEN && i->done);
+}
+
+bool instance_out_of_turn(const struct engine *e, uint32_t team, const struct instance *call)
+{
+    const struct team *t = &e->teams.table[team];
+    const struct instance *i = team_instance(e, team, call->sequence);
+    uint64_t ahead = call->sequence - t->floor, last;
+
+    if (ahead >= 2ull * t->window)
+        return true;
+    /* Members call in order: an honest one has seen the floor's instance end. */
+    if (ahead >= t->window)
+        return !was_shown(team_instance(e, team, t->floor));
+    if (i->state != INSTANCE_FREE)
+        return i->state == INSTANCE_OVER || i->called;
+    if (call->row == WIRE_COLL_LINES)
+        return false;
+    last = t->last[call->row];
+    return last > t->floor && team_instance(e, team, last - 1)->state != INSTANCE_FREE &&
+           !was_shown(team_instance(e, team, last - 1));
+}
+
+struct team_reason instance_forged(const struct instance *call)
+{
+    return (struct team_reason){.status = -EBADMSG,
+                                .rank = {call->rank, NONE},
+                                .sequence = call->sequence,
+                                .signature = {call->signature, 0}};
+}
+
 void instance_begin(struct engine *e, uint32_t team, const struct instance *call)
 {
     struct team *t = &e->teams.table[team];

@@ -20,6 +20,12 @@ bool instance_valid(const struct engine *e, uint32_t team, const struct instance
 /* Whether there is a row for an instance of this sequence, begun or free: 0; -EAGAIN: not yet, for
  * the one of the lap before is not over; -ERANGE: out of any window. */
 int instance_room(const struct engine *e, uint32_t team, const struct instance *call);
+/* Whether no members that keep the rules can submit this call now: it was submitted before, or one
+ * whose row it needs has not ended yet for them. A member can make the others do so by what it
+ * writes to the team area; so this breaks the team, and ends no session. */
+bool instance_out_of_turn(const struct engine *e, uint32_t team, const struct instance *call);
+/* Why a team is broken whose members made a call that fits no other. */
+struct team_reason instance_forged(const struct instance *call);
 /* Within a transaction: the instance begins, in a row that is free. */
 void instance_begin(struct engine *e, uint32_t team, const struct instance *call);
 /* Whether a call differs from that of the instance in its row; then *out says how. */

@@ -350,6 +350,21 @@ static void mismatches(void)
     mismatch(2);
 }
 
+/* A call that the daemon finds to fit no other. */
+static void forged(void)
+{
+    const struct team_reason reason = {.status = -EBADMSG,
+                                       .rank = {1, UINT32_MAX},
+                                       .sequence = 5,
+                                       .signature = {team_signature(TEAM_BARRIER, 0, 0, 0, 0), 0}};
+    struct hall *h = hall_new(3, 2, HALL_BLOCKS, WINDOW);
+
+    hall_break(h, &reason);
+    expect_broken(h, 0, 0, -EBADMSG);
+    CU_ASSERT_TRUE(text_has(h, 0, "call 5 of the team, barrier, does not fit the others'"));
+    hall_free(h);
+}
+
 /* The end of a member, or, where the reason names none, of a node; and the text about it. */
 static void death_of(uint32_t rank, const char *text)
 {
@@ -626,6 +641,7 @@ int main(void)
                            {"own operations", own_operations},
                            {"refusals", refusals},
                            {"mismatches", mismatches},
+                           {"a call that fits no other", forged},
                            {"death", death},
                            {"sleepers", sleepers},
                            {"members or the daemon are awaited", awaited},

@@ -598,12 +598,6 @@ static bool make_bad_submission(struct submit_record *r, size_t number)
         r->length = UINT64_C(1) << 32 | 8;
         return true;
     case 9:
-        r->instance = 2 * WINDOW;
-        return true;
-    case 10:
-        r->instance = UINT64_MAX;
-        return true;
-    case 11:
         r->signature = team_signature(TEAM_ALLREDUCE, WORD_AND, WORD_F64, 0, 1);
         return true;
     default:
@@ -631,15 +625,86 @@ static void bad_submissions_are_quarantined(void)
     }
 }
 
-static void one_submission_an_instance(void)
+/* The team is broken by a call of our member that fits no other; the member is not to blame. */
+static void expect_forged(const struct pair *p, uint64_t sequence, uint32_t rank)
 {
-    struct pair p = new_pair();
+    struct team_reason reason;
 
-    call(&p, 0, 1);
-    CU_ASSERT_FALSE(p.b->quarantined);
-    call(&p, 0, 1);
-    CU_ASSERT_TRUE(p.b->quarantined);
-    free_pair(&p);
+    CU_ASSERT_EQUAL(broken(p, &reason), -EBADMSG);
+    CU_ASSERT(reason.sequence == sequence && reason.rank[0] == rank &&
+              reason.rank[1] == UINT32_MAX);
+    CU_ASSERT_TRUE(has_left(p, WIRE_BREAK));
+    CU_ASSERT_FALSE(p->b->quarantined);
+    CU_ASSERT_FALSE(p->b->broken);
+}
+
+/* A member that lies in the team area can make an honest one do each of these. */
+static void submissions_out_of_turn_break_the_team(void)
+{
+    static const struct {
+        uint64_t first, second;
+        uint32_t length;
+    } rows[] = {
+        {0, 0, 8},          /* twice */
+        {0, 2 * WINDOW, 8}, /* beyond any window */
+        {0, UINT64_MAX, 8}, /* behind the floor */
+        {0, WINDOW, 8},     /* in a row whose instance has not ended */
+        {0, 1, 48},         /* in a data row whose instance has not ended */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        struct submit_record r = submission(&p, rows[i].first);
+        struct team_reason reason;
+
+        r.length = rows[i].length;
+        r.data_row = r.length > TEAM_LINE_BYTES ? 3 : TEAM_LINES;
+        bench_submit(p.b, &r);
+        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
+        r.instance = rows[i].second;
+        bench_submit(p.b, &r);
+        expect_forged(&p, rows[i].second, 0);
+        free_pair(&p);
+    }
+}
+
+/* Members of the other engine that lie to it can make it send these: our link to it stays, for it
+ * carries others' operations. */
+static void letters_out_of_turn_break_the_team(void)
+{
+    static const struct {
+        uint64_t ended, held, sent; /* UINT64_MAX: none */
+    } rows[] = {
+        {0, UINT64_MAX, 0}, /* behind the floor */
+        {1, UINT64_MAX, 1}, /* the instance is over, and one before it is not */
+        {UINT64_MAX, 0, 1}, /* its data row is in use */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        struct letter_record l = letter(rows[i].sent, 1);
+        struct team_reason reason;
+
+        if (rows[i].ended != UINT64_MAX) {
+            call(&p, rows[i].ended, 1);
+            send_letter(&p, letter(rows[i].ended, 1));
+            bench_ack(p.b);
+        } else {
+            l = letter(rows[i].held, 1);
+            l.coll.row = 3;
+            l.coll.kind = TEAM_BCAST;
+            l.coll.root = 1;
+            l.coll.length = l.coll.bytes = 1032;
+            l.coll.part = 1; /* of two, the short one */
+            send_letter(&p, l);
+            l.coll.sequence = rows[i].sent;
+        }
+        CU_ASSERT_FALSE(p.b->broken);
+        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
+        send_letter(&p, l);
+        expect_forged(&p, rows[i].sent, 1);
+        free_pair(&p);
+    }
 }
 
 /* A member may leave before its ring is empty, and its handle may be another team's soon. */
@@ -822,7 +887,8 @@ int main(void)
         {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},
         {"submissions that make no sense", bad_submissions_are_quarantined},
-        {"one submission for an instance", one_submission_an_instance},
+        {"submissions out of turn break the team", submissions_out_of_turn_break_the_team},
+        {"letters out of turn break the team", letters_out_of_turn_break_the_team},
         {"submissions for a team that was left", submissions_of_who_has_left_are_dropped},
         {"opening, and memory", teams_take_what_memory_there_is},
         {"10^5 mutations", mutations},
