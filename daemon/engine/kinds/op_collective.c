@@ -37,6 +37,7 @@ static int mismatch(struct engine *e, uint32_t team, const struct submit_record 
                                                   .rank = {r->root, (uint32_t)r->local_offset},
                                                   .sequence = r->instance,
                                                   .signature = {r->signature, r->data_row}}};
+    team_condemn(e, team);
     return QUARANTINE_NONE;
 }
 
@@ -48,8 +49,10 @@ static void begin(struct engine *e, uint32_t team, const struct instance *call)
     e->teams.call.team = team;
     if (i->state == INSTANCE_FREE)
         instance_begin(e, team, call);
-    else if (instance_differs(e, team, call, &e->teams.call.reason))
+    else if (instance_differs(e, team, call, &e->teams.call.reason)) {
+        team_condemn(e, team);
         return;
+    }
     if (exchange_gives(e, team, i))
         exchange_take(e, team, i);
     set32(e, &i->called, 1);
@@ -82,12 +85,16 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
         !instance_valid(e, team, &call))
         return QUARANTINE_TEAM;
     call.rank = e->teams.live[team].members[0].rank;
-    if (instance_out_of_turn(e, team, &call))
+    if (e->teams.resume)
+        return -EAGAIN; /* instances whose end was shown may not say so yet */
+    if (instance_out_of_turn(e, team, &call)) {
         e->teams.call = (struct team_call){.team = team, .reason = instance_forged(&call)};
-    else if (instance_room(e, team, &call) < 0)
+        team_condemn(e, team);
+        return QUARANTINE_NONE;
+    }
+    if (instance_room(e, team, &call) < 0)
         return -EAGAIN;
-    else
-        begin(e, team, &call);
+    begin(e, team, &call);
     return QUARANTINE_NONE;
 }
 

@@ -152,6 +152,8 @@ int take_coll(struct engine *e, uint32_t peer, const struct ledger_record *recor
         return 0;
     }
     r = meet(e, team, &w);
+    if (r > 0)
+        team_condemn(e, team);
     if (r != 0)
         return r < 0 ? r : 0;
     e->teams.call.advance = true;
@@ -216,6 +218,7 @@ int take_break(struct engine *e, uint32_t peer, const struct ledger_record *reco
                                                 .rank = {w.rank[0], w.rank[1]},
                                                 .sequence = w.sequence,
                                                 .signature = {w.signature[0], w.signature[1]}};
+    team_condemn(e, team);
     return 0;
 }
 

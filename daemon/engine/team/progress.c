@@ -10,6 +10,55 @@
 #include "daemon/engine/team/letters.h"
 #include "daemon/engine/team/table.h"
 
+/* ---- breaks ---------------------------------------------------------------------------------- */
+
+/* The neighbours of a dissemination: at the distances 1, 2, 4, ... in both directions. */
+static void owe_break(struct engine *e, uint32_t team)
+{
+    const struct team *t = &e->teams.table[team];
+
+    for (uint32_t far = 1; far < t->participants; far *= 2) {
+        letter_owe(e, team, coll_plus(t->participants, t->me, far), NEWS_BREAK);
+        letter_owe(e, team, coll_minus(t->participants, t->me, far), NEWS_BREAK);
+    }
+}
+
+static void set_broken(struct engine *e, uint32_t team, const struct team_reason *reason)
+{
+    struct team *t = &e->teams.table[team];
+
+    if (t->state != TEAM_OPEN || t->reason.status != 0)
+        return;
+    t->reason = *reason;
+    t->reason.status = 0;
+    set32(e, (uint32_t *)&t->reason.status, (uint32_t)reason->status);
+    owe_break(e, team);
+}
+
+/* The members here see that the team is broken. */
+static void show_break(struct engine *e, uint32_t team)
+{
+    instances_wait_no_more(e, team);
+    exchange_break(e, team);
+    table_leaves(e, TABLE_TEAMS, team);
+}
+
+void team_condemn(struct engine *e, uint32_t team)
+{
+    set_broken(e, team, &e->teams.call.reason);
+}
+
+void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason)
+{
+    const struct team *t = &e->teams.table[team];
+
+    if (t->state != TEAM_OPEN || t->reason.status != 0)
+        return;
+    set_broken(e, team, reason);
+    commit(e);
+    show_break(e, team);
+}
+
 /* ---- a round --------------------------------------------------------------------------------- */
 
 /* Asks a participant for its floor, by the next FLOOR to it. */
@@ -173,7 +222,7 @@ void team_go_on(struct engine *e)
     if (call.team == NONE)
         return;
     if (call.reason.status != 0)
-        team_fail(e, call.team, &call.reason);
+        show_break(e, call.team);
     if (call.advance)
         advance(e, call.team, call.sequence);
     if (call.retry && e->teams.live[call.team].blocked)
@@ -189,34 +238,7 @@ void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
         instance_over(e, ended.team, ended.sequence);
 }
 
-/* ---- breaks ---------------------------------------------------------------------------------- */
-
-/* The neighbours of a dissemination: at the distances 1, 2, 4, ... in both directions. */
-static void owe_break(struct engine *e, uint32_t team)
-{
-    const struct team *t = &e->teams.table[team];
-
-    for (uint32_t far = 1; far < t->participants; far *= 2) {
-        letter_owe(e, team, coll_plus(t->participants, t->me, far), NEWS_BREAK);
-        letter_owe(e, team, coll_minus(t->participants, t->me, far), NEWS_BREAK);
-    }
-}
-
-void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason)
-{
-    struct team *t = &e->teams.table[team];
-
-    if (t->state != TEAM_OPEN || t->reason.status != 0)
-        return;
-    t->reason = *reason;
-    t->reason.status = 0;
-    set32(e, (uint32_t *)&t->reason.status, (uint32_t)reason->status);
-    owe_break(e, team);
-    commit(e);
-    instances_wait_no_more(e, team);
-    exchange_break(e, team);
-    table_leaves(e, TABLE_TEAMS, team);
-}
+/* ---- what ends ------------------------------------------------------------------------------- */
 
 void teams_forget_peer(struct engine *e, uint32_t peer)
 {

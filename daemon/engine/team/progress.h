@@ -12,6 +12,10 @@
 
 /* Behind a commit: does what e->teams.call asks for. */
 void team_go_on(struct engine *e);
+/* Within a transaction: the team is broken from its commit on, for e->teams.call.reason; behind it
+ * team_go_on lets the members here know. So the end of this process between the two is not the end
+ * of the news. Nothing where the team is broken already. */
+void team_condemn(struct engine *e, uint32_t team);
 /* Within a transaction, which it commits: a letter's part is acknowledged. */
 void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);
 /* Breaks a team that is not broken yet, and has its neighbours know; no transaction may be open. */

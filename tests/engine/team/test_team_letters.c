@@ -682,7 +682,10 @@ static void letters_out_of_turn_break_the_team(void)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct pair p = new_pair();
-        struct letter_record l = letter(rows[i].sent, 1);
+        struct {
+            struct wire_coll coll;
+            uint64_t data[6];
+        } l = {.coll = letter(rows[i].held, 1).coll};
         struct team_reason reason;
 
         if (rows[i].ended != UINT64_MAX) {
@@ -690,18 +693,17 @@ static void letters_out_of_turn_break_the_team(void)
             send_letter(&p, letter(rows[i].ended, 1));
             bench_ack(p.b);
         } else {
-            l = letter(rows[i].held, 1);
+            l.coll.head.words = sizeof(l) / 8;
             l.coll.row = 3;
             l.coll.kind = TEAM_BCAST;
             l.coll.root = 1;
-            l.coll.length = l.coll.bytes = 1032;
-            l.coll.part = 1; /* of two, the short one */
-            send_letter(&p, l);
-            l.coll.sequence = rows[i].sent;
+            l.coll.length = l.coll.bytes = sizeof(l.data);
+            CU_ASSERT_TRUE(bench_send(p.b, &l, sizeof(l)));
         }
         CU_ASSERT_FALSE(p.b->broken);
         CU_ASSERT_EQUAL(broken(&p, &reason), 0);
-        send_letter(&p, l);
+        l.coll.sequence = rows[i].sent;
+        CU_ASSERT_TRUE(bench_send(p.b, &l, l.coll.head.words * 8u));
         expect_forged(&p, rows[i].sent, 1);
         free_pair(&p);
     }

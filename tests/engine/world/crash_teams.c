@@ -84,10 +84,29 @@ static void run_death(struct driver *d)
     finish(d);
 }
 
+/* The record that says so is consumed once: the news of it must not get lost behind that. */
+static void run_mismatch(struct driver *d)
+{
+    static const struct teams_spec list[] = {{TEAM_ALLREDUCE, 0, 8}, {TEAM_ALLREDUCE, 0, 8},
+                                             {TEAM_BARRIER, 0, 0},   {TEAM_ALLREDUCE, 0, 8},
+                                             {TEAM_BARRIER, 0, 0},   {TEAM_ALLREDUCE, 0, 8},
+                                             {TEAM_BARRIER, 0, 0},   {TEAM_ALLREDUCE, 0, 8}};
+
+    open_list(d, list, sizeof list / sizeof *list);
+    teams_turn(&teams);
+    teams_differ(&teams, 1);
+    teams_run(&teams, ROUNDS);
+    for (uint32_t rank = 0; rank < RANKS && !world_of(d)->failed; rank++)
+        if (teams.member[rank].status != -EBADMSG)
+            world_fail(world_of(d), "rank %u: status %d", rank, teams.member[rank].status);
+    finish(d);
+}
+
 const struct crash_scenario crash_team_scenarios[] = {
     {"teams: lines", run_lines, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"teams: data", run_data, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"teams: link breaks", run_links, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
     {"teams: a member dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"teams: members differ", run_mismatch, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
 };
 const size_t crash_team_count = sizeof crash_team_scenarios / sizeof *crash_team_scenarios;

@@ -329,6 +329,18 @@ static void submit(struct teams *t, uint32_t rank, uint64_t sequence)
     t->submitted++;
 }
 
+void teams_differ(struct teams *t, uint32_t rank)
+{
+    const struct teams_member *m = &t->member[rank];
+    struct submit_record r = {.kind = SUBMIT_COLLECTIVE,
+                              .code = TEAM_MISMATCH,
+                              .remote = t->place[m->place].handle,
+                              .root = rank};
+
+    if (world_submit_at_once(t->world, m->client, &r) < 0)
+        world_fail(t->world, "rank %u has no room to submit", rank);
+}
+
 /* The engine's gift, from those of all members here; as the last to come writes it. */
 static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
 {

@@ -63,6 +63,8 @@ bool teams_turn(struct teams *t);
 bool teams_over(const struct teams *t);
 /* Turns and rounds until that; then what is not so is the world's failure. */
 void teams_run(struct teams *t, uint64_t rounds);
+/* A member says that it and the first one have called differently. */
+void teams_differ(struct teams *t, uint32_t rank);
 /* A member's client dies. */
 void teams_kill(struct teams *t, uint32_t rank);
 /* All leave, and every engine closes its area. */
