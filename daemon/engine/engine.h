@@ -81,7 +81,7 @@ struct engine_config {
                               replied to; and as many inbound */
     uint32_t chunks_max;   /* 4096 of 16 KiB: queued operations, spilled events */
     uint64_t ledger_bytes; /* 64 MiB: memory for staging and inbound rings */
-    uint64_t team_bytes;   /* 8 times that of all chunks: set aside by teams, used as needed */
+    uint64_t team_bytes;   /* 16 times that of all chunks: set aside by teams, used as needed */
     uint32_t ledger_start; /* 16 KiB: size of a new ledger */
     uint32_t ledger_max;   /* 1 MiB: what it may grow to */
     uint32_t packed_max;   /* 4096: also of a Medium */

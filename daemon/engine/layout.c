@@ -53,7 +53,7 @@ int engine_config_check(struct engine_config *c)
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
     if (c->team_bytes == 0)
-        c->team_bytes = UINT64_C(8) * c->chunks_max * CHUNK_BYTES;
+        c->team_bytes = UINT64_C(16) * c->chunks_max * CHUNK_BYTES;
     if (c->keepalive_ns == 0)
         c->keepalive_ns = UINT64_C(1000000000);
     if (c->peer_deadline_ns == 0)

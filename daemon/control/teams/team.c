@@ -398,8 +398,10 @@ static void opened(struct call *call)
 
     if (call->result < 0)
         fail(t, call->result, "%s",
-             call->result == -EDQUOT   ? "no memory is left for the letters of one more team"
-             : call->result == -ENOSPC ? "its engine has no team left: free some"
+             call->result == -EDQUOT
+                 ? "its engine has set aside 1 GiB for the letters of teams, and no room for "
+                   "one more is left: free some, or give them smaller windows"
+             : call->result == -ENOSPC ? "its engine has all of its 1024 teams: free some"
                                        : strerror(-call->result));
     else
         part->handle = (uint32_t)call->result;

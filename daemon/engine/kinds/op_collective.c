@@ -80,7 +80,7 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
         return QUARANTINE_NONE;
     if (r->code == TEAM_MISMATCH)
         return mismatch(e, team, r);
-    if (r->local_offset != 0 || r->length > UINT32_MAX ||
+    if (e->teams.table[team].participants == 1 || r->local_offset != 0 || r->length > UINT32_MAX ||
         (r->data_row >= TEAM_DATA_ROWS && r->data_row != TEAM_LINES) ||
         !instance_valid(e, team, &call))
         return QUARANTINE_TEAM;

@@ -20,7 +20,8 @@
  *
  * The blocks of its schedule (coll/schedule.h) stand on one side. A round that combines writes the
  * other side, and then that one counts: so a round that was cut short is done again. `in` keeps
- * letters until their round comes, `out` until they are acknowledged.
+ * letters until their round comes, `out` until they are acknowledged. A team of one participant has
+ * neither arrivals, letters nor rooms, and none of its instances ever begins.
  *
  * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
  * types die with the process. Thread: the progress thread owns all of it.
@@ -64,7 +65,7 @@ struct team {
     uint32_t participants;
     uint32_t members;
     uint32_t fullest; /* members of the fullest participant */
-    uint32_t rounds;  /* of the longest schedule, at least 1 */
+    uint32_t rounds;  /* of the longest schedule; 0: one participant, which has no letters */
     uint32_t left;    /* members that have left, or whose session has ended */
     uint32_t flying;  /* its records that stand in ledgers */
     uint32_t unused;

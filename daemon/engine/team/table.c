@@ -80,7 +80,8 @@ static void list_participants(struct participant *to, uint32_t count,
     }
 }
 
-/* How much a team needs depends on its list; so that is written somewhere first. */
+/* How much a team needs depends on its list; so that is written somewhere first. A participant that
+ * is alone has no letters: its members do without the engine. */
 int team_place(struct engine *e, struct team *t, const struct engine_team_participant *list)
 {
     uint64_t draft = in_units(t->participants * sizeof(struct participant));
@@ -90,9 +91,11 @@ int team_place(struct engine *e, struct team *t, const struct engine_team_partic
     if (!base)
         return -EDQUOT;
     list_participants((void *)base, t->participants, list);
-    t->rounds = blocks_rounds(t->participants);
-    t->lines = blocks_room(t, (void *)base, true);
-    t->data = blocks_room(t, (void *)base, false);
+    if (t->participants > 1) {
+        t->rounds = blocks_rounds(t->participants);
+        t->lines = blocks_room(t, (void *)base, true);
+        t->data = blocks_room(t, (void *)base, false);
+    }
     heap_give(&e->teams.heap, base, (uint32_t)draft);
     if (t->data.mail == UINT32_MAX)
         return -EDQUOT;

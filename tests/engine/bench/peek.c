@@ -230,6 +230,11 @@ struct peek_census peek_census(const struct engine *e)
     return c;
 }
 
+uint64_t peek_team_bytes(const struct engine *e, uint32_t team)
+{
+    return e->teams.table[team & (TEAMS_MAX - 1)].bytes;
+}
+
 uint32_t peek_awaited(const struct engine *e, uint32_t peer)
 {
     return e->peer_live[peer].awaited;

@@ -89,6 +89,8 @@ struct peek_census {
 };
 
 struct peek_census peek_census(const struct engine *e);
+/* Team memory that a team has taken. */
+uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
 /* Instances of teams that wait for something of this peer's. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 /* Sessions whose submissions are taken. */

@@ -1,143 +1,12 @@
 /*
- * Letters of teams in one engine over a fabric that only remembers; the test is the other engine of
- * the team, its member's library, and the sender of letters that make no sense. One thread.
+ * Letters of teams in one engine: what they bring, what breaks the team, and what the link; floors;
+ * random letters. One thread.
  */
 #include "tests/suite.h"
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "daemon/engine/engine.h"
-#include "proto/session_abi.h"
-#include "proto/wire_abi.h"
-#include "proto/word_abi.h"
-#include "shm_ring/team.h"
-#include "tests/engine/bench/linked_bench.h"
-#include "tests/engine/bench/peek.h"
+#include "tests/engine/team/pair.h"
 
-#define COUNT(a)  (sizeof(a) / sizeof *(a))
-#define NUMBER    77u
-#define WINDOW    4u
 #define MUTATIONS 100000u
-
-/* A bench whose client is rank 0 of two; we have the other one. */
-struct pair {
-    struct bench *b;
-    void *base;
-    struct team_area area;
-    uint32_t handle;
-};
-
-static uint64_t sum_signature(void)
-{
-    return team_signature(TEAM_ALLREDUCE, WORD_ADD, WORD_U64, 0, 1);
-}
-
-static int open_team(struct pair *p, uint64_t number, uint32_t window)
-{
-    static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
-    static const struct engine_team_member local[] = {{0, 0}};
-    const struct engine_team_info info = {.number = number,
-                                          .size = 2,
-                                          .window = window,
-                                          .participants = 2,
-                                          .members = 1,
-                                          .list = list,
-                                          .local = local};
-
-    return engine_team_open(p->b->engine, &info, p->base);
-}
-
-static struct pair new_pair(void)
-{
-    uint64_t bytes = team_area_bytes(1, WINDOW);
-    struct pair p = {.b = unbound_bench(false)};
-    int handle;
-
-    p.base = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(p.base);
-    memset(p.base, 0, bytes);
-    team_area_format(p.base, 1, WINDOW);
-    CU_ASSERT_EQUAL_FATAL(team_area_view(&p.area, p.base, bytes, 1, WINDOW), 0);
-    handle = open_team(&p, NUMBER, WINDOW);
-    CU_ASSERT_FATAL(handle >= 0);
-    p.handle = (uint32_t)handle;
-    return p;
-}
-
-static void free_pair(struct pair *p)
-{
-    bench_free(p->b);
-    free(p->base);
-}
-
-struct letter_record {
-    struct wire_coll coll;
-    uint64_t data;
-};
-
-/* Our part of instance `sequence`, an allreduce. */
-static struct letter_record letter(uint64_t sequence, uint64_t value)
-{
-    return (struct letter_record){
-        .coll = {.head = {.words = sizeof(struct letter_record) / 8, .kind = WIRE_COLL},
-                 .team = NUMBER,
-                 .sequence = sequence,
-                 .signature = sum_signature(),
-                 .from = 1,
-                 .rank = 1,
-                 .length = 8,
-                 .bytes = 8,
-                 .kind = TEAM_ALLREDUCE,
-                 .row = WIRE_COLL_LINES},
-        .data = value};
-}
-
-static struct submit_record submission(const struct pair *p, uint64_t sequence)
-{
-    return (struct submit_record){.size = sizeof(struct submit_record),
-                                  .kind = SUBMIT_COLLECTIVE,
-                                  .code = TEAM_ALLREDUCE,
-                                  .remote = p->handle,
-                                  .instance = sequence,
-                                  .length = 8,
-                                  .signature = sum_signature(),
-                                  .data_row = TEAM_LINES};
-}
-
-static void call(struct pair *p, uint64_t sequence, uint64_t value)
-{
-    struct submit_record r = submission(p, sequence);
-
-    memcpy(team_row(&p->area, sequence)->node.data, &value, 8);
-    bench_submit(p->b, &r);
-}
-
-static void send_letter(struct pair *p, struct letter_record l)
-{
-    CU_ASSERT_TRUE(bench_send(p->b, &l, sizeof(l)));
-}
-
-/* Whether the instance has ended with this sum. */
-static bool ended(const struct pair *p, uint64_t sequence, uint64_t value)
-{
-    const struct team_row *row = team_row(&p->area, sequence);
-
-    return team_ended(&p->area, sequence) == 1 && row->result.status == 0 &&
-           row->result.length == 8 && memcmp(row->result.data, &value, 8) == 0;
-}
-
-static int32_t broken(const struct pair *p, struct team_reason *reason)
-{
-    team_reason(&p->area, reason);
-    return reason->status;
-}
-
-/* Whether a record of this kind has left. */
-static bool has_left(const struct pair *p, enum wire_kind kind)
-{
-    return p->b->fabric.kinds >> kind & 1;
-}
 
 /* ---- good letters ---------------------------------------------------------------------------- */
 
@@ -479,6 +348,47 @@ static void unknown_teams_are_answered(void)
     free_pair(&p);
 }
 
+/* Members of the other engine that lie to it can make it send these: our link to it stays, for it
+ * carries others' operations. */
+static void letters_out_of_turn_break_the_team(void)
+{
+    static const struct {
+        uint64_t ended, held, sent; /* UINT64_MAX: none */
+    } rows[] = {
+        {0, UINT64_MAX, 0}, /* behind the floor */
+        {1, UINT64_MAX, 1}, /* the instance is over, and one before it is not */
+        {UINT64_MAX, 0, 1}, /* its data row is in use */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        struct {
+            struct wire_coll coll;
+            uint64_t data[6];
+        } l = {.coll = letter(rows[i].held, 1).coll};
+        struct team_reason reason;
+
+        if (rows[i].ended != UINT64_MAX) {
+            call(&p, rows[i].ended, 1);
+            send_letter(&p, letter(rows[i].ended, 1));
+            bench_ack(p.b);
+        } else {
+            l.coll.head.words = sizeof(l) / 8;
+            l.coll.row = 3;
+            l.coll.kind = TEAM_BCAST;
+            l.coll.root = 1;
+            l.coll.length = l.coll.bytes = sizeof(l.data);
+            CU_ASSERT_TRUE(bench_send(p.b, &l, sizeof(l)));
+        }
+        CU_ASSERT_FALSE(p.b->broken);
+        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
+        l.coll.sequence = rows[i].sent;
+        CU_ASSERT_TRUE(bench_send(p.b, &l, l.coll.head.words * 8u));
+        expect_forged(&p, rows[i].sent, 1);
+        free_pair(&p);
+    }
+}
+
 /* ---- floors ---------------------------------------------------------------------------------- */
 
 /* Nothing is sent for an instance that is a window ahead of the other engine's floor. */
@@ -561,198 +471,6 @@ static void submissions_wait_for_acknowledgements(void)
     bench_steps(p.b, 2);
     CU_ASSERT_EQUAL(atomic_load(&p.b->session->submit.head),
                     atomic_load(&p.b->session->submit.tail));
-    free_pair(&p);
-}
-
-/* ---- submissions ----------------------------------------------------------------------------- */
-
-/* Submissions that make no sense, by number. False: there are no more. */
-static bool make_bad_submission(struct submit_record *r, size_t number)
-{
-    switch (number) {
-    case 0:
-        r->flags = SUBMIT_NO_LCE;
-        return true;
-    case 1:
-        r->lid_len = 8;
-        return true;
-    case 2:
-        r->reserve = 48;
-        return true;
-    case 3:
-        r->local_offset = 1;
-        return true;
-    case 4:
-        r->code = TEAM_GATHERV;
-        return true;
-    case 5:
-        r->root = 1;
-        return true;
-    case 6:
-        r->data_row = TEAM_DATA_ROWS;
-        return true;
-    case 7:
-        r->length = 48;
-        return true;
-    case 8:
-        r->length = UINT64_C(1) << 32 | 8;
-        return true;
-    case 9:
-        r->signature = team_signature(TEAM_ALLREDUCE, WORD_AND, WORD_F64, 0, 1);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void bad_submissions_are_quarantined(void)
-{
-    struct submit_record r;
-
-    for (size_t i = 0;; i++) {
-        struct pair p = new_pair();
-        bool more;
-
-        r = submission(&p, 0);
-        more = make_bad_submission(&r, i);
-        bench_submit(p.b, &r);
-        if (p.b->quarantined != more)
-            printf("submission %zu: quarantined %d\n", i, p.b->quarantined);
-        CU_ASSERT_EQUAL(p.b->quarantined, more);
-        free_pair(&p);
-        if (!more)
-            return;
-    }
-}
-
-/* The team is broken by a call of our member that fits no other; the member is not to blame. */
-static void expect_forged(const struct pair *p, uint64_t sequence, uint32_t rank)
-{
-    struct team_reason reason;
-
-    CU_ASSERT_EQUAL(broken(p, &reason), -EBADMSG);
-    CU_ASSERT(reason.sequence == sequence && reason.rank[0] == rank &&
-              reason.rank[1] == UINT32_MAX);
-    CU_ASSERT_TRUE(has_left(p, WIRE_BREAK));
-    CU_ASSERT_FALSE(p->b->quarantined);
-    CU_ASSERT_FALSE(p->b->broken);
-}
-
-/* A member that lies in the team area can make an honest one do each of these. */
-static void submissions_out_of_turn_break_the_team(void)
-{
-    static const struct {
-        uint64_t first, second;
-        uint32_t length;
-    } rows[] = {
-        {0, 0, 8},          /* twice */
-        {0, 2 * WINDOW, 8}, /* beyond any window */
-        {0, UINT64_MAX, 8}, /* behind the floor */
-        {0, WINDOW, 8},     /* in a row whose instance has not ended */
-        {0, 1, 48},         /* in a data row whose instance has not ended */
-    };
-
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct pair p = new_pair();
-        struct submit_record r = submission(&p, rows[i].first);
-        struct team_reason reason;
-
-        r.length = rows[i].length;
-        r.data_row = r.length > TEAM_LINE_BYTES ? 3 : TEAM_LINES;
-        bench_submit(p.b, &r);
-        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
-        r.instance = rows[i].second;
-        bench_submit(p.b, &r);
-        expect_forged(&p, rows[i].second, 0);
-        free_pair(&p);
-    }
-}
-
-/* Members of the other engine that lie to it can make it send these: our link to it stays, for it
- * carries others' operations. */
-static void letters_out_of_turn_break_the_team(void)
-{
-    static const struct {
-        uint64_t ended, held, sent; /* UINT64_MAX: none */
-    } rows[] = {
-        {0, UINT64_MAX, 0}, /* behind the floor */
-        {1, UINT64_MAX, 1}, /* the instance is over, and one before it is not */
-        {UINT64_MAX, 0, 1}, /* its data row is in use */
-    };
-
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct pair p = new_pair();
-        struct {
-            struct wire_coll coll;
-            uint64_t data[6];
-        } l = {.coll = letter(rows[i].held, 1).coll};
-        struct team_reason reason;
-
-        if (rows[i].ended != UINT64_MAX) {
-            call(&p, rows[i].ended, 1);
-            send_letter(&p, letter(rows[i].ended, 1));
-            bench_ack(p.b);
-        } else {
-            l.coll.head.words = sizeof(l) / 8;
-            l.coll.row = 3;
-            l.coll.kind = TEAM_BCAST;
-            l.coll.root = 1;
-            l.coll.length = l.coll.bytes = sizeof(l.data);
-            CU_ASSERT_TRUE(bench_send(p.b, &l, sizeof(l)));
-        }
-        CU_ASSERT_FALSE(p.b->broken);
-        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
-        l.coll.sequence = rows[i].sent;
-        CU_ASSERT_TRUE(bench_send(p.b, &l, l.coll.head.words * 8u));
-        expect_forged(&p, rows[i].sent, 1);
-        free_pair(&p);
-    }
-}
-
-/* A member may leave before its ring is empty, and its handle may be another team's soon. */
-static void submissions_of_who_has_left_are_dropped(void)
-{
-    struct pair p = new_pair();
-    uint32_t old = p.handle;
-
-    engine_team_leave(p.b->engine, p.handle, 0);
-    bench_steps(p.b, 2);
-    CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
-    call(&p, 0, 1);
-    CU_ASSERT_FALSE(p.b->quarantined);
-    p.handle = (uint32_t)open_team(&p, NUMBER, WINDOW);
-    CU_ASSERT_NOT_EQUAL(p.handle, old);
-    old ^= p.handle;
-    p.handle ^= old;
-    call(&p, 0, 1); /* by the old one */
-    CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
-    p.handle ^= old;
-    call(&p, 0, 1);
-    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
-    free_pair(&p);
-}
-
-/* ---- opening --------------------------------------------------------------------------------- */
-
-static void teams_take_what_memory_there_is(void)
-{
-    struct pair p = new_pair();
-    int opened = 0, r;
-
-    CU_ASSERT_EQUAL(open_team(&p, NUMBER, WINDOW), -EADDRINUSE);
-    CU_ASSERT_EQUAL(open_team(&p, 0, WINDOW), -EINVAL);
-    CU_ASSERT_EQUAL(open_team(&p, 5, WINDOW - 1), -EINVAL);
-    while ((r = open_team(&p, NUMBER + 1 + (uint32_t)opened, WINDOW)) >= 0 && opened < 2000)
-        opened++;
-    CU_ASSERT_EQUAL(r, -EDQUOT);
-    CU_ASSERT(opened > 0 && peek_census(p.b->engine).teams == (uint32_t)opened + 1);
-    engine_client_close(p.b->engine, 0);
-    for (int i = 0; i < 50; i++) {
-        bench_ack(p.b);
-        bench_steps(p.b, 10);
-    }
-    CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
-    CU_ASSERT_EQUAL(peek_census(p.b->engine).letters, 0);
     free_pair(&p);
 }
 
@@ -888,11 +606,7 @@ int main(void)
         {"the other engine's floor holds letters", floors_hold_letters},
         {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},
-        {"submissions that make no sense", bad_submissions_are_quarantined},
-        {"submissions out of turn break the team", submissions_out_of_turn_break_the_team},
         {"letters out of turn break the team", letters_out_of_turn_break_the_team},
-        {"submissions for a team that was left", submissions_of_who_has_left_are_dropped},
-        {"opening, and memory", teams_take_what_memory_there_is},
         {"10^5 mutations", mutations},
         CU_TEST_INFO_NULL,
     };

@@ -4,6 +4,7 @@
 #include "tests/suite.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -100,14 +101,54 @@ static void run_shape(uint64_t seed, const struct shape *shape)
 
 static void test_kinds(void)
 {
-    for (uint32_t nodes = 1; nodes <= 9; nodes++)
+    for (uint32_t nodes = 2; nodes <= 9; nodes++)
         run_shape(nodes, &(struct shape){nodes, nodes > 4 ? 3 : 5, 16});
+}
+
+/* ---- many ---------------------------------------------------------------------------------- */
+
+/* A client's 64 teams, by default, on each of two engines, where their memory is that of a daemon.
+ */
+static void as_many_teams_as_a_client_may_have(void)
+{
+    static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
+    const struct world_options options = {
+        .seed = 5, .nodes = 2, .limits = {.team_bytes = UINT64_C(1) << 30}};
+    uint64_t bytes = team_area_bytes(1, TEAM_WINDOW);
+    void *area = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    struct world *w;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(area);
+    CU_ASSERT_EQUAL_FATAL(world_open(&options, &w), 0);
+    for (uint32_t n = 0; n < 2; n++) {
+        int session = world_client_open(w, n, n, 1);
+        const struct engine_team_member local = {.rank = n, .session = 0};
+
+        CU_ASSERT_FATAL(session >= 0);
+        for (uint32_t number = 1; number <= 64; number++) {
+            const struct engine_team_info info = {.number = number,
+                                                  .size = 2,
+                                                  .window = TEAM_WINDOW,
+                                                  .me = n,
+                                                  .participants = 2,
+                                                  .members = 1,
+                                                  .list = list,
+                                                  .local = &local};
+
+            memset(area, 0, bytes);
+            team_area_format(area, 1, TEAM_WINDOW);
+            CU_ASSERT(engine_team_open(w->nodes[n].engine, &info, area) >= 0);
+        }
+    }
+    end(w);
+    free(area);
 }
 
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"every small kind, root and threshold, 1 to 9 engines", test_kinds},
+        {"every small kind, root and threshold, 2 to 9 engines", test_kinds},
+        {"as many teams as a client may have", as_many_teams_as_a_client_may_have},
         CU_TEST_INFO_NULL,
     };
 

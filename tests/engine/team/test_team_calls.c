@@ -1,0 +1,214 @@
+/*
+ * Submissions for teams in one engine, from members that keep the rules and others, and the memory
+ * that teams take. One thread.
+ */
+#include "tests/suite.h"
+#include <stdio.h>
+#include "daemon/engine/team/blocks.h"
+#include "tests/engine/team/pair.h"
+
+/* ---- submissions ----------------------------------------------------------------------------- */
+
+/* Submissions that make no sense, by number. False: there are no more. */
+static bool make_bad_submission(struct submit_record *r, size_t number)
+{
+    switch (number) {
+    case 0:
+        r->flags = SUBMIT_NO_LCE;
+        return true;
+    case 1:
+        r->lid_len = 8;
+        return true;
+    case 2:
+        r->reserve = 48;
+        return true;
+    case 3:
+        r->local_offset = 1;
+        return true;
+    case 4:
+        r->code = TEAM_GATHERV;
+        return true;
+    case 5:
+        r->root = 1;
+        return true;
+    case 6:
+        r->data_row = TEAM_DATA_ROWS;
+        return true;
+    case 7:
+        r->length = 48;
+        return true;
+    case 8:
+        r->length = UINT64_C(1) << 32 | 8;
+        return true;
+    case 9:
+        r->signature = team_signature(TEAM_ALLREDUCE, WORD_AND, WORD_F64, 0, 1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void bad_submissions_are_quarantined(void)
+{
+    struct submit_record r;
+
+    for (size_t i = 0;; i++) {
+        struct pair p = new_pair();
+        bool more;
+
+        r = submission(&p, 0);
+        more = make_bad_submission(&r, i);
+        bench_submit(p.b, &r);
+        if (p.b->quarantined != more)
+            printf("submission %zu: quarantined %d\n", i, p.b->quarantined);
+        CU_ASSERT_EQUAL(p.b->quarantined, more);
+        free_pair(&p);
+        if (!more)
+            return;
+    }
+}
+
+/* A member that lies in the team area can make an honest one do each of these. */
+static void submissions_out_of_turn_break_the_team(void)
+{
+    static const struct {
+        uint64_t first, second;
+        uint32_t length;
+    } rows[] = {
+        {0, 0, 8},          /* twice */
+        {0, 2 * WINDOW, 8}, /* beyond any window */
+        {0, UINT64_MAX, 8}, /* behind the floor */
+        {0, WINDOW, 8},     /* in a row whose instance has not ended */
+        {0, 1, 48},         /* in a data row whose instance has not ended */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        struct submit_record r = submission(&p, rows[i].first);
+        struct team_reason reason;
+
+        r.length = rows[i].length;
+        r.data_row = r.length > TEAM_LINE_BYTES ? 3 : TEAM_LINES;
+        bench_submit(p.b, &r);
+        CU_ASSERT_EQUAL(broken(&p, &reason), 0);
+        r.instance = rows[i].second;
+        bench_submit(p.b, &r);
+        expect_forged(&p, rows[i].second, 0);
+        free_pair(&p);
+    }
+}
+
+/* A member may leave before its ring is empty, and its handle may be another team's soon. */
+static void submissions_of_who_has_left_are_dropped(void)
+{
+    struct pair p = new_pair();
+    uint32_t old = p.handle;
+
+    engine_team_leave(p.b->engine, p.handle, 0);
+    bench_steps(p.b, 2);
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
+    call(&p, 0, 1);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    p.handle = (uint32_t)open_team(&p, NUMBER, WINDOW);
+    CU_ASSERT_NOT_EQUAL(p.handle, old);
+    old ^= p.handle;
+    p.handle ^= old;
+    call(&p, 0, 1); /* by the old one */
+    CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
+    p.handle ^= old;
+    call(&p, 0, 1);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+    free_pair(&p);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void teams_take_what_memory_there_is(void)
+{
+    struct pair p = new_pair();
+    int opened = 0, r;
+
+    CU_ASSERT_EQUAL(open_team(&p, NUMBER, WINDOW), -EADDRINUSE);
+    CU_ASSERT_EQUAL(open_team(&p, 0, WINDOW), -EINVAL);
+    CU_ASSERT_EQUAL(open_team(&p, 5, WINDOW - 1), -EINVAL);
+    while ((r = open_team(&p, NUMBER + 1 + (uint32_t)opened, WINDOW)) >= 0 && opened < 2000)
+        opened++;
+    CU_ASSERT_EQUAL(r, -EDQUOT);
+    CU_ASSERT(opened > 0 && peek_census(p.b->engine).teams == (uint32_t)opened + 1);
+    engine_client_close(p.b->engine, 0);
+    for (int i = 0; i < 50; i++) {
+        bench_ack(p.b);
+        bench_steps(p.b, 10);
+    }
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
+    CU_ASSERT_EQUAL(peek_census(p.b->engine).letters, 0);
+    free_pair(&p);
+}
+
+/* A member that is alone with its engine needs nothing of it, so a submission is a lie. */
+static void alone_there_are_no_letters(void)
+{
+    static const struct engine_team_participant list[] = {{0, 1}};
+    static const struct engine_team_member local[] = {{0, 0}};
+    struct engine_team_info info = {.number = NUMBER + 1,
+                                    .size = 1,
+                                    .window = WINDOW,
+                                    .participants = 1,
+                                    .members = 1,
+                                    .list = list,
+                                    .local = local};
+    struct pair p = new_pair();
+    struct letter_record l = letter(0, 1);
+    int handle = engine_team_open(p.b->engine, &info, p.base);
+
+    CU_ASSERT_FATAL(handle >= 0);
+    CU_ASSERT_EQUAL(peek_team_bytes(p.b->engine, (uint32_t)handle), 4096);
+    for (uint32_t i = 0; i < 64; i++) {
+        info.number++;
+        CU_ASSERT(engine_team_open(p.b->engine, &info, p.base) >= 0);
+    }
+    p.handle = (uint32_t)handle;
+    call(&p, 0, 1);
+    CU_ASSERT_TRUE(p.b->quarantined);
+    l.coll.team = NUMBER + 1;
+    bench_send(p.b, &l, sizeof(l));
+    CU_ASSERT_TRUE(p.b->broken);
+    free_pair(&p);
+}
+
+/* 64 teams of 1,024 engines are what a client may have, with the window of teams that ask for none.
+ */
+static void teams_of_a_client_fit(void)
+{
+    struct participant *list = calloc(1024, sizeof(*list));
+    struct team t = {.size = 1024, .participants = 1024, .members = 1, .fullest = 1, .me = 5};
+    uint64_t slots, bytes = 0;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(list);
+    for (uint32_t i = 0; i < 1024; i++)
+        list[i] = (struct participant){.peer = i, .members = 1, .first = i};
+    t.lines = blocks_room(&t, list, true);
+    t.data = blocks_room(&t, list, false);
+    slots = TEAM_WINDOW * blocks_rounds(1024);
+    bytes += 1024 * sizeof(*list) + TEAM_WINDOW * sizeof(struct instance);
+    bytes += slots * (sizeof(struct arrival_slot) + sizeof(struct letter));
+    bytes += TEAM_WINDOW * 2ull * (t.lines.work + t.lines.mail);
+    bytes += TEAM_DATA_ROWS * 2ull * (t.data.work + t.data.mail);
+    CU_ASSERT(64 * bytes < UINT64_C(1) << 30);
+    free(list);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"submissions that make no sense", bad_submissions_are_quarantined},
+        {"submissions out of turn break the team", submissions_out_of_turn_break_the_team},
+        {"submissions for a team that was left", submissions_of_who_has_left_are_dropped},
+        {"opening, and memory", teams_take_what_memory_there_is},
+        {"a participant that is alone has no letters", alone_there_are_no_letters},
+        {"a client's teams fit", teams_of_a_client_fit},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("team_calls", tests);
+}
