@@ -41,7 +41,7 @@ bool run_in_time(struct run *r)
 
 bool run_next_span(struct run *r)
 {
-    uint64_t lacking = (uint64_t)(r->span < 0 ? -r->span : 0);
+    uint64_t lacking = r->span < 0 ? 0 - (uint64_t)r->span : 0;
 
     /* Units taken too much come off the next span, which is so much longer. */
     if (lacking > r->left || (lacking == r->left && r->span == 0)) {

@@ -107,11 +107,12 @@ bool run_next_span(struct run *r);
 /* The clock alone. False: out of time, and the run has failed. */
 bool run_in_time(struct run *r);
 
-/* Takes units, below 2^62, in front of work. False: there are not so many, and the run has failed.
+/* Takes units, at most 2^63, in front of work. False: there are not so many, and the run has
+ * failed.
  */
 static inline bool run_take(struct run *r, uint64_t units)
 {
-    r->span -= (int64_t)units;
+    r->span = (int64_t)((uint64_t)r->span - units);
     return r->span >= 0 || run_next_span(r);
 }
 
