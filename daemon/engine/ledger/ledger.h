@@ -51,8 +51,10 @@ struct ledger_mark {
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
-/* Posts what is staged and not yet sent. 1 if something was, 0, or -EAGAIN: more remains to be
- * posted. */
+/* Whether what is staged waits for the ACK of what is under way, so that more leaves together. */
+bool ledger_waits(struct engine *e, uint32_t peer);
+/* Posts what is staged, not yet sent, and need not wait. 1 if something was, 0, or -EAGAIN: more
+ * remains to be posted. */
 int ledger_post(struct engine *e, uint32_t peer);
 /* The write of a run has completed. */
 void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);

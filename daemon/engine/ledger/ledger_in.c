@@ -196,7 +196,7 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
     bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
-    bool company = live->out.sent != p->tx_tail;
+    bool company = live->out.sent != p->tx_tail && !ledger_waits(e, peer);
     uint64_t upto;
 
     if (unacked == 0) {

@@ -88,6 +88,12 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
         offset = 0;
     }
     set64(e, &p->tx_tail, p->tx_tail + pad + size);
+    if (share == LEDGER_OPERATION && mark->flow != NONE)
+        out->operations = p->tx_tail;
+    if (kind == WIRE_BATCH || kind == WIRE_ATOMICS)
+        out->batches = true;
+    else if (kind != WIRE_PUT && kind != WIRE_ATOMIC)
+        out->prompt = true;
     head = (struct wire_record *)(out->staging + offset);
     *head = (struct wire_record){.words = (uint16_t)(size / 8), .kind = kind};
     e->peer_live[peer].records_out++;
@@ -155,6 +161,53 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
     }
 }
 
+/*
+ * A run costs both sides the same, however short it is. A client with few operations in flight that
+ * goes on whenever some have ended soon has two runs or more under way, each with a part of them.
+ * So a short run with a batch waits for the ACK of what is under way, and one step more, for the
+ * client goes on when it sees the events:
+ *
+ *     step      the client     the ledger
+ *     1         submits 16     48 under way: 16 are staged, and wait
+ *     2                        the ACK of the 48; their events
+ *     3         submits 48     a run of 64
+ *
+ * After that all of them travel together, and nothing waits. Where a client goes on later, on
+ * another processor, waiting gains nothing, and soon is not tried any more.
+ */
+#define TOGETHER_BYTES 4096u /* all that is not acknowledged */
+#define PATIENCE_MOST  4u
+#define PATIENCE_RUNS  64u /* this many runs bring back the patience for one wait */
+
+bool ledger_waits(struct engine *e, uint32_t peer)
+{
+    const struct peer *p = &e->peers[peer];
+    struct ledger_out *out = &e->peer_live[peer].out;
+    bool under_way = p->tx_acked < out->operations_sent;
+
+    if (out->sent == p->tx_tail || !out->batches || out->prompt ||
+        (!under_way && out->acked_in != e->steps) || e->hasten ||
+        p->tx_tail - p->tx_acked > TOGETHER_BYTES || (!out->waits && out->patience == 0))
+        return false;
+    if (!out->waits)
+        out->patience--;
+    out->waits = true;
+    return true;
+}
+
+/* All that is staged leaves. */
+static void run_leaves(const struct peer *p, struct ledger_out *out)
+{
+    bool alone = p->tx_acked >= out->operations_sent;
+
+    if (alone && !out->waits)
+        out->patience = PATIENCE_MOST;
+    else if (out->run % PATIENCE_RUNS == 0 && out->patience < PATIENCE_MOST)
+        out->patience++;
+    out->batches = out->prompt = out->waits = false;
+    out->operations_sent = out->operations;
+}
+
 int ledger_post(struct engine *e, uint32_t peer)
 {
     struct peer *p = &e->peers[peer];
@@ -162,6 +215,11 @@ int ledger_post(struct engine *e, uint32_t peer)
     struct ledger_out *out = &live->out;
     int posted = 0;
 
+    if (ledger_waits(e, peer)) {
+        if (out->acked_in == e->steps)
+            peer_activate(e, peer);
+        return 0;
+    }
     while (out->sent < p->tx_tail) {
         uint32_t offset = (uint32_t)(out->sent - out->base) & (out->size - 1);
         uint64_t length = p->tx_tail - out->sent;
@@ -204,6 +262,8 @@ int ledger_post(struct engine *e, uint32_t peer)
         live->runs_out++;
         posted = 1;
     }
+    if (posted)
+        run_leaves(p, out);
     out->urgent = false;
     return posted;
 }
@@ -323,6 +383,7 @@ int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struc
         set64(e, &p->tx_acked, consumed);
         commit(e);
         out->wanting = false;
+        out->acked_in = e->steps;
     }
     while (out->run_acked != out->run && out->run_end[out->run_acked % RUN_WINDOW] <= consumed)
         out->run_acked++;

@@ -374,7 +374,8 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     struct peer_live *live = &e->peer_live[peer];
     struct engine_offer unused;
     int work = 0, r, flows = 0;
-    bool left = live->link == LINK_UP && live->out.sent < p->tx_tail, resting, again;
+    bool left = live->link == LINK_UP && live->out.sent < p->tx_tail && !live->out.waits;
+    bool resting, again;
 
     if (live->broken && peer == e->config.self)
         engine_peer_down(e, peer); /* the link to ourselves: nobody else would */

@@ -118,11 +118,19 @@ struct ledger_out {
     bool owned;     /* traced: what is staged and not posted has an owner */
     uint32_t owner; /* uid; NONE: more than one */
     uint32_t run_owner[RUN_WINDOW];
-    struct wire_offer next;        /* a larger ring, to be switched to; bytes 0: none */
-    uint8_t *next_staging;         /* taken before SWITCH is staged */
-    bool switching;                /* SWITCH is staged */
-    bool wanting;                  /* WANT is staged since credit came last */
-    bool urgent;                   /* an ACK is staged: it may use the whole window of runs */
+    struct wire_offer next; /* a larger ring, to be switched to; bytes 0: none */
+    uint8_t *next_staging;  /* taken before SWITCH is staged */
+    bool switching;         /* SWITCH is staged */
+    bool wanting;           /* WANT is staged since credit came last */
+    bool urgent;            /* an ACK is staged: it may use the whole window of runs */
+    /* ledger_waits: */
+    bool batches;                  /* a batch is staged and not posted, */
+    bool prompt;                   /* or a record that must not wait */
+    bool waits;                    /* what is staged has waited for an ACK */
+    uint32_t patience;             /* how often it may do so without a gain */
+    uint32_t acked_in;             /* the step in which the last ACK came */
+    uint64_t operations;           /* position behind the last operation staged, */
+    uint64_t operations_sent;      /* and behind the last one posted */
     uint32_t pass;                 /* bytes of verdicts that may pass what waits (ledger_pass) */
     uint64_t pass_at;              /* position up to which room had come back then */
     uint32_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */

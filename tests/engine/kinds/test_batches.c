@@ -287,11 +287,85 @@ static void how_many(void)
     }
 }
 
+/* Two puts, which go as one batch, in a step: how many runs left. */
+static uint32_t runs_with_batch(struct bench *b)
+{
+    uint32_t runs = b->fabric.runs;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct put put = put_of(i, 8);
+
+        submit(b, &put, put.record.size);
+    }
+    bench_steps(b, 1);
+    return b->fabric.runs - runs;
+}
+
+/* The peer acknowledges all that was posted: how many runs leave in that step. */
+static uint32_t runs_with_ack(struct bench *b)
+{
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    uint32_t runs = b->fabric.runs;
+
+    ack.consumed = peek_peer(b->engine, 1).posted;
+    bench_send_unseen(b, &ack, sizeof(ack));
+    bench_steps(b, 1);
+    return b->fabric.runs - runs;
+}
+
+/* A batch behind one under way waits for the ACK, and for what the client submits then; a few
+ * times only where the client submits nothing then. */
+static void test_short_runs_wait(void)
+{
+    struct bench *b = submitting_bench();
+    struct peek_peer peer;
+    uint32_t waited = 0;
+
+    bench_steps(b, 110); /* longer than any ACK waits */
+    (void)runs_with_ack(b);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 1);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 0);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 0);
+    CU_ASSERT_EQUAL(runs_with_ack(b), 0);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 1);
+    peer = peek_peer(b->engine, 1);
+    CU_ASSERT_EQUAL(peer.posted, peer.staged);
+    while (waited < 64 && runs_with_batch(b) == 0) {
+        waited++;
+        CU_ASSERT_EQUAL(runs_with_ack(b), 0);
+        bench_steps(b, 1);
+        peer = peek_peer(b->engine, 1);
+        CU_ASSERT_EQUAL(peer.posted, peer.staged);
+    }
+    CU_ASSERT(waited > 0 && waited < 8);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* Nothing waits where the thread sleeps soon. */
+static void test_short_runs_hastened(void)
+{
+    struct bench *b = submitting_bench();
+
+    bench_steps(b, 110);
+    (void)runs_with_ack(b);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 1);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 0);
+    engine_hasten(b->engine, true);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 1);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"one differs", one_differs}, {"far places", far_places}, {"local ids", local_ids},
-        {"how many", how_many},       CU_TEST_INFO_NULL,
+        {"one differs", one_differs},
+        {"far places", far_places},
+        {"local ids", local_ids},
+        {"how many", how_many},
+        {"short runs wait for an ACK", test_short_runs_wait},
+        {"short runs where the thread sleeps", test_short_runs_hastened},
+        CU_TEST_INFO_NULL,
     };
 
     return suite_run("batches", tests);
