@@ -250,6 +250,7 @@ static bool open_engine(struct bench *b, uint32_t entries)
                                        .remotes_max = entries,
                                        .flows_max = entries,
                                        .chunks_max = 32 + entries / 8,
+                                       .team_bytes = 16u << 20,
                                        .ledger_bytes = 1u << 20,
                                        .ledger_start = entries > 8 ? 65536 : OTHER_RING,
                                        .ledger_max = 65536};
