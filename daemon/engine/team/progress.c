@@ -61,12 +61,13 @@ void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* Asks a participant for its floor, by the next FLOOR to it. */
+/* Asks a participant for its floor, by the next FLOOR to it. The lowest that is wanted goes first:
+ * a higher one may wait for what that one lets leave. */
 static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t floor)
 {
     struct participant *p = &e->teams.live[team].participants[participant];
 
-    if (p->ask >= floor)
+    if (p->ask > 0 && p->ask <= floor)
         return;
     set64(e, &p->ask, floor);
     letter_owe(e, team, participant, NEWS_FLOOR);
